@@ -1,0 +1,25 @@
+//! The embedded chain: every block that it holds was executed and proven against its header.
+//!
+//! Synchronous and typed. It knows no network, no JSON-RPC and no callers. Only this crate imports revm and
+//! the key-value store.
+//!
+//! In the order in which a block passes through:
+
+mod blockfile; // bytes of RLP and era1 files → blocks
+mod chain; // genesis.json → the rules at each block
+mod check; // a block against its parent, before execution
+mod execute; // a block → receipts and state changes
+mod import; // the pipeline that ties the steps together
+mod logs; // the exact log index
+mod state; // what a block changes, over what was there before
+mod store; // the file on disk
+mod tables; // every table of the file
+mod trie; // state roots at the price of what changed
+
+// and in which it is read again:
+
+mod call; // run a message at a block
+mod estimate; // the least gas with which a message succeeds
+mod read; // block data, receipts, state as of a block
+
+pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks

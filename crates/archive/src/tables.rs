@@ -1,0 +1,54 @@
+//! Every table of the archive file: its key, its value, and one line of what it is for.
+//!
+//! Numbers inside keys and rows are big-endian, so that byte order is number order. `docs/storage-format.md`
+//! describes the rows byte by byte; a change to either raises [`FORMAT_VERSION`].
+//!
+//! Two parts that do not need each other: the block data (`blocks` to `raw_records`) and the state
+//! (`accounts` to `trie_nodes`). A block without state is legal.
+
+use redb::TableDefinition;
+
+/// The version of everything below. An archive of another version is refused.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// name → what the archive is: format version, genesis, the last block with state.
+pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+
+/// block number → block row: header, uncles, withdrawals, and where its transactions and logs begin.
+pub(crate) const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("blocks");
+
+/// block hash → block number.
+pub(crate) const BLOCK_NUMBERS: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("block_numbers");
+
+/// transaction ordinal (counted over the whole chain) → transaction row: hash, sender, EIP-2718 encoding.
+pub(crate) const TRANSACTIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("transactions");
+
+/// transaction hash → (block number, transaction ordinal).
+pub(crate) const TRANSACTION_ORDINALS: TableDefinition<'_, &[u8; 32], (u64, u64)> =
+    TableDefinition::new("transaction_ordinals");
+
+/// transaction ordinal → receipt row: outcome, gas, and where its logs begin.
+pub(crate) const RECEIPTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("receipts");
+
+/// log ordinal (counted over the whole chain) → log row.
+pub(crate) const LOGS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("logs");
+
+/// kind (1 byte), value (32 bytes), chunk of log ordinals (4 bytes) → roaring bitmap of the ordinals in it.
+pub(crate) const LOG_INDEX: TableDefinition<'_, &[u8; 37], &[u8]> = TableDefinition::new("log_index");
+
+/// block number → raw block transaction records, a JSON array.
+pub(crate) const RAW_RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw_records");
+
+/// address (20 bytes), block number (8 bytes) → the account as that block left it; empty where it is gone.
+pub(crate) const ACCOUNTS: TableDefinition<'_, &[u8; 28], &[u8]> = TableDefinition::new("accounts");
+
+/// address (20 bytes), slot (32 bytes), block number (8 bytes) → the value as that block left it, without
+/// leading zeros.
+pub(crate) const STORAGE: TableDefinition<'_, &[u8; 60], &[u8]> = TableDefinition::new("storage");
+
+/// code hash → code.
+pub(crate) const CODE: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("code");
+
+/// owner (nothing for accounts, else the hashed address) and path of nibbles → RLP of the trie node there,
+/// as of the last block.
+pub(crate) const TRIE_NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("trie_nodes");
