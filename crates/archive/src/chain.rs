@@ -172,3 +172,9 @@ pub enum GenesisError {
     #[error("not a geth-format genesis: {0}")]
     Json(serde_json::Error),
 }
+
+/// A transaction as blocks carry it: blobs stay outside.
+pub type Transaction = alloy_consensus::EthereumTxEnvelope<alloy_consensus::TxEip4844>;
+
+/// A block.
+pub type Block = alloy_consensus::Block<Transaction>;

@@ -1,1 +1,172 @@
-//! To come.
+//! Executes a block: its system calls, transactions, rewards and withdrawals, by `alloy-evm`'s executor.
+
+use crate::{
+    chain::{Block, Rules, Transaction},
+    state::{Changes, StateSource, WorkingState},
+};
+use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, TxType};
+use alloy_eips::eip7685::Requests;
+use alloy_evm::{
+    Evm, EvmFactory,
+    block::{BlockExecutionError, BlockExecutor},
+    eth::{
+        EthBlockExecutionCtx, EthBlockExecutor, EthEvmFactory,
+        receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx},
+    },
+};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256, Bloom};
+use std::borrow::Cow;
+
+/// The receipt of a transaction, with its bloom.
+pub type Receipt = ReceiptEnvelope;
+
+/// What executing a block gave.
+#[derive(Debug)]
+pub struct Executed {
+    /// A receipt per transaction, in order.
+    pub receipts: Vec<Receipt>,
+    /// What the block asks of the consensus layer (EIP-7685).
+    pub requests: Requests,
+    /// Gas used by all transactions.
+    pub gas_used: u64,
+    /// Blob gas used by all transactions.
+    pub blob_gas_used: u64,
+    /// What the block changed.
+    pub changes: Changes,
+}
+
+impl Executed {
+    /// The union of the receipts' blooms.
+    pub fn logs_bloom(&self) -> Bloom {
+        self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | *receipt.logs_bloom())
+    }
+
+    /// The root over the receipts.
+    pub fn receipts_root(&self) -> B256 {
+        alloy_consensus::proofs::calculate_receipt_root(&self.receipts)
+    }
+}
+
+/// Gives the state root after some changes; asked after each transaction before Byzantium.
+pub trait RootAfter {
+    /// What can go wrong.
+    type Error: std::error::Error + Send + Sync + 'static;
+    /// Applies further changes, and gives the root after them.
+    fn root_after(&mut self, changes: &Changes) -> Result<B256, Self::Error>;
+}
+
+/// Executes a block on the state that its parent left.
+///
+/// `senders` are those of its transactions. Nothing is compared with the header here.
+pub fn execute_block<S, R>(
+    rules: Rules<'_>,
+    block: &Block,
+    senders: &[Address],
+    source: S,
+    roots: &mut R,
+) -> Result<Executed, ExecutionFault>
+where
+    S: StateSource,
+    R: RootAfter,
+{
+    let evm = EthEvmFactory::default().create_evm(WorkingState::new(source), rules.evm_env(&block.header));
+    let mut executor = EthBlockExecutor::new(evm, context(block), rules, Receipts);
+    let receipts_carry_roots = !rules.is_byzantium_active_at_block(block.header.number);
+    let mut changes = Changes::default();
+
+    executor.apply_pre_execution_changes().map_err(ExecutionFault::system)?;
+    for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
+        let transaction = alloy_consensus::transaction::Recovered::new_unchecked(transaction, *sender);
+        executor
+            .execute_transaction(transaction)
+            .map_err(|cause| ExecutionFault::transaction(index, cause))?;
+        if receipts_carry_roots {
+            let step = executor.evm_mut().db_mut().take_changes();
+            let root = roots.root_after(&step).map_err(ExecutionFault::root)?;
+            changes.extend(step);
+            if let Some(receipt) = executor.receipts.last_mut() {
+                set_root(receipt, root);
+            }
+        }
+    }
+    let (mut evm, result) = executor.finish().map_err(ExecutionFault::system)?;
+    changes.extend(evm.db_mut().take_changes());
+    Ok(Executed {
+        receipts: result.receipts,
+        requests: result.requests,
+        gas_used: result.gas_used,
+        blob_gas_used: result.blob_gas_used,
+        changes,
+    })
+}
+
+fn context(block: &Block) -> EthBlockExecutionCtx<'_> {
+    EthBlockExecutionCtx {
+        parent_hash: block.header.parent_hash,
+        parent_beacon_block_root: block.header.parent_beacon_block_root,
+        ommers: &block.body.ommers,
+        withdrawals: block.body.withdrawals.as_ref().map(|withdrawals| Cow::Borrowed(withdrawals.as_slice())),
+        extra_data: block.header.extra_data.clone(),
+        tx_count_hint: Some(block.body.transactions.len()),
+        slot_number: None,
+    }
+}
+
+/// Before Byzantium a receipt carries the state root in place of the status.
+fn set_root(receipt: &mut Receipt, root: B256) {
+    if let ReceiptEnvelope::Legacy(receipt) = receipt {
+        receipt.receipt.status = Eip658Value::PostState(root);
+    }
+}
+
+/// Makes receipts of our transaction type.
+#[derive(Debug, Clone, Copy)]
+struct Receipts;
+
+impl ReceiptBuilder for Receipts {
+    type Transaction = Transaction;
+    type Receipt = Receipt;
+
+    fn build_receipt<E: Evm>(&self, ctx: ReceiptBuilderCtx<'_, TxType, E>) -> Receipt {
+        let receipt = PlainReceipt {
+            status: Eip658Value::Eip658(ctx.result.is_success()),
+            cumulative_gas_used: ctx.cumulative_gas_used,
+            logs: ctx.result.into_logs(),
+        };
+        Receipt::from_typed(ctx.tx_type, receipt)
+    }
+}
+
+/// Why a block cannot be executed.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutionFault {
+    /// A transaction is not valid where it stands.
+    #[error("transaction {index}: {cause}")]
+    Transaction {
+        /// Its place in the block.
+        index: usize,
+        /// What is wrong with it.
+        cause: Box<BlockExecutionError>,
+    },
+    /// A system call or the end of the block failed.
+    #[error("outside of the transactions: {0}")]
+    System(Box<BlockExecutionError>),
+    /// The state root after a transaction could not be computed.
+    #[error("state root after a transaction: {0}")]
+    Root(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ExecutionFault {
+    fn transaction(index: usize, cause: BlockExecutionError) -> Self {
+        Self::Transaction { index, cause: Box::new(cause) }
+    }
+
+    fn system(cause: BlockExecutionError) -> Self {
+        Self::System(Box::new(cause))
+    }
+
+    fn root(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Root(Box::new(cause))
+    }
+}

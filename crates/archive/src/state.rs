@@ -3,17 +3,16 @@
 //! [`WorkingState`] is what the EVM executes on: it reads through to a [`StateSource`] and keeps every change
 //! to itself, so that a block that turns out wrong leaves no trace.
 
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, map::AddressMap};
+use alloy_primitives::{
+    Address, B256, KECCAK256_EMPTY, U256,
+    map::{AddressMap, B256Map, U256Map},
+};
 use revm::{
     Database, DatabaseCommit,
     context::DBErrorMarker,
-    database_interface::DatabaseRef,
-    state::{Account as EvmAccount, AccountInfo, Bytecode, EvmStorageSlot},
+    state::{Account as EvmAccount, AccountInfo, Bytecode},
 };
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt::Debug,
-};
+use std::{collections::BTreeMap, fmt};
 
 /// An account without its storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +23,25 @@ pub struct Account {
     pub balance: U256,
     /// Hash of the code; of nothing for an account without code.
     pub code_hash: B256,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY }
+    }
+}
+
+impl From<Account> for AccountInfo {
+    fn from(account: Account) -> Self {
+        let code = (account.code_hash == KECCAK256_EMPTY).then(Bytecode::default);
+        Self {
+            balance: account.balance,
+            nonce: account.nonce,
+            code_hash: account.code_hash,
+            account_id: None,
+            code,
+        }
+    }
 }
 
 /// The state as it stood after some block.
@@ -38,4 +56,212 @@ pub trait StateSource {
     fn code(&self, hash: B256) -> Result<Bytecode, Self::Error>;
     /// The hash of an earlier block of the same chain; zero where there is none.
     fn block_hash(&self, number: u64) -> Result<B256, Self::Error>;
+}
+
+impl<S: StateSource> StateSource for &S {
+    type Error = S::Error;
+
+    fn account(&self, address: Address) -> Result<Option<Account>, Self::Error> {
+        S::account(self, address)
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, Self::Error> {
+        S::storage(self, address, slot)
+    }
+
+    fn code(&self, hash: B256) -> Result<Bytecode, Self::Error> {
+        S::code(self, hash)
+    }
+
+    fn block_hash(&self, number: u64) -> Result<B256, Self::Error> {
+        S::block_hash(self, number)
+    }
+}
+
+/// Net changes to the state, in address and slot order.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The accounts that changed.
+    pub accounts: BTreeMap<Address, AccountChange>,
+    /// Code that accounts now carry and may not have been seen before, by its hash.
+    pub code: BTreeMap<B256, Bytecode>,
+}
+
+/// What became of one account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountChange {
+    /// The account as it is now; nothing if it is gone.
+    pub account: Option<Account>,
+    /// Whether all storage from before is gone. Comes before [`Self::storage`].
+    pub wiped: bool,
+    /// The slots that were written, with their new values.
+    pub storage: BTreeMap<U256, U256>,
+}
+
+impl Changes {
+    /// Adds changes that happened after these.
+    pub fn extend(&mut self, later: Self) {
+        for (address, change) in later.accounts {
+            let earlier = self.accounts.entry(address).or_default();
+            earlier.account = change.account;
+            if change.wiped {
+                earlier.wiped = true;
+                earlier.storage.clear();
+            }
+            earlier.storage.extend(change.storage);
+        }
+        self.code.extend(later.code);
+    }
+}
+
+/// A state that can be executed on: what was there before, and what has changed since.
+pub struct WorkingState<S> {
+    source: S,
+    known: AddressMap<Known>,
+    code: B256Map<Bytecode>,
+    changes: Changes,
+}
+
+/// What is known of one account by now.
+#[derive(Debug, Default)]
+struct Known {
+    account: Option<Account>,
+    /// The account was there before the block, so it may have storage that is not known here.
+    in_source: bool,
+    /// Changes to it were reported, so whoever heard of them may hold storage of it.
+    reported: bool,
+    /// Slots that are not known here are zero, whatever the source says.
+    storage_complete: bool,
+    storage: U256Map<U256>,
+}
+
+impl<S: StateSource> WorkingState<S> {
+    /// The state as the source has it.
+    pub fn new(source: S) -> Self {
+        Self { source, known: AddressMap::default(), code: B256Map::default(), changes: Changes::default() }
+    }
+
+    /// What has changed since the start, or since this was last called.
+    pub fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The state underneath.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    fn known(&mut self, address: Address) -> Result<&mut Known, S::Error> {
+        use alloy_primitives::map::Entry;
+        match self.known.entry(address) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(vacant) => {
+                let account = self.source.account(address)?;
+                let in_source = account.is_some();
+                Ok(vacant.insert(Known { account, in_source, ..Known::default() }))
+            }
+        }
+    }
+
+    fn commit_account(&mut self, address: Address, evm: EvmAccount) {
+        if !evm.is_touched() {
+            return;
+        }
+        let gone = evm.is_selfdestructed() || (evm.is_empty() && !evm.is_created());
+        let starts_afresh = gone || evm.is_created();
+        let account = (!gone).then_some(Account {
+            nonce: evm.info.nonce,
+            balance: evm.info.balance,
+            code_hash: evm.info.code_hash,
+        });
+        self.keep_new_code(account, &evm.info);
+
+        let known = self.known.entry(address).or_default();
+        let was = std::mem::replace(&mut known.account, account);
+        let written: Vec<(U256, U256)> = if gone {
+            Vec::new()
+        } else {
+            evm.changed_storage_slots().map(|(slot, value)| (*slot, value.present_value)).collect()
+        };
+        let wiped = starts_afresh && (known.in_source || known.reported);
+        if was == account && written.is_empty() && !wiped {
+            return;
+        }
+        if starts_afresh {
+            known.storage.clear();
+            known.storage_complete = true;
+        }
+        known.storage.extend(written.iter().copied());
+        known.reported = true;
+
+        let change = self.changes.accounts.entry(address).or_default();
+        change.account = account;
+        if wiped {
+            change.wiped = true;
+            change.storage.clear();
+        }
+        change.storage.extend(written);
+    }
+
+    /// Code comes with an account when it was created, or when it was delegated by EIP-7702.
+    fn keep_new_code(&mut self, account: Option<Account>, info: &AccountInfo) {
+        let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) else { return };
+        let Some(code) = &info.code else { return };
+        if !self.code.contains_key(&account.code_hash) {
+            self.code.insert(account.code_hash, code.clone());
+            self.changes.code.insert(account.code_hash, code.clone());
+        }
+    }
+}
+
+impl<S: StateSource> Database for WorkingState<S> {
+    type Error = S::Error;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Self::Error> {
+        Ok(self.known(address)?.account.map(AccountInfo::from))
+    }
+
+    fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode, Self::Error> {
+        if let Some(code) = self.code.get(&hash) {
+            return Ok(code.clone());
+        }
+        self.source.code(hash)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Self::Error> {
+        let known = self.known(address)?;
+        if let Some(value) = known.storage.get(&slot) {
+            return Ok(*value);
+        }
+        if known.storage_complete || !known.in_source {
+            return Ok(U256::ZERO);
+        }
+        let value = self.source.storage(address, slot)?;
+        self.known(address)?.storage.insert(slot, value);
+        Ok(value)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, Self::Error> {
+        self.source.block_hash(number)
+    }
+}
+
+impl<S: StateSource> DatabaseCommit for WorkingState<S> {
+    fn commit(&mut self, changes: AddressMap<EvmAccount>) {
+        for (address, account) in changes {
+            self.commit_account(address, account);
+        }
+    }
+
+    fn commit_iter(&mut self, changes: &mut dyn Iterator<Item = (Address, EvmAccount)>) {
+        for (address, account) in changes {
+            self.commit_account(address, account);
+        }
+    }
+}
+
+impl<S> fmt::Debug for WorkingState<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkingState").field("changes", &self.changes).finish_non_exhaustive()
+    }
 }
