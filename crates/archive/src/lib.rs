@@ -23,3 +23,7 @@ mod estimate; // the least gas with which a message succeeds
 mod read; // block data, receipts, state as of a block
 
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
+
+pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
+pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
+pub use state::{Account, AccountChange, Changes, StateSource};
