@@ -1,25 +1,35 @@
 //! The chain's rules: which fork is in force at which block, read from a geth-format `genesis.json`.
+//!
+//! What geth refuses in a genesis is refused here too: forks that are out of order or left out, blob parameters
+//! that divide by zero. A chain whose rules are not known exactly must not be imported under rules that are nearly
+//! right.
 
-use alloy_consensus::Header;
+#![allow(dead_code, unreachable_pub)]
+
+mod forks; // which fork is missing or out of order
+mod genesis; // the header of block 0
+mod schedule; // blob parameters by timestamp
+
+use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::eip7840::BlobParams;
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};
 use alloy_genesis::{ChainConfig, Genesis};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
 use alloy_primitives::{Address, U256};
 use revm::primitives::hardfork::SpecId;
+use schedule::BlobFork;
+
+/// A signed transaction of any type, as blocks carry it: blobs come without their sidecars.
+pub type Transaction = EthereumTxEnvelope<TxEip4844>;
+
+/// A header with its transactions, uncles and withdrawals.
+pub type Block = alloy_consensus::Block<Transaction>;
 
 /// Everything about a chain that its blocks do not say themselves.
 #[derive(Debug, Clone)]
 pub struct ChainSpec {
     genesis: Genesis,
     blob_schedule: Vec<BlobFork>,
-}
-
-/// Blob parameters that hold from a timestamp on.
-#[derive(Debug, Clone)]
-struct BlobFork {
-    from: u64,
-    params: BlobParams,
 }
 
 /// The rules at one block.
@@ -35,19 +45,25 @@ pub struct Rules<'a> {
 impl ChainSpec {
     /// Reads the text of a `genesis.json`.
     pub fn from_json(text: &str) -> Result<Self, GenesisError> {
-        let genesis: Genesis = serde_json::from_str(text).map_err(GenesisError::Json)?;
-        Ok(Self::from_genesis(genesis))
+        Self::from_genesis(genesis::parse(text)?)
     }
 
     /// The rules that a parsed genesis states.
-    pub fn from_genesis(genesis: Genesis) -> Self {
-        let blob_schedule = blob_schedule(&genesis.config);
-        Self { genesis, blob_schedule }
+    pub fn from_genesis(genesis: Genesis) -> Result<Self, GenesisError> {
+        forks::check_order(&genesis)?;
+        let blob_schedule = schedule::blob_schedule(&genesis.config)?;
+        genesis::check_fields(&genesis)?;
+        Ok(Self { genesis, blob_schedule })
     }
 
     /// The genesis as it was read.
     pub fn genesis(&self) -> &Genesis {
         &self.genesis
+    }
+
+    /// The header of block 0. Hashes the whole genesis state, so it is worth keeping.
+    pub fn genesis_header(&self) -> Header {
+        genesis::header(&self.genesis)
     }
 
     pub(crate) fn config(&self) -> &ChainConfig {
@@ -139,38 +155,80 @@ impl EthExecutorSpec for Rules<'_> {
     }
 }
 
-/// The blob parameters of the chain by their first timestamp, oldest first.
-///
-/// A fork that `blobSchedule` leaves out keeps what its name means on mainnet.
-fn blob_schedule(config: &ChainConfig) -> Vec<BlobFork> {
-    let named = [
-        ("cancun", config.cancun_time, Some(BlobParams::cancun())),
-        ("prague", config.prague_time, Some(BlobParams::prague())),
-        ("osaka", config.osaka_time, Some(BlobParams::osaka())),
-        ("bpo1", config.bpo1_time, Some(BlobParams::bpo1())),
-        ("bpo2", config.bpo2_time, Some(BlobParams::bpo2())),
-        ("bpo3", config.bpo3_time, None),
-        ("bpo4", config.bpo4_time, None),
-        ("bpo5", config.bpo5_time, None),
-        ("amsterdam", config.amsterdam_time, None),
-    ];
-    let mut schedule: Vec<BlobFork> = named
-        .into_iter()
-        .filter_map(|(name, time, usual)| {
-            let params = config.blob_schedule.get(name).copied().or(usual)?;
-            Some(BlobFork { from: time?, params })
-        })
-        .collect();
-    schedule.sort_by_key(|fork| fork.from);
-    schedule
-}
-
 /// Why a genesis file is no use.
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
     /// The text is not a geth-format genesis.
     #[error("not a geth-format genesis: {0}")]
-    Json(serde_json::Error),
+    Json(#[from] serde_json::Error),
+    /// A fork is scheduled although one before it never happens.
+    #[error("the genesis sets {later} but not {missing}, which comes before it; add {missing} to its config")]
+    ForkMissing {
+        /// The key that is not there.
+        missing: &'static str,
+        /// The key that is.
+        later: &'static str,
+    },
+    /// A fork is scheduled before one that it builds on.
+    #[error(
+        "the genesis sets {later} to {later_at}, before {earlier} at {earlier_at}; forks must keep their order"
+    )]
+    ForkOrder {
+        /// The fork that has to come first.
+        earlier: &'static str,
+        /// Its block or time.
+        earlier_at: u64,
+        /// The fork that builds on it.
+        later: &'static str,
+        /// Its block or time.
+        later_at: u64,
+    },
+    /// Forks by time exist only after proof of work, whose end the genesis does not state.
+    #[error(
+        "the genesis sets {fork} but no terminalTotalDifficulty; use 0 for a chain without proof of work"
+    )]
+    NeverMerged {
+        /// The first fork by time.
+        fork: &'static str,
+    },
+    /// The fork is younger than the EVM in this program.
+    #[error("the genesis sets {fork}, whose rules this version does not know")]
+    UnknownFork {
+        /// Its key.
+        fork: &'static str,
+    },
+    /// Blocks are sealed, and miners paid, by rules that are not Ethereum's.
+    #[error("the genesis uses {engine}, but only chains of proof of work and proof of stake can be imported")]
+    Engine {
+        /// The consensus engine's key.
+        engine: &'static str,
+    },
+    /// A fork changes the blob parameters to values that are stated nowhere.
+    #[error("the genesis sets the fork {fork} but blobSchedule has no entry {fork}; add its target and max")]
+    BlobScheduleMissing {
+        /// The schedule's key.
+        fork: &'static str,
+    },
+    /// Blob parameters with which blob fees cannot be computed.
+    #[error("blobSchedule.{fork} of the genesis: {found}, expected {expected}")]
+    BlobSchedule {
+        /// The schedule's key.
+        fork: &'static str,
+        /// What is required.
+        expected: &'static str,
+        /// What the genesis says.
+        found: String,
+    },
+    /// A header field of block 0 that no header can hold.
+    #[error("{field} of the genesis: expected {expected}, found {found}")]
+    Field {
+        /// The genesis key.
+        field: &'static str,
+        /// What is required.
+        expected: &'static str,
+        /// What the genesis says.
+        found: u128,
+    },
 }
 
 /// A transaction as blocks carry it: blobs stay outside.
