@@ -34,6 +34,8 @@ pub struct Executed {
     pub blob_gas_used: u64,
     /// What the block changed.
     pub changes: Changes,
+    /// The state root after the block.
+    pub state_root: B256,
 }
 
 impl Executed {
@@ -48,7 +50,8 @@ impl Executed {
     }
 }
 
-/// Gives the state root after some changes; asked after each transaction before Byzantium.
+/// Gives the state root after some changes: asked at the end of a block, and after each transaction before
+/// Byzantium.
 pub trait RootAfter {
     /// What can go wrong.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -91,13 +94,16 @@ where
         }
     }
     let (mut evm, result) = executor.finish().map_err(ExecutionFault::system)?;
-    changes.extend(evm.db_mut().take_changes());
+    let last_step = evm.db_mut().take_changes();
+    let state_root = roots.root_after(&last_step).map_err(ExecutionFault::root)?;
+    changes.extend(last_step);
     Ok(Executed {
         receipts: result.receipts,
         requests: result.requests,
         gas_used: result.gas_used,
         blob_gas_used: result.blob_gas_used,
         changes,
+        state_root,
     })
 }
 
