@@ -14,8 +14,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 /// What geth puts in place of a gas limit of 0.
 const GAS_LIMIT_DEFAULT: u64 = 4_712_388;
 
-/// Blob gas that no chain reaches, and that leaves room for sums in 64 bits.
-const BLOB_GAS_MAX: u64 = 1 << 62;
+/// Blob gas that no chain reaches, and that leaves room for the fee formulas in 64 bits.
+const BLOB_GAS_MAX: u64 = 1 << 40;
 
 type RawObject = BTreeMap<String, Box<RawValue>>;
 
@@ -51,8 +51,8 @@ pub(super) fn check_fields(genesis: &Genesis) -> Result<(), GenesisError> {
     let wide = |value: Option<u64>| value.map(u128::from);
     refuse_above("number", 0, "0", wide(genesis.number))?;
     refuse_above("baseFeePerGas", u64::MAX, "a number of 64 bits", genesis.base_fee_per_gas)?;
-    refuse_above("excessBlobGas", BLOB_GAS_MAX, "at most 2^62", wide(genesis.excess_blob_gas))?;
-    refuse_above("blobGasUsed", BLOB_GAS_MAX, "at most 2^62", wide(genesis.blob_gas_used))
+    refuse_above("excessBlobGas", BLOB_GAS_MAX, "at most 2^40", wide(genesis.excess_blob_gas))?;
+    refuse_above("blobGasUsed", BLOB_GAS_MAX, "at most 2^40", wide(genesis.blob_gas_used))
 }
 
 /// The header of block 0, field by field as geth fills it.
