@@ -13,7 +13,6 @@ pub(crate) use genesis::store_genesis;
 
 use crate::{
     blockfile::BlockFileError,
-    chain::ChainSpec,
     check::{self, Ancestry, BlockFault},
     execute::{ExecutionFault, execute_block},
     logs::LogIndexer,
@@ -21,7 +20,8 @@ use crate::{
     rows::BlockPlace,
     store::{Archive, StoreError},
 };
-use alloy_primitives::B256;
+use alloy_consensus::{Header, Sealed};
+use alloy_primitives::{B256, U256};
 use group::{BlockTables, Latest, NewBlock, Proven, StateTables, blob_gas_price};
 use recover::{Recovered, RecoveryFault};
 use roots::Tries;
@@ -156,7 +156,7 @@ impl<'a> Import<'a> {
                 gas: 0,
             };
             let end = self.fill(&mut group, watch)?;
-            group.indexer.flush(&mut group.blocks.log_index)?;
+            group.indexer.flush(&mut group.blocks.log_index).map_err(StoreError::from)?;
             self.tries.flush(&mut group.state.trie_nodes)?;
             end
         };
@@ -198,23 +198,22 @@ impl<'a> Import<'a> {
             return already_there(group, recovered, number);
         }
         let proven = self.prove(group, recovered)?;
-        self.store(group, recovered, proven)?;
-        Ok(())
+        Ok(self.store(group, recovered, proven)?)
     }
 
     /// Checks and executes a block, and compares everything with its header. Changes nothing.
     fn prove(&self, group: &Group<'_>, recovered: &Recovered) -> Result<Proven, ImportError> {
         let (chain, block) = (self.archive.chain(), &recovered.file.block);
         let wrong = |fault| ImportError::bad_block(recovered, BadBlock::Check(fault));
-        check::check_block(chain, &self.ancestry, block).map_err(wrong)?;
+        let checked = check::check_block(chain, &self.ancestry, block).map_err(wrong)?;
 
-        let source = Latest { blocks: &group.blocks, state: &group.state };
+        let source = Latest::new(&group.blocks, &group.state);
         let mut tries = self.tries.begin(&group.state.trie_nodes, &group.state.accounts);
         let rules = chain.rules_at(&block.header);
-        let executed = execute_block(rules, block, &recovered.senders, source, &mut tries)
-            .map_err(|fault| ImportError::execution(recovered, fault))?;
+        let executed = execute_block(rules, block, &recovered.senders, &source, &mut tries)
+            .map_err(|fault| ImportError::execution(recovered, fault, source.failure()))?;
         check::check_outcome(&block.header, &executed.outcome()).map_err(wrong)?;
-        Ok(Proven { executed, changed: tries.finish() })
+        Ok(Proven { checked, executed, changed: tries.finish() })
     }
 
     fn store(
@@ -226,9 +225,9 @@ impl<'a> Import<'a> {
         let block = &recovered.file.block;
         let new = NewBlock {
             block,
-            hash: recovered.hash,
+            hash: proven.checked.hash,
             size: recovered.file.size,
-            total_difficulty: self.place.total_difficulty.saturating_add(block.header.difficulty),
+            total_difficulty: proven.checked.total_difficulty,
             senders: &recovered.senders,
             receipts: &proven.executed.receipts,
             blob_gas_price: blob_gas_price(self.archive.chain(), &block.header),
@@ -238,7 +237,8 @@ impl<'a> Import<'a> {
         group.state.store(number, &proven.executed.changes, storage_roots)?;
         self.place = group.blocks.store(&new, Some(&self.place), &mut group.indexer)?;
         self.tries.accept(proven.changed);
-        self.ancestry.push(block.header.clone(), recovered.hash, self.place.total_difficulty, &block.body.ommers);
+        let header = Sealed::new_unchecked(block.header.clone(), proven.checked.hash);
+        self.ancestry.push(header, proven.checked.uncle_hashes);
         group.gas += block.header.gas_used;
 
         self.progress.head = number;
@@ -266,22 +266,40 @@ impl Group<'_> {
     }
 }
 
-/// The headers and uncles that the next block's uncles are judged by.
+/// The blocks that the next one is checked against.
 fn load_ancestry(snapshot: &Snapshot) -> Result<Ancestry, StoreError> {
     let head = snapshot.head();
-    let first = head.saturating_sub(Ancestry::DEPTH as u64);
-    let mut ancestry = Ancestry::default();
-    for number in first..=head {
-        let block = snapshot.block(number)?.ok_or(StoreError::MissingRow("a block"))?;
-        ancestry.push(block.header, block.place.hash, block.place.total_difficulty, &block.uncles);
+    let mut numbers = head.saturating_sub(check::GENERATIONS as u64 - 1)..=head;
+    let first = snapshot.ancestor(numbers.next().unwrap_or(head))?;
+    let mut ancestry = Ancestry::starting_at(first.header, first.uncle_hashes, first.total_difficulty);
+    for number in numbers {
+        let block = snapshot.ancestor(number)?;
+        ancestry.push(block.header, block.uncle_hashes);
     }
     Ok(ancestry)
+}
+
+impl Snapshot {
+    fn ancestor(&self, number: u64) -> Result<StoredAncestor, StoreError> {
+        let block = self.block(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        Ok(StoredAncestor {
+            uncle_hashes: block.uncles.iter().map(Header::hash_slow).collect(),
+            header: Sealed::new_unchecked(block.header, block.place.hash),
+            total_difficulty: block.place.total_difficulty,
+        })
+    }
+}
+
+struct StoredAncestor {
+    header: Sealed<Header>,
+    uncle_hashes: Vec<B256>,
+    total_difficulty: U256,
 }
 
 /// A block that the archive has already must be the same block.
 fn already_there(group: &Group<'_>, recovered: &Recovered, number: u64) -> Result<(), ImportError> {
     use crate::state::StateSource;
-    let stored = Latest { blocks: &group.blocks, state: &group.state }.block_hash(number)?;
+    let stored = Latest::new(&group.blocks, &group.state).block_hash(number)?;
     if stored == recovered.hash {
         return Ok(());
     }
@@ -343,10 +361,10 @@ impl ImportError {
     }
 
     /// A failing store shows up in the middle of execution, and is not the block's fault.
-    fn execution(recovered: &Recovered, fault: ExecutionFault) -> Self {
-        match fault.into_store_error() {
-            Ok(cause) => Self::Store(cause),
-            Err(fault) => Self::bad_block(recovered, BadBlock::Execution(fault)),
+    fn execution(recovered: &Recovered, fault: ExecutionFault, failure: Option<StoreError>) -> Self {
+        match (failure, fault.into_store_error()) {
+            (Some(cause), _) | (None, Ok(cause)) => Self::Store(cause),
+            (None, Err(fault)) => Self::bad_block(recovered, BadBlock::Execution(fault)),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Reads of block data and of the state as of a block, on one unchanging view of the archive.
 
+mod logs;
 mod state_at;
 
+pub use logs::{FoundLogs, LogLimits, LogsError};
 pub use state_at::StateAt;
+pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
 
 use crate::{
     chain::{ChainSpec, Transaction},
@@ -262,17 +265,9 @@ impl Snapshot {
     }
 
     fn in_block(&self, number: u64) -> Result<(BlockPlace, InBlock), StoreError> {
-        let found = self.with_block(number, |row| {
-            let header = row.header()?;
-            let block = InBlock {
-                number,
-                hash: row.place.hash,
-                timestamp: header.timestamp,
-                base_fee: header.base_fee_per_gas,
-            };
-            Ok((row.place, block))
-        })?;
-        found.ok_or(StoreError::MissingRow("a block"))
+        let place = self.place(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        let (hash, timestamp, base_fee) = (place.hash, place.timestamp, place.base_fee);
+        Ok((place, InBlock { number, hash, timestamp, base_fee }))
     }
 
     fn ordinal_of(&self, hash: B256) -> Result<Option<(u64, u64)>, StoreError> {

@@ -56,6 +56,15 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
+    /// A byte that says whether the number behind it counts.
+    fn optional_u64(&mut self) -> Result<Option<u64>, CorruptRow> {
+        match (self.u8()?, self.u64()?) {
+            (0, _) => Ok(None),
+            (1, number) => Ok(Some(number)),
+            _ => Err(self.corrupt()),
+        }
+    }
+
     fn u128(&mut self) -> Result<u128, CorruptRow> {
         self.array().map(u128::from_be_bytes)
     }
@@ -84,6 +93,10 @@ pub struct BlockPlace {
     pub hash: B256,
     /// Difficulty of this block and all before it.
     pub total_difficulty: U256,
+    /// The header's time.
+    pub timestamp: u64,
+    /// The header's base fee, from London on.
+    pub base_fee: Option<u64>,
     /// Length of the block's RLP in bytes.
     pub size: u32,
     /// Ordinal of the first transaction.
@@ -113,6 +126,8 @@ impl<'a> BlockRow<'a> {
         let place = BlockPlace {
             hash: fields.hash()?,
             total_difficulty: fields.u256()?,
+            timestamp: fields.u64()?,
+            base_fee: fields.optional_u64()?,
             size: fields.u32()?,
             first_transaction: fields.u64()?,
             transactions: fields.u32()?,
@@ -152,6 +167,9 @@ impl<'a> BlockRow<'a> {
         let mut row = Vec::with_capacity(1024);
         row.extend_from_slice(place.hash.as_slice());
         row.extend_from_slice(&place.total_difficulty.to_be_bytes::<32>());
+        row.extend_from_slice(&place.timestamp.to_be_bytes());
+        row.push(u8::from(place.base_fee.is_some()));
+        row.extend_from_slice(&place.base_fee.unwrap_or(0).to_be_bytes());
         row.extend_from_slice(&place.size.to_be_bytes());
         row.extend_from_slice(&place.first_transaction.to_be_bytes());
         row.extend_from_slice(&place.transactions.to_be_bytes());

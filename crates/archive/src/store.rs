@@ -2,10 +2,10 @@
 
 use crate::{
     chain::{ChainSpec, GenesisError},
+    logs::IndexError,
     read::Snapshot,
     rows::CorruptRow,
     tables::{FORMAT_VERSION, META},
-    trie::TrieError,
 };
 use alloy_primitives::B256;
 use arc_swap::ArcSwap;
@@ -253,17 +253,20 @@ impl OpenError {
 }
 
 /// Reading or writing the file failed; never the caller's fault.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The key-value store reports this.
     #[error("storage: {0}")]
-    Storage(Box<redb::Error>),
+    Storage(Arc<redb::Error>),
     /// A row does not read.
     #[error(transparent)]
     Corrupt(#[from] CorruptRow),
     /// Something that other rows refer to is not there.
     #[error("damaged: {0} is missing")]
     MissingRow(&'static str),
+    /// The log index is damaged or full.
+    #[error("log index: {0}")]
+    Index(String),
     /// The state tries are damaged.
     #[error("state trie: {0}")]
     Trie(String),
@@ -271,7 +274,16 @@ pub enum StoreError {
 
 impl<E: Into<redb::Error>> From<E> for StoreError {
     fn from(cause: E) -> Self {
-        Self::Storage(Box::new(cause.into()))
+        Self::Storage(Arc::new(cause.into()))
+    }
+}
+
+impl From<IndexError> for StoreError {
+    fn from(cause: IndexError) -> Self {
+        match cause {
+            IndexError::Store(cause) => cause.into(),
+            other => Self::Index(other.to_string()),
+        }
     }
 }
 

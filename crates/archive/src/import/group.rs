@@ -3,8 +3,9 @@
 
 use crate::{
     chain::{Block, ChainSpec, Transaction},
+    check::Checked,
     execute::{Executed, Receipt},
-    logs::{LogIndexer, LogRow},
+    logs::{IndexError, LogIndexer, LogRow},
     read::{account_as_of, code_by_hash, storage_as_of},
     rows::{
         AccountRow, BlockPlace, BlockRow, Outcome, ReceiptRow, Recipient, TransactionRow, account_key,
@@ -23,6 +24,7 @@ use alloy_primitives::{Address, B256, TxKind, U256, map::AddressMap};
 use alloy_trie::EMPTY_ROOT_HASH;
 use redb::{ReadableTable, Table, WriteTransaction};
 use revm::state::Bytecode;
+use std::cell::OnceCell;
 
 type BytesTable<'txn, K> = Table<'txn, K, &'static [u8]>;
 
@@ -59,6 +61,13 @@ impl<'txn> BlockTables<'txn> {
             log_index: transaction.open_table(LOG_INDEX)?,
             meta: transaction.open_table(META)?,
         })
+    }
+
+    fn hash_of(&self, number: u64) -> Result<B256, StoreError> {
+        match self.blocks.get(number)? {
+            Some(row) => Ok(BlockRow::read(row.value())?.place.hash),
+            None => Ok(B256::ZERO),
+        }
     }
 
     /// Writes a proven block, and gives the place that it got.
@@ -116,7 +125,7 @@ impl<'txn> BlockTables<'txn> {
                     data: &log.data.data,
                 };
                 row.clear();
-                log_row.encode_into(&mut row)?;
+                log_row.encode_into(&mut row).map_err(IndexError::from)?;
                 self.logs.insert(ordinal, row.as_slice())?;
                 indexer.add(ordinal, &log.address, log.data.topics())?;
                 counters.logs += 1;
@@ -155,6 +164,8 @@ impl<'a> NewBlock<'a> {
         BlockPlace {
             hash: self.hash,
             total_difficulty: self.total_difficulty,
+            timestamp: self.block.header.timestamp,
+            base_fee: self.block.header.base_fee_per_gas,
             size: self.size,
             first_transaction: parent
                 .map_or(0, |parent| parent.first_transaction + u64::from(parent.transactions)),
@@ -251,7 +262,7 @@ impl<'txn> StateTables<'txn> {
         let mut next = Some(U256::ZERO);
         let end = storage_key(address, U256::MAX, u64::MAX);
         while let Some(from) = next {
-            let mut rows = self.storage.range(&storage_key(address, from, 0)..=&end)?;
+            let mut rows = self.storage.range::<&[u8; 60]>(&storage_key(address, from, 0)..=&end)?;
             let Some(row) = rows.next() else { break };
             let slot = U256::from_be_slice(&row?.0.value()[20..52]);
             if !storage_as_of(&self.storage, address, slot, u64::MAX)?.is_zero() {
@@ -265,30 +276,45 @@ impl<'txn> StateTables<'txn> {
 
 /// The state as the last stored block left it, read through the open tables.
 pub(super) struct Latest<'a, 'txn> {
-    pub(super) blocks: &'a BlockTables<'txn>,
-    pub(super) state: &'a StateTables<'txn>,
+    blocks: &'a BlockTables<'txn>,
+    state: &'a StateTables<'txn>,
+    /// The EVM wraps errors until they cannot be told apart; the first one is kept here as it was.
+    failure: OnceCell<StoreError>,
+}
+
+impl<'a, 'txn> Latest<'a, 'txn> {
+    pub(super) fn new(blocks: &'a BlockTables<'txn>, state: &'a StateTables<'txn>) -> Self {
+        Self { blocks, state, failure: OnceCell::new() }
+    }
+
+    /// What went wrong while reading, if anything did.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.failure.get().cloned()
+    }
+
+    fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        read.inspect_err(|cause| drop(self.failure.set(cause.clone())))
+    }
 }
 
 impl StateSource for Latest<'_, '_> {
     type Error = StoreError;
 
     fn account(&self, address: Address) -> Result<Option<Account>, StoreError> {
-        Ok(account_as_of(&self.state.accounts, address, u64::MAX)?.map(|row| row.account))
+        let row = self.noted(account_as_of(&self.state.accounts, address, u64::MAX))?;
+        Ok(row.map(|row| row.account))
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StoreError> {
-        storage_as_of(&self.state.storage, address, slot, u64::MAX)
+        self.noted(storage_as_of(&self.state.storage, address, slot, u64::MAX))
     }
 
     fn code(&self, hash: B256) -> Result<Bytecode, StoreError> {
-        code_by_hash(&self.state.code, hash)
+        self.noted(code_by_hash(&self.state.code, hash))
     }
 
     fn block_hash(&self, number: u64) -> Result<B256, StoreError> {
-        match self.blocks.blocks.get(number)? {
-            Some(row) => Ok(BlockRow::read(row.value())?.place.hash),
-            None => Ok(B256::ZERO),
-        }
+        self.noted(self.blocks.hash_of(number))
     }
 }
 
@@ -300,6 +326,7 @@ pub(super) fn blob_gas_price(chain: &ChainSpec, header: &Header) -> u128 {
 
 /// What a block's execution gave, ready to be written.
 pub(super) struct Proven {
+    pub(super) checked: Checked,
     pub(super) executed: Executed,
     pub(super) changed: super::roots::ChangedTries,
 }

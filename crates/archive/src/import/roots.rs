@@ -19,6 +19,9 @@ use redb::{ReadableTable, Table};
 /// Nodes that may stay loaded between two commits. At about 200 bytes each this is some 100 MB.
 const LOADED_NODES_MAX: usize = 500_000;
 
+/// Levels of the account trie that stay loaded when the rest is forgotten: what every block goes through.
+const ACCOUNT_LEVELS_KEPT: usize = 4;
+
 /// The tries as the last good block left them, as far as they are loaded.
 #[derive(Debug)]
 pub(super) struct Tries {
@@ -39,7 +42,7 @@ impl Tries {
             before: self,
             nodes,
             rows: accounts,
-            changed: ChangedTries { accounts: self.accounts.clone(), ..ChangedTries::default() },
+            changed: ChangedTries::on(self.accounts.clone()),
         }
     }
 
@@ -69,7 +72,7 @@ impl Tries {
             self.storage.values().map(Trie::loaded_nodes).sum::<usize>() + self.accounts.loaded_nodes();
         if loaded > LOADED_NODES_MAX {
             self.storage.clear();
-            self.accounts.forget();
+            self.accounts.forget(ACCOUNT_LEVELS_KEPT);
         }
     }
 }
@@ -89,13 +92,24 @@ fn write_node(
 }
 
 /// What a block has changed in the tries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ChangedTries {
     accounts: Trie,
     storage: B256Map<Trie>,
     wiped: B256Set,
     /// The storage roots of the accounts that changed; none for those that are gone.
     pub(super) storage_roots: AddressMap<B256>,
+}
+
+impl ChangedTries {
+    fn on(accounts: Trie) -> Self {
+        Self {
+            accounts,
+            storage: B256Map::default(),
+            wiped: B256Set::default(),
+            storage_roots: AddressMap::default(),
+        }
+    }
 }
 
 /// The tries while a block is being proven.
@@ -214,7 +228,7 @@ impl<N: ReadableTable<&'static [u8], &'static [u8]>> NodeSource for StoredNodes<
 
     fn node<T>(&self, path: &Nibbles, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, StoreError> {
         let key = node_key(self.owner, path);
-        Ok(self.nodes.get(key.as_ref())?.map(|node| read(node.value())))
+        Ok(self.nodes.get(key.as_slice())?.map(|node| read(node.value())))
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn account_as_of(
     address: Address,
     number: u64,
 ) -> Result<Option<AccountRow>, StoreError> {
-    let mut rows = accounts.range(&account_key(address, 0)..=&account_key(address, number))?;
+    let mut rows = accounts.range::<&[u8; 28]>(&account_key(address, 0)..=&account_key(address, number))?;
     match rows.next_back() {
         Some(row) => Ok(AccountRow::read(row?.1.value())?),
         None => Ok(None),
@@ -77,7 +77,7 @@ pub(crate) fn storage_as_of(
     slot: U256,
     number: u64,
 ) -> Result<U256, StoreError> {
-    let mut rows = storage.range(&storage_key(address, slot, 0)..=&storage_key(address, slot, number))?;
+    let mut rows = storage.range::<&[u8; 60]>(&storage_key(address, slot, 0)..=&storage_key(address, slot, number))?;
     match rows.next_back() {
         Some(row) => Ok(read_storage_value(row?.1.value())?),
         None => Ok(U256::ZERO),
