@@ -1,1 +1,137 @@
-//! To come.
+//! Files of blocks, read one block at a time.
+//!
+//! Two kinds are understood, told apart by their first bytes and never by their names: concatenated RLP blocks, as
+//! `geth export` writes them, and era1 files, which hold the blocks of proof of work in compressed records. Era1 is
+//! read by hand here: the only crate for it, `e2store`, belongs to the archived project Trin, loads whole files into
+//! memory, and panics on damaged ones.
+//!
+//! Memory is bounded by the largest block that is accepted, whatever a file claims. Only the form of blocks is
+//! checked; whether they make a chain is the business of [`check`](crate::check).
+
+#![allow(dead_code, unreachable_pub)]
+
+mod era1; // records of compressed headers and bodies
+mod fault; // what can be wrong, as sentences
+mod rlp; // block after block
+mod source; // bytes with an offset
+
+#[cfg(test)]
+mod tests;
+
+use crate::chain::Block;
+use era1::Era1;
+pub use fault::{BlockFileError, BlockFileFault};
+use rlp::RlpBlocks;
+use source::Source;
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Seek},
+    path::{Path, PathBuf},
+};
+
+/// No block may be larger than this, packed or unpacked. The largest that a gas limit of 200 million could pay for has
+/// 50 MB; real ones have had up to 10.
+pub(crate) const BLOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Large enough that reading costs few system calls.
+const READ_BUFFER_BYTES: usize = 256 * 1024;
+
+/// A file of blocks. Iterate over it to get them; after the first error it gives nothing more.
+#[derive(Debug)]
+pub(crate) struct BlockFile<R = BufReader<File>> {
+    path: PathBuf,
+    source: Source<R>,
+    format: Format,
+    /// Number of the last block that was given.
+    last: Option<u64>,
+    ended: bool,
+}
+
+/// A block and where it stands in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockAt {
+    /// The block.
+    pub(crate) block: Block,
+    /// Offset of its first byte.
+    pub(crate) offset: u64,
+}
+
+#[derive(Debug)]
+enum Format {
+    Rlp(RlpBlocks),
+    Era1(Era1),
+}
+
+impl BlockFile {
+    /// Opens a file and finds out what kind it is.
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
+        let path = path.as_ref();
+        let with_path = |fault| BlockFileError { path: path.to_owned(), fault };
+        let file = File::open(path).map_err(|error| with_path(cannot_open(error)))?;
+        let metadata = file.metadata().map_err(|error| with_path(error.into()))?;
+        if !metadata.is_file() {
+            return Err(with_path(BlockFileFault::NotAFile));
+        }
+        let reader = BufReader::with_capacity(READ_BUFFER_BYTES, file);
+        Self::new(path.to_owned(), reader, metadata.len())
+    }
+}
+
+fn cannot_open(error: io::Error) -> BlockFileFault {
+    match error.kind() {
+        io::ErrorKind::NotFound => BlockFileFault::NotFound,
+        _ => BlockFileFault::Io(error),
+    }
+}
+
+impl<R: Read + Seek> BlockFile<R> {
+    fn new(path: PathBuf, reader: R, bytes_total: u64) -> Result<Self, BlockFileError> {
+        let mut source = Source::new(reader, bytes_total);
+        match detect(&mut source) {
+            Ok(format) => Ok(Self { path, source, format, last: None, ended: false }),
+            Err(fault) => Err(BlockFileError { path, fault }),
+        }
+    }
+
+    /// Size of the file.
+    pub(crate) fn bytes_total(&self) -> u64 {
+        self.source.bytes_total()
+    }
+
+    /// How much of it was read, up to the end of the last block.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.source.offset()
+    }
+}
+
+impl<R: Read + Seek> Iterator for BlockFile<R> {
+    type Item = Result<BlockAt, BlockFileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = match &mut self.format {
+            Format::Rlp(blocks) => blocks.next(&mut self.source, self.last),
+            Format::Era1(blocks) => blocks.next(&mut self.source, self.last),
+        };
+        match &next {
+            Ok(Some(found)) => self.last = Some(found.block.header.number),
+            _ => self.ended = true,
+        }
+        next.map_err(|fault| BlockFileError { path: self.path.clone(), fault }).transpose()
+    }
+}
+
+/// Tells the kind of a file by its first bytes.
+fn detect<R: Read + Seek>(source: &mut Source<R>) -> Result<Format, BlockFileFault> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let first = source.peek(era1::VERSION_RECORD.len())?;
+    match first {
+        [] => Err(BlockFileFault::Empty),
+        [rlp::LIST..=u8::MAX, ..] => Ok(Format::Rlp(RlpBlocks)),
+        _ if first == era1::VERSION_RECORD => Ok(Format::Era1(Era1::default())),
+        _ if first.starts_with(&GZIP) => Err(BlockFileFault::Gzip),
+        _ => Err(BlockFileFault::Unknown { first: first.to_vec().into() }),
+    }
+}

@@ -1,0 +1,102 @@
+//! Why a file gives no block, or no further one. Each fault prints as a sentence that says what to do.
+
+use alloy_primitives::Bytes;
+use std::{fmt, io, path::PathBuf};
+
+/// A file and what is wrong with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {fault}", path.display())]
+pub struct BlockFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: BlockFileFault,
+}
+
+/// What can be wrong with a file of blocks.
+///
+/// `offset` is where the block or record in question begins, `last` the number of the last good block before it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are named above and in the texts")]
+pub enum BlockFileFault {
+    /// Nothing at that path.
+    #[error("there is no such file; check the path")]
+    NotFound,
+    /// A directory, a pipe or a device.
+    #[error("not a regular file; name the block files one by one")]
+    NotAFile,
+    /// The operating system says no.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// No bytes at all.
+    #[error("the file is empty; fetch or export it again")]
+    Empty,
+    /// Packed as a whole.
+    #[error("the file is packed with gzip; unpack it first, for example with gunzip")]
+    Gzip,
+    /// Consensus blocks, which hold no complete execution blocks.
+    #[error("an era file of the beacon chain; export the execution blocks as RLP, or use era1 files")]
+    BeaconEra,
+    /// Something else.
+    #[error("neither RLP blocks nor an era1 file: it begins with {first}; export the blocks as RLP")]
+    Unknown { first: Bytes },
+    /// The end comes too early.
+    #[error(
+        "the file ends at byte {end}, in the middle of the {item} that begins at byte {offset}, {}; fetch it again",
+        After(*last)
+    )]
+    Truncated { item: &'static str, offset: u64, end: u64, last: Option<u64> },
+    /// Bigger than any block.
+    #[error(
+        "the {item} at byte {offset}, {}, claims to have {}; at most {max} bytes are accepted, so the file is \
+         likely damaged: fetch it again", After(*last), Size(*bytes)
+    )]
+    TooLarge { item: &'static str, offset: u64, last: Option<u64>, bytes: Option<u64>, max: u64 },
+    /// Of the right size, but not what it should be.
+    #[error(
+        "the {item} at byte {offset}, {}, cannot be decoded: {reason}; the file is likely damaged, fetch it again",
+        After(*last)
+    )]
+    Undecodable { item: &'static str, offset: u64, last: Option<u64>, reason: String },
+    /// Bytes that do not begin a block where one could begin.
+    #[error(
+        "{bytes} bytes at byte {offset}, {}, are not part of any block; cut them off or fetch the file again",
+        After(*last)
+    )]
+    Trailing { offset: u64, last: Option<u64>, bytes: u64 },
+}
+
+impl BlockFileFault {
+    pub(super) fn undecodable(
+        item: &'static str,
+        offset: u64,
+        last: Option<u64>,
+        reason: impl fmt::Display,
+    ) -> Self {
+        Self::Undecodable { item, offset, last, reason: reason.to_string() }
+    }
+}
+
+/// Says after which block.
+struct After(Option<u64>);
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "after block {number}"),
+            None => write!(f, "before any block"),
+        }
+    }
+}
+
+/// Says how many bytes; unpacking stops counting at the limit.
+struct Size(Option<u64>);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(bytes) => write!(f, "{bytes} bytes"),
+            None => write!(f, "more when unpacked"),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! RLP blocks, one directly after the other. The genesis block may be the first of them.
+
+use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source};
+use crate::chain::Block;
+use alloy_rlp::Decodable;
+use std::io::{Read, Seek};
+
+/// First byte of the shortest list.
+pub(super) const LIST: u8 = 0xc0;
+
+/// Up to this first byte it says the length of the list itself; after it, how many bytes say the length.
+const SHORT_LIST_MAX: u8 = 0xf7;
+
+/// A file of RLP blocks has no state of its own: every block says its length.
+#[derive(Debug)]
+pub(super) struct RlpBlocks;
+
+impl RlpBlocks {
+    pub(super) fn next<R: Read + Seek>(
+        &mut self,
+        source: &mut Source<R>,
+        last: Option<u64>,
+    ) -> Result<Option<BlockAt>, BlockFileFault> {
+        if source.remaining() == 0 {
+            return Ok(None);
+        }
+        let offset = source.offset();
+        let bytes = read_list(source, last)?;
+        let block =
+            decode(bytes).map_err(|reason| BlockFileFault::undecodable("block", offset, last, reason))?;
+        Ok(Some(BlockAt { block, offset }))
+    }
+}
+
+/// Decodes bytes that are a block from the first to the last.
+fn decode(mut bytes: &[u8]) -> alloy_rlp::Result<Block> {
+    let block = Block::decode(&mut bytes)?;
+    if bytes.is_empty() { Ok(block) } else { Err(alloy_rlp::Error::UnexpectedLength) }
+}
+
+/// The bytes of the list that begins here. Their form is left to the decoder.
+fn read_list<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Result<&[u8], BlockFileFault> {
+    let (offset, remaining, end) = (source.offset(), source.remaining(), source.bytes_total());
+    let truncated = BlockFileFault::Truncated { item: "block", offset, end, last };
+    let first = source.read(1)?.first().copied().unwrap_or_default();
+    if first < LIST {
+        return Err(BlockFileFault::Trailing { offset, last, bytes: remaining });
+    }
+    let payload = if first <= SHORT_LIST_MAX {
+        u64::from(first - LIST)
+    } else {
+        let length_bytes = u64::from(first - SHORT_LIST_MAX);
+        if length_bytes > source.remaining() {
+            return Err(truncated);
+        }
+        let prefix = source.read_more(length_bytes)?;
+        prefix.iter().skip(1).fold(0, |length: u64, byte| length << 8 | u64::from(*byte))
+    };
+    if payload > BLOCK_BYTES_MAX {
+        let (bytes, max) = (Some(payload), BLOCK_BYTES_MAX);
+        return Err(BlockFileFault::TooLarge { item: "block", offset, last, bytes, max });
+    }
+    if payload > source.remaining() {
+        return Err(truncated);
+    }
+    Ok(source.read_more(payload)?)
+}
