@@ -230,9 +230,3 @@ pub enum GenesisError {
         found: u128,
     },
 }
-
-/// A transaction as blocks carry it: blobs stay outside.
-pub type Transaction = alloy_consensus::EthereumTxEnvelope<alloy_consensus::TxEip4844>;
-
-/// A block.
-pub type Block = alloy_consensus::Block<Transaction>;

@@ -18,7 +18,7 @@ mod uncles; // as geth's VerifyUncles
 use crate::chain::{Block, ChainSpec};
 use alloy_primitives::{B256, U256};
 
-pub(crate) use ancestry::Ancestry;
+pub(crate) use ancestry::{Ancestry, GENERATIONS};
 pub use fault::{BlockFault, TransactionFault, UncleFault};
 pub(crate) use fees::{expected_base_fee, expected_excess_blob_gas};
 pub(crate) use outcome::{Outcome, check_outcome};

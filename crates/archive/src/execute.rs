@@ -2,6 +2,8 @@
 
 use crate::{
     chain::{Block, Rules, Transaction},
+    check::Outcome,
+    store::StoreError,
     state::{Changes, StateSource, WorkingState},
 };
 use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, TxType};
@@ -34,9 +36,24 @@ pub struct Executed {
     pub blob_gas_used: u64,
     /// What the block changed.
     pub changes: Changes,
+    /// The state root after the block.
+    pub state_root: B256,
 }
 
 impl Executed {
+    /// What the header of the block must say.
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome {
+            gas_used: self.gas_used,
+            receipts_root: self.receipts_root(),
+            logs_bloom: self.logs_bloom(),
+            blob_gas_used: self.blob_gas_used,
+            requests_hash: Some(self.requests.requests_hash()),
+            block_access_list_hash: None,
+            state_root: self.state_root,
+        }
+    }
+
     /// The union of the receipts' blooms.
     pub fn logs_bloom(&self) -> Bloom {
         self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | *receipt.logs_bloom())
@@ -48,7 +65,8 @@ impl Executed {
     }
 }
 
-/// Gives the state root after some changes; asked after each transaction before Byzantium.
+/// Gives the state root after some changes: asked at the end of a block, and after each transaction before
+/// Byzantium.
 pub trait RootAfter {
     /// What can go wrong.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -91,13 +109,16 @@ where
         }
     }
     let (mut evm, result) = executor.finish().map_err(ExecutionFault::system)?;
-    changes.extend(evm.db_mut().take_changes());
+    let last_step = evm.db_mut().take_changes();
+    let state_root = roots.root_after(&last_step).map_err(ExecutionFault::root)?;
+    changes.extend(last_step);
     Ok(Executed {
         receipts: result.receipts,
         requests: result.requests,
         gas_used: result.gas_used,
         blob_gas_used: result.blob_gas_used,
         changes,
+        state_root,
     })
 }
 
@@ -152,12 +173,20 @@ pub enum ExecutionFault {
     /// A system call or the end of the block failed.
     #[error("outside of the transactions: {0}")]
     System(Box<BlockExecutionError>),
-    /// The state root after a transaction could not be computed.
-    #[error("state root after a transaction: {0}")]
+    /// A state root could not be computed.
+    #[error("state root: {0}")]
     Root(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ExecutionFault {
+    /// The failure of the store behind this, if that is what it is.
+    pub(crate) fn into_store_error(self) -> Result<StoreError, Self> {
+        match self {
+            Self::Root(cause) => cause.downcast().map(|cause| *cause).map_err(Self::Root),
+            other => Err(other),
+        }
+    }
+
     fn transaction(index: usize, cause: BlockExecutionError) -> Self {
         Self::Transaction { index, cause: Box::new(cause) }
     }

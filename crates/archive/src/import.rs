@@ -1,1 +1,381 @@
-//! To come.
+//! Import: blocks come in, are checked, executed and proven, and become durable in groups.
+//!
+//! One thread decodes blocks and recovers senders; this one checks, executes and writes. A block is written
+//! only after everything its header states about it was found to be true. The first block for which that
+//! fails stops the import; what came before it stays.
+
+mod genesis;
+mod group;
+mod recover;
+mod roots;
+
+pub(crate) use genesis::store_genesis;
+
+use crate::{
+    blockfile::BlockFileError,
+    check::{self, Ancestry, BlockFault},
+    execute::{ExecutionFault, execute_block},
+    logs::LogIndexer,
+    read::Snapshot,
+    rows::BlockPlace,
+    store::{Archive, StoreError},
+};
+use alloy_consensus::{Header, Sealed};
+use alloy_primitives::{B256, U256};
+use group::{BlockTables, Latest, NewBlock, Proven, StateTables, blob_gas_price};
+use recover::{Recovered, RecoveryFault};
+use roots::Tries;
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub use recover::FileBlock;
+
+/// How long a proven block may wait until it is durable.
+const GROUP_TIME_MAX: Duration = Duration::from_millis(900);
+
+/// How many rows of logs may wait in memory for their place in the index.
+const GROUP_INDEX_BYTES_MAX: usize = 64 << 20;
+
+/// How much gas a group may hold: bounds what one transaction of the store has to keep in memory.
+const GROUP_GAS_MAX: u64 = 2_000_000_000;
+
+/// Decoded blocks that may wait for execution. A block can have some 10 MB.
+const QUEUE_BLOCKS_MAX: usize = 32;
+
+/// What an import has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of the newest block in the archive.
+    pub head: u64,
+    /// Blocks stored by this import.
+    pub blocks: u64,
+    /// Blocks passed over, because the archive had them already.
+    pub skipped: u64,
+    /// Transactions in the stored blocks.
+    pub transactions: u64,
+    /// Gas used by the stored blocks.
+    pub gas: u64,
+    /// Bytes of the source that were read.
+    pub bytes_read: u64,
+}
+
+/// Somebody who looks on, and may stop the import after the block in hand.
+pub trait Watch {
+    /// Called after every block.
+    fn progressed(&mut self, progress: &Progress);
+
+    /// Whether the import should end now.
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+/// Looks away.
+impl Watch for () {
+    fn progressed(&mut self, _progress: &Progress) {}
+}
+
+impl Archive {
+    /// Imports blocks that follow the head, in order. Blocks that are there already are passed over.
+    ///
+    /// When it fails, everything before the block that is named in the error is stored and usable.
+    pub fn import<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    where
+        B: Iterator<Item = Result<FileBlock, BlockFileError>> + Send,
+    {
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(QUEUE_BLOCKS_MAX);
+            let chain = self.chain();
+            scope.spawn(move || recover::run(chain, blocks, &sender));
+            Import::resume(self, receiver)?.run(watch)
+        })
+    }
+}
+
+type Queue = Receiver<Result<Recovered, RecoveryFault>>;
+
+/// An import under way.
+struct Import<'a> {
+    archive: &'a Archive,
+    queue: Queue,
+    tries: Tries,
+    ancestry: Ancestry,
+    /// Place of the newest block.
+    place: BlockPlace,
+    progress: Progress,
+}
+
+/// How a group of blocks ended.
+enum GroupEnd {
+    Full,
+    SourceEmpty,
+    Stopped,
+    Fault(ImportError),
+}
+
+impl<'a> Import<'a> {
+    fn resume(archive: &'a Archive, queue: Queue) -> Result<Self, ImportError> {
+        let snapshot = archive.snapshot();
+        let head = snapshot.head();
+        let missing = || StoreError::MissingRow("the head block");
+        let header = snapshot.header(head)?.ok_or_else(missing)?;
+        let place = snapshot.place(head)?.ok_or_else(missing)?;
+        Ok(Self {
+            archive,
+            queue,
+            tries: Tries::with_root(header.state_root),
+            ancestry: load_ancestry(&snapshot)?,
+            place,
+            progress: Progress { head, ..Progress::default() },
+        })
+    }
+
+    fn run(mut self, watch: &mut impl Watch) -> Result<Progress, ImportError> {
+        loop {
+            match self.import_group(watch)? {
+                GroupEnd::Full => {}
+                GroupEnd::SourceEmpty | GroupEnd::Stopped => return Ok(self.progress),
+                GroupEnd::Fault(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// Imports blocks until it is time to make them durable, and does so.
+    fn import_group(&mut self, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
+        let transaction = self.archive.begin_write()?;
+        let before = self.progress.blocks;
+        let end = {
+            let mut group = Group {
+                blocks: BlockTables::open(&transaction)?,
+                state: StateTables::open(&transaction)?,
+                indexer: LogIndexer::default(),
+                until: Instant::now() + GROUP_TIME_MAX,
+                gas: 0,
+            };
+            let end = self.fill(&mut group, watch)?;
+            group.indexer.flush(&mut group.blocks.log_index).map_err(StoreError::from)?;
+            self.tries.flush(&mut group.state.trie_nodes)?;
+            end
+        };
+        if self.progress.blocks > before {
+            self.archive.commit(transaction)?;
+        } else {
+            transaction.abort().map_err(StoreError::from)?;
+        }
+        Ok(end)
+    }
+
+    fn fill(&mut self, group: &mut Group<'_>, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
+        while !group.is_full() {
+            if watch.should_stop() {
+                return Ok(GroupEnd::Stopped);
+            }
+            let patience = group.until.saturating_duration_since(Instant::now());
+            let recovered = match self.queue.recv_timeout(patience) {
+                Ok(Ok(recovered)) => recovered,
+                Ok(Err(fault)) => return Ok(GroupEnd::Fault(fault.into())),
+                Err(RecvTimeoutError::Timeout) => return Ok(GroupEnd::Full),
+                Err(RecvTimeoutError::Disconnected) => return Ok(GroupEnd::SourceEmpty),
+            };
+            self.progress.bytes_read = recovered.file.bytes_read;
+            match self.import_block(group, &recovered) {
+                Ok(()) => {}
+                Err(ImportError::Store(cause)) => return Err(cause.into()),
+                Err(fault) => return Ok(GroupEnd::Fault(fault)),
+            }
+            watch.progressed(&self.progress);
+        }
+        Ok(GroupEnd::Full)
+    }
+
+    fn import_block(&mut self, group: &mut Group<'_>, recovered: &Recovered) -> Result<(), ImportError> {
+        let number = recovered.file.block.header.number;
+        if number <= self.progress.head {
+            self.progress.skipped += 1;
+            return already_there(group, recovered, number);
+        }
+        let proven = self.prove(group, recovered)?;
+        Ok(self.store(group, recovered, proven)?)
+    }
+
+    /// Checks and executes a block, and compares everything with its header. Changes nothing.
+    fn prove(&self, group: &Group<'_>, recovered: &Recovered) -> Result<Proven, ImportError> {
+        let (chain, block) = (self.archive.chain(), &recovered.file.block);
+        let wrong = |fault| ImportError::bad_block(recovered, BadBlock::Check(fault));
+        let checked = check::check_block(chain, &self.ancestry, block).map_err(wrong)?;
+
+        let source = Latest::new(&group.blocks, &group.state);
+        let mut tries = self.tries.begin(&group.state.trie_nodes, &group.state.accounts);
+        let rules = chain.rules_at(&block.header);
+        let executed = execute_block(rules, block, &recovered.senders, &source, &mut tries)
+            .map_err(|fault| ImportError::execution(recovered, fault, source.failure()))?;
+        check::check_outcome(&block.header, &executed.outcome()).map_err(wrong)?;
+        Ok(Proven { checked, executed, changed: tries.finish() })
+    }
+
+    fn store(
+        &mut self,
+        group: &mut Group<'_>,
+        recovered: &Recovered,
+        proven: Proven,
+    ) -> Result<(), StoreError> {
+        let block = &recovered.file.block;
+        let new = NewBlock {
+            block,
+            hash: proven.checked.hash,
+            size: recovered.file.size,
+            total_difficulty: proven.checked.total_difficulty,
+            senders: &recovered.senders,
+            receipts: &proven.executed.receipts,
+            blob_gas_price: blob_gas_price(self.archive.chain(), &block.header),
+        };
+        let number = block.header.number;
+        let storage_roots = &proven.changed.storage_roots;
+        group.state.store(number, &proven.executed.changes, storage_roots)?;
+        self.place = group.blocks.store(&new, Some(&self.place), &mut group.indexer)?;
+        self.tries.accept(proven.changed);
+        let header = Sealed::new_unchecked(block.header.clone(), proven.checked.hash);
+        self.ancestry.push(header, proven.checked.uncle_hashes);
+        group.gas += block.header.gas_used;
+
+        self.progress.head = number;
+        self.progress.blocks += 1;
+        self.progress.transactions += block.body.transactions.len() as u64;
+        self.progress.gas += block.header.gas_used;
+        Ok(())
+    }
+}
+
+/// The blocks that become durable together.
+struct Group<'txn> {
+    blocks: BlockTables<'txn>,
+    state: StateTables<'txn>,
+    indexer: LogIndexer,
+    until: Instant,
+    gas: u64,
+}
+
+impl Group<'_> {
+    fn is_full(&self) -> bool {
+        self.gas >= GROUP_GAS_MAX
+            || self.indexer.memory_bytes() >= GROUP_INDEX_BYTES_MAX
+            || Instant::now() >= self.until
+    }
+}
+
+/// The blocks that the next one is checked against.
+fn load_ancestry(snapshot: &Snapshot) -> Result<Ancestry, StoreError> {
+    let head = snapshot.head();
+    let mut numbers = head.saturating_sub(check::GENERATIONS as u64 - 1)..=head;
+    let first = snapshot.ancestor(numbers.next().unwrap_or(head))?;
+    let mut ancestry = Ancestry::starting_at(first.header, first.uncle_hashes, first.total_difficulty);
+    for number in numbers {
+        let block = snapshot.ancestor(number)?;
+        ancestry.push(block.header, block.uncle_hashes);
+    }
+    Ok(ancestry)
+}
+
+impl Snapshot {
+    fn ancestor(&self, number: u64) -> Result<StoredAncestor, StoreError> {
+        let block = self.block(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        Ok(StoredAncestor {
+            uncle_hashes: block.uncles.iter().map(Header::hash_slow).collect(),
+            header: Sealed::new_unchecked(block.header, block.place.hash),
+            total_difficulty: block.place.total_difficulty,
+        })
+    }
+}
+
+struct StoredAncestor {
+    header: Sealed<Header>,
+    uncle_hashes: Vec<B256>,
+    total_difficulty: U256,
+}
+
+/// A block that the archive has already must be the same block.
+fn already_there(group: &Group<'_>, recovered: &Recovered, number: u64) -> Result<(), ImportError> {
+    use crate::state::StateSource;
+    let stored = Latest::new(&group.blocks, &group.state).block_hash(number)?;
+    if stored == recovered.hash {
+        return Ok(());
+    }
+    Err(ImportError::OtherChain { number, stored, found: recovered.hash })
+}
+
+/// Why an import stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The source cannot be read any further.
+    #[error(transparent)]
+    Source(#[from] BlockFileError),
+    /// A block is not valid.
+    #[error("block {number} ({hash}) is not valid: {fault}")]
+    BadBlock {
+        /// Its number.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+        /// What is wrong with it.
+        fault: Box<BadBlock>,
+    },
+    /// The source has another block where the archive has one.
+    #[error(
+        "block {number} of the source is {found}, but the archive has {stored}; \
+         the source belongs to another chain or another fork of it"
+    )]
+    OtherChain {
+        /// Its number.
+        number: u64,
+        /// Hash of the block in the archive.
+        stored: B256,
+        /// Hash of the block in the source.
+        found: B256,
+    },
+    /// Reading or writing the archive failed.
+    #[error("the archive: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// What is wrong with a block.
+#[derive(Debug, thiserror::Error)]
+pub enum BadBlock {
+    /// A statement of its header does not hold.
+    #[error(transparent)]
+    Check(BlockFault),
+    /// A signature gives no sender.
+    #[error("transaction {0} has an invalid signature")]
+    Signature(usize),
+    /// It cannot be executed.
+    #[error(transparent)]
+    Execution(ExecutionFault),
+}
+
+impl ImportError {
+    fn bad_block(recovered: &Recovered, fault: BadBlock) -> Self {
+        let number = recovered.file.block.header.number;
+        Self::BadBlock { number, hash: recovered.hash, fault: Box::new(fault) }
+    }
+
+    /// A failing store shows up in the middle of execution, and is not the block's fault.
+    fn execution(recovered: &Recovered, fault: ExecutionFault, failure: Option<StoreError>) -> Self {
+        match (failure, fault.into_store_error()) {
+            (Some(cause), _) | (None, Ok(cause)) => Self::Store(cause),
+            (None, Err(fault)) => Self::bad_block(recovered, BadBlock::Execution(fault)),
+        }
+    }
+}
+
+impl From<RecoveryFault> for ImportError {
+    fn from(fault: RecoveryFault) -> Self {
+        match fault {
+            RecoveryFault::Source(cause) => Self::Source(cause),
+            RecoveryFault::Signature { number, hash, index } => {
+                Self::BadBlock { number, hash, fault: Box::new(BadBlock::Signature(index)) }
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod execute; // a block → receipts and state changes
 mod import; // the pipeline that ties the steps together
 mod logs; // the exact log index
 mod state; // what a block changes, over what was there before
+mod rows; // every row of the file
 mod store; // the file on disk
 mod tables; // every table of the file
 mod trie; // state roots at the price of what changed

@@ -1,1 +1,329 @@
-//! To come.
+//! Reads of block data and of the state as of a block, on one unchanging view of the archive.
+
+mod logs;
+mod state_at;
+
+pub use logs::{FoundLogs, LogLimits, LogsError};
+pub use state_at::StateAt;
+pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
+
+use crate::{
+    chain::{ChainSpec, Transaction},
+    rows::{BlockPlace, BlockRow, ReceiptRow, TransactionRow},
+    store::{META_HEAD, Shared, StoreError},
+    tables::{
+        ACCOUNTS, BLOCK_NUMBERS, BLOCKS, CODE, LOG_INDEX, LOGS, META, RAW_RECORDS, RECEIPTS, STORAGE,
+        TRANSACTION_ORDINALS, TRANSACTIONS,
+    },
+};
+use alloy_consensus::Header;
+use alloy_eips::{eip2718::Decodable2718, eip4895::Withdrawals};
+use alloy_primitives::{Address, B256};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
+use std::{ops::Range, sync::Arc};
+
+/// Which block is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockId {
+    /// The block with this number.
+    Number(u64),
+    /// The block with this hash.
+    Hash(B256),
+    /// The genesis block.
+    Earliest,
+    /// The newest block.
+    Latest,
+    /// The newest block that will hardly be reorganised. An archive is never reorganised: its head.
+    Safe,
+    /// The newest block that will not be reorganised. An archive is never reorganised: its head.
+    Finalized,
+}
+
+/// A block without its transactions.
+#[derive(Debug, Clone)]
+pub struct BlockData {
+    /// Hash, size, and where its transactions and logs are.
+    pub place: BlockPlace,
+    /// The header.
+    pub header: Header,
+    /// Headers of its uncles.
+    pub uncles: Vec<Header>,
+    /// Its withdrawals, from Shanghai on.
+    pub withdrawals: Option<Withdrawals>,
+}
+
+/// A transaction and where it stands.
+#[derive(Debug, Clone)]
+pub struct TransactionData {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its hash.
+    pub hash: B256,
+    /// Who signed it.
+    pub sender: Address,
+    /// Its place in the block.
+    pub index: u32,
+    /// The block that holds it.
+    pub block: InBlock,
+}
+
+/// A receipt without its logs, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct ReceiptData {
+    /// What the receipt says.
+    pub row: ReceiptRow,
+    /// Hash of its transaction.
+    pub transaction_hash: B256,
+    /// Place of the transaction in the block.
+    pub index: u32,
+    /// The block that holds it.
+    pub block: InBlock,
+}
+
+impl ReceiptData {
+    /// The ordinals of its logs.
+    pub fn log_ordinals(&self) -> Range<u64> {
+        self.row.first_log..self.row.first_log + u64::from(self.row.logs)
+    }
+}
+
+/// What answers repeat of the block that something stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InBlock {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+    /// Its time.
+    pub timestamp: u64,
+    /// Its base fee, from London on.
+    pub base_fee: Option<u64>,
+}
+
+/// The archive as of one commit.
+pub struct Snapshot {
+    shared: Arc<Shared>,
+    head: u64,
+    blocks: ReadOnlyTable<u64, &'static [u8]>,
+    block_numbers: ReadOnlyTable<&'static [u8; 32], u64>,
+    transactions: ReadOnlyTable<u64, &'static [u8]>,
+    transaction_ordinals: ReadOnlyTable<&'static [u8; 32], (u64, u64)>,
+    receipts: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) logs: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) log_index: ReadOnlyTable<&'static [u8; 37], &'static [u8]>,
+    raw_records: ReadOnlyTable<u64, &'static [u8]>,
+    accounts: ReadOnlyTable<&'static [u8; 28], &'static [u8]>,
+    storage: ReadOnlyTable<&'static [u8; 60], &'static [u8]>,
+    code: ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
+}
+
+impl Snapshot {
+    pub(crate) fn take(database: &Database, shared: Arc<Shared>) -> Result<Self, StoreError> {
+        let transaction = database.begin_read()?;
+        let head = read_head(&transaction.open_table(META)?)?;
+        Ok(Self {
+            shared,
+            head,
+            blocks: transaction.open_table(BLOCKS)?,
+            block_numbers: transaction.open_table(BLOCK_NUMBERS)?,
+            transactions: transaction.open_table(TRANSACTIONS)?,
+            transaction_ordinals: transaction.open_table(TRANSACTION_ORDINALS)?,
+            receipts: transaction.open_table(RECEIPTS)?,
+            logs: transaction.open_table(LOGS)?,
+            log_index: transaction.open_table(LOG_INDEX)?,
+            raw_records: transaction.open_table(RAW_RECORDS)?,
+            accounts: transaction.open_table(ACCOUNTS)?,
+            storage: transaction.open_table(STORAGE)?,
+            code: transaction.open_table(CODE)?,
+        })
+    }
+
+    /// The rules of the chain.
+    pub fn chain(&self) -> &ChainSpec {
+        &self.shared.chain
+    }
+
+    /// Number of the newest block.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Number of the block that is meant, if there is such a block.
+    pub fn number_of(&self, block: BlockId) -> Result<Option<u64>, StoreError> {
+        Ok(match block {
+            BlockId::Number(number) => (number <= self.head).then_some(number),
+            BlockId::Hash(hash) => self.block_numbers.get(&hash.0)?.map(|number| number.value()),
+            BlockId::Earliest => Some(0),
+            BlockId::Latest | BlockId::Safe | BlockId::Finalized => Some(self.head),
+        })
+    }
+
+    /// Hash of the genesis block.
+    pub fn genesis_hash(&self) -> Result<B256, StoreError> {
+        Ok(self.place(0)?.ok_or(StoreError::MissingRow("the genesis block"))?.hash)
+    }
+
+    /// Where a block stands and what belongs to it.
+    pub fn place(&self, number: u64) -> Result<Option<BlockPlace>, StoreError> {
+        self.with_block(number, |row| Ok(row.place))
+    }
+
+    /// A block's header.
+    pub fn header(&self, number: u64) -> Result<Option<Header>, StoreError> {
+        self.with_block(number, |row| Ok(row.header()?))
+    }
+
+    /// A block without its transactions.
+    pub fn block(&self, number: u64) -> Result<Option<BlockData>, StoreError> {
+        self.with_block(number, |row| {
+            Ok(BlockData {
+                place: row.place,
+                header: row.header()?,
+                uncles: row.uncles()?,
+                withdrawals: row.withdrawals()?,
+            })
+        })
+    }
+
+    /// An uncle by its place in a block.
+    pub fn uncle(&self, number: u64, index: usize) -> Result<Option<Header>, StoreError> {
+        let uncles = self.with_block(number, |row| Ok(row.uncles()?))?;
+        Ok(uncles.and_then(|uncles| uncles.into_iter().nth(index)))
+    }
+
+    /// A transaction by its hash.
+    pub fn transaction(&self, hash: B256) -> Result<Option<TransactionData>, StoreError> {
+        let Some((number, ordinal)) = self.ordinal_of(hash)? else { return Ok(None) };
+        let (place, block) = self.in_block(number)?;
+        self.transaction_in(&place, block, ordinal).map(Some)
+    }
+
+    /// A transaction by its place in a block.
+    pub fn transaction_at(&self, number: u64, index: u64) -> Result<Option<TransactionData>, StoreError> {
+        let Some(ordinal) = self.ordinal_at(number, index)? else { return Ok(None) };
+        let (place, block) = self.in_block(number)?;
+        self.transaction_in(&place, block, ordinal).map(Some)
+    }
+
+    /// All transactions of a block, in order.
+    pub fn transactions(&self, number: u64) -> Result<Vec<TransactionData>, StoreError> {
+        let (place, block) = self.in_block(number)?;
+        let ordinals = ordinals(place.first_transaction, place.transactions);
+        ordinals.map(|ordinal| self.transaction_in(&place, block, ordinal)).collect()
+    }
+
+    /// The hashes of a block's transactions, in order.
+    pub fn transaction_hashes(&self, place: &BlockPlace) -> Result<Vec<B256>, StoreError> {
+        let rows = self.transactions.range(ordinals(place.first_transaction, place.transactions))?;
+        rows.map(|row| Ok(TransactionRow::read(row?.1.value())?.hash)).collect()
+    }
+
+    /// A receipt by the hash of its transaction.
+    pub fn receipt(&self, hash: B256) -> Result<Option<ReceiptData>, StoreError> {
+        let Some((number, ordinal)) = self.ordinal_of(hash)? else { return Ok(None) };
+        let (place, block) = self.in_block(number)?;
+        self.receipt_in(&place, block, ordinal, hash).map(Some)
+    }
+
+    /// All receipts of a block, in order; nothing where there is no such block.
+    pub fn receipts(&self, number: u64) -> Result<Option<Vec<ReceiptData>>, StoreError> {
+        if number > self.head {
+            return Ok(None);
+        }
+        let (place, block) = self.in_block(number)?;
+        let hashes = self.transaction_hashes(&place)?;
+        let ordinals = ordinals(place.first_transaction, place.transactions);
+        let receipts = ordinals.zip(hashes);
+        receipts.map(|(ordinal, hash)| self.receipt_in(&place, block, ordinal, hash)).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The raw transaction records of a block, a JSON array; nothing where there are none.
+    pub fn raw_records(&self, number: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.raw_records.get(number)?.map(|records| records.value().to_vec()))
+    }
+
+    /// What answers repeat of a block.
+    pub fn block_facts(&self, number: u64) -> Result<Option<InBlock>, StoreError> {
+        if number > self.head {
+            return Ok(None);
+        }
+        self.in_block(number).map(|(_, block)| Some(block))
+    }
+
+    /// The state as a block left it. The block must be there.
+    pub fn state_at(&self, number: u64) -> StateAt<'_> {
+        StateAt::new(self, number)
+    }
+
+    fn with_block<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(BlockRow<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(row) = self.blocks.get(number)? else { return Ok(None) };
+        read(BlockRow::read(row.value())?).map(Some)
+    }
+
+    fn in_block(&self, number: u64) -> Result<(BlockPlace, InBlock), StoreError> {
+        let place = self.place(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        let (hash, timestamp, base_fee) = (place.hash, place.timestamp, place.base_fee);
+        Ok((place, InBlock { number, hash, timestamp, base_fee }))
+    }
+
+    fn ordinal_of(&self, hash: B256) -> Result<Option<(u64, u64)>, StoreError> {
+        Ok(self.transaction_ordinals.get(&hash.0)?.map(|found| found.value()))
+    }
+
+    fn ordinal_at(&self, number: u64, index: u64) -> Result<Option<u64>, StoreError> {
+        let place = self.place(number)?;
+        Ok(place.filter(|place| index < u64::from(place.transactions)).map(|place| place.first_transaction + index))
+    }
+
+    fn transaction_in(
+        &self,
+        place: &BlockPlace,
+        block: InBlock,
+        ordinal: u64,
+    ) -> Result<TransactionData, StoreError> {
+        let row = self.transactions.get(ordinal)?.ok_or(StoreError::MissingRow("a transaction"))?;
+        let row = TransactionRow::read(row.value())?;
+        let transaction = Transaction::decode_2718_exact(row.encoded).map_err(|_| row.corrupt())?;
+        let index = index_in(place, ordinal);
+        Ok(TransactionData { transaction, hash: row.hash, sender: row.sender, index, block })
+    }
+
+    fn receipt_in(
+        &self,
+        place: &BlockPlace,
+        block: InBlock,
+        ordinal: u64,
+        transaction_hash: B256,
+    ) -> Result<ReceiptData, StoreError> {
+        let row = self.receipts.get(ordinal)?.ok_or(StoreError::MissingRow("a receipt"))?;
+        let row = ReceiptRow::read(row.value())?;
+        Ok(ReceiptData { row, transaction_hash, index: index_in(place, ordinal), block })
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+/// Number of the newest block of an archive.
+pub(crate) fn read_head(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<u64, StoreError> {
+    let head = meta.get(META_HEAD)?.ok_or(StoreError::MissingRow("the head"))?;
+    let head = <[u8; 8]>::try_from(head.value()).map_err(|_| StoreError::MissingRow("the head"))?;
+    Ok(u64::from_be_bytes(head))
+}
+
+fn ordinals(first: u64, count: u32) -> Range<u64> {
+    first..first + u64::from(count)
+}
+
+fn index_in(place: &BlockPlace, ordinal: u64) -> u32 {
+    u32::try_from(ordinal.saturating_sub(place.first_transaction)).unwrap_or(u32::MAX)
+}

@@ -1,1 +1,290 @@
-//! To come.
+//! The file on disk: opening it, refusing what is not ours, and the snapshots that reads are made on.
+
+use crate::{
+    chain::{ChainSpec, GenesisError},
+    logs::IndexError,
+    read::Snapshot,
+    rows::CorruptRow,
+    tables::{FORMAT_VERSION, META},
+};
+use alloy_primitives::B256;
+use arc_swap::ArcSwap;
+use quick_cache::{Weighter, sync::Cache};
+use redb::{Database, DatabaseError, ReadableDatabase, WriteTransaction};
+use revm::state::Bytecode;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Name of the archive file inside the data directory.
+pub const ARCHIVE_FILE: &str = "archive.redb";
+
+/// Memory that the store may use for pages, read and written ones together.
+pub const PAGE_CACHE_BYTES: usize = 512 << 20;
+
+/// Memory that analysed contract code may use. Analysis costs more than most calls.
+pub const CODE_CACHE_BYTES: u64 = 64 << 20;
+
+pub(crate) const META_FORMAT: &str = "format";
+pub(crate) const META_GENESIS: &str = "genesis";
+pub(crate) const META_HEAD: &str = "head";
+
+/// An archive that is open. One process at a time can have it open.
+pub struct Archive {
+    database: Database,
+    path: PathBuf,
+    shared: Arc<Shared>,
+    snapshot: ArcSwap<Snapshot>,
+}
+
+/// What all snapshots of an archive have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) chain: ChainSpec,
+    pub(crate) code: CodeCache,
+}
+
+pub(crate) type CodeCache = Cache<B256, Bytecode, CodeWeight>;
+
+/// Weighs analysed code by its bytes; the jump table is an eighth of them.
+#[derive(Debug, Clone)]
+pub(crate) struct CodeWeight;
+
+impl Weighter<B256, Bytecode> for CodeWeight {
+    fn weight(&self, _hash: &B256, code: &Bytecode) -> u64 {
+        const OVERHEAD_BYTES: u64 = 128;
+        let bytes = code.len() as u64;
+        OVERHEAD_BYTES + bytes + bytes / 8
+    }
+}
+
+impl Archive {
+    /// Opens the archive in a data directory.
+    pub fn open(data_dir: &Path) -> Result<Self, OpenError> {
+        let path = data_dir.join(ARCHIVE_FILE);
+        if !path.exists() {
+            return Err(OpenError::Missing(path));
+        }
+        let database = open_database(&path)?;
+        let stored = Stored::read(&database, &path)?;
+        Self::with(database, path, ChainSpec::from_json(&stored.genesis)?)
+    }
+
+    /// Opens the archive in a data directory, or makes one that holds the genesis block.
+    ///
+    /// An archive that is there already must have been made from the same genesis.
+    pub fn open_or_create(data_dir: &Path, genesis: &str) -> Result<Self, OpenError> {
+        let chain = ChainSpec::from_json(genesis)?;
+        let path = data_dir.join(ARCHIVE_FILE);
+        std::fs::create_dir_all(data_dir)
+            .map_err(|cause| OpenError::Directory { path: data_dir.to_owned(), cause })?;
+        if !path.exists() {
+            create(&path, &chain, genesis)?;
+        }
+        let archive = Self::open(data_dir)?;
+        let (found, given) = (archive.snapshot().genesis_hash()?, chain.genesis_header().hash_slow());
+        if found != given {
+            return Err(OpenError::OtherGenesis { path: archive.path, found, given });
+        }
+        Ok(archive)
+    }
+
+    fn with(database: Database, path: PathBuf, chain: ChainSpec) -> Result<Self, OpenError> {
+        const EXPECTED_CONTRACTS: usize = 4096;
+        let code = Cache::with_weighter(EXPECTED_CONTRACTS, CODE_CACHE_BYTES, CodeWeight);
+        let shared = Arc::new(Shared { chain, code });
+        let snapshot = Snapshot::take(&database, Arc::clone(&shared))?;
+        Ok(Self { database, path, shared, snapshot: ArcSwap::from_pointee(snapshot) })
+    }
+
+    /// The archive as of the last commit. All reads of one snapshot see the same chain.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The rules of the chain.
+    pub fn chain(&self) -> &ChainSpec {
+        &self.shared.chain
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
+        let mut transaction = self.database.begin_write().map_err(StoreError::from)?;
+        // Recovery after a crash is then a matter of milliseconds, whatever the size of the file.
+        transaction.set_quick_repair(true);
+        Ok(transaction)
+    }
+
+    /// Makes a transaction durable and shows it to the readers that come from now on.
+    pub(crate) fn commit(&self, transaction: WriteTransaction) -> Result<(), StoreError> {
+        transaction.commit().map_err(StoreError::from)?;
+        let snapshot = Snapshot::take(&self.database, Arc::clone(&self.shared))?;
+        self.snapshot.store(Arc::new(snapshot));
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn open_database(path: &Path) -> Result<Database, OpenError> {
+    let opened = Database::builder().set_cache_size(PAGE_CACHE_BYTES).open(path);
+    opened.map_err(|cause| OpenError::from_database(path, cause))
+}
+
+/// Writes a new archive under another name and moves it into place, so that a half-made one is never seen.
+fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
+    let unfinished = path.with_extension("new");
+    if unfinished.exists() {
+        std::fs::remove_file(&unfinished)
+            .map_err(|cause| OpenError::Directory { path: unfinished.clone(), cause })?;
+    }
+    let database = Database::builder()
+        .create(&unfinished)
+        .map_err(|cause| OpenError::from_database(&unfinished, cause))?;
+    let transaction = database.begin_write().map_err(StoreError::from)?;
+    {
+        let mut meta = transaction.open_table(META).map_err(StoreError::from)?;
+        meta.insert(META_FORMAT, FORMAT_VERSION.to_be_bytes().as_slice()).map_err(StoreError::from)?;
+        meta.insert(META_GENESIS, genesis.as_bytes()).map_err(StoreError::from)?;
+    }
+    crate::import::store_genesis(&transaction, chain)?;
+    transaction.commit().map_err(StoreError::from)?;
+    drop(database);
+    std::fs::rename(&unfinished, path).map_err(|cause| OpenError::Directory { path: path.to_owned(), cause })
+}
+
+/// What an archive says of itself.
+struct Stored {
+    genesis: String,
+}
+
+impl Stored {
+    fn read(database: &Database, path: &Path) -> Result<Self, OpenError> {
+        let foreign = || OpenError::Foreign(path.to_owned());
+        let transaction = database.begin_read().map_err(StoreError::from)?;
+        let meta = transaction.open_table(META).map_err(|_| foreign())?;
+        let format = meta.get(META_FORMAT).map_err(StoreError::from)?.ok_or_else(foreign)?;
+        let format = <[u8; 4]>::try_from(format.value()).map(u32::from_be_bytes).map_err(|_| foreign())?;
+        if format != FORMAT_VERSION {
+            return Err(OpenError::Format { path: path.to_owned(), found: format });
+        }
+        let genesis = meta.get(META_GENESIS).map_err(StoreError::from)?.ok_or_else(foreign)?;
+        let genesis = std::str::from_utf8(genesis.value()).map_err(|_| foreign())?.to_owned();
+        Ok(Self { genesis })
+    }
+}
+
+/// Why an archive cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none.
+    #[error("there is no archive at {}; make one with `chaingate import`", .0.display())]
+    Missing(PathBuf),
+    /// Another process has it open.
+    #[error("the archive {} is in use by another process; stop that one first", .0.display())]
+    InUse(PathBuf),
+    /// It was written by another version.
+    #[error(
+        "the archive {} has format version {found}, this program reads version {FORMAT_VERSION}; \
+         use the program that made it, or import again into another data directory",
+        path.display()
+    )]
+    Format {
+        /// Where it is.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// It holds another chain.
+    #[error(
+        "the archive {} holds the chain with genesis {found}, but the genesis file given makes {given}; \
+         use another data directory for another chain",
+        path.display()
+    )]
+    OtherGenesis {
+        /// Where it is.
+        path: PathBuf,
+        /// Hash of its genesis block.
+        found: B256,
+        /// Hash of the genesis block that was given.
+        given: B256,
+    },
+    /// The file is something else.
+    #[error("{} is not an archive of this program", .0.display())]
+    Foreign(PathBuf),
+    /// The genesis file is no use.
+    #[error("genesis: {0}")]
+    Genesis(#[from] GenesisError),
+    /// A directory or file cannot be made.
+    #[error("cannot write {}: {cause}", path.display())]
+    Directory {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Reading or writing failed.
+    #[error("the archive cannot be read: {0}")]
+    Store(#[from] StoreError),
+}
+
+impl OpenError {
+    fn from_database(path: &Path, cause: DatabaseError) -> Self {
+        match cause {
+            DatabaseError::DatabaseAlreadyOpen => Self::InUse(path.to_owned()),
+            DatabaseError::UpgradeRequired(_) => Self::Foreign(path.to_owned()),
+            DatabaseError::Storage(redb::StorageError::Io(cause))
+                if cause.kind() == std::io::ErrorKind::InvalidData =>
+            {
+                Self::Foreign(path.to_owned())
+            }
+            other => Self::Store(StoreError::from(other)),
+        }
+    }
+}
+
+/// Reading or writing the file failed; never the caller's fault.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The key-value store reports this.
+    #[error("storage: {0}")]
+    Storage(Arc<redb::Error>),
+    /// A row does not read.
+    #[error(transparent)]
+    Corrupt(#[from] CorruptRow),
+    /// Something that other rows refer to is not there.
+    #[error("damaged: {0} is missing")]
+    MissingRow(&'static str),
+    /// The log index is damaged or full.
+    #[error("log index: {0}")]
+    Index(String),
+    /// The state tries are damaged.
+    #[error("state trie: {0}")]
+    Trie(String),
+}
+
+impl<E: Into<redb::Error>> From<E> for StoreError {
+    fn from(cause: E) -> Self {
+        Self::Storage(Arc::new(cause.into()))
+    }
+}
+
+impl From<IndexError> for StoreError {
+    fn from(cause: IndexError) -> Self {
+        match cause {
+            IndexError::Store(cause) => cause.into(),
+            other => Self::Index(other.to_string()),
+        }
+    }
+}
+
+impl revm::context::DBErrorMarker for StoreError {}

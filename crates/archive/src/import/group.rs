@@ -1,0 +1,332 @@
+//! A group of blocks that become durable together: the open tables of one transaction, and how a proven block
+//! is written into them.
+
+use crate::{
+    chain::{Block, ChainSpec, Transaction},
+    check::Checked,
+    execute::{Executed, Receipt},
+    logs::{IndexError, LogIndexer, LogRow},
+    read::{account_as_of, code_by_hash, storage_as_of},
+    rows::{
+        AccountRow, BlockPlace, BlockRow, Outcome, ReceiptRow, Recipient, TransactionRow, account_key,
+        storage_key,
+    },
+    state::{Account, AccountChange, Changes, StateSource},
+    store::{META_HEAD, StoreError},
+    tables::{
+        ACCOUNTS, BLOCK_NUMBERS, BLOCKS, CODE, LOG_INDEX, LOGS, META, RAW_RECORDS, RECEIPTS, STORAGE,
+        TRANSACTION_ORDINALS, TRANSACTIONS, TRIE_NODES,
+    },
+};
+use alloy_consensus::{Eip658Value, Header, Transaction as _, TxReceipt, Typed2718};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{Address, B256, TxKind, U256, map::AddressMap};
+use alloy_trie::EMPTY_ROOT_HASH;
+use redb::{ReadableTable, Table, WriteTransaction};
+use revm::state::Bytecode;
+use std::cell::OnceCell;
+
+type BytesTable<'txn, K> = Table<'txn, K, &'static [u8]>;
+
+/// The tables of block data.
+pub(super) struct BlockTables<'txn> {
+    pub(super) blocks: BytesTable<'txn, u64>,
+    block_numbers: Table<'txn, &'static [u8; 32], u64>,
+    transactions: BytesTable<'txn, u64>,
+    transaction_ordinals: Table<'txn, &'static [u8; 32], (u64, u64)>,
+    receipts: BytesTable<'txn, u64>,
+    logs: BytesTable<'txn, u64>,
+    pub(super) log_index: BytesTable<'txn, &'static [u8; 37]>,
+    meta: BytesTable<'txn, &'static str>,
+}
+
+/// The tables of the state.
+pub(super) struct StateTables<'txn> {
+    pub(super) accounts: BytesTable<'txn, &'static [u8; 28]>,
+    storage: BytesTable<'txn, &'static [u8; 60]>,
+    code: BytesTable<'txn, &'static [u8; 32]>,
+    pub(super) trie_nodes: BytesTable<'txn, &'static [u8]>,
+}
+
+impl<'txn> BlockTables<'txn> {
+    pub(super) fn open(transaction: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        transaction.open_table(RAW_RECORDS)?;
+        Ok(Self {
+            blocks: transaction.open_table(BLOCKS)?,
+            block_numbers: transaction.open_table(BLOCK_NUMBERS)?,
+            transactions: transaction.open_table(TRANSACTIONS)?,
+            transaction_ordinals: transaction.open_table(TRANSACTION_ORDINALS)?,
+            receipts: transaction.open_table(RECEIPTS)?,
+            logs: transaction.open_table(LOGS)?,
+            log_index: transaction.open_table(LOG_INDEX)?,
+            meta: transaction.open_table(META)?,
+        })
+    }
+
+    fn hash_of(&self, number: u64) -> Result<B256, StoreError> {
+        match self.blocks.get(number)? {
+            Some(row) => Ok(BlockRow::read(row.value())?.place.hash),
+            None => Ok(B256::ZERO),
+        }
+    }
+
+    /// Writes a proven block, and gives the place that it got.
+    pub(super) fn store(
+        &mut self,
+        new: &NewBlock<'_>,
+        place_of_parent: Option<&BlockPlace>,
+        indexer: &mut LogIndexer,
+    ) -> Result<BlockPlace, StoreError> {
+        let place = new.place_after(place_of_parent);
+        let (header, body) = (&new.block.header, &new.block.body);
+        let row = BlockRow::write(&place, header, &body.ommers, body.withdrawals.as_ref());
+        self.blocks.insert(header.number, row.as_slice())?;
+        self.block_numbers.insert(&place.hash.0, header.number)?;
+        self.store_transactions(new, &place)?;
+        self.store_receipts(new, &place, indexer)?;
+        self.meta.insert(META_HEAD, header.number.to_be_bytes().as_slice())?;
+        Ok(place)
+    }
+
+    fn store_transactions(&mut self, new: &NewBlock<'_>, place: &BlockPlace) -> Result<(), StoreError> {
+        let (mut row, mut encoded) = (Vec::new(), Vec::new());
+        for (ordinal, (transaction, sender)) in (place.first_transaction..).zip(new.transactions()) {
+            let hash = *transaction.tx_hash();
+            encoded.clear();
+            transaction.encode_2718(&mut encoded);
+            TransactionRow { hash, sender, encoded: &encoded }.write(&mut row);
+            self.transactions.insert(ordinal, row.as_slice())?;
+            self.transaction_ordinals.insert(&hash.0, (new.block.header.number, ordinal))?;
+        }
+        Ok(())
+    }
+
+    fn store_receipts(
+        &mut self,
+        new: &NewBlock<'_>,
+        place: &BlockPlace,
+        indexer: &mut LogIndexer,
+    ) -> Result<(), StoreError> {
+        let mut row = Vec::new();
+        let mut counters = Counters { first_log: place.first_log, logs: 0, gas: 0 };
+        let receipts = new.transactions().zip(new.receipts).enumerate();
+        for (index, ((transaction, sender), receipt)) in receipts {
+            new.receipt_row(transaction, sender, receipt, &counters).write(&mut row);
+            self.receipts.insert(place.first_transaction + index as u64, row.as_slice())?;
+            for log in receipt.logs() {
+                let ordinal = counters.first_log + u64::from(counters.logs);
+                let log_row = LogRow {
+                    block_number: new.block.header.number,
+                    transaction_index: index as u32,
+                    log_index: counters.logs,
+                    transaction_hash: transaction.tx_hash(),
+                    address: &log.address,
+                    topics: log.data.topics(),
+                    data: &log.data.data,
+                };
+                row.clear();
+                log_row.encode_into(&mut row).map_err(IndexError::from)?;
+                self.logs.insert(ordinal, row.as_slice())?;
+                indexer.add(ordinal, &log.address, log.data.topics())?;
+                counters.logs += 1;
+            }
+            counters.gas = receipt.cumulative_gas_used();
+        }
+        Ok(())
+    }
+}
+
+/// What was counted in a block before a transaction.
+struct Counters {
+    first_log: u64,
+    logs: u32,
+    gas: u64,
+}
+
+/// A block that was proven, with what its execution gave.
+pub(super) struct NewBlock<'a> {
+    pub(super) block: &'a Block,
+    pub(super) hash: B256,
+    pub(super) size: u32,
+    pub(super) total_difficulty: U256,
+    pub(super) senders: &'a [Address],
+    pub(super) receipts: &'a [Receipt],
+    pub(super) blob_gas_price: u128,
+}
+
+impl<'a> NewBlock<'a> {
+    fn transactions(&self) -> impl Iterator<Item = (&'a Transaction, Address)> {
+        self.block.body.transactions.iter().zip(self.senders.iter().copied())
+    }
+
+    fn place_after(&self, parent: Option<&BlockPlace>) -> BlockPlace {
+        let logs: usize = self.receipts.iter().map(|receipt| receipt.logs().len()).sum();
+        BlockPlace {
+            hash: self.hash,
+            total_difficulty: self.total_difficulty,
+            timestamp: self.block.header.timestamp,
+            base_fee: self.block.header.base_fee_per_gas,
+            size: self.size,
+            first_transaction: parent
+                .map_or(0, |parent| parent.first_transaction + u64::from(parent.transactions)),
+            transactions: self.block.body.transactions.len() as u32,
+            first_log: parent.map_or(0, |parent| parent.first_log + u64::from(parent.logs)),
+            logs: logs as u32,
+        }
+    }
+
+    fn receipt_row(
+        &self,
+        transaction: &Transaction,
+        sender: Address,
+        receipt: &Receipt,
+        before: &Counters,
+    ) -> ReceiptRow {
+        let outcome = match receipt.status_or_post_state() {
+            Eip658Value::Eip658(success) => Outcome::Status(success),
+            Eip658Value::PostState(root) => Outcome::Root(root),
+        };
+        let to = match transaction.kind() {
+            TxKind::Call(address) => Recipient::Called(address),
+            TxKind::Create => Recipient::Created(sender.create(transaction.nonce())),
+        };
+        let blob_gas_used = transaction.blob_gas_used().unwrap_or(0);
+        ReceiptRow {
+            transaction_type: transaction.ty(),
+            outcome,
+            cumulative_gas_used: receipt.cumulative_gas_used(),
+            gas_used: receipt.cumulative_gas_used() - before.gas,
+            effective_gas_price: transaction.effective_gas_price(self.block.header.base_fee_per_gas),
+            from: sender,
+            to,
+            blob_gas_used,
+            blob_gas_price: if blob_gas_used > 0 { self.blob_gas_price } else { 0 },
+            first_log: before.first_log + u64::from(before.logs),
+            logs: receipt.logs().len() as u32,
+        }
+    }
+}
+
+impl<'txn> StateTables<'txn> {
+    pub(super) fn open(transaction: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            accounts: transaction.open_table(ACCOUNTS)?,
+            storage: transaction.open_table(STORAGE)?,
+            code: transaction.open_table(CODE)?,
+            trie_nodes: transaction.open_table(TRIE_NODES)?,
+        })
+    }
+
+    /// Writes what a proven block changed.
+    pub(super) fn store(
+        &mut self,
+        number: u64,
+        changes: &Changes,
+        storage_roots: &AddressMap<B256>,
+    ) -> Result<(), StoreError> {
+        for (hash, code) in &changes.code {
+            self.code.insert(&hash.0, code.original_byte_slice())?;
+        }
+        let mut row = Vec::new();
+        for (address, change) in &changes.accounts {
+            row.clear();
+            if let Some(account) = change.account {
+                let storage_root = storage_roots.get(address).copied().unwrap_or(EMPTY_ROOT_HASH);
+                AccountRow { account, storage_root }.write(&mut row);
+            }
+            self.accounts.insert(&account_key(*address, number), row.as_slice())?;
+            self.store_slots(number, *address, change)?;
+        }
+        Ok(())
+    }
+
+    fn store_slots(&mut self, number: u64, address: Address, change: &AccountChange) -> Result<(), StoreError> {
+        if change.wiped {
+            for slot in self.live_slots(address)? {
+                if !change.storage.contains_key(&slot) {
+                    self.storage.insert(&storage_key(address, slot, number), [].as_slice())?;
+                }
+            }
+        }
+        for (slot, value) in &change.storage {
+            let value = value.to_be_bytes::<32>();
+            let zeros = value.iter().take_while(|byte| **byte == 0).count();
+            self.storage.insert(&storage_key(address, *slot, number), &value[zeros..])?;
+        }
+        Ok(())
+    }
+
+    /// The slots of an account that are not zero, in order.
+    fn live_slots(&self, address: Address) -> Result<Vec<U256>, StoreError> {
+        let mut live = Vec::new();
+        let mut next = Some(U256::ZERO);
+        let end = storage_key(address, U256::MAX, u64::MAX);
+        while let Some(from) = next {
+            let mut rows = self.storage.range::<&[u8; 60]>(&storage_key(address, from, 0)..=&end)?;
+            let Some(row) = rows.next() else { break };
+            let slot = U256::from_be_slice(&row?.0.value()[20..52]);
+            if !storage_as_of(&self.storage, address, slot, u64::MAX)?.is_zero() {
+                live.push(slot);
+            }
+            next = slot.checked_add(U256::ONE);
+        }
+        Ok(live)
+    }
+}
+
+/// The state as the last stored block left it, read through the open tables.
+pub(super) struct Latest<'a, 'txn> {
+    blocks: &'a BlockTables<'txn>,
+    state: &'a StateTables<'txn>,
+    /// The EVM wraps errors until they cannot be told apart; the first one is kept here as it was.
+    failure: OnceCell<StoreError>,
+}
+
+impl<'a, 'txn> Latest<'a, 'txn> {
+    pub(super) fn new(blocks: &'a BlockTables<'txn>, state: &'a StateTables<'txn>) -> Self {
+        Self { blocks, state, failure: OnceCell::new() }
+    }
+
+    /// What went wrong while reading, if anything did.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.failure.get().cloned()
+    }
+
+    fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        read.inspect_err(|cause| drop(self.failure.set(cause.clone())))
+    }
+}
+
+impl StateSource for Latest<'_, '_> {
+    type Error = StoreError;
+
+    fn account(&self, address: Address) -> Result<Option<Account>, StoreError> {
+        let row = self.noted(account_as_of(&self.state.accounts, address, u64::MAX))?;
+        Ok(row.map(|row| row.account))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StoreError> {
+        self.noted(storage_as_of(&self.state.storage, address, slot, u64::MAX))
+    }
+
+    fn code(&self, hash: B256) -> Result<Bytecode, StoreError> {
+        self.noted(code_by_hash(&self.state.code, hash))
+    }
+
+    fn block_hash(&self, number: u64) -> Result<B256, StoreError> {
+        self.noted(self.blocks.hash_of(number))
+    }
+}
+
+/// What a blob costs per gas in a block.
+pub(super) fn blob_gas_price(chain: &ChainSpec, header: &Header) -> u128 {
+    let params = chain.blob_params_at(header.timestamp);
+    params.zip(header.excess_blob_gas).map_or(0, |(params, excess)| params.calc_blob_fee(excess))
+}
+
+/// What a block's execution gave, ready to be written.
+pub(super) struct Proven {
+    pub(super) checked: Checked,
+    pub(super) executed: Executed,
+    pub(super) changed: super::roots::ChangedTries,
+}

@@ -1,0 +1,69 @@
+//! The thread ahead of the import: decodes blocks, hashes them, and recovers their senders.
+
+use crate::{
+    blockfile::BlockFileError,
+    chain::{Block, ChainSpec, Transaction},
+};
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256};
+use std::sync::mpsc::SyncSender;
+
+/// A block as a source gave it.
+#[derive(Debug, Clone)]
+pub struct FileBlock {
+    /// The block.
+    pub block: Block,
+    /// Length of its RLP in bytes.
+    pub size: u32,
+    /// How far the source was read when the block was complete.
+    pub bytes_read: u64,
+}
+
+/// A block with what can be known of it without a state.
+#[derive(Debug)]
+pub(super) struct Recovered {
+    pub(super) file: FileBlock,
+    pub(super) hash: B256,
+    pub(super) senders: Vec<Address>,
+}
+
+/// Why there is no next block.
+#[derive(Debug)]
+pub(super) enum RecoveryFault {
+    Source(BlockFileError),
+    Signature { number: u64, hash: B256, index: usize },
+}
+
+/// Feeds the queue until the source is empty, something is wrong, or nobody listens any more.
+pub(super) fn run(
+    chain: &ChainSpec,
+    blocks: impl Iterator<Item = Result<FileBlock, BlockFileError>>,
+    queue: &SyncSender<Result<Recovered, RecoveryFault>>,
+) {
+    for block in blocks {
+        let recovered = block.map_err(RecoveryFault::Source).and_then(|file| recover(chain, file));
+        let failed = recovered.is_err();
+        if queue.send(recovered).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn recover(chain: &ChainSpec, file: FileBlock) -> Result<Recovered, RecoveryFault> {
+    let header = &file.block.header;
+    let hash = header.hash_slow();
+    let homestead = chain.rules_at(header).is_homestead_active_at_block(header.number);
+    let transactions = file.block.body.transactions.iter().enumerate();
+    let senders = transactions
+        .map(|(index, transaction)| {
+            sender(transaction, homestead).ok_or(RecoveryFault::Signature { number: header.number, hash, index })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Recovered { file, hash, senders })
+}
+
+/// Before Homestead the upper half of the signatures was as good as the lower one (EIP-2).
+fn sender(transaction: &Transaction, homestead: bool) -> Option<Address> {
+    if homestead { transaction.recover_signer().ok() } else { transaction.recover_signer_unchecked().ok() }
+}

@@ -1,0 +1,156 @@
+//! Logs of a block range by a filter: counted first, read after.
+
+use super::{InBlock, Snapshot};
+use crate::{
+    logs::{self, LogFilter, LogQuery, LogRef, Matches, QueryError, Stop},
+    store::StoreError,
+};
+use std::{
+    ops::{ControlFlow, Range, RangeInclusive},
+    sync::atomic::AtomicBool,
+    time::Instant,
+};
+
+/// How much a query for logs may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct LogLimits<'a> {
+    /// The most logs that are an answer.
+    pub results_max: usize,
+    /// When the query must have ended.
+    pub deadline: Option<Instant>,
+    /// Ends the query when it becomes true.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+impl LogLimits<'_> {
+    /// No limits at all.
+    pub const NONE: Self = Self { results_max: usize::MAX, deadline: None, cancel: None };
+}
+
+/// The logs that match a filter: how many is known, none has been read yet.
+#[derive(Debug)]
+pub struct FoundLogs<'a> {
+    snapshot: &'a Snapshot,
+    matches: Matches,
+    stop: Stop<'a>,
+}
+
+impl Snapshot {
+    /// The logs of these blocks that match a filter. Blocks beyond the head have none.
+    pub fn logs<'a>(
+        &'a self,
+        blocks: RangeInclusive<u64>,
+        filter: &LogFilter,
+        limits: LogLimits<'a>,
+    ) -> Result<FoundLogs<'a>, LogsError> {
+        let stop = Stop { deadline: limits.deadline, cancel: limits.cancel };
+        let from = *blocks.start();
+        let query =
+            LogQuery { ordinals: self.log_ordinals(blocks)?, filter, limit: limits.results_max, stop };
+        match logs::plan(&self.log_index, &query) {
+            Ok(matches) => Ok(FoundLogs { snapshot: self, matches, stop }),
+            Err(QueryError::TooMany { first_beyond, .. }) => {
+                Err(LogsError::TooMany { widest_to: self.last_block_before(first_beyond, from)? })
+            }
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    /// The logs with these ordinals.
+    pub fn logs_by_ordinal(&self, ordinals: Range<u64>) -> FoundLogs<'_> {
+        let stop = Stop { deadline: None, cancel: None };
+        FoundLogs { snapshot: self, matches: Matches::all(ordinals), stop }
+    }
+
+    fn log_ordinals(&self, blocks: RangeInclusive<u64>) -> Result<Range<u64>, StoreError> {
+        let (from, to) = (*blocks.start(), (*blocks.end()).min(self.head()));
+        if from > to {
+            return Ok(0..0);
+        }
+        let missing = StoreError::MissingRow("a block");
+        let first = self.place(from)?.ok_or(missing.clone())?;
+        let last = self.place(to)?.ok_or(missing)?;
+        Ok(first.first_log..last.first_log + u64::from(last.logs))
+    }
+
+    /// The last block from `from` on that has no log from this ordinal on.
+    fn last_block_before(&self, ordinal: u64, from: u64) -> Result<Option<u64>, LogsError> {
+        let mut number = None;
+        self.logs_by_ordinal(ordinal..ordinal + 1).read(|log, _| {
+            number = Some(log.block_number());
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(number.filter(|number| *number > from).map(|number| number - 1))
+    }
+}
+
+impl FoundLogs<'_> {
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.matches.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.matches.is_empty()
+    }
+
+    /// Hands over the logs in chain order, each with the block it stands in, until `each` breaks off.
+    pub fn read<B>(
+        &self,
+        mut each: impl FnMut(LogRef<'_>, &InBlock) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, LogsError> {
+        let mut block: Option<InBlock> = None;
+        let mut failure = None;
+        let flow = logs::read(&self.snapshot.logs, &self.matches, self.stop, |_, log| {
+            let number = log.block_number();
+            if block.is_none_or(|block| block.number != number) {
+                match self.snapshot.in_block(number) {
+                    Ok((_, found)) => block = Some(found),
+                    Err(cause) => failure = Some(cause),
+                }
+            }
+            match (&failure, &block) {
+                (None, Some(block)) => each(log, block).map_break(Some),
+                _ => ControlFlow::Break(None),
+            }
+        })?;
+        match (failure, flow) {
+            (Some(cause), _) => Err(cause.into()),
+            (None, ControlFlow::Break(Some(value))) => Ok(ControlFlow::Break(value)),
+            (None, _) => Ok(ControlFlow::Continue(())),
+        }
+    }
+}
+
+/// Why a query for logs has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LogsError {
+    /// More logs match than may be given.
+    #[error("more logs match than the limit allows")]
+    TooMany {
+        /// The last block up to which an answer from the same start fits; nothing if not even the first does.
+        widest_to: Option<u64>,
+    },
+    /// The deadline passed.
+    #[error("the deadline passed")]
+    Timeout,
+    /// The query was called off.
+    #[error("the query was called off")]
+    Cancelled,
+    /// Reading failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<QueryError> for LogsError {
+    fn from(cause: QueryError) -> Self {
+        match cause {
+            QueryError::TooMany { .. } => Self::TooMany { widest_to: None },
+            QueryError::Timeout => Self::Timeout,
+            QueryError::Cancelled => Self::Cancelled,
+            QueryError::Damaged(cause) => StoreError::Index(cause.to_string()).into(),
+            QueryError::Store(cause) => StoreError::from(cause).into(),
+        }
+    }
+}
