@@ -26,5 +26,6 @@ mod read; // block data, receipts, state as of a block
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
 
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
+pub use check::{BlockFault, TransactionFault, UncleFault};
 pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use state::{Account, AccountChange, Changes, StateSource};

@@ -1,13 +1,10 @@
 //! The fields of a header that follow from its parent and from the rules in force.
 
 use crate::chain::{ChainSpec, Rules};
-use alloy_consensus::{Header, constants::EMPTY_WITHDRAWALS};
-use alloy_eips::{
-    eip1559::{BaseFeeParams, DEFAULT_ELASTICITY_MULTIPLIER, INITIAL_BASE_FEE},
-    eip7685::EMPTY_REQUESTS_HASH,
-};
+use alloy_consensus::Header;
+use alloy_eips::eip1559::{BaseFeeParams, DEFAULT_ELASTICITY_MULTIPLIER, INITIAL_BASE_FEE};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{B64, B256, U256};
+use alloy_primitives::U256;
 
 /// No proof-of-work block has less.
 const DIFFICULTY_MIN: u64 = 131_072;
@@ -15,47 +12,16 @@ const DIFFICULTY_MIN: u64 = 131_072;
 /// One step of difficulty is this part of the parent's.
 const DIFFICULTY_DIVISOR: u64 = 2048;
 
-/// The header of block 0 over a state with this root.
-pub(super) fn genesis_header(spec: &ChainSpec, state_root: B256) -> Header {
-    let genesis = spec.genesis();
-    let mut header = Header {
-        parent_hash: genesis.parent_hash.unwrap_or_default(),
-        beneficiary: genesis.coinbase,
-        state_root,
-        difficulty: genesis.difficulty,
-        number: genesis.number.unwrap_or_default(),
-        gas_limit: genesis.gas_limit,
-        timestamp: genesis.timestamp,
-        extra_data: genesis.extra_data.clone(),
-        mix_hash: genesis.mix_hash,
-        nonce: B64::from(genesis.nonce),
-        ..Header::default()
-    };
-    let rules = spec.rules_at(&header);
-    if rules.is_london_active_at_block(header.number) {
-        header.base_fee_per_gas =
-            Some(genesis.base_fee_per_gas.and_then(|fee| fee.try_into().ok()).unwrap_or(INITIAL_BASE_FEE));
-    }
-    if rules.is_shanghai_active_at_timestamp(header.timestamp) {
-        header.withdrawals_root = Some(EMPTY_WITHDRAWALS);
-    }
-    if rules.is_cancun_active_at_timestamp(header.timestamp) {
-        header.blob_gas_used = Some(genesis.blob_gas_used.unwrap_or_default());
-        header.excess_blob_gas = Some(genesis.excess_blob_gas.unwrap_or_default());
-        header.parent_beacon_block_root = Some(B256::ZERO);
-    }
-    if rules.is_prague_active_at_timestamp(header.timestamp) {
-        header.requests_hash = Some(EMPTY_REQUESTS_HASH);
-    }
-    header
-}
-
 /// The gas limit that a block has if nobody votes for another: its parent's, doubled where London begins because
 /// from there on half of it is the target.
 pub(super) fn gas_limit(rules: Rules<'_>, parent: &Header) -> u64 {
     let london_begins =
         rules.is_london_active_at_block(parent.number + 1) && parent.base_fee_per_gas.is_none();
-    if london_begins { parent.gas_limit * DEFAULT_ELASTICITY_MULTIPLIER } else { parent.gas_limit }
+    if london_begins {
+        parent.gas_limit.saturating_mul(DEFAULT_ELASTICITY_MULTIPLIER)
+    } else {
+        parent.gas_limit
+    }
 }
 
 /// The base fee (EIP-1559); none before London.
