@@ -8,8 +8,6 @@
 //! Memory is bounded by the largest block that is accepted, whatever a file claims. Only the form of blocks is
 //! checked; whether they make a chain is the business of [`check`](crate::check).
 
-#![allow(dead_code, unreachable_pub)]
-
 mod era1; // records of compressed headers and bodies
 mod fault; // what can be wrong, as sentences
 mod rlp; // block after block
@@ -38,7 +36,7 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 
 /// A file of blocks. Iterate over it to get them; after the first error it gives nothing more.
 #[derive(Debug)]
-pub(crate) struct BlockFile<R = BufReader<File>> {
+pub struct BlockFile<R = BufReader<File>> {
     path: PathBuf,
     source: Source<R>,
     format: Format,
@@ -49,11 +47,11 @@ pub(crate) struct BlockFile<R = BufReader<File>> {
 
 /// A block and where it stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockAt {
+pub struct BlockAt {
     /// The block.
-    pub(crate) block: Block,
+    pub block: Block,
     /// Offset of its first byte.
-    pub(crate) offset: u64,
+    pub offset: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +62,7 @@ enum Format {
 
 impl BlockFile {
     /// Opens a file and finds out what kind it is.
-    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
         let path = path.as_ref();
         let with_path = |fault| BlockFileError { path: path.to_owned(), fault };
         let file = File::open(path).map_err(|error| with_path(cannot_open(error)))?;
@@ -94,12 +92,12 @@ impl<R: Read + Seek> BlockFile<R> {
     }
 
     /// Size of the file.
-    pub(crate) fn bytes_total(&self) -> u64 {
+    pub fn bytes_total(&self) -> u64 {
         self.source.bytes_total()
     }
 
     /// How much of it was read, up to the end of the last block.
-    pub(crate) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         self.source.offset()
     }
 }

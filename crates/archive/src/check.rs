@@ -5,8 +5,6 @@
 //! the beacon chain) and the formula of the difficulty. Of the difficulty only this is checked: it is above zero
 //! exactly as long as the chain's total difficulty has not reached the terminal one.
 
-#![allow(dead_code, unreachable_pub, unused_imports)]
-
 mod ancestry; // what a block is checked against
 mod body; // transactions, withdrawals, size
 mod fault; // what can be wrong, as sentences

@@ -20,8 +20,10 @@ mod term; // what the index is asked for: the keys of its rows
 pub(crate) use error::{Damaged, IndexError, QueryError};
 pub(crate) use index::LogIndexer;
 pub(crate) use matches::{LogTable, Matches, read};
-pub(crate) use query::{LogFilter, LogQuery, plan};
-pub(crate) use row::{LogRef, LogRow, TopicsTooMany};
+pub use query::LogFilter;
+pub(crate) use query::{LogQuery, plan};
+pub use row::LogRef;
+pub(crate) use row::LogRow;
 pub(crate) use stop::Stop;
 pub(crate) use term::IndexTable;
 
