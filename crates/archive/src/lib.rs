@@ -11,8 +11,8 @@ mod check; // a block against its parent, before execution
 mod execute; // a block → receipts and state changes
 mod import; // the pipeline that ties the steps together
 mod logs; // the exact log index
-mod state; // what a block changes, over what was there before
 mod rows; // every row of the file
+mod state; // what a block changes, over what was there before
 mod store; // the file on disk
 mod tables; // every table of the file
 mod trie; // state roots at the price of what changed
@@ -32,7 +32,8 @@ pub use execute::{ExecutionFault, Receipt};
 pub use import::{BadBlock, ImportError, Progress, Watch};
 pub use logs::{LogFilter, LogRef};
 pub use read::{
-    BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt, TransactionData,
+    BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,
+    TransactionData,
 };
 pub use rows::{BlockPlace, Outcome, ReceiptRow, Recipient};
 pub use state::{Account, StateSource};

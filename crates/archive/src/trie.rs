@@ -14,7 +14,6 @@
 //! are those of `alloy-trie`.
 //!
 //! This module knows neither the database nor what an account is. Keys arrive hashed, values as leaf payloads.
-#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the importer is to come"))]
 
 mod edit; // insert and remove
 mod keys; // the rows of all tries in one table

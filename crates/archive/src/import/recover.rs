@@ -59,7 +59,11 @@ fn recover(chain: &ChainSpec, read: Read) -> Result<Recovered, RecoveryFault> {
     let transactions = block.body.transactions.iter().enumerate();
     let senders = transactions
         .map(|(index, transaction)| {
-            sender(transaction, homestead).ok_or(RecoveryFault::Signature { number: header.number, hash, index })
+            sender(transaction, homestead).ok_or(RecoveryFault::Signature {
+                number: header.number,
+                hash,
+                index,
+            })
         })
         .collect::<Result<_, _>>()?;
     let size = u32::try_from(block.length()).unwrap_or(u32::MAX);
