@@ -25,16 +25,16 @@ mod read; // block data, receipts, state as of a block
 
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
 
-pub use blockfile::{BlockFile, BlockFileError};
+pub use blockfile::{BlockFile, BlockFileError, BlockFileFault};
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
-pub use check::BlockFault;
-pub use execute::{ExecutionFault, Receipt};
+pub use check::{BlockFault, TransactionFault, UncleFault};
+pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use import::{BadBlock, ImportError, Progress, Watch};
 pub use logs::{LogFilter, LogRef};
 pub use read::{
     BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,
     TransactionData,
 };
-pub use rows::{BlockPlace, Outcome, ReceiptRow, Recipient};
-pub use state::{Account, StateSource};
+pub use rows::{BlockPlace, CorruptRow, Outcome, ReceiptRow, Recipient};
+pub use state::{Account, AccountChange, Changes, StateSource};
 pub use store::{ARCHIVE_FILE, Archive, OpenError, StoreError};

@@ -1,0 +1,213 @@
+//! A whole state in memory, whose root is computed over all of it.
+//!
+//! The root deliberately knows nothing of the archive's incremental tries: two computations that share no code
+//! can be compared. What it does remember is what hashing would only repeat: hashed keys, and the storage roots
+//! of accounts that nobody wrote to.
+
+use crate::{
+    execute::RootAfter,
+    state::{Account, AccountChange, Changes, StateSource},
+};
+use alloy_genesis::Genesis;
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
+use alloy_trie::{
+    EMPTY_ROOT_HASH, TrieAccount,
+    root::{state_root, storage_root},
+};
+use revm::state::Bytecode;
+use std::{collections::BTreeMap, convert::Infallible};
+
+/// Every account, slot and code of a chain as they stand after its newest block.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryState {
+    accounts: BTreeMap<Address, StoredAccount>,
+    code: BTreeMap<B256, Bytecode>,
+    block_hashes: BTreeMap<u64, B256>,
+    hashed: HashedState,
+}
+
+/// An account with its storage; slots that are zero are not kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredAccount {
+    /// The account itself.
+    pub account: Account,
+    /// Its slots that are not zero.
+    pub storage: BTreeMap<U256, U256>,
+}
+
+impl MemoryState {
+    /// The state that a genesis allocates.
+    pub fn from_genesis(genesis: &Genesis) -> Self {
+        let mut state = Self::default();
+        state.apply(&allocated(genesis));
+        state
+    }
+
+    /// Adds what a block changed.
+    pub fn apply(&mut self, changes: &Changes) {
+        for (address, change) in &changes.accounts {
+            let Some(account) = change.account else {
+                self.accounts.remove(address);
+                continue;
+            };
+            let stored = self.accounts.entry(*address).or_default();
+            stored.account = account;
+            write_slots(&mut stored.storage, change, |slot| slot);
+        }
+        self.code.extend(changes.code.iter().map(|(hash, code)| (*hash, code.clone())));
+        self.hashed.apply(changes);
+    }
+
+    /// Remembers the hash of a block, which later blocks can ask for.
+    pub fn add_block_hash(&mut self, number: u64, hash: B256) {
+        self.block_hashes.insert(number, hash);
+    }
+
+    /// The state root.
+    pub fn root(&self) -> B256 {
+        self.hashed.root()
+    }
+
+    /// Every account, in address order.
+    pub fn accounts(&self) -> &BTreeMap<Address, StoredAccount> {
+        &self.accounts
+    }
+
+    /// An account, if it exists.
+    pub fn account(&self, address: Address) -> Option<Account> {
+        self.accounts.get(&address).map(|stored| stored.account)
+    }
+
+    /// The value of a storage slot.
+    pub fn storage(&self, address: Address, slot: U256) -> U256 {
+        let stored = self.accounts.get(&address);
+        stored.and_then(|stored| stored.storage.get(&slot)).copied().unwrap_or_default()
+    }
+
+    /// The roots after each transaction of a block that is being tried.
+    pub(super) fn trial(&self) -> TrialRoots<'_> {
+        TrialRoots { before: &self.hashed, after: None }
+    }
+}
+
+impl StateSource for MemoryState {
+    type Error = Infallible;
+
+    fn account(&self, address: Address) -> Result<Option<Account>, Infallible> {
+        Ok(Self::account(self, address))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, Infallible> {
+        Ok(Self::storage(self, address, slot))
+    }
+
+    fn code(&self, hash: B256) -> Result<Bytecode, Infallible> {
+        Ok(self.code.get(&hash).cloned().unwrap_or_default())
+    }
+
+    fn block_hash(&self, number: u64) -> Result<B256, Infallible> {
+        Ok(self.block_hashes.get(&number).copied().unwrap_or_default())
+    }
+}
+
+/// The accounts of a genesis as changes to nothing.
+fn allocated(genesis: &Genesis) -> Changes {
+    let mut changes = Changes::default();
+    for (address, allocated) in &genesis.alloc {
+        let mut account = Account {
+            nonce: allocated.nonce.unwrap_or_default(),
+            balance: allocated.balance,
+            code_hash: KECCAK256_EMPTY,
+        };
+        if let Some(code) = allocated.non_empty_code() {
+            account.code_hash = keccak256(code);
+            changes.code.insert(account.code_hash, Bytecode::new_raw(code.clone()));
+        }
+        let storage = allocated.storage_slots().map(|(slot, value)| (slot.into(), value)).collect();
+        changes.accounts.insert(*address, AccountChange { account: Some(account), wiped: false, storage });
+    }
+    changes
+}
+
+fn write_slots<K: Ord>(storage: &mut BTreeMap<K, U256>, change: &AccountChange, key: impl Fn(U256) -> K) {
+    if change.wiped {
+        storage.clear();
+    }
+    for (slot, value) in &change.storage {
+        if value.is_zero() {
+            storage.remove(&key(*slot));
+        } else {
+            storage.insert(key(*slot), *value);
+        }
+    }
+}
+
+/// The state in the order of its trie.
+#[derive(Debug, Clone, Default)]
+struct HashedState {
+    accounts: BTreeMap<B256, HashedAccount>,
+}
+
+#[derive(Debug, Clone)]
+struct HashedAccount {
+    account: Account,
+    storage: BTreeMap<B256, U256>,
+    storage_root: B256,
+}
+
+impl HashedState {
+    fn apply(&mut self, changes: &Changes) {
+        for (address, change) in &changes.accounts {
+            let key = keccak256(address);
+            let Some(account) = change.account else {
+                self.accounts.remove(&key);
+                continue;
+            };
+            let hashed = self.accounts.entry(key).or_insert_with(HashedAccount::empty);
+            hashed.account = account;
+            if change.wiped || !change.storage.is_empty() {
+                write_slots(&mut hashed.storage, change, |slot| keccak256(slot.to_be_bytes::<32>()));
+                hashed.storage_root =
+                    storage_root(hashed.storage.iter().map(|(slot, value)| (*slot, *value)));
+            }
+        }
+    }
+
+    fn root(&self) -> B256 {
+        state_root(self.accounts.iter().map(|(key, hashed)| (*key, hashed.leaf())))
+    }
+}
+
+impl HashedAccount {
+    fn empty() -> Self {
+        Self { account: Account::default(), storage: BTreeMap::new(), storage_root: EMPTY_ROOT_HASH }
+    }
+
+    fn leaf(&self) -> TrieAccount {
+        TrieAccount {
+            nonce: self.account.nonce,
+            balance: self.account.balance,
+            storage_root: self.storage_root,
+            code_hash: self.account.code_hash,
+        }
+    }
+}
+
+/// The roots after each transaction, on a copy that is made when the first of them is asked for.
+///
+/// Only blocks before Byzantium ask, so all others are spared the copy.
+#[derive(Debug)]
+pub(super) struct TrialRoots<'a> {
+    before: &'a HashedState,
+    after: Option<HashedState>,
+}
+
+impl RootAfter for TrialRoots<'_> {
+    type Error = Infallible;
+
+    fn root_after(&mut self, changes: &Changes) -> Result<B256, Infallible> {
+        let state = self.after.get_or_insert_with(|| self.before.clone());
+        state.apply(changes);
+        Ok(state.root())
+    }
+}

@@ -1,0 +1,31 @@
+//! The contracts that the protocol itself calls, as a genesis allocates them.
+
+use alloy_eips::{
+    eip2935::{HISTORY_STORAGE_ADDRESS, HISTORY_STORAGE_CODE},
+    eip4788::{BEACON_ROOTS_ADDRESS, BEACON_ROOTS_CODE},
+    eip7002::{WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, WITHDRAWAL_REQUEST_PREDEPLOY_CODE},
+    eip7251::{CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS, CONSOLIDATION_REQUEST_PREDEPLOY_CODE},
+};
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, Bytes, U256};
+
+/// The contracts of EIP-4788, 2935, 7002 and 7251 with their canonical code, for the allocation of a genesis that
+/// reaches Prague. Blocks from there on cannot be executed without the latter two.
+pub fn system_contracts() -> [(Address, GenesisAccount); 4] {
+    [
+        (BEACON_ROOTS_ADDRESS, &BEACON_ROOTS_CODE),
+        (HISTORY_STORAGE_ADDRESS, &HISTORY_STORAGE_CODE),
+        (WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, &WITHDRAWAL_REQUEST_PREDEPLOY_CODE),
+        (CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS, &CONSOLIDATION_REQUEST_PREDEPLOY_CODE),
+    ]
+    .map(|(address, code)| (address, contract(code)))
+}
+
+fn contract(code: &Bytes) -> GenesisAccount {
+    GenesisAccount {
+        nonce: Some(1),
+        balance: U256::ZERO,
+        code: Some(code.clone()),
+        ..GenesisAccount::default()
+    }
+}

@@ -1,0 +1,3 @@
+//! Chains that others made, executed here: the first proof of execution.
+
+mod conformance;
