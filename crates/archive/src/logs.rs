@@ -16,14 +16,13 @@ mod query; // a filter over a range of ordinals → matches
 mod row; // one log as bytes
 mod stop; // deadline and cancellation
 mod term; // what the index is asked for: the keys of its rows
+mod union; // many sets within a chunk as one
 
 pub(crate) use error::{Damaged, IndexError, QueryError};
 pub(crate) use index::LogIndexer;
 pub(crate) use matches::{LogTable, Matches, read};
-pub use query::LogFilter;
-pub(crate) use query::{LogQuery, plan};
-pub use row::LogRef;
-pub(crate) use row::LogRow;
+pub(crate) use query::{LogFilter, LogQuery, plan};
+pub(crate) use row::{LogRef, LogRow, TopicsTooMany};
 pub(crate) use stop::Stop;
 pub(crate) use term::IndexTable;
 

@@ -23,11 +23,11 @@ const STRETCH_CHUNKS_MAX: u32 = 1024;
 
 /// What a log must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFilter {
+pub(crate) struct LogFilter {
     /// Any of these; none = any address.
-    pub addresses: Vec<Address>,
+    pub(crate) addresses: Vec<Address>,
     /// By position any of these; none = any topic, but there has to be one.
-    pub topics: Vec<Vec<B256>>,
+    pub(crate) topics: Vec<Vec<B256>>,
 }
 
 impl LogFilter {
@@ -56,17 +56,17 @@ impl LogFilter {
 
 /// A filter, where to look, and when to give up.
 #[derive(Debug, Clone)]
-pub struct LogQuery<'a> {
+pub(crate) struct LogQuery<'a> {
     /// The ordinals of the logs of the block range.
-    pub ordinals: Range<u64>,
-    pub filter: &'a LogFilter,
+    pub(crate) ordinals: Range<u64>,
+    pub(crate) filter: &'a LogFilter,
     /// The most matches that are an answer.
-    pub limit: usize,
-    pub stop: Stop<'a>,
+    pub(crate) limit: usize,
+    pub(crate) stop: Stop<'a>,
 }
 
 /// Finds the ordinals that match. Reads no log, and no index either where every log matches.
-pub fn plan(index: &impl IndexTable, query: &LogQuery<'_>) -> Result<Matches, QueryError> {
+pub(crate) fn plan(index: &impl IndexTable, query: &LogQuery<'_>) -> Result<Matches, QueryError> {
     query.stop.check()?;
     let Some(groups) = query.filter.groups() else { return Ok(Matches::default()) };
     if groups.is_empty() {
