@@ -5,7 +5,6 @@
 //! intersections of such sets. It is exact: no log has to be read to see whether it really matches.
 //!
 //! It does not know which ordinals a block has, nor anything of JSON or of what a caller may ask for.
-#![allow(dead_code, unused_imports, reason = "nothing calls this module yet")]
 
 mod chunk; // 65,536 ordinals as a bitmap, in memory and as a row
 mod error; // what can go wrong
@@ -21,8 +20,10 @@ mod union; // many sets within a chunk as one
 pub(crate) use error::{Damaged, IndexError, QueryError};
 pub(crate) use index::LogIndexer;
 pub(crate) use matches::{LogTable, Matches, read};
-pub(crate) use query::{LogFilter, LogQuery, plan};
-pub(crate) use row::{LogRef, LogRow, TopicsTooMany};
+pub use query::LogFilter;
+pub(crate) use query::{LogQuery, plan};
+pub use row::LogRef;
+pub(crate) use row::LogRow;
 pub(crate) use stop::Stop;
 pub(crate) use term::IndexTable;
 
