@@ -10,6 +10,9 @@ mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
 mod schedule; // blob parameters by timestamp
 
+#[cfg(test)]
+mod tests;
+
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::eip7840::BlobParams;
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};

@@ -13,6 +13,9 @@ mod header; // a header against its parent
 mod outcome; // a header against the execution of its block
 mod uncles; // as geth's VerifyUncles
 
+#[cfg(test)]
+mod tests;
+
 use crate::chain::{Block, ChainSpec};
 use alloy_primitives::{B256, U256};
 
