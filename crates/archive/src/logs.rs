@@ -17,15 +17,14 @@ mod stop; // deadline and cancellation
 mod term; // what the index is asked for: the keys of its rows
 mod union; // many sets within a chunk as one
 
-pub(crate) use error::{Damaged, IndexError, QueryError};
+pub(crate) use error::{IndexError, QueryError};
 pub(crate) use index::LogIndexer;
-pub(crate) use matches::{LogTable, Matches, read};
+pub(crate) use matches::{Matches, read};
 pub use query::LogFilter;
 pub(crate) use query::{LogQuery, plan};
 pub use row::LogRef;
 pub(crate) use row::LogRow;
 pub(crate) use stop::Stop;
-pub(crate) use term::IndexTable;
 
 /// The EVM has LOG0 to LOG4 and nothing beyond.
 pub(crate) const TOPICS_MAX: usize = 4;
