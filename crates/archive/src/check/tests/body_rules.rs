@@ -102,7 +102,7 @@ fn bodies() {
                 s.set_transactions(vec![signed(TxLegacy {
                     input: vec![0; 8 * 1024 * 1024].into(),
                     ..Default::default()
-                })])
+                })]);
             },
             "block size in bytes: expected at most 8388608, found 8389",
         ),
