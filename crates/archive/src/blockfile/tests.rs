@@ -9,7 +9,8 @@ use alloy_primitives::{Bytes, Signature};
 use alloy_rlp::Encodable;
 use std::io::{Cursor, Write};
 
-/// What the rows below compare: the numbers of the blocks that were read, and the error's text after the path.
+/// What the rows below compare: the numbers of the blocks that were read, and the error's text after the
+/// path.
 type Seen = (Vec<u64>, Option<String>);
 
 fn block(number: u64) -> Block {

@@ -4,7 +4,8 @@ use super::*;
 use alloy_primitives::B256;
 use serde_json::{Value, json};
 
-/// A genesis with all forks of blocks at 0, all forks of time up to Osaka at growing times, and changes to its config.
+/// A genesis with all forks of blocks at 0, all forks of time up to Osaka at growing times, and changes to
+/// its config.
 fn genesis(change: Value) -> Value {
     let mut genesis = json!({
         "config": {
@@ -166,6 +167,18 @@ fn a_terminal_difficulty_of_any_size_keeps_its_digits() {
         let chain = ChainSpec::from_json(&text).unwrap();
         assert_eq!(chain.terminal_total_difficulty().unwrap().to_string(), digits);
     }
+}
+
+#[test]
+fn only_mainnet_has_mainnets_deposit_contract() {
+    let address = |change: Value| {
+        let chain = read(&genesis(change)).unwrap();
+        chain.rules_at(&Header::default()).deposit_contract_address()
+    };
+    assert_eq!(address(json!({"chainId": 1})), None, "the EVM library fills it in");
+    assert_eq!(address(json!({})), Some(Address::ZERO));
+    let stated = Address::with_last_byte(9);
+    assert_eq!(address(json!({"depositContractAddress": stated})), Some(stated));
 }
 
 #[test]

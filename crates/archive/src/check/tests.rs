@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+mod body_rules; // one row per rule of bodies and uncles
 mod corpora; // real chains
-mod rules; // one row per rule
+mod rules; // one row per rule of headers
 mod scene; // made-up chains that are right
 
 use super::*;
@@ -48,6 +49,20 @@ fn proof_of_work_ends_with_the_block_that_reaches_the_terminal_difficulty() {
         scene.advance();
     }
     assert_eq!(kinds, [(true, false), (true, false), (false, true), (false, true)]);
+}
+
+#[test]
+fn the_sides_of_the_dao_fork_are_told_apart_for_ten_blocks() {
+    let mut scene = Scene::with("homestead", |genesis| {
+        genesis.config.dao_fork_block = Some(2);
+        genesis.config.dao_fork_support = true;
+    });
+    for number in 1..15 {
+        let plain = check_block(&scene.chain, &scene.ancestry, &scene.block);
+        assert_eq!(plain.is_ok(), !(2..12).contains(&number), "block {number}");
+        scene.block.header.extra_data = b"dao-hard-fork".into();
+        scene.advance();
+    }
 }
 
 #[test]
