@@ -72,7 +72,7 @@ fn an_ancestry_that_starts_six_blocks_back_is_as_good_as_the_whole_chain() {
         scene.advance();
     }
     let kept: Vec<_> = scene.ancestry.generations().cloned().collect();
-    assert_eq!(kept.len(), ancestry::GENERATIONS);
+    assert_eq!(kept.len(), GENERATIONS);
     let oldest = kept.last().unwrap().clone();
     let total = scene.ancestry.total_difficulty();
     let newer: U256 = kept.iter().rev().skip(1).map(|ancestor| ancestor.header.difficulty).sum();
@@ -81,7 +81,7 @@ fn an_ancestry_that_starts_six_blocks_back_is_as_good_as_the_whole_chain() {
         resumed.push(ancestor.header.clone(), ancestor.uncle_hashes.clone());
     }
     assert_eq!(resumed.total_difficulty(), total);
-    assert_eq!(resumed.generations().count(), ancestry::GENERATIONS);
+    assert_eq!(resumed.generations().count(), GENERATIONS);
     let whole = check_block(&scene.chain, &scene.ancestry, &scene.block);
     assert_eq!(check_block(&scene.chain, &resumed, &scene.block), whole);
 }

@@ -1,6 +1,5 @@
 //! The values that a filter allows at one place: a log belongs to a group if it has one of them.
 
-use redb::ReadableTable;
 use roaring::RoaringBitmap;
 use std::{collections::BTreeMap, ops::RangeInclusive};
 

@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 use alloy_primitives::{Address, B256};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, backends::InMemoryBackend};
 
-use super::*;
+use super::{error::Damaged, row::TopicsTooMany, *};
 use crate::tables::{LOG_INDEX, LOGS};
 
 /// What a filter can see of a log. Small numbers stand for addresses and topics.

@@ -1,4 +1,4 @@
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 use roaring::RoaringBitmap;
 
 use super::*;
