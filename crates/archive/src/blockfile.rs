@@ -1,14 +1,12 @@
 //! Files of blocks, read one block at a time.
 //!
-//! Two kinds are understood, told apart by their first bytes and never by their names: concatenated RLP blocks, as
-//! `geth export` writes them, and era1 files, which hold the blocks of proof of work in compressed records. Era1 is
-//! read by hand here: the only crate for it, `e2store`, belongs to the archived project Trin, loads whole files into
-//! memory, and panics on damaged ones.
+//! Two kinds are understood, told apart by their first bytes and never by their names: concatenated RLP
+//! blocks, as `geth export` writes them, and era1 files, which hold the blocks of proof of work in compressed
+//! records. Era1 is read by hand here: the only crate for it, `e2store`, belongs to the archived project
+//! Trin, loads whole files into memory, and panics on damaged ones.
 //!
-//! Memory is bounded by the largest block that is accepted, whatever a file claims. Only the form of blocks is
-//! checked; whether they make a chain is the business of [`check`](crate::check).
-
-#![allow(dead_code, unreachable_pub)]
+//! Memory is bounded by the largest block that is accepted, whatever a file claims. Only the form of blocks
+//! is checked; whether they make a chain is the business of [`check`](crate::check).
 
 mod era1; // records of compressed headers and bodies
 mod fault; // what can be wrong, as sentences
@@ -29,8 +27,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// No block may be larger than this, packed or unpacked. The largest that a gas limit of 200 million could pay for has
-/// 50 MB; real ones have had up to 10.
+/// No block may be larger than this, packed or unpacked. The largest that a gas limit of 200 million could
+/// pay for has 50 MB; real ones have had up to 10.
 pub(crate) const BLOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Large enough that reading costs few system calls.
@@ -38,7 +36,7 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 
 /// A file of blocks. Iterate over it to get them; after the first error it gives nothing more.
 #[derive(Debug)]
-pub(crate) struct BlockFile<R = BufReader<File>> {
+pub struct BlockFile<R = BufReader<File>> {
     path: PathBuf,
     source: Source<R>,
     format: Format,
@@ -49,11 +47,11 @@ pub(crate) struct BlockFile<R = BufReader<File>> {
 
 /// A block and where it stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockAt {
+pub struct BlockAt {
     /// The block.
-    pub(crate) block: Block,
+    pub block: Block,
     /// Offset of its first byte.
-    pub(crate) offset: u64,
+    pub offset: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +62,7 @@ enum Format {
 
 impl BlockFile {
     /// Opens a file and finds out what kind it is.
-    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
         let path = path.as_ref();
         let with_path = |fault| BlockFileError { path: path.to_owned(), fault };
         let file = File::open(path).map_err(|error| with_path(cannot_open(error)))?;
@@ -94,12 +92,12 @@ impl<R: Read + Seek> BlockFile<R> {
     }
 
     /// Size of the file.
-    pub(crate) fn bytes_total(&self) -> u64 {
+    pub fn bytes_total(&self) -> u64 {
         self.source.bytes_total()
     }
 
     /// How much of it was read, up to the end of the last block.
-    pub(crate) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         self.source.offset()
     }
 }
@@ -126,10 +124,11 @@ impl<R: Read + Seek> Iterator for BlockFile<R> {
 /// Tells the kind of a file by its first bytes.
 fn detect<R: Read + Seek>(source: &mut Source<R>) -> Result<Format, BlockFileFault> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
+    const { assert!(era1::VERSION_RECORD.len() >= rlp::BEGINNING_BYTES) };
     let first = source.peek(era1::VERSION_RECORD.len())?;
     match first {
         [] => Err(BlockFileFault::Empty),
-        [rlp::LIST..=u8::MAX, ..] => Ok(Format::Rlp(RlpBlocks)),
+        _ if rlp::begins_block(first) => Ok(Format::Rlp(RlpBlocks)),
         _ if first == era1::VERSION_RECORD => Ok(Format::Era1(Era1::default())),
         _ if first.starts_with(&GZIP) => Err(BlockFileFault::Gzip),
         _ => Err(BlockFileFault::Unknown { first: first.to_vec().into() }),

@@ -1,14 +1,16 @@
 //! The chain's rules: which fork is in force at which block, read from a geth-format `genesis.json`.
 //!
-//! What geth refuses in a genesis is refused here too: forks that are out of order or left out, blob parameters
-//! that divide by zero. A chain whose rules are not known exactly must not be imported under rules that are nearly
-//! right.
+//! What geth refuses in a genesis is refused here too: forks that are out of order or left out, blob
+//! parameters that divide by zero. A chain whose rules are not known exactly must not be imported under rules
+//! that are nearly right.
 
-#![allow(dead_code, unreachable_pub)]
 
 mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
 mod schedule; // blob parameters by timestamp
+
+#[cfg(test)]
+mod tests;
 
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::eip7840::BlobParams;
@@ -18,6 +20,9 @@ use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
 use alloy_primitives::{Address, U256};
 use revm::primitives::hardfork::SpecId;
 use schedule::BlobFork;
+
+/// Genesis files of mainnet often leave its deposit contract out.
+const MAINNET_CHAIN_ID: u64 = 1;
 
 /// A signed transaction of any type, as blocks carry it: blobs come without their sidecars.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
@@ -150,8 +155,11 @@ impl EthereumHardforks for Rules<'_> {
 }
 
 impl EthExecutorSpec for Rules<'_> {
+    /// Where the genesis names no deposit contract the chain has none, as in geth, rather than mainnet's.
     fn deposit_contract_address(&self) -> Option<Address> {
-        self.chain.config().deposit_contract_address
+        let stated = self.chain.config().deposit_contract_address;
+        let mainnet = self.chain.chain_id() == MAINNET_CHAIN_ID;
+        stated.or_else(|| (!mainnet).then_some(Address::ZERO))
     }
 }
 

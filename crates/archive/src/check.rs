@@ -1,11 +1,9 @@
 //! A block against its parent, before it is executed, and against what its execution gave.
 //!
-//! Pure functions: nothing is read and nothing is kept. The rules are geth's. Two of geth's checks are left out on
-//! purpose, because an import trusts the origin of its files that far: seals (the proof of work, the signatures of
-//! the beacon chain) and the formula of the difficulty. Of the difficulty only this is checked: it is above zero
-//! exactly as long as the chain's total difficulty has not reached the terminal one.
-
-#![allow(dead_code, unreachable_pub, unused_imports)]
+//! Pure functions: nothing is read and nothing is kept. The rules are geth's. Two of geth's checks are left
+//! out on purpose, because an import trusts the origin of its files that far: seals (the proof of work, the
+//! signatures of the beacon chain) and the formula of the difficulty. Of the difficulty only this is checked:
+//! it is above zero exactly as long as the chain's total difficulty has not reached the terminal one.
 
 mod ancestry; // what a block is checked against
 mod body; // transactions, withdrawals, size
@@ -14,6 +12,9 @@ mod fees; // base fee and blob gas that follow from the parent
 mod header; // a header against its parent
 mod outcome; // a header against the execution of its block
 mod uncles; // as geth's VerifyUncles
+
+#[cfg(test)]
+mod tests;
 
 use crate::chain::{Block, ChainSpec};
 use alloy_primitives::{B256, U256};

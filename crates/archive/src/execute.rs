@@ -3,14 +3,14 @@
 use crate::{
     chain::{Block, Rules, Transaction},
     check::Outcome,
-    store::StoreError,
     state::{Changes, StateSource, WorkingState},
+    store::StoreError,
 };
 use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, TxType};
-use alloy_eips::eip7685::Requests;
+use alloy_eips::{eip7685::Requests, eip7928::compute_block_access_list_hash};
 use alloy_evm::{
     Evm, EvmFactory,
-    block::{BlockExecutionError, BlockExecutor},
+    block::{BalIndexedDatabase, BlockExecutionError, BlockExecutor},
     eth::{
         EthBlockExecutionCtx, EthBlockExecutor, EthEvmFactory,
         receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx},
@@ -18,6 +18,7 @@ use alloy_evm::{
 };
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom};
+use revm::database_interface::bal::BalDatabase;
 use std::borrow::Cow;
 
 /// The receipt of a transaction, with its bloom.
@@ -34,6 +35,8 @@ pub struct Executed {
     pub gas_used: u64,
     /// Blob gas used by all transactions.
     pub blob_gas_used: u64,
+    /// Hash of what the block read and wrote (EIP-7928), from Amsterdam on.
+    pub access_list_hash: Option<B256>,
     /// What the block changed.
     pub changes: Changes,
     /// The state root after the block.
@@ -49,7 +52,7 @@ impl Executed {
             logs_bloom: self.logs_bloom(),
             blob_gas_used: self.blob_gas_used,
             requests_hash: Some(self.requests.requests_hash()),
-            block_access_list_hash: None,
+            block_access_list_hash: self.access_list_hash,
             state_root: self.state_root,
         }
     }
@@ -88,7 +91,8 @@ where
     S: StateSource,
     R: RootAfter,
 {
-    let evm = EthEvmFactory::default().create_evm(WorkingState::new(source), rules.evm_env(&block.header));
+    let state = working_state(rules, block, source);
+    let evm = EthEvmFactory::default().create_evm(state, rules.evm_env(&block.header));
     let mut executor = EthBlockExecutor::new(evm, context(block), rules, Receipts);
     let receipts_carry_roots = !rules.is_byzantium_active_at_block(block.header.number);
     let mut changes = Changes::default();
@@ -97,7 +101,7 @@ where
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
         let transaction = alloy_consensus::transaction::Recovered::new_unchecked(transaction, *sender);
         executor
-            .execute_transaction(transaction)
+            .execute_transaction_with_index(transaction, index)
             .map_err(|cause| ExecutionFault::transaction(index, cause))?;
         if receipts_carry_roots {
             let step = executor.evm_mut().db_mut().take_changes();
@@ -108,8 +112,10 @@ where
             }
         }
     }
+    executor.evm_mut().db_mut().set_bal_index(block.body.transactions.len() as u64 + 1);
     let (mut evm, result) = executor.finish().map_err(ExecutionFault::system)?;
     let last_step = evm.db_mut().take_changes();
+    let access_list = evm.db_mut().bal_state.take_built_alloy_bal();
     let state_root = roots.root_after(&last_step).map_err(ExecutionFault::root)?;
     changes.extend(last_step);
     Ok(Executed {
@@ -117,9 +123,19 @@ where
         requests: result.requests,
         gas_used: result.gas_used,
         blob_gas_used: result.blob_gas_used,
+        access_list_hash: access_list.map(|accounts| compute_block_access_list_hash(&accounts)),
         changes,
         state_root,
     })
+}
+
+/// The state that a block runs on. From Amsterdam on it takes down what the block reads and writes.
+fn working_state<S: StateSource>(rules: Rules<'_>, block: &Block, source: S) -> BalDatabase<WorkingState<S>> {
+    let state = BalDatabase::new(WorkingState::new(source));
+    if rules.is_amsterdam_active_at_timestamp(block.header.timestamp) {
+        return state.with_bal_builder();
+    }
+    state
 }
 
 fn context(block: &Block) -> EthBlockExecutionCtx<'_> {
@@ -130,7 +146,7 @@ fn context(block: &Block) -> EthBlockExecutionCtx<'_> {
         withdrawals: block.body.withdrawals.as_ref().map(|withdrawals| Cow::Borrowed(withdrawals.as_slice())),
         extra_data: block.header.extra_data.clone(),
         tx_count_hint: Some(block.body.transactions.len()),
-        slot_number: None,
+        slot_number: block.header.slot_number,
     }
 }
 

@@ -12,7 +12,8 @@ mod roots;
 pub(crate) use genesis::store_genesis;
 
 use crate::{
-    blockfile::BlockFileError,
+    blockfile::{BlockFile, BlockFileError},
+    chain::Block,
     check::{self, Ancestry, BlockFault},
     execute::{ExecutionFault, execute_block},
     logs::LogIndexer,
@@ -23,15 +24,13 @@ use crate::{
 use alloy_consensus::{Header, Sealed};
 use alloy_primitives::{B256, U256};
 use group::{BlockTables, Latest, NewBlock, Proven, StateTables, blob_gas_price};
-use recover::{Recovered, RecoveryFault};
+use recover::{Read, Recovered, RecoveryFault};
 use roots::Tries;
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
     time::{Duration, Instant},
 };
-
-pub use recover::FileBlock;
 
 /// How long a proven block may wait until it is durable.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(900);
@@ -79,12 +78,28 @@ impl Watch for () {
 }
 
 impl Archive {
-    /// Imports blocks that follow the head, in order. Blocks that are there already are passed over.
+    /// Imports the blocks of a file. Blocks that are there already are passed over.
     ///
     /// When it fails, everything before the block that is named in the error is stored and usable.
-    pub fn import<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    pub fn import(&self, mut file: BlockFile, watch: &mut impl Watch) -> Result<Progress, ImportError> {
+        let blocks = std::iter::from_fn(move || {
+            let block = file.next()?.map(|found| found.block);
+            Some(block.map(|block| Read { block, bytes_read: file.bytes_read() }))
+        });
+        self.import_from(blocks, watch)
+    }
+
+    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file.
+    pub fn import_blocks<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
     where
-        B: Iterator<Item = Result<FileBlock, BlockFileError>> + Send,
+        B: IntoIterator<Item = Block, IntoIter: Send>,
+    {
+        self.import_from(blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 })), watch)
+    }
+
+    fn import_from<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    where
+        B: Iterator<Item = Result<Read, BlockFileError>> + Send,
     {
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(QUEUE_BLOCKS_MAX);
@@ -180,7 +195,7 @@ impl<'a> Import<'a> {
                 Err(RecvTimeoutError::Timeout) => return Ok(GroupEnd::Full),
                 Err(RecvTimeoutError::Disconnected) => return Ok(GroupEnd::SourceEmpty),
             };
-            self.progress.bytes_read = recovered.file.bytes_read;
+            self.progress.bytes_read = recovered.bytes_read;
             match self.import_block(group, &recovered) {
                 Ok(()) => {}
                 Err(ImportError::Store(cause)) => return Err(cause.into()),
@@ -192,7 +207,7 @@ impl<'a> Import<'a> {
     }
 
     fn import_block(&mut self, group: &mut Group<'_>, recovered: &Recovered) -> Result<(), ImportError> {
-        let number = recovered.file.block.header.number;
+        let number = recovered.block.header.number;
         if number <= self.progress.head {
             self.progress.skipped += 1;
             return already_there(group, recovered, number);
@@ -203,7 +218,7 @@ impl<'a> Import<'a> {
 
     /// Checks and executes a block, and compares everything with its header. Changes nothing.
     fn prove(&self, group: &Group<'_>, recovered: &Recovered) -> Result<Proven, ImportError> {
-        let (chain, block) = (self.archive.chain(), &recovered.file.block);
+        let (chain, block) = (self.archive.chain(), &recovered.block);
         let wrong = |fault| ImportError::bad_block(recovered, BadBlock::Check(fault));
         let checked = check::check_block(chain, &self.ancestry, block).map_err(wrong)?;
 
@@ -222,11 +237,11 @@ impl<'a> Import<'a> {
         recovered: &Recovered,
         proven: Proven,
     ) -> Result<(), StoreError> {
-        let block = &recovered.file.block;
+        let block = &recovered.block;
         let new = NewBlock {
             block,
             hash: proven.checked.hash,
-            size: recovered.file.size,
+            size: recovered.size,
             total_difficulty: proven.checked.total_difficulty,
             senders: &recovered.senders,
             receipts: &proven.executed.receipts,
@@ -356,7 +371,7 @@ pub enum BadBlock {
 
 impl ImportError {
     fn bad_block(recovered: &Recovered, fault: BadBlock) -> Self {
-        let number = recovered.file.block.header.number;
+        let number = recovered.block.header.number;
         Self::BadBlock { number, hash: recovered.hash, fault: Box::new(fault) }
     }
 

@@ -11,8 +11,8 @@ mod check; // a block against its parent, before execution
 mod execute; // a block → receipts and state changes
 mod import; // the pipeline that ties the steps together
 mod logs; // the exact log index
-mod state; // what a block changes, over what was there before
 mod rows; // every row of the file
+mod state; // what a block changes, over what was there before
 mod store; // the file on disk
 mod tables; // every table of the file
 mod trie; // state roots at the price of what changed
@@ -25,7 +25,16 @@ mod read; // block data, receipts, state as of a block
 
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
 
+pub use blockfile::{BlockFile, BlockFileError, BlockFileFault};
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
 pub use check::{BlockFault, TransactionFault, UncleFault};
 pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
+pub use import::{BadBlock, ImportError, Progress, Watch};
+pub use logs::{LogFilter, LogRef};
+pub use read::{
+    BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,
+    TransactionData,
+};
+pub use rows::{BlockPlace, CorruptRow, Outcome, ReceiptRow, Recipient};
 pub use state::{Account, AccountChange, Changes, StateSource};
+pub use store::{ARCHIVE_FILE, Archive, OpenError, StoreError};

@@ -5,7 +5,6 @@
 //! intersections of such sets. It is exact: no log has to be read to see whether it really matches.
 //!
 //! It does not know which ordinals a block has, nor anything of JSON or of what a caller may ask for.
-#![allow(dead_code, unused_imports, reason = "nothing calls this module yet")]
 
 mod chunk; // 65,536 ordinals as a bitmap, in memory and as a row
 mod error; // what can go wrong
@@ -16,14 +15,16 @@ mod query; // a filter over a range of ordinals → matches
 mod row; // one log as bytes
 mod stop; // deadline and cancellation
 mod term; // what the index is asked for: the keys of its rows
+mod union; // many sets within a chunk as one
 
-pub(crate) use error::{Damaged, IndexError, QueryError};
+pub(crate) use error::{IndexError, QueryError};
 pub(crate) use index::LogIndexer;
-pub(crate) use matches::{LogTable, Matches, read};
-pub(crate) use query::{LogFilter, LogQuery, plan};
-pub(crate) use row::{LogRef, LogRow, TopicsTooMany};
+pub(crate) use matches::{Matches, read};
+pub use query::LogFilter;
+pub(crate) use query::{LogQuery, plan};
+pub use row::LogRef;
+pub(crate) use row::LogRow;
 pub(crate) use stop::Stop;
-pub(crate) use term::IndexTable;
 
 /// The EVM has LOG0 to LOG4 and nothing beyond.
 pub(crate) const TOPICS_MAX: usize = 4;

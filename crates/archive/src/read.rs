@@ -234,7 +234,10 @@ impl Snapshot {
         let hashes = self.transaction_hashes(&place)?;
         let ordinals = ordinals(place.first_transaction, place.transactions);
         let receipts = ordinals.zip(hashes);
-        receipts.map(|(ordinal, hash)| self.receipt_in(&place, block, ordinal, hash)).collect::<Result<_, _>>().map(Some)
+        receipts
+            .map(|(ordinal, hash)| self.receipt_in(&place, block, ordinal, hash))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// The raw transaction records of a block, a JSON array; nothing where there are none.
@@ -276,7 +279,9 @@ impl Snapshot {
 
     fn ordinal_at(&self, number: u64, index: u64) -> Result<Option<u64>, StoreError> {
         let place = self.place(number)?;
-        Ok(place.filter(|place| index < u64::from(place.transactions)).map(|place| place.first_transaction + index))
+        Ok(place
+            .filter(|place| index < u64::from(place.transactions))
+            .map(|place| place.first_transaction + index))
     }
 
     fn transaction_in(
@@ -312,9 +317,7 @@ impl std::fmt::Debug for Snapshot {
 }
 
 /// Number of the newest block of an archive.
-pub(crate) fn read_head(
-    meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<u64, StoreError> {
+pub(crate) fn read_head(meta: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<u64, StoreError> {
     let head = meta.get(META_HEAD)?.ok_or(StoreError::MissingRow("the head"))?;
     let head = <[u8; 8]>::try_from(head.value()).map_err(|_| StoreError::MissingRow("the head"))?;
     Ok(u64::from_be_bytes(head))

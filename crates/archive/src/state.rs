@@ -115,7 +115,7 @@ impl Changes {
 }
 
 /// A state that can be executed on: what was there before, and what has changed since.
-pub struct WorkingState<S> {
+pub(crate) struct WorkingState<S> {
     source: S,
     known: AddressMap<Known>,
     code: B256Map<Bytecode>,
@@ -137,18 +137,13 @@ struct Known {
 
 impl<S: StateSource> WorkingState<S> {
     /// The state as the source has it.
-    pub fn new(source: S) -> Self {
+    pub(crate) fn new(source: S) -> Self {
         Self { source, known: AddressMap::default(), code: B256Map::default(), changes: Changes::default() }
     }
 
     /// What has changed since the start, or since this was last called.
-    pub fn take_changes(&mut self) -> Changes {
+    pub(crate) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
-    }
-
-    /// The state underneath.
-    pub fn source(&self) -> &S {
-        &self.source
     }
 
     fn known(&mut self, address: Address) -> Result<&mut Known, S::Error> {
@@ -207,8 +202,7 @@ impl<S: StateSource> WorkingState<S> {
     fn keep_new_code(&mut self, account: Option<Account>, info: &AccountInfo) {
         let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) else { return };
         let Some(code) = &info.code else { return };
-        if !self.code.contains_key(&account.code_hash) {
-            self.code.insert(account.code_hash, code.clone());
+        if self.code.insert(account.code_hash, code.clone()).is_none() {
             self.changes.code.insert(account.code_hash, code.clone());
         }
     }

@@ -21,10 +21,10 @@ use std::{
 pub const ARCHIVE_FILE: &str = "archive.redb";
 
 /// Memory that the store may use for pages, read and written ones together.
-pub const PAGE_CACHE_BYTES: usize = 512 << 20;
+pub(crate) const PAGE_CACHE_BYTES: usize = 512 << 20;
 
 /// Memory that analysed contract code may use. Analysis costs more than most calls.
-pub const CODE_CACHE_BYTES: u64 = 64 << 20;
+pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
 
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_GENESIS: &str = "genesis";

@@ -14,14 +14,13 @@
 //! are those of `alloy-trie`.
 //!
 //! This module knows neither the database nor what an account is. Keys arrive hashed, values as leaf payloads.
-#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the importer is to come"))]
 
 mod edit; // insert and remove
 mod keys; // the rows of all tries in one table
 mod node; // one node, its RLP and its hash
 mod rows; // flush and forget
 
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, Nibbles};
 
 use edit::Edit;
@@ -106,10 +105,7 @@ impl Trie {
 
     /// The root hash. Hashes what changed since it was last asked for; clones profit from it.
     pub(crate) fn root(&self) -> B256 {
-        let Some(root) = &self.root else { return EMPTY_ROOT_HASH };
-        let reference = root.reference(&mut Vec::new());
-        // A root of less than 32 bytes is hashed all the same, as it has no parent to be inlined in.
-        reference.as_hash().unwrap_or_else(|| keccak256(reference))
+        self.root.as_ref().map_or(EMPTY_ROOT_HASH, Link::hash)
     }
 
     /// Brings the store to the present state: first `None` for each path whose node is gone, then `Some(rlp)`

@@ -2,9 +2,9 @@
 //!
 //! `Version | (CompressedHeader | CompressedBody | CompressedReceipts | TotalDifficulty)* | Accumulator | BlockIndex`
 //!
-//! Headers and bodies are RLP in snappy frames, whose checksums find damage. Receipts and total difficulties are
-//! skipped: executing the blocks gives both. The accumulator is skipped too: that each block names its parent's hash
-//! proves the same. The index at the end shows that nothing was cut off.
+//! Headers and bodies are RLP in snappy frames, whose checksums find damage. Receipts and total difficulties
+//! are skipped: executing the blocks gives both. The accumulator is skipped too: that each block names its
+//! parent's hash proves the same. The index at the end shows that nothing was cut off.
 
 use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source};
 use crate::chain::Transaction;
@@ -27,7 +27,6 @@ const RECORD_HEADER_BYTES: u64 = 8;
 
 /// Types of records.
 mod kind {
-    pub(super) const EMPTY: u16 = 0x00;
     pub(super) const BEACON_BLOCK: u16 = 0x01;
     pub(super) const BEACON_STATE: u16 = 0x02;
     pub(super) const HEADER: u16 = 0x03;
@@ -64,7 +63,7 @@ impl Era1 {
             match record.kind {
                 kind::HEADER => return self.read_block(source, record, last).map(Some),
                 kind::INDEX => return self.read_index(source, record, last).map(|()| None),
-                kind::EMPTY | kind::VERSION | kind::RECEIPTS | kind::TOTAL_DIFFICULTY | kind::ACCUMULATOR => {
+                kind::VERSION | kind::RECEIPTS | kind::TOTAL_DIFFICULTY | kind::ACCUMULATOR => {
                     source.skip(record.bytes)?;
                 }
                 kind::BEACON_BLOCK | kind::BEACON_STATE => return Err(BlockFileFault::BeaconEra),
@@ -117,7 +116,7 @@ impl Era1 {
         }
         match source.remaining() {
             0 => Ok(()),
-            bytes => Err(BlockFileFault::Trailing { offset: source.offset(), last, bytes }),
+            _ => Err(BlockFileFault::Trailing { offset: source.offset(), end: source.bytes_total(), last }),
         }
     }
 }
@@ -135,6 +134,9 @@ fn number(bytes: Option<&[u8; 8]>) -> u64 {
 /// Reads what precedes a payload, and makes sure that the payload is there.
 fn read_record<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Result<Record, BlockFileFault> {
     let (offset, end) = (source.offset(), source.bytes_total());
+    if source.remaining() == 0 {
+        return Err(BlockFileFault::NoIndex { end, last });
+    }
     let truncated = BlockFileFault::Truncated { item: "record", offset, end, last };
     if source.remaining() < RECORD_HEADER_BYTES {
         return Err(truncated);
@@ -155,7 +157,8 @@ fn read_record<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Res
     Ok(record)
 }
 
-/// Unpacks and decodes a payload. What unpacks to more than a block's limit is refused before it fills the memory.
+/// Unpacks and decodes a payload. What unpacks to more than a block's limit is refused before it fills the
+/// memory.
 fn read_compressed<T: Decodable, R: Read + Seek>(
     source: &mut Source<R>,
     record: &Record,
@@ -170,7 +173,7 @@ fn read_compressed<T: Decodable, R: Read + Seek>(
     };
     let bytes = u64::from(record.bytes);
     if bytes > BLOCK_BYTES_MAX {
-        return Err(too_large(Some(bytes)));
+        return Err(too_large(bytes));
     }
     let mut unpacked = Vec::new();
     FrameDecoder::new(source.read(bytes)?)
@@ -178,12 +181,12 @@ fn read_compressed<T: Decodable, R: Read + Seek>(
         .read_to_end(&mut unpacked)
         .map_err(|error| record.undecodable(last, error))?;
     if unpacked.len() as u64 > BLOCK_BYTES_MAX {
-        return Err(too_large(None));
+        return Err(too_large(unpacked.len() as u64));
     }
     let mut rest = unpacked.as_slice();
     let value = T::decode(&mut rest).map_err(|error| record.undecodable(last, error))?;
     if !rest.is_empty() {
-        return Err(record.undecodable(last, format!("{} bytes too many", rest.len())));
+        return Err(record.undecodable(last, "it goes on after its end"));
     }
     Ok(value)
 }

@@ -15,7 +15,8 @@ pub struct BlockFileError {
 
 /// What can be wrong with a file of blocks.
 ///
-/// `offset` is where the block or record in question begins, `last` the number of the last good block before it.
+/// `offset` is where the block or record in question begins, `last` the number of the last good block before
+/// it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are named above and in the texts")]
 pub enum BlockFileFault {
@@ -48,10 +49,11 @@ pub enum BlockFileFault {
     Truncated { item: &'static str, offset: u64, end: u64, last: Option<u64> },
     /// Bigger than any block.
     #[error(
-        "the {item} at byte {offset}, {}, claims to have {}; at most {max} bytes are accepted, so the file is \
-         likely damaged: fetch it again", After(*last), Size(*bytes)
+        "the {item} at byte {offset}, {}, has at least {bytes} bytes, and at most {max} are accepted; the file is \
+         likely damaged, fetch it again",
+        After(*last)
     )]
-    TooLarge { item: &'static str, offset: u64, last: Option<u64>, bytes: Option<u64>, max: u64 },
+    TooLarge { item: &'static str, offset: u64, last: Option<u64>, bytes: u64, max: u64 },
     /// Of the right size, but not what it should be.
     #[error(
         "the {item} at byte {offset}, {}, cannot be decoded: {reason}; the file is likely damaged, fetch it again",
@@ -60,10 +62,17 @@ pub enum BlockFileFault {
     Undecodable { item: &'static str, offset: u64, last: Option<u64>, reason: String },
     /// Bytes that do not begin a block where one could begin.
     #[error(
-        "{bytes} bytes at byte {offset}, {}, are not part of any block; cut them off or fetch the file again",
+        "from byte {offset}, {}, to its end at byte {end} the file holds no block; cut that part off or fetch the \
+         file again",
         After(*last)
     )]
-    Trailing { offset: u64, last: Option<u64>, bytes: u64 },
+    Trailing { offset: u64, end: u64, last: Option<u64> },
+    /// An era1 file that ends between two records.
+    #[error(
+        "the file ends at byte {end}, {}, without the block index with which every era1 file ends; fetch it again",
+        After(*last)
+    )]
+    NoIndex { end: u64, last: Option<u64> },
 }
 
 impl BlockFileFault {
@@ -85,18 +94,6 @@ impl fmt::Display for After {
         match self.0 {
             Some(number) => write!(f, "after block {number}"),
             None => write!(f, "before any block"),
-        }
-    }
-}
-
-/// Says how many bytes; unpacking stops counting at the limit.
-struct Size(Option<u64>);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(bytes) => write!(f, "{bytes} bytes"),
-            None => write!(f, "more when unpacked"),
         }
     }
 }

@@ -6,10 +6,26 @@ use alloy_rlp::Decodable;
 use std::io::{Read, Seek};
 
 /// First byte of the shortest list.
-pub(super) const LIST: u8 = 0xc0;
+const LIST: u8 = 0xc0;
 
 /// Up to this first byte it says the length of the list itself; after it, how many bytes say the length.
 const SHORT_LIST_MAX: u8 = 0xf7;
+
+/// Enough for the length of any block that is accepted.
+const LENGTH_BYTES_MAX: usize = 4;
+
+/// How many bytes [`begins_block`] looks at.
+pub(super) const BEGINNING_BYTES: usize = 1 + LENGTH_BYTES_MAX + 1;
+
+/// Whether these can be the first bytes of a block: a long list, and in it the header, a long list too.
+///
+/// A file that ends before this can be told is taken for a block that was cut off.
+pub(super) fn begins_block(first: &[u8]) -> bool {
+    let Some((prefix, rest)) = first.split_first() else { return false };
+    let Some(length_bytes) = prefix.checked_sub(SHORT_LIST_MAX).map(usize::from) else { return false };
+    (1..=LENGTH_BYTES_MAX).contains(&length_bytes)
+        && rest.get(length_bytes).is_none_or(|inner| *inner > SHORT_LIST_MAX)
+}
 
 /// A file of RLP blocks has no state of its own: every block says its length.
 #[derive(Debug)]
@@ -40,11 +56,11 @@ fn decode(mut bytes: &[u8]) -> alloy_rlp::Result<Block> {
 
 /// The bytes of the list that begins here. Their form is left to the decoder.
 fn read_list<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Result<&[u8], BlockFileFault> {
-    let (offset, remaining, end) = (source.offset(), source.remaining(), source.bytes_total());
+    let (offset, end) = (source.offset(), source.bytes_total());
     let truncated = BlockFileFault::Truncated { item: "block", offset, end, last };
     let first = source.read(1)?.first().copied().unwrap_or_default();
     if first < LIST {
-        return Err(BlockFileFault::Trailing { offset, last, bytes: remaining });
+        return Err(BlockFileFault::Trailing { offset, end, last });
     }
     let payload = if first <= SHORT_LIST_MAX {
         u64::from(first - LIST)
@@ -57,7 +73,7 @@ fn read_list<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Resul
         prefix.iter().skip(1).fold(0, |length: u64, byte| length << 8 | u64::from(*byte))
     };
     if payload > BLOCK_BYTES_MAX {
-        let (bytes, max) = (Some(payload), BLOCK_BYTES_MAX);
+        let (bytes, max) = (payload, BLOCK_BYTES_MAX);
         return Err(BlockFileFault::TooLarge { item: "block", offset, last, bytes, max });
     }
     if payload > source.remaining() {

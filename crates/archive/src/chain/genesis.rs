@@ -24,8 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Genesis, GenesisError> {
     Ok(serde_json::from_str(&with_quoted_terminal_difficulty(text)?)?)
 }
 
-/// geth writes the terminal total difficulty as a bare number of any size, but a JSON number beyond 64 bits is read
-/// as a floating-point number, which rounds it. In quotes it keeps all its digits.
+/// geth writes the terminal total difficulty as a bare number of any size, but a JSON number beyond 64 bits
+/// is read as a floating-point number, which rounds it. In quotes it keeps all its digits.
 fn with_quoted_terminal_difficulty(text: &str) -> Result<Cow<'_, str>, GenesisError> {
     const KEY: &str = "terminalTotalDifficulty";
     let mut genesis: RawObject = serde_json::from_str(text)?;

@@ -9,8 +9,8 @@ pub(crate) const GENERATIONS: usize = 7;
 
 /// The newest block of the chain and the ones before it that uncles can hang on.
 ///
-/// It starts with one block and grows by [`push`](Self::push). To continue a stored chain with head `n`, start at block
-/// `n - 6` (or at the genesis) with its total difficulty, and push the blocks up to `n`.
+/// It starts with one block and grows by [`push`](Self::push). To continue a stored chain with head `n`,
+/// start at block `n - 6` (or at the genesis) with its total difficulty, and push the blocks up to `n`.
 #[derive(Debug, Clone)]
 pub(crate) struct Ancestry {
     parent: Ancestor,

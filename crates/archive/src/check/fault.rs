@@ -1,11 +1,13 @@
-//! What can be wrong with a block. Each fault prints as one sentence with what was expected and what was found.
+//! What can be wrong with a block. Each fault prints as one sentence with what was expected and what was
+//! found.
 //!
-//! A root or a hash that sums up the body or the execution is expected to be what the header says, and found to be
-//! what the body or the execution gives. Everything else is found in the block.
+//! A root or a hash that sums up the body or the execution is expected to be what the header says, and found
+//! to be what the body or the execution gives. Everything else is found in the block.
 
 use alloy_primitives::{B64, B256, Bloom, Bytes, U256};
 
-/// Why a block is not the next one of the chain. The field is named as in the prose of the yellow paper and the EIPs.
+/// Why a block is not the next one of the chain. The field is named as in the prose of the yellow paper and
+/// the EIPs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "every variant has the same three or four fields, and its text names them")]
 pub enum BlockFault {
@@ -77,7 +79,7 @@ pub enum BlockFault {
 #[allow(missing_docs, reason = "every variant has the same fields, and its text names them")]
 pub enum TransactionFault {
     /// The type is younger than the block.
-    #[error("type: expected {found} only since {fork}, found {found}")]
+    #[error("type: expected at most {} before {fork}, found {found}", found.saturating_sub(1))]
     Type { fork: &'static str, found: u8 },
     /// It was signed for another chain.
     #[error("chain id: expected {expected}, found {found}")]

@@ -18,7 +18,8 @@ pub(crate) fn expected_base_fee(rules: Rules<'_>, parent: &Header) -> Option<u64
     }
 }
 
-/// EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it stays.
+/// EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it
+/// stays.
 fn next(parent: &Header, base_fee: u64) -> u64 {
     let target = parent.gas_limit / DEFAULT_ELASTICITY_MULTIPLIER;
     if target == 0 {

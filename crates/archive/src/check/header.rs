@@ -127,7 +127,7 @@ fn check_forks_by_time(
 fn check_blob_gas(chain: &ChainSpec, parent: &Header, header: &Header) -> Result<(), BlockFault> {
     if let (Some(params), Some(found)) = (chain.blob_params_at(header.timestamp), header.blob_gas_used) {
         at_most("blob gas used", params.max_blob_gas_per_block(), found)?;
-        if found % DATA_GAS_PER_BLOB != 0 {
+        if !found.is_multiple_of(DATA_GAS_PER_BLOB) {
             return Err(BlockFault::Multiple { field: "blob gas used", unit: DATA_GAS_PER_BLOB, found });
         }
     }

@@ -29,7 +29,8 @@ pub(crate) struct Outcome {
 
 /// Checks what execution gave against what the header says.
 ///
-/// The cheapest clue comes first: a wrong amount of gas says more about where to look than a wrong state root.
+/// The cheapest clue comes first: a wrong amount of gas says more about where to look than a wrong state
+/// root.
 pub(crate) fn check_outcome(header: &Header, outcome: &Outcome) -> Result<(), BlockFault> {
     equal("gas used", header.gas_used, outcome.gas_used)?;
     equal("blob gas used", header.blob_gas_used.unwrap_or_default(), outcome.blob_gas_used)?;

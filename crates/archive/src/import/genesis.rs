@@ -68,8 +68,7 @@ pub(crate) fn allotted(genesis: &Genesis) -> Changes {
         if let Some(code) = code {
             changes.code.insert(code_hash, Bytecode::new_legacy(code.clone()));
         }
-        let account =
-            Account { nonce: allotted.nonce.unwrap_or(0), balance: allotted.balance, code_hash };
+        let account = Account { nonce: allotted.nonce.unwrap_or(0), balance: allotted.balance, code_hash };
         let change =
             AccountChange { account: Some(account), wiped: false, storage: allotted_storage(allotted) };
         changes.accounts.insert(*address, change);

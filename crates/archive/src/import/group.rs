@@ -240,7 +240,12 @@ impl<'txn> StateTables<'txn> {
         Ok(())
     }
 
-    fn store_slots(&mut self, number: u64, address: Address, change: &AccountChange) -> Result<(), StoreError> {
+    fn store_slots(
+        &mut self,
+        number: u64,
+        address: Address,
+        change: &AccountChange,
+    ) -> Result<(), StoreError> {
         if change.wiped {
             for slot in self.live_slots(address)? {
                 if !change.storage.contains_key(&slot) {

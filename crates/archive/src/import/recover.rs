@@ -7,23 +7,24 @@ use crate::{
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256};
+use alloy_rlp::Encodable;
 use std::sync::mpsc::SyncSender;
 
 /// A block as a source gave it.
-#[derive(Debug, Clone)]
-pub struct FileBlock {
-    /// The block.
-    pub block: Block,
-    /// Length of its RLP in bytes.
-    pub size: u32,
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) block: Block,
     /// How far the source was read when the block was complete.
-    pub bytes_read: u64,
+    pub(super) bytes_read: u64,
 }
 
 /// A block with what can be known of it without a state.
 #[derive(Debug)]
 pub(super) struct Recovered {
-    pub(super) file: FileBlock,
+    pub(super) block: Block,
+    pub(super) bytes_read: u64,
+    /// Length of the block's RLP.
+    pub(super) size: u32,
     pub(super) hash: B256,
     pub(super) senders: Vec<Address>,
 }
@@ -38,11 +39,11 @@ pub(super) enum RecoveryFault {
 /// Feeds the queue until the source is empty, something is wrong, or nobody listens any more.
 pub(super) fn run(
     chain: &ChainSpec,
-    blocks: impl Iterator<Item = Result<FileBlock, BlockFileError>>,
+    blocks: impl Iterator<Item = Result<Read, BlockFileError>>,
     queue: &SyncSender<Result<Recovered, RecoveryFault>>,
 ) {
     for block in blocks {
-        let recovered = block.map_err(RecoveryFault::Source).and_then(|file| recover(chain, file));
+        let recovered = block.map_err(RecoveryFault::Source).and_then(|read| recover(chain, read));
         let failed = recovered.is_err();
         if queue.send(recovered).is_err() || failed {
             return;
@@ -50,17 +51,23 @@ pub(super) fn run(
     }
 }
 
-fn recover(chain: &ChainSpec, file: FileBlock) -> Result<Recovered, RecoveryFault> {
-    let header = &file.block.header;
+fn recover(chain: &ChainSpec, read: Read) -> Result<Recovered, RecoveryFault> {
+    let Read { block, bytes_read } = read;
+    let header = &block.header;
     let hash = header.hash_slow();
     let homestead = chain.rules_at(header).is_homestead_active_at_block(header.number);
-    let transactions = file.block.body.transactions.iter().enumerate();
+    let transactions = block.body.transactions.iter().enumerate();
     let senders = transactions
         .map(|(index, transaction)| {
-            sender(transaction, homestead).ok_or(RecoveryFault::Signature { number: header.number, hash, index })
+            sender(transaction, homestead).ok_or(RecoveryFault::Signature {
+                number: header.number,
+                hash,
+                index,
+            })
         })
         .collect::<Result<_, _>>()?;
-    Ok(Recovered { file, hash, senders })
+    let size = u32::try_from(block.length()).unwrap_or(u32::MAX);
+    Ok(Recovered { block, bytes_read, size, hash, senders })
 }
 
 /// Before Homestead the upper half of the signatures was as good as the lower one (EIP-2).

@@ -38,12 +38,7 @@ impl Tries {
 
     /// Begins a block. What it changes is seen by nobody until [`Self::accept`].
     pub(super) fn begin<'a, N, A>(&'a self, nodes: &'a N, accounts: &'a A) -> BlockTries<'a, N, A> {
-        BlockTries {
-            before: self,
-            nodes,
-            rows: accounts,
-            changed: ChangedTries::on(self.accounts.clone()),
-        }
+        BlockTries { before: self, nodes, rows: accounts, changed: ChangedTries::on(self.accounts.clone()) }
     }
 
     /// Takes over what a good block changed.
@@ -54,7 +49,10 @@ impl Tries {
     }
 
     /// Writes what has changed since the last flush.
-    pub(super) fn flush(&mut self, nodes: &mut Table<'_, &'static [u8], &'static [u8]>) -> Result<(), StoreError> {
+    pub(super) fn flush(
+        &mut self,
+        nodes: &mut Table<'_, &'static [u8], &'static [u8]>,
+    ) -> Result<(), StoreError> {
         for owner in self.wiped.drain() {
             let (from, to) = storage_trie_range(&owner);
             nodes.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;

@@ -1,6 +1,5 @@
 //! The values that a filter allows at one place: a log belongs to a group if it has one of them.
 
-use redb::ReadableTable;
 use roaring::RoaringBitmap;
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -8,7 +7,8 @@ use super::{
     chunk::{self, Chunk},
     error::QueryError,
     stop::Pace,
-    term::{IndexTable, Term, chunk_of},
+    term::{IndexTable, Key, Term, chunk_of},
+    union::Union,
 };
 
 /// To find a row costs about as much as to step over this many; a longer gap is crossed by a new search.
@@ -61,17 +61,17 @@ impl Group {
         chunks: &RangeInclusive<u32>,
         pace: &mut Pace<'_>,
     ) -> Result<Vec<Chunk>, QueryError> {
-        let mut found = BTreeMap::<u32, RoaringBitmap>::new();
+        let mut found = BTreeMap::<u32, Union>::new();
         for term in &self.0 {
             pace.step()?;
             for row in rows(index, term, chunks)? {
                 pace.step()?;
                 let (key, row) = row?;
                 let number = chunk_of(key.value());
-                *found.entry(number).or_default() |= chunk::decode(number, row.value())?;
+                found.entry(number).or_default().add(chunk::decode(number, row.value())?);
             }
         }
-        Ok(found.into_iter().map(|(number, lows)| Chunk { number, lows }).collect())
+        Ok(found.into_iter().map(|(number, union)| Chunk { number, lows: union.finish() }).collect())
     }
 
     /// Keeps of `found` what the group has too. Reads no other chunks than those.
@@ -81,12 +81,12 @@ impl Group {
         found: &mut Vec<Chunk>,
         pace: &mut Pace<'_>,
     ) -> Result<(), QueryError> {
-        let mut kept = vec![RoaringBitmap::new(); found.len()];
+        let mut kept = vec![Union::default(); found.len()];
         for term in &self.0 {
-            for_each_shared(index, term, found, pace, |at, lows| kept[at] |= lows & &found[at].lows)?;
+            for_each_shared(index, term, found, pace, |at, lows| kept[at].add(lows & &found[at].lows))?;
         }
-        for (chunk, lows) in found.iter_mut().zip(kept) {
-            chunk.lows = lows;
+        for (chunk, union) in found.iter_mut().zip(kept) {
+            chunk.lows = union.finish();
         }
         found.retain(|chunk| !chunk.is_empty());
         Ok(())
@@ -98,9 +98,9 @@ fn rows<'t>(
     index: &'t impl IndexTable,
     term: &Term,
     chunks: &RangeInclusive<u32>,
-) -> Result<redb::Range<'t, &'static super::term::Key, &'static [u8]>, QueryError> {
+) -> Result<redb::Range<'t, &'static Key, &'static [u8]>, QueryError> {
     let (first, last) = (term.key(*chunks.start()), term.key(*chunks.end()));
-    Ok(index.range::<&super::term::Key>(&first..=&last)?)
+    Ok(index.range::<&Key>(&first..=&last)?)
 }
 
 /// Hands over each row of a term whose chunk is among `wanted`, with its place there.

@@ -44,6 +44,7 @@ impl LogIndexer {
         self.lows_total += 1;
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -11,12 +11,12 @@ use super::{
     stop::Stop,
 };
 
-/// How many logs are read between two looks at the deadline: some hundred microseconds of work.
+/// How many logs are read between two looks at the deadline: about a hundred microseconds of work.
 const LOGS_PER_CHECK: usize = 256;
 
 /// Logs at most this far apart are read by walking over those between; to find one anew costs about as much
 /// as that many steps.
-const GAP_MAX: u64 = 8;
+const GAP_MAX: u64 = 4;
 
 /// The logs, in a read or in a write transaction.
 pub(crate) trait LogTable: ReadableTable<u64, &'static [u8]> {}

@@ -23,11 +23,11 @@ const STRETCH_CHUNKS_MAX: u32 = 1024;
 
 /// What a log must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LogFilter {
+pub struct LogFilter {
     /// Any of these; none = any address.
-    pub(crate) addresses: Vec<Address>,
+    pub addresses: Vec<Address>,
     /// By position any of these; none = any topic, but there has to be one.
-    pub(crate) topics: Vec<Vec<B256>>,
+    pub topics: Vec<Vec<B256>>,
 }
 
 impl LogFilter {

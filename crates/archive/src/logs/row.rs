@@ -54,7 +54,7 @@ impl LogRow<'_> {
 
 /// A log in the archive: numbers by value, everything else as a view of the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogRef<'a> {
+pub struct LogRef<'a> {
     block_number: u64,
     transaction_index: u32,
     log_index: u32,
@@ -66,7 +66,7 @@ pub(crate) struct LogRef<'a> {
 
 impl<'a> LogRef<'a> {
     /// None where the bytes cannot be a log row.
-    pub(crate) fn decode(row: &'a [u8]) -> Option<Self> {
+    pub fn decode(row: &'a [u8]) -> Option<Self> {
         let (block_number, row) = row.split_first_chunk()?;
         let (transaction_index, row) = row.split_first_chunk()?;
         let (log_index, row) = row.split_first_chunk()?;
@@ -89,32 +89,32 @@ impl<'a> LogRef<'a> {
         })
     }
 
-    pub(crate) fn block_number(&self) -> u64 {
+    pub fn block_number(&self) -> u64 {
         self.block_number
     }
 
-    pub(crate) fn transaction_index(&self) -> u32 {
+    pub fn transaction_index(&self) -> u32 {
         self.transaction_index
     }
 
     /// The position of the log in its block, not in its transaction.
-    pub(crate) fn log_index(&self) -> u32 {
+    pub fn log_index(&self) -> u32 {
         self.log_index
     }
 
-    pub(crate) fn transaction_hash(&self) -> &'a [u8; 32] {
+    pub fn transaction_hash(&self) -> &'a [u8; 32] {
         self.transaction_hash
     }
 
-    pub(crate) fn address(&self) -> &'a [u8; 20] {
+    pub fn address(&self) -> &'a [u8; 20] {
         self.address
     }
 
-    pub(crate) fn topics(&self) -> &'a [[u8; 32]] {
+    pub fn topics(&self) -> &'a [[u8; 32]] {
         self.topics
     }
 
-    pub(crate) fn data(&self) -> &'a [u8] {
+    pub fn data(&self) -> &'a [u8] {
         self.data
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use super::error::QueryError;
 
-/// Reading the clock costs about a twentieth of a row of the index; every 32nd row is often enough to stop
-/// within a millisecond even when rows come from disk.
+/// Reading the clock costs about a tenth of a row of the index. Every 32nd row is often enough to stop within a
+/// few milliseconds even when each row has to come from disk.
 const STEPS_PER_CHECK: u32 = 32;
 
 /// When to give up. By default never.

@@ -75,11 +75,8 @@ impl Snapshot {
 
     /// The last block from `from` on that has no log from this ordinal on.
     fn last_block_before(&self, ordinal: u64, from: u64) -> Result<Option<u64>, LogsError> {
-        let mut number = None;
-        self.logs_by_ordinal(ordinal..ordinal + 1).read(|log, _| {
-            number = Some(log.block_number());
-            ControlFlow::<()>::Continue(())
-        })?;
+        let found = self.logs_by_ordinal(ordinal..ordinal + 1);
+        let number = found.read(|log, _| ControlFlow::Break(log.block_number()))?.break_value();
         Ok(number.filter(|number| *number > from).map(|number| number - 1))
     }
 }

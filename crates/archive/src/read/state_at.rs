@@ -77,7 +77,8 @@ pub(crate) fn storage_as_of(
     slot: U256,
     number: u64,
 ) -> Result<U256, StoreError> {
-    let mut rows = storage.range::<&[u8; 60]>(&storage_key(address, slot, 0)..=&storage_key(address, slot, number))?;
+    let mut rows =
+        storage.range::<&[u8; 60]>(&storage_key(address, slot, 0)..=&storage_key(address, slot, number))?;
     match rows.next_back() {
         Some(row) => Ok(read_storage_value(row?.1.value())?),
         None => Ok(U256::ZERO),

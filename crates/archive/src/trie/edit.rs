@@ -97,6 +97,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
             }
             Kind::Extension { rest, child } => {
                 let below = depth + rest.len();
+                // The child is a branch, which is never taken out: it has two children at least.
                 if self.common(rest, depth) < rest.len() || self.remove(child, below)? != Removal::Changed {
                     return Ok(Removal::Nothing);
                 }
@@ -130,9 +131,10 @@ impl<'a, S: NodeSource> Edit<'a, S> {
         nibble: usize,
         depth: usize,
     ) -> Result<Option<Kind>, TrieError<S::Error>> {
-        let mut others = (0..).zip(children).filter(|(other, link)| *other != nibble && link.is_some());
-        let (Some((other, Some(link))), None) = (others.next(), others.next()) else { return Ok(None) };
-        let step = Nibbles::from_nibbles_unchecked([other as u8]);
+        let others = (0_u8..).zip(children).filter(|(other, _)| usize::from(*other) != nibble);
+        let mut others = others.filter_map(|(other, link)| Some((other, link.as_mut()?)));
+        let (Some((other, link)), None) = (others.next(), others.next()) else { return Ok(None) };
+        let step = Nibbles::from_nibbles_unchecked([other]);
         self.join(step, link, self.path(depth).join(&step)).map(Some)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, keccak256};
 use alloy_rlp::{Decodable, EMPTY_STRING_CODE, Encodable};
 use alloy_trie::{
     Nibbles, TrieMask,
@@ -58,6 +58,13 @@ impl Link {
         }
     }
 
+    /// The hash of a node that has a row.
+    pub(super) fn hash(&self) -> B256 {
+        let reference = self.reference(&mut Vec::new());
+        // A root of less than 32 bytes is hashed all the same, as it has no parent to be inlined in.
+        reference.as_hash().unwrap_or_else(|| keccak256(reference))
+    }
+
     /// A child as its parent's RLP names it: by hash, or inlined.
     fn decode(reference: &RlpNode, depth: usize) -> alloy_rlp::Result<Self> {
         if reference.first() == Some(&(EMPTY_STRING_CODE + 32)) {
@@ -93,11 +100,6 @@ impl Node {
             self.encode(scratch);
             RlpNode::from_rlp(scratch)
         })
-    }
-
-    /// The hash of a node that needs no hashing any more and is not inlined.
-    pub(super) fn known_hash(&self) -> Option<B256> {
-        self.reference.get()?.as_hash()
     }
 
     /// Leaves the RLP of the node in `out`, and nothing else.

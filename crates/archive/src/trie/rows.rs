@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::keccak256;
 use alloy_trie::Nibbles;
 
 use super::node::{Kind, Link, Node};
@@ -39,9 +38,7 @@ pub(super) fn flush<E>(
 pub(super) fn forget(link: &mut Link, depth: usize, levels: usize) -> usize {
     let Link::Loaded(node) = link else { return 0 };
     if depth >= levels && node.has_row && !node.unsaved {
-        // Only the root can have a row and no known hash: when it is shorter than a hash.
-        let hash = node.known_hash().unwrap_or_else(|| keccak256(node.reference(&mut Vec::new())));
-        *link = Link::Stored(hash);
+        *link = Link::Stored(link.hash());
         return 0;
     }
     if let Kind::Leaf { .. } = node.kind {

@@ -1,0 +1,206 @@
+//! `chaingate import`: block files into an archive, with something to look at meanwhile.
+
+mod progress;
+
+use archive::{Archive, BlockFile, BlockFileError, ImportError, OpenError, Progress, Watch};
+use clap::Args;
+use progress::Display;
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+/// What a shell expects of a program that was interrupted: 128 and the number of SIGINT.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Import blocks into the archive, executing and proving every one of them.
+///
+/// Every block is executed, and everything its header states is compared with the outcome: the roots over
+/// transactions, uncles, withdrawals, receipts and state, the bloom, gas, base fee, blob gas and requests.
+/// The first block for which that fails stops the import; what came before it stays usable.
+///
+/// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
+/// the consensus layer. Import blocks from a source whose head you know.
+///
+/// An import can be stopped with Ctrl-C, or be killed, at any time. Run the same command again to go on.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
+  chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
+pub(super) struct Arguments {
+    /// Directory of the archive; made if it is not there.
+    #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data")]
+    data_dir: PathBuf,
+    /// The chain's genesis, in geth's format.
+    #[arg(long, value_name = "FILE")]
+    genesis: PathBuf,
+    /// Files of blocks, in order: RLP (as `geth export` writes them) or era1.
+    #[arg(required = true, value_name = "BLOCKS")]
+    files: Vec<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut messages = io::stderr();
+    match import(arguments, &stop) {
+        Ok(report) if report.stopped => {
+            let _ = writeln!(messages, "{report}\nStopped. Run the same command again to go on.");
+            ExitCode::from(EXIT_INTERRUPTED)
+        }
+        Ok(report) => {
+            let _ = writeln!(messages, "{report}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            let _ = writeln!(messages, "chaingate import: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failure> {
+    stop_on_interrupt(stop)?;
+    let genesis = std::fs::read_to_string(&arguments.genesis)
+        .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
+    let files = arguments.files.iter().map(BlockFile::open).collect::<Result<Vec<_>, _>>()?;
+    let archive = Archive::open_or_create(&arguments.data_dir, &genesis)?;
+
+    let mut looker = Looker::new(&files, archive.snapshot().head(), stop);
+    for file in files {
+        let size = file.bytes_total();
+        let imported = archive.import(file, &mut looker);
+        looker.finish_file(size, imported.as_ref().ok());
+        if let Err(cause) = imported {
+            return Err(Failure::Import { cause, head: head(&archive)? });
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    looker.display.finish();
+    Ok(Report {
+        done: looker.total,
+        head: head(&archive)?,
+        seconds: looker.started.elapsed().as_secs_f64(),
+        stopped: stop.load(Ordering::Relaxed),
+    })
+}
+
+fn stop_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let stop = Arc::clone(stop);
+    ctrlc::set_handler(move || {
+        stop.store(true, Ordering::Relaxed);
+        let _ = writeln!(io::stderr(), "\nStopping after the block in hand …");
+    })
+    .map_err(Failure::Signals)
+}
+
+fn head(archive: &Archive) -> Result<Head, Failure> {
+    let snapshot = archive.snapshot();
+    let number = snapshot.head();
+    let place = snapshot.place(number).map_err(OpenError::from)?;
+    Ok(Head { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
+}
+
+/// Looks on while files are imported, and adds up what was done.
+struct Looker<'a> {
+    display: Display,
+    stop: &'a AtomicBool,
+    started: Instant,
+    /// Sum over the files that are finished.
+    total: Progress,
+    /// Bytes of the files that are finished.
+    bytes_before: u64,
+}
+
+impl<'a> Looker<'a> {
+    fn new(files: &[BlockFile], head: u64, stop: &'a AtomicBool) -> Self {
+        let bytes = files.iter().map(BlockFile::bytes_total).sum();
+        Self {
+            display: Display::new(bytes, head),
+            stop,
+            started: Instant::now(),
+            total: Progress::default(),
+            bytes_before: 0,
+        }
+    }
+
+    fn finish_file(&mut self, bytes: u64, progress: Option<&Progress>) {
+        self.bytes_before += bytes;
+        if let Some(progress) = progress {
+            self.total = self.with(progress);
+        }
+    }
+
+    fn with(&self, progress: &Progress) -> Progress {
+        Progress {
+            head: progress.head,
+            blocks: self.total.blocks + progress.blocks,
+            skipped: self.total.skipped + progress.skipped,
+            transactions: self.total.transactions + progress.transactions,
+            gas: self.total.gas + progress.gas,
+            bytes_read: self.bytes_before + progress.bytes_read,
+        }
+    }
+}
+
+impl Watch for Looker<'_> {
+    fn progressed(&mut self, progress: &Progress) {
+        let progress = self.with(progress);
+        self.display.show(&progress);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The newest block.
+#[derive(Debug)]
+struct Head {
+    number: u64,
+    hash: String,
+}
+
+/// What an import did.
+#[derive(Debug)]
+struct Report {
+    done: Progress,
+    head: Head,
+    seconds: f64,
+    stopped: bool,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Progress { blocks, skipped, transactions, gas, .. } = self.done;
+        let seconds = self.seconds.max(1e-3);
+        write!(f, "Imported {blocks} blocks with {transactions} transactions in {seconds:.1} s")?;
+        write!(f, " ({:.0} blocks/s, {:.1} Mgas/s)", blocks as f64 / seconds, gas as f64 / seconds / 1e6)?;
+        if skipped > 0 {
+            write!(f, "; {skipped} were there already")?;
+        }
+        write!(f, ".\nThe head is block {}, {}.", self.head.number, self.head.hash)
+    }
+}
+
+/// Why an import failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("cannot read the genesis file {}: {cause}", path.display())]
+    Genesis { path: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    File(#[from] BlockFileError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{cause}\nEverything up to block {} ({}) is in the archive.", head.number, head.hash)]
+    Import { cause: ImportError, head: Head },
+    #[error("cannot listen for Ctrl-C: {0}")]
+    Signals(ctrlc::Error),
+}
