@@ -3,4 +3,5 @@
 
 mod stories {
     mod corpora;
+    mod execution;
 }
