@@ -29,7 +29,7 @@ pub use blockfile::{BlockFile, BlockFileError, BlockFileFault};
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
 pub use check::{BlockFault, TransactionFault, UncleFault};
 pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
-pub use import::{BadBlock, ImportError, Progress, Watch};
+pub use import::{BadBlock, ImportError, Progress, RawRecordsError, Watch};
 pub use logs::{LogFilter, LogRef};
 pub use read::{
     BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,
