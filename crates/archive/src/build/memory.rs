@@ -9,7 +9,7 @@ use crate::{
     state::{Account, AccountChange, Changes, StateSource},
 };
 use alloy_genesis::Genesis;
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::{
     EMPTY_ROOT_HASH, TrieAccount,
     root::{state_root, storage_root},
@@ -82,6 +82,11 @@ impl MemoryState {
     pub fn storage(&self, address: Address, slot: U256) -> U256 {
         let stored = self.accounts.get(&address);
         stored.and_then(|stored| stored.storage.get(&slot)).copied().unwrap_or_default()
+    }
+
+    /// Code by its hash, if any account ever had it.
+    pub fn code(&self, hash: B256) -> Option<Bytes> {
+        self.code.get(&hash).map(Bytecode::original_bytes)
     }
 
     /// The roots after each transaction of a block that is being tried.
