@@ -3,10 +3,8 @@
 //! Chains are made anew each time, and are the same each time. Reads are spread over the whole history; each
 //! figure is the median of several rounds over the same questions, after one round to warm up.
 
-use archive::{
-    Archive, BlockFile, CallLimits, LogFilter, LogLimits, Overrides, Snapshot, StateSource,
-};
 use alloy_primitives::{Address, Bytes, TxKind, U256};
+use archive::{Archive, BlockFile, CallLimits, LogFilter, LogLimits, Overrides, Snapshot, StateSource};
 use std::{
     hint::black_box,
     ops::ControlFlow,
@@ -38,7 +36,10 @@ fn import_mainnet(corpus: &Path) {
     let progress = archive.import(file, &mut ()).expect("real blocks are valid");
     let seconds = started.elapsed().as_secs_f64();
     let rate = progress.blocks as f64 / seconds;
-    println!("import mainnet-0-8191, verified:        {seconds:>9.2} s   {rate:>12.0} blocks/s   {}", memory());
+    println!(
+        "import mainnet-0-8191, verified:        {seconds:>9.2} s   {rate:>12.0} blocks/s   {}",
+        memory()
+    );
 }
 
 fn transactions() {

@@ -3,7 +3,6 @@
 //! In the order in which a message passes through: [`overrides`] turn the block and the state into what the
 //! caller wants them to be, [`message`] fills in what the request leaves out, [`machine`] runs it while
 //! [`watch`] keeps it within its limits, and [`error`] says in the usual words what went wrong.
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's public face is yet to be drawn")]
 
 mod error;
 mod machine;

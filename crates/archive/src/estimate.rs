@@ -1,5 +1,4 @@
 //! The least gas with which a message succeeds, searched for as geth does.
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "the crate's public face is yet to be drawn")]
 
 mod remember;
 #[cfg(test)]

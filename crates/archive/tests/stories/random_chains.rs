@@ -136,9 +136,19 @@ fn logs_agree(snapshot: &Snapshot, model: &Model, seed: u64) {
     let (addresses, topics) = (model.addresses(), model.topics());
     for _ in 0..200 {
         let filter = model::LogFilter {
-            addresses: addresses.iter().copied().choose_multiple(&mut random, 2).split_off(random.random_range(0..=2)),
+            addresses: addresses
+                .iter()
+                .copied()
+                .choose_multiple(&mut random, 2)
+                .split_off(random.random_range(0..=2)),
             topics: (0..random.random_range(0..=4))
-                .map(|_| topics.iter().copied().choose_multiple(&mut random, 3).split_off(random.random_range(0..=3)))
+                .map(|_| {
+                    topics
+                        .iter()
+                        .copied()
+                        .choose_multiple(&mut random, 3)
+                        .split_off(random.random_range(0..=3))
+                })
                 .collect(),
         };
         let from = random.random_range(0..=model.head());

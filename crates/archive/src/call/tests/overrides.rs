@@ -174,7 +174,7 @@ fn the_fork_follows_the_overridden_time() {
     use crate::{call::call, chain::ChainSpec};
     let mut genesis = chain(SpecId::SHANGHAI).genesis().clone();
     genesis.config.cancun_time = Some(2_000);
-    let (chain, header) = (ChainSpec::from_genesis(genesis), header(SpecId::SHANGHAI));
+    let (chain, header) = (ChainSpec::from_genesis(genesis).unwrap(), header(SpecId::SHANGHAI));
     let at = |time: Option<u64>| {
         let overrides = block(BlockOverrides { time, ..BlockOverrides::default() });
         let world = world("BLOBBASEFEE");

@@ -119,7 +119,7 @@ pub(crate) fn chain(spec: SpecId) -> ChainSpec {
         osaka_time: block(SpecId::OSAKA),
         ..ChainConfig::default()
     };
-    ChainSpec::from_genesis(Genesis { config, ..Genesis::default() })
+    ChainSpec::from_genesis(Genesis { config, ..Genesis::default() }).unwrap()
 }
 
 /// Block 100 of a chain at this fork.
