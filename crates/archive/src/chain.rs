@@ -4,7 +4,6 @@
 //! parameters that divide by zero. A chain whose rules are not known exactly must not be imported under rules
 //! that are nearly right.
 
-
 mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
 mod schedule; // blob parameters by timestamp
@@ -12,6 +11,7 @@ mod schedule; // blob parameters by timestamp
 #[cfg(test)]
 mod tests;
 
+use crate::check::{expected_base_fee, expected_excess_blob_gas};
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::eip7840::BlobParams;
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};
@@ -91,6 +91,24 @@ impl ChainSpec {
             chain: self,
             merged: header.difficulty.is_zero() && self.terminal_total_difficulty().is_some(),
         }
+    }
+
+    /// The base fee of the block after this one; none before London.
+    pub fn next_base_fee(&self, header: &Header) -> Option<u64> {
+        expected_base_fee(self.rules_at(header), header)
+    }
+
+    /// What a blob costs per gas in this block; none before Cancun.
+    pub fn blob_fee(&self, header: &Header) -> Option<u128> {
+        let params = self.blob_params_at(header.timestamp)?;
+        header.excess_blob_gas.map(|excess| params.calc_blob_fee(excess))
+    }
+
+    /// What a blob will cost per gas in the block after this one, should that have the same parameters.
+    pub fn next_blob_fee(&self, header: &Header) -> Option<u128> {
+        let params = self.blob_params_at(header.timestamp)?;
+        let excess = expected_excess_blob_gas(self, header, header.timestamp)?;
+        Some(params.calc_blob_fee(excess))
     }
 
     /// The blob parameters in force at a timestamp; none before Cancun.

@@ -6,10 +6,12 @@
 
 mod genesis;
 mod group;
+mod raw;
 mod recover;
 mod roots;
 
 pub(crate) use genesis::store_genesis;
+pub use raw::RawRecordsError;
 
 use crate::{
     blockfile::{BlockFile, BlockFileError},
@@ -23,7 +25,7 @@ use crate::{
 };
 use alloy_consensus::{Header, Sealed};
 use alloy_primitives::{B256, U256};
-use group::{BlockTables, Latest, NewBlock, Proven, StateTables, blob_gas_price};
+use group::{BlockTables, Latest, NewBlock, Proven, StateTables};
 use recover::{Read, Recovered, RecoveryFault};
 use roots::Tries;
 use std::{
@@ -245,7 +247,7 @@ impl<'a> Import<'a> {
             total_difficulty: proven.checked.total_difficulty,
             senders: &recovered.senders,
             receipts: &proven.executed.receipts,
-            blob_gas_price: blob_gas_price(self.archive.chain(), &block.header),
+            blob_gas_price: self.archive.chain().blob_fee(&block.header).unwrap_or(0),
         };
         let number = block.header.number;
         let storage_roots = &proven.changed.storage_roots;

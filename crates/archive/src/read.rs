@@ -16,7 +16,7 @@ use crate::{
         TRANSACTION_ORDINALS, TRANSACTIONS,
     },
 };
-use alloy_consensus::Header;
+use alloy_consensus::{Header, Typed2718};
 use alloy_eips::{eip2718::Decodable2718, eip4895::Withdrawals};
 use alloy_primitives::{Address, B256};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
@@ -80,6 +80,13 @@ pub struct ReceiptData {
     pub block: InBlock,
 }
 
+impl TransactionData {
+    /// Its EIP-2718 type; zero for a legacy one.
+    pub fn transaction_type(&self) -> u8 {
+        self.transaction.ty()
+    }
+}
+
 impl ReceiptData {
     /// The ordinals of its logs.
     pub fn log_ordinals(&self) -> Range<u64> {
@@ -104,6 +111,8 @@ pub struct InBlock {
 pub struct Snapshot {
     shared: Arc<Shared>,
     head: u64,
+    head_hash: B256,
+    head_gas_limit: u64,
     blocks: ReadOnlyTable<u64, &'static [u8]>,
     block_numbers: ReadOnlyTable<&'static [u8; 32], u64>,
     transactions: ReadOnlyTable<u64, &'static [u8]>,
@@ -121,10 +130,18 @@ impl Snapshot {
     pub(crate) fn take(database: &Database, shared: Arc<Shared>) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
         let head = read_head(&transaction.open_table(META)?)?;
+        let blocks = transaction.open_table(BLOCKS)?;
+        let (head_hash, head_gas_limit) = {
+            let row = blocks.get(head)?.ok_or(StoreError::MissingRow("the head block"))?;
+            let row = BlockRow::read(row.value())?;
+            (row.place.hash, row.header()?.gas_limit)
+        };
         Ok(Self {
             shared,
             head,
-            blocks: transaction.open_table(BLOCKS)?,
+            head_hash,
+            head_gas_limit,
+            blocks,
             block_numbers: transaction.open_table(BLOCK_NUMBERS)?,
             transactions: transaction.open_table(TRANSACTIONS)?,
             transaction_ordinals: transaction.open_table(TRANSACTION_ORDINALS)?,
@@ -146,6 +163,16 @@ impl Snapshot {
     /// Number of the newest block.
     pub fn head(&self) -> u64 {
         self.head
+    }
+
+    /// Hash of the newest block.
+    pub fn head_hash(&self) -> B256 {
+        self.head_hash
+    }
+
+    /// Gas limit of the newest block.
+    pub fn head_gas_limit(&self) -> u64 {
+        self.head_gas_limit
     }
 
     /// Number of the block that is meant, if there is such a block.

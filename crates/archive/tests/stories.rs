@@ -4,4 +4,5 @@
 mod stories {
     mod corpora;
     mod execution;
+    mod random_chains;
 }

@@ -2,7 +2,7 @@
 //! is written into them.
 
 use crate::{
-    chain::{Block, ChainSpec, Transaction},
+    chain::{Block, Transaction},
     check::Checked,
     execute::{Executed, Receipt},
     logs::{IndexError, LogIndexer, LogRow},
@@ -18,7 +18,7 @@ use crate::{
         TRANSACTION_ORDINALS, TRANSACTIONS, TRIE_NODES,
     },
 };
-use alloy_consensus::{Eip658Value, Header, Transaction as _, TxReceipt, Typed2718};
+use alloy_consensus::{Eip658Value, Transaction as _, TxReceipt, Typed2718};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Address, B256, TxKind, U256, map::AddressMap};
 use alloy_trie::EMPTY_ROOT_HASH;
@@ -321,12 +321,6 @@ impl StateSource for Latest<'_, '_> {
     fn block_hash(&self, number: u64) -> Result<B256, StoreError> {
         self.noted(self.blocks.hash_of(number))
     }
-}
-
-/// What a blob costs per gas in a block.
-pub(super) fn blob_gas_price(chain: &ChainSpec, header: &Header) -> u128 {
-    let params = chain.blob_params_at(header.timestamp);
-    params.zip(header.excess_blob_gas).map_or(0, |(params, excess)| params.calc_blob_fee(excess))
 }
 
 /// What a block's execution gave, ready to be written.

@@ -1,0 +1,358 @@
+//! The embedded archive as a source: typed reads of one snapshot, written out as JSON.
+
+mod block;
+mod fees;
+mod json;
+mod log;
+mod receipt;
+mod transaction;
+
+use super::{Budget, Failure, Limits, Provenance, Source};
+use crate::{
+    params::{Blocks, LogFilter, Message, Query},
+    resolve::BlockRef,
+};
+use alloy_primitives::{B256, U256};
+use archive::{
+    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, Snapshot, StateSource,
+    Stop, StoreError,
+};
+use json::Json;
+use log::LogWriter;
+use std::{ops::ControlFlow, sync::Arc};
+
+/// What the archive calls itself in `web3_clientVersion`.
+const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
+
+/// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
+const LOG_BYTES_TYPICAL: usize = 640;
+
+/// Answers calls from an archive.
+#[derive(Debug)]
+pub struct ArchiveSource {
+    archive: Arc<Archive>,
+    limits: Limits,
+}
+
+impl ArchiveSource {
+    /// The limits are those of the answer step.
+    pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
+        Self { archive, limits }
+    }
+}
+
+impl Source for ArchiveSource {
+    fn head(&self) -> BlockRef {
+        let snapshot = self.archive.snapshot();
+        BlockRef { number: snapshot.head(), hash: snapshot.head_hash() }
+    }
+
+    fn finalized(&self) -> Option<BlockRef> {
+        Some(self.head())
+    }
+
+    fn safe(&self) -> Option<BlockRef> {
+        Some(self.head())
+    }
+
+    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
+        let place = self.archive.snapshot().place(number).inspect_err(report).ok()??;
+        Some(BlockRef { number, hash: place.hash })
+    }
+
+    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
+        let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
+        Some(BlockRef { number, hash })
+    }
+
+    fn answer(
+        &self,
+        query: &Query<BlockRef>,
+        budget: &Budget,
+        out: &mut Vec<u8>,
+    ) -> Result<Provenance, Failure> {
+        let snapshot = self.archive.snapshot();
+        let asked = Asked { snapshot: &snapshot, limits: &self.limits, budget };
+        asked.answer(query, &mut Json(out)).map(Provenance::archive)
+    }
+}
+
+fn report(cause: &StoreError) {
+    tracing::error!(%cause, "the archive cannot be read");
+}
+
+/// One question to one snapshot.
+struct Asked<'a> {
+    snapshot: &'a Snapshot,
+    limits: &'a Limits,
+    budget: &'a Budget,
+}
+
+impl Asked<'_> {
+    /// Writes the answer, and says at which block it is true.
+    fn answer(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
+        let block = match query {
+            Query::ChainId => self.chain_id(json),
+            Query::NetVersion => self.net_version(json),
+            Query::Syncing => says(json, b"false"),
+            Query::ClientVersion => says(json, CLIENT_VERSION),
+            Query::BlockNumber => self.at_head(|snapshot| Ok(drop(json.quantity(snapshot.head()))))?,
+            Query::GasPrice => self.at_head(|snapshot| fees::gas_price(snapshot, json))?,
+            Query::MaxPriorityFeePerGas => self.at_head(|snapshot| fees::priority_fee(snapshot, json))?,
+            Query::FeeHistory { blocks, newest, percentiles } => {
+                fees::history(self.snapshot, *blocks, newest.number, percentiles, json)?;
+                Some(*newest)
+            }
+            Query::Logs { filter, blocks } => Some(self.logs(filter, blocks, json)?),
+            Query::Call { message, at } => self.call(message, *at, json)?,
+            Query::EstimateGas { message, at } => self.estimate(message, *at, json)?,
+            Query::TransactionByHash { hash } => self.transaction_by_hash(*hash, json)?,
+            Query::TransactionReceipt { hash } => self.receipt(*hash, json)?,
+            other => self.about_block(other, json)?,
+        };
+        Ok(block)
+    }
+
+    /// Questions that name one block.
+    fn about_block(
+        &self,
+        query: &Query<BlockRef>,
+        json: &mut Json<'_>,
+    ) -> Result<Option<BlockRef>, Failure> {
+        let snapshot = self.snapshot;
+        let at = match *query {
+            Query::StorageAt { address, position, at } => {
+                let value = snapshot.state_at(at.number).storage(address, U256::from_be_bytes(position.0))?;
+                json.data(&value.to_be_bytes::<32>());
+                at
+            }
+            Query::Balance { address, at } => {
+                let account = snapshot.state_at(at.number).account(address)?;
+                json.quantity_u256(account.map_or(U256::ZERO, |account| account.balance));
+                at
+            }
+            Query::TransactionCount { address, at } => {
+                let account = snapshot.state_at(at.number).account(address)?;
+                json.quantity(account.map_or(0, |account| account.nonce));
+                at
+            }
+            Query::Code { address, at } => {
+                json.data(&snapshot.state_at(at.number).code_of(address)?);
+                at
+            }
+            Query::Block { block, full } => self.block(block, full, json)?,
+            Query::BlockTransactionCount { block } => {
+                let place = snapshot.place(block.number)?.ok_or(Failure::Unavailable)?;
+                json.quantity(u64::from(place.transactions));
+                block
+            }
+            Query::UncleCount { block } => {
+                let data = snapshot.block(block.number)?.ok_or(Failure::Unavailable)?;
+                json.quantity(data.uncles.len() as u64);
+                block
+            }
+            Query::Uncle { block, index } => self.uncle(block, index, json)?,
+            Query::TransactionByIndex { block, index } => self.transaction_at(block, index, json)?,
+            Query::BlockReceipts { block } => self.receipts(block, json)?,
+            Query::RawBlockTransactions { block } => self.raw_records(block, json)?,
+            _ => return Err(Failure::Broken("a question that the archive does not know".to_owned())),
+        };
+        Ok(Some(at))
+    }
+
+    fn chain_id(&self, json: &mut Json<'_>) -> Option<BlockRef> {
+        json.quantity(self.snapshot.chain().chain_id());
+        None
+    }
+
+    fn net_version(&self, json: &mut Json<'_>) -> Option<BlockRef> {
+        json.raw(format!("\"{}\"", self.snapshot.chain().chain_id()).as_bytes());
+        None
+    }
+
+    fn at_head(
+        &self,
+        write: impl FnOnce(&Snapshot) -> Result<(), StoreError>,
+    ) -> Result<Option<BlockRef>, Failure> {
+        write(self.snapshot)?;
+        Ok(Some(BlockRef { number: self.snapshot.head(), hash: self.snapshot.head_hash() }))
+    }
+
+    fn block(&self, at: BlockRef, full: bool, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let data = self.snapshot.block(at.number)?.ok_or(Failure::Unavailable)?;
+        block::write(self.snapshot, &data, full, json)?;
+        Ok(at)
+    }
+
+    fn uncle(&self, at: BlockRef, index: u64, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        match self.snapshot.uncle(at.number, index)? {
+            Some(uncle) => block::write_uncle(&uncle, json),
+            None => drop(json.raw(b"null")),
+        }
+        Ok(at)
+    }
+
+    fn transaction_at(&self, at: BlockRef, index: u64, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        match self.snapshot.transaction_at(at.number, index)? {
+            Some(data) => transaction::write(&data, json),
+            None => drop(json.raw(b"null")),
+        }
+        Ok(at)
+    }
+
+    fn transaction_by_hash(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
+        let Some(data) = self.snapshot.transaction(hash)? else { return Ok(says(json, b"null")) };
+        transaction::write(&data, json);
+        Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
+    }
+
+    fn receipt(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
+        let Some(data) = self.snapshot.receipt(hash)? else { return Ok(says(json, b"null")) };
+        receipt::write(self.snapshot, &data, &mut LogWriter::default(), json)?;
+        Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
+    }
+
+    fn receipts(&self, at: BlockRef, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let receipts = self.snapshot.receipts(at.number)?.ok_or(Failure::Unavailable)?;
+        let mut logs = LogWriter::default();
+        let mut failure = None;
+        json.list(&receipts, |json, data| {
+            failure = failure.take().or(receipt::write(self.snapshot, data, &mut logs, json).err());
+        });
+        failure.map_or(Ok(at), |cause| Err(cause.into()))
+    }
+
+    fn raw_records(&self, at: BlockRef, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        match self.snapshot.raw_records(at.number)? {
+            Some(records) => json.raw(&records),
+            None => json.raw(b"[]"),
+        };
+        Ok(at)
+    }
+
+    fn logs(
+        &self,
+        filter: &LogFilter,
+        blocks: &Blocks<BlockRef>,
+        json: &mut Json<'_>,
+    ) -> Result<BlockRef, Failure> {
+        let (from, to) = match *blocks {
+            Blocks::One(block) => (block, block),
+            Blocks::Range { from, to } => (from, to),
+        };
+        let filter =
+            archive::LogFilter { addresses: filter.addresses.clone(), topics: filter.topics.clone() };
+        let limits = LogLimits {
+            results_max: usize::try_from(self.limits.log_results_max).unwrap_or(usize::MAX),
+            deadline: self.budget.deadline(),
+            cancel: self.budget.abandoned().map(|flag| &**flag),
+        };
+        let found =
+            self.snapshot.logs(from.number..=to.number, &filter, limits).map_err(|cause| match cause {
+                LogsError::TooMany { widest_to } => Failure::TooManyResults {
+                    from: from.number,
+                    to: widest_to.unwrap_or(from.number),
+                    most: self.limits.log_results_max,
+                },
+                other => other.into(),
+            })?;
+        json.0.reserve(found.len() as usize * LOG_BYTES_TYPICAL);
+        let mut writer = LogWriter::default();
+        let mut separator: &[u8] = b"[";
+        let _ = found.read(|log, block| {
+            json.raw(separator);
+            separator = b",";
+            writer.write(&log, block, json);
+            ControlFlow::<()>::Continue(())
+        })?;
+        json.raw(if found.is_empty() { b"[]" } else { b"]" });
+        Ok(to)
+    }
+
+    fn call(
+        &self,
+        message: &Message,
+        at: BlockRef,
+        json: &mut Json<'_>,
+    ) -> Result<Option<BlockRef>, Failure> {
+        let (header, limits) = self.simulation(at)?;
+        let rules = self.snapshot.chain().rules_at(&header);
+        let state = self.snapshot.state_at(at.number);
+        let output =
+            archive::call(state, rules, &header, message.request.clone(), overrides(message), &limits)
+                .map_err(|cause| self.call_failure(cause))?;
+        json.data(&output);
+        Ok(Some(at))
+    }
+
+    fn estimate(
+        &self,
+        message: &Message,
+        at: BlockRef,
+        json: &mut Json<'_>,
+    ) -> Result<Option<BlockRef>, Failure> {
+        let (header, limits) = self.simulation(at)?;
+        let rules = self.snapshot.chain().rules_at(&header);
+        let state = self.snapshot.state_at(at.number);
+        let gas =
+            archive::estimate(state, rules, &header, message.request.clone(), overrides(message), &limits)
+                .map_err(|cause| self.call_failure(cause))?;
+        json.quantity(gas);
+        Ok(Some(at))
+    }
+
+    /// The block that a simulation runs at, and what it may use.
+    fn simulation(&self, at: BlockRef) -> Result<(alloy_consensus::Header, CallLimits), Failure> {
+        let header = self.snapshot.header(at.number)?.ok_or(Failure::Unavailable)?;
+        let head_gas_limit = self.snapshot.head_gas_limit();
+        let timeout = self.limits.call_timeout;
+        let limits = CallLimits {
+            gas_cap: head_gas_limit.saturating_mul(self.limits.call_gas_multiple),
+            memory_bytes_max: self.limits.call_memory_bytes_max,
+            deadline: self.budget.started(timeout).map(|start| Deadline::since(start, timeout)),
+            cancel: self.budget.abandoned().cloned(),
+        };
+        Ok((header, limits))
+    }
+
+    fn call_failure(&self, cause: CallError) -> Failure {
+        match cause {
+            CallError::Reverted { data } => Failure::Reverted { data },
+            CallError::Halted(_) | CallError::GasExceedsAllowance { .. } => {
+                Failure::Execution(cause.to_string())
+            }
+            CallError::Refused(_) | CallError::Overrides(_) => Failure::Refused(cause.to_string()),
+            CallError::Stopped(Stop::Timeout { .. }) => Failure::CallTimeout(self.limits.call_timeout),
+            CallError::Stopped(stop) => Failure::Execution(stop.to_string()),
+            CallError::State(_) | CallError::Internal(_) | CallError::Panicked { .. } => {
+                Failure::Broken(cause.to_string())
+            }
+        }
+    }
+}
+
+fn overrides(message: &Message) -> Overrides {
+    let overrides = &message.overrides;
+    Overrides { state: overrides.state.clone(), block: overrides.block.as_deref().cloned() }
+}
+
+fn says(json: &mut Json<'_>, text: &[u8]) -> Option<BlockRef> {
+    json.raw(text);
+    None
+}
+
+impl From<StoreError> for Failure {
+    fn from(cause: StoreError) -> Self {
+        Self::Broken(cause.to_string())
+    }
+}
+
+impl From<LogsError> for Failure {
+    fn from(cause: LogsError) -> Self {
+        match cause {
+            LogsError::Timeout | LogsError::Cancelled => Self::QueryTimeout,
+            other => Self::Broken(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Results as JSON text, written straight from binary into one buffer.
+//!
+//! Written by hand because it is six to eight times as fast as going through the types of a JSON library, and
+//! because results have a simple form: objects of known members whose values are hex strings.
+
+use alloy_primitives::U256;
+
+/// Appends JSON text to a buffer.
+#[derive(Debug)]
+pub(super) struct Json<'a>(pub(super) &'a mut Vec<u8>);
+
+impl Json<'_> {
+    /// Text as it is.
+    pub(super) fn raw(&mut self, text: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(text);
+        self
+    }
+
+    /// `"0x…"`, two digits per byte.
+    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(b"\"0x");
+        self.hex(bytes);
+        self.0.push(b'"');
+        self
+    }
+
+    /// Two digits per byte, and nothing around them.
+    pub(super) fn hex(&mut self, bytes: &[u8]) -> &mut Self {
+        let at = self.0.len();
+        self.0.resize(at + bytes.len() * 2, 0);
+        encode(bytes, &mut self.0[at..]);
+        self
+    }
+
+    /// `"0x…"` without leading zeros.
+    pub(super) fn quantity(&mut self, number: u64) -> &mut Self {
+        self.minimal(&number.to_be_bytes())
+    }
+
+    /// `"0x…"` without leading zeros.
+    pub(super) fn quantity_u128(&mut self, number: u128) -> &mut Self {
+        self.minimal(&number.to_be_bytes())
+    }
+
+    /// `"0x…"` without leading zeros.
+    pub(super) fn quantity_u256(&mut self, number: U256) -> &mut Self {
+        self.minimal(&number.to_be_bytes::<32>())
+    }
+
+    fn minimal(&mut self, bytes: &[u8]) -> &mut Self {
+        let mut digits = [0; 64];
+        let digits = &mut digits[..bytes.len() * 2];
+        encode(bytes, digits);
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count().min(digits.len() - 1);
+        self.0.extend_from_slice(b"\"0x");
+        self.0.extend_from_slice(&digits[zeros..]);
+        self.0.push(b'"');
+        self
+    }
+
+    /// `[…]`, one item after another.
+    pub(super) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Json<'_>, T),
+    ) -> &mut Self {
+        self.0.push(b'[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.0.push(b',');
+            }
+            write(&mut Json(self.0), item);
+        }
+        self.0.push(b']');
+        self
+    }
+
+    /// Begins an object.
+    pub(super) fn object(&mut self) -> Object<'_> {
+        Object { json: Json(self.0), separator: b'{' }
+    }
+}
+
+fn encode(bytes: &[u8], digits: &mut [u8]) {
+    const_hex::encode_to_slice(bytes, digits).expect("the buffer has two digits per byte");
+}
+
+/// An object under way.
+#[derive(Debug)]
+pub(super) struct Object<'a> {
+    json: Json<'a>,
+    separator: u8,
+}
+
+impl Object<'_> {
+    /// Begins a member; its value comes next.
+    pub(super) fn member(&mut self, name: &str) -> &mut Json<'_> {
+        let out = &mut self.json.0;
+        out.push(self.separator);
+        self.separator = b',';
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        // The lifetime of the borrow ends with the value; `Json` itself is only a view of the buffer.
+        &mut self.json
+    }
+
+    /// Ends the object.
+    pub(super) fn end(self) {
+        self.json.0.push(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Json<'_>)) -> String {
+        let mut out = Vec::new();
+        write(&mut Json(&mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn quantities_have_no_leading_zeros() {
+        for (number, text) in [(0, "\"0x0\""), (1, "\"0x1\""), (16, "\"0x10\""), (u64::MAX, "\"0xffffffffffffffff\"")] {
+            assert_eq!(written(|json| drop(json.quantity(number))), text);
+        }
+        assert_eq!(written(|json| drop(json.quantity_u256(U256::MAX))), format!("\"0x{}\"", "f".repeat(64)));
+        assert_eq!(written(|json| drop(json.quantity_u128(0x1234))), "\"0x1234\"");
+    }
+
+    #[test]
+    fn data_has_two_digits_per_byte() {
+        for (bytes, text) in [(&[][..], "\"0x\""), (&[0, 0xab], "\"0x00ab\"")] {
+            assert_eq!(written(|json| drop(json.data(bytes))), text);
+        }
+    }
+
+    #[test]
+    fn objects_and_lists_nest() {
+        let text = written(|json| {
+            let mut object = json.object();
+            object.member("a").quantity(1);
+            object.member("b").list([1, 2], |json, number| drop(json.quantity(number)));
+            object.member("c").raw(b"null");
+            object.end();
+        });
+        assert_eq!(text, r#"{"a":"0x1","b":["0x1","0x2"],"c":null}"#);
+    }
+}

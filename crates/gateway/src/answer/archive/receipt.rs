@@ -1,0 +1,80 @@
+//! Transaction receipts.
+
+use super::{json::Json, log::LogWriter};
+use alloy_primitives::{Bloom, BloomInput};
+use archive::{LogsError, Outcome, ReceiptData, Recipient, Snapshot};
+use std::ops::ControlFlow;
+
+/// The EIP-2718 type of transactions that carry blobs.
+const BLOB_TRANSACTION: u8 = 3;
+
+/// Writes a receipt with its logs.
+pub(super) fn write(
+    snapshot: &Snapshot,
+    receipt: &ReceiptData,
+    logs: &mut LogWriter,
+    json: &mut Json<'_>,
+) -> Result<(), LogsError> {
+    let row = &receipt.row;
+    let mut object = json.object();
+    object.member("blockHash").data(receipt.block.hash.as_slice());
+    object.member("blockNumber").quantity(receipt.block.number);
+    write_recipient(row.to, &mut object);
+    object.member("cumulativeGasUsed").quantity(row.cumulative_gas_used);
+    object.member("effectiveGasPrice").quantity_u128(row.effective_gas_price);
+    object.member("from").data(row.from.as_slice());
+    object.member("gasUsed").quantity(row.gas_used);
+    let bloom = write_logs(snapshot, receipt, logs, object.member("logs"))?;
+    object.member("logsBloom").data(bloom.as_slice());
+    match row.outcome {
+        Outcome::Status(success) => object.member("status").quantity(u64::from(success)),
+        Outcome::Root(root) => object.member("root").data(root.as_slice()),
+    };
+    object.member("transactionHash").data(receipt.transaction_hash.as_slice());
+    object.member("transactionIndex").quantity(u64::from(receipt.index));
+    object.member("type").quantity(u64::from(row.transaction_type));
+    if row.transaction_type == BLOB_TRANSACTION {
+        object.member("blobGasUsed").quantity(row.blob_gas_used);
+        object.member("blobGasPrice").quantity_u128(row.blob_gas_price);
+    }
+    object.end();
+    Ok(())
+}
+
+fn write_recipient(to: Recipient, object: &mut super::json::Object<'_>) {
+    match to {
+        Recipient::Called(address) => {
+            object.member("contractAddress").raw(b"null");
+            object.member("to").data(address.as_slice());
+        }
+        Recipient::Created(address) => {
+            object.member("contractAddress").data(address.as_slice());
+            object.member("to").raw(b"null");
+        }
+    }
+}
+
+/// Writes the logs and gives their bloom, which is cheaper to compute than to keep.
+fn write_logs(
+    snapshot: &Snapshot,
+    receipt: &ReceiptData,
+    logs: &mut LogWriter,
+    json: &mut Json<'_>,
+) -> Result<Bloom, LogsError> {
+    let mut bloom = Bloom::ZERO;
+    let mut first = true;
+    json.raw(b"[");
+    if receipt.row.logs > 0 {
+        let _ = snapshot.logs_by_ordinal(receipt.log_ordinals()).read(|log, block| {
+            if !std::mem::take(&mut first) {
+                json.raw(b",");
+            }
+            logs.write(&log, block, json);
+            bloom.accrue(BloomInput::Raw(log.address()));
+            log.topics().iter().for_each(|topic| bloom.accrue(BloomInput::Raw(topic)));
+            ControlFlow::<()>::Continue(())
+        })?;
+    }
+    json.raw(b"]");
+    Ok(bloom)
+}
