@@ -49,71 +49,81 @@ impl Generator {
     }
 
     pub(super) fn send_from(&mut self, sender: &Signer, message: Message) {
-        let Message { to, value, data: input, gas: gas_limit } = message;
-        self.draft.gas += gas_limit;
+        self.draft.gas += message.gas;
         let nonce = self.take_nonce(sender.address());
-        let chain_id = self.model.builder().spec().chain_id();
-        let max_priority_fee_per_gas = self.rng.random_range(0..1000);
-        let max_fee_per_gas = self.draft.base_fee * 2 + max_priority_fee_per_gas;
-        let access_list = self.access_list();
-        let transaction = match (self.next_type(&to), to) {
-            (TxType::Eip2930, _) => {
-                let gas_price = self.gas_price();
-                sender.sign(TxEip2930 {
-                    chain_id,
-                    nonce,
-                    gas_price,
-                    gas_limit,
-                    to,
-                    value,
-                    access_list,
-                    input,
-                })
-            }
-            (TxType::Eip1559, _) => sender.sign(TxEip1559 {
-                chain_id,
-                nonce,
-                gas_limit,
-                max_fee_per_gas,
-                max_priority_fee_per_gas,
-                to,
-                value,
-                access_list,
-                input,
-            }),
-            (TxType::Eip4844, TxKind::Call(to)) => sender.sign(TxEip4844 {
-                chain_id,
-                nonce,
-                gas_limit,
-                max_fee_per_gas,
-                max_priority_fee_per_gas,
-                to,
-                value,
-                access_list,
-                blob_versioned_hashes: self.blobs(),
-                max_fee_per_blob_gas: 1_000_000_000,
-                input,
-            }),
-            (TxType::Eip7702, TxKind::Call(to)) => sender.sign(TxEip7702 {
-                chain_id,
-                nonce,
-                gas_limit,
-                max_fee_per_gas,
-                max_priority_fee_per_gas,
-                to,
-                value,
-                access_list,
-                authorization_list: self.authorizations(chain_id),
-                input,
-            }),
-            _ => {
-                let protected = self.draft.era >= Era::SpuriousDragon && self.rng.random_bool(0.7);
-                let gas_price = self.gas_price();
-                let chain_id = protected.then_some(chain_id);
-                sender.sign(TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input })
-            }
+        let transaction = match (self.next_type(&message.to), message.to) {
+            (TxType::Eip1559, _) => sender.sign(self.with_fees(nonce, message)),
+            (TxType::Eip2930, _) => sender.sign(self.with_access_list(nonce, message)),
+            (TxType::Eip4844, TxKind::Call(to)) => sender.sign(self.with_blobs(nonce, to, message)),
+            (TxType::Eip7702, TxKind::Call(to)) => sender.sign(self.with_authorizations(nonce, to, message)),
+            _ => sender.sign(self.legacy(nonce, message)),
         };
         self.draft.transactions.push(transaction);
+    }
+
+    fn legacy(&mut self, nonce: u64, message: Message) -> TxLegacy {
+        let Message { to, value, data: input, gas: gas_limit } = message;
+        let protected = self.draft.era >= Era::SpuriousDragon && self.rng.random_bool(0.7);
+        let chain_id = protected.then(|| self.chain_id());
+        TxLegacy { chain_id, nonce, gas_price: self.gas_price(), gas_limit, to, value, input }
+    }
+
+    fn with_access_list(&mut self, nonce: u64, message: Message) -> TxEip2930 {
+        let Message { to, value, data: input, gas: gas_limit } = message;
+        let (chain_id, gas_price, access_list) = (self.chain_id(), self.gas_price(), self.access_list());
+        TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
+    }
+
+    fn with_fees(&mut self, nonce: u64, message: Message) -> TxEip1559 {
+        let max_priority_fee_per_gas = self.rng.random_range(0..1000);
+        TxEip1559 {
+            chain_id: self.chain_id(),
+            nonce,
+            gas_limit: message.gas,
+            max_fee_per_gas: self.draft.base_fee * 2 + max_priority_fee_per_gas,
+            max_priority_fee_per_gas,
+            to: message.to,
+            value: message.value,
+            access_list: self.access_list(),
+            input: message.data,
+        }
+    }
+
+    fn with_blobs(&mut self, nonce: u64, to: Address, message: Message) -> TxEip4844 {
+        let plain = self.with_fees(nonce, message);
+        TxEip4844 {
+            chain_id: plain.chain_id,
+            nonce,
+            gas_limit: plain.gas_limit,
+            max_fee_per_gas: plain.max_fee_per_gas,
+            max_priority_fee_per_gas: plain.max_priority_fee_per_gas,
+            to,
+            value: plain.value,
+            access_list: plain.access_list,
+            blob_versioned_hashes: self.blobs(),
+            max_fee_per_blob_gas: 1_000_000_000,
+            input: plain.input,
+        }
+    }
+
+    fn with_authorizations(&mut self, nonce: u64, to: Address, message: Message) -> TxEip7702 {
+        let plain = self.with_fees(nonce, message);
+        TxEip7702 {
+            chain_id: plain.chain_id,
+            nonce,
+            gas_limit: plain.gas_limit,
+            max_fee_per_gas: plain.max_fee_per_gas,
+            max_priority_fee_per_gas: plain.max_priority_fee_per_gas,
+            to,
+            value: plain.value,
+            access_list: plain.access_list,
+            authorization_list: self.authorizations(plain.chain_id),
+            input: plain.input,
+        }
+    }
+
+    fn chain_id(&self) -> u64 {
+        self.model.builder().spec().chain_id()
     }
 
     /// The types take turns, so that each of them is met early.
