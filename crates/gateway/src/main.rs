@@ -1,1 +1,7 @@
-fn main() {}
+//! The `chaingate` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gateway::cli::run()
+}
