@@ -46,8 +46,12 @@ pub trait Source: Send + Sync + 'static {
     ///
     /// On failure, what was appended is thrown away. Pooled work asks `budget.stopped()` now and then and ends with
     /// `Failure::Timeout` when it says so.
-    fn answer(&self, query: &Query<BlockRef>, budget: &Budget, out: &mut Vec<u8>)
-    -> Result<Provenance, Failure>;
+    fn answer(
+        &self,
+        query: &Query<BlockRef>,
+        budget: &Budget,
+        out: &mut Vec<u8>,
+    ) -> Result<Provenance, Failure>;
 }
 
 /// Where an answer came from and at which block it was computed.

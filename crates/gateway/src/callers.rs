@@ -111,6 +111,8 @@ mod tests {
     fn nothing_that_can_be_printed_shows_a_key() {
         let plan = Plans::default().named("core").unwrap().clone();
         let key = StaticKey { key: "s3cret-key".into(), account: "a".into(), plan };
-        assert!(!format!("{key:?} {:?} {:?}", directory(), directory().find(b"s3cret-key")).contains("s3cret"));
+        assert!(
+            !format!("{key:?} {:?} {:?}", directory(), directory().find(b"s3cret-key")).contains("s3cret")
+        );
     }
 }

@@ -53,7 +53,8 @@ impl Settings {
         let mut config = match &self.config {
             None => Config::default(),
             Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text =
+                    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 Config::parse(&text).map_err(|mistakes| format!("{}:\n{mistakes}", path.display()))?
             }
         };

@@ -46,7 +46,10 @@ impl fmt::Debug for Stores {
     // These URLs carry passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = |url: &Option<String>| if url.is_some() { "set" } else { "unset" };
-        f.debug_struct("Stores").field("url", &set(&self.url)).field("redis_url", &set(&self.redis_url)).finish()
+        f.debug_struct("Stores")
+            .field("url", &set(&self.url))
+            .field("redis_url", &set(&self.redis_url))
+            .finish()
     }
 }
 

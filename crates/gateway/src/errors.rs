@@ -82,9 +82,7 @@ const OVER_CAPACITY_RETRY_S: u64 = 1;
 impl From<Refused> for ErrorReply {
     fn from(refused: Refused) -> Self {
         let (status, message) = match refused {
-            Refused::OtherPath => {
-                (StatusCode::NOT_FOUND, "not found, calls go to {base_url}/v3/<API_KEY>")
-            }
+            Refused::OtherPath => (StatusCode::NOT_FOUND, "not found, calls go to {base_url}/v3/<API_KEY>"),
             Refused::OtherMethod => (StatusCode::METHOD_NOT_ALLOWED, "method not allowed, use POST"),
             Refused::ContentType => (
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -134,7 +132,9 @@ impl From<CallFault> for ErrorReply {
             CallFault::DuplicateMember => "duplicate member",
             CallFault::BadId => "invalid id, want a number, a string or null",
             CallFault::NoVersion => "jsonrpc version missing, want \"2.0\"",
-            CallFault::OtherVersion => return Self::call(VERSION, "jsonrpc version not supported, want \"2.0\""),
+            CallFault::OtherVersion => {
+                return Self::call(VERSION, "jsonrpc version not supported, want \"2.0\"");
+            }
             CallFault::NoMethod => "method missing or no string",
             CallFault::MethodTooLong => "method name too long",
         };
@@ -184,7 +184,10 @@ impl From<NotAdmitted> for ErrorReply {
             NotAdmitted::OverCapacity => over_capacity(),
             NotAdmitted::Spent(Spent::Day { wait_s }) => {
                 let message = "daily request count exceeded, request rate limited";
-                Self { retry_after_s: Some(wait_s), ..Self::http(StatusCode::PAYMENT_REQUIRED, LIMIT, message) }
+                Self {
+                    retry_after_s: Some(wait_s),
+                    ..Self::http(StatusCode::PAYMENT_REQUIRED, LIMIT, message)
+                }
             }
             NotAdmitted::Spent(Spent::Second { allowed, current, wait_ms }) => {
                 let (message, seconds) = ("project ID request rate exceeded", wait_ms.div_ceil(1_000).max(1));
@@ -204,7 +207,8 @@ impl From<NotAdmitted> for ErrorReply {
 pub(crate) fn over_capacity() -> ErrorReply {
     ErrorReply {
         retry_after_s: Some(OVER_CAPACITY_RETRY_S),
-        ..ErrorReply::http(StatusCode::SERVICE_UNAVAILABLE, LIMIT, "over capacity").counted(Outcome::OverCapacity)
+        ..ErrorReply::http(StatusCode::SERVICE_UNAVAILABLE, LIMIT, "over capacity")
+            .counted(Outcome::OverCapacity)
     }
 }
 

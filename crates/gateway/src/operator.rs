@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bytes::Bytes;
 use ::http::{Method, Request, Response, StatusCode, header};
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -43,7 +43,11 @@ pub(crate) fn start(
     Ok(address)
 }
 
-async fn accept(listener: StdListener, edge: Arc<Edge>, mut stopping: watch::Receiver<bool>) -> io::Result<()> {
+async fn accept(
+    listener: StdListener,
+    edge: Arc<Edge>,
+    mut stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     loop {
         let accepted = tokio::select! {

@@ -67,13 +67,17 @@ impl<B> Query<B> {
             Self::Balance { address, at } => Query::Balance { address, at: name(at)? },
             Self::Code { address, at } => Query::Code { address, at: name(at)? },
             Self::TransactionCount { address, at } => Query::TransactionCount { address, at: name(at)? },
-            Self::StorageAt { address, position, at } => Query::StorageAt { address, position, at: name(at)? },
+            Self::StorageAt { address, position, at } => {
+                Query::StorageAt { address, position, at: name(at)? }
+            }
             Self::Block { block, full } => Query::Block { block: name(block)?, full },
             Self::BlockTransactionCount { block } => Query::BlockTransactionCount { block: name(block)? },
             Self::BlockReceipts { block } => Query::BlockReceipts { block: name(block)? },
             Self::UncleCount { block } => Query::UncleCount { block: name(block)? },
             Self::Uncle { block, index } => Query::Uncle { block: name(block)?, index },
-            Self::TransactionByIndex { block, index } => Query::TransactionByIndex { block: name(block)?, index },
+            Self::TransactionByIndex { block, index } => {
+                Query::TransactionByIndex { block: name(block)?, index }
+            }
             Self::TransactionByHash { hash } => Query::TransactionByHash { hash },
             Self::TransactionReceipt { hash } => Query::TransactionReceipt { hash },
             Self::RawBlockTransactions { block } => Query::RawBlockTransactions { block: name(block)? },
@@ -147,14 +151,21 @@ impl Hash for Percentile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamFault {
     NotArray,
-    TooMany { most: usize },
-    Missing { position: usize },
-    Wrong { position: usize, what: Cow<'static, str> },
+    TooMany {
+        most: usize,
+    },
+    Missing {
+        position: usize,
+    },
+    Wrong {
+        position: usize,
+        what: Cow<'static, str>,
+    },
     /// A text that clients know as it is, without the position.
     Said(Cow<'static, str>),
     /// `eth_getLogs` with more values than one query may have.
-    TooManyLogParams { count: usize, most: usize },
+    TooManyLogParams {
+        count: usize,
+        most: usize,
+    },
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! The life of a request: every step in its order, and nothing else.
 
-use bytes::Bytes;
 use ::http::request::Parts;
+use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Incoming;
 use jsonrpc::{Id, Item};
@@ -65,7 +65,12 @@ struct Work<'a> {
 }
 
 /// One call → its answer. The result is appended to `out`, unless it is shared.
-async fn answer(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) -> Result<Answered, ErrorReply> {
+async fn answer(
+    work: &Work<'_>,
+    item: &Item<'_>,
+    room: Room,
+    out: &mut Vec<u8>,
+) -> Result<Answered, ErrorReply> {
     let Work { edge, shard, caller, now } = *work;
     let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
     let outcome = async {

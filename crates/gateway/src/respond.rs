@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ::http::request::Parts;
 use ::http::{StatusCode, Version};
+use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 
@@ -57,12 +57,22 @@ impl Reply {
             (StatusCode::METHOD_NOT_ALLOWED, None) => Extra::Allow,
             _ => Extra::None,
         };
-        Self { status: error.status, parts: [out.into(), Bytes::new(), Bytes::new()], provenance: None, extra }
+        Self {
+            status: error.status,
+            parts: [out.into(), Bytes::new(), Bytes::new()],
+            provenance: None,
+            extra,
+        }
     }
 
     /// There is nothing to say: notifications.
     pub(crate) fn silent() -> Self {
-        Self { status: StatusCode::NO_CONTENT, parts: Default::default(), provenance: None, extra: Extra::None }
+        Self {
+            status: StatusCode::NO_CONTENT,
+            parts: Default::default(),
+            provenance: None,
+            extra: Extra::None,
+        }
     }
 
     pub(crate) fn preflight() -> Self {

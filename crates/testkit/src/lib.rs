@@ -1,1 +1,2 @@
 //! Tests.
+pub mod http;

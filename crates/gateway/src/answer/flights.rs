@@ -57,7 +57,11 @@ impl Flights {
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn board(&self, query: &Arc<Query<BlockRef>>, waiter: oneshot::Sender<Outcome>) -> Option<Arc<AtomicBool>> {
+    fn board(
+        &self,
+        query: &Arc<Query<BlockRef>>,
+        waiter: oneshot::Sender<Outcome>,
+    ) -> Option<Arc<AtomicBool>> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
@@ -126,6 +130,3 @@ impl Drop for Waiting<'_> {
         self.flights.leave(self.query);
     }
 }
-
-#[cfg(test)]
-mod tests;

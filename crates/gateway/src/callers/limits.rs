@@ -51,7 +51,8 @@ impl Bucket {
 
     /// How long the bucket takes to gather `credits`.
     fn nanoseconds(&self, credits: u64) -> u64 {
-        u64::try_from(u128::from(credits) * u128::from(SECOND_NS) / u128::from(self.per_second)).unwrap_or(u64::MAX)
+        u64::try_from(u128::from(credits) * u128::from(SECOND_NS) / u128::from(self.per_second))
+            .unwrap_or(u64::MAX)
     }
 
     fn spent(&self, debt_ns: u64, cost_ns: u64) -> Spent {

@@ -103,7 +103,9 @@ impl<'a> Section<'a> {
 
     pub(crate) fn flag(&mut self, key: &str, usual: bool) -> bool {
         let value = self.value(key);
-        value.and_then(|value| self.expect(key, value, "true or false", |value| value.as_bool())).unwrap_or(usual)
+        value
+            .and_then(|value| self.expect(key, value, "true or false", |value| value.as_bool()))
+            .unwrap_or(usual)
     }
 
     pub(crate) fn text(&mut self, key: &str, usual: &str) -> String {

@@ -77,7 +77,8 @@ const SKIPPED_BYTES_MAX: usize = 64 << 10;
 
 /// Gets the body of a refused request out of the way, or gives the connection up.
 pub(crate) async fn skip_body(connection: &Connection, head: &Parts, body: &mut Incoming) {
-    let short = number(&head.headers, header::CONTENT_LENGTH).is_none_or(|len| len <= SKIPPED_BYTES_MAX as u64);
+    let short =
+        number(&head.headers, header::CONTENT_LENGTH).is_none_or(|len| len <= SKIPPED_BYTES_MAX as u64);
     // Who asks before sending has nothing under way yet, and should not be told to go on.
     let waits = head.headers.contains_key(header::EXPECT);
     if head.version >= Version::HTTP_2 {

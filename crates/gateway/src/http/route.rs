@@ -74,7 +74,8 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
         "application/x-www-form-urlencoded",
     ];
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let essence = value.to_str().map_err(|_| Refused::ContentType)?.split(';').next().unwrap_or_default().trim();
+    let essence =
+        value.to_str().map_err(|_| Refused::ContentType)?.split(';').next().unwrap_or_default().trim();
     let known = ACCEPTED.iter().any(|accepted| essence.eq_ignore_ascii_case(accepted));
     if known { Ok(()) } else { Err(Refused::ContentType) }
 }
@@ -109,16 +110,32 @@ mod tests {
         assert_eq!(routed("POST", "/v3", None).unwrap(), r#"Call { key: "" }"#);
         assert_eq!(routed("POST", "/v3/", None).unwrap(), r#"Call { key: "" }"#);
         assert_eq!(routed("POST", "/v3/a%62c", None).unwrap(), r#"Call { key: "a%62c" }"#);
-        for path in ["/", "/v2/abc", "/v4/abc", "/V3/abc", "/v33/abc", "/v3/abc/", "/v3/abc/x", "//v3/abc", "/v3//abc", "/v3/abc?x=1", "/v3/../v3/abc"]
-        {
+        for path in [
+            "/",
+            "/v2/abc",
+            "/v4/abc",
+            "/V3/abc",
+            "/v33/abc",
+            "/v3/abc/",
+            "/v3/abc/x",
+            "//v3/abc",
+            "/v3//abc",
+            "/v3/abc?x=1",
+            "/v3/../v3/abc",
+        ] {
             assert_eq!(routed("POST", path, None), Err(Refused::OtherPath), "{path}");
         }
     }
 
     #[test]
     fn content_types_of_real_clients_are_accepted() {
-        for good in ["application/json", "Application/JSON; charset=utf-8", "application/json-rpc", "application/jsonrequest", "application/x-www-form-urlencoded"]
-        {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/json-rpc",
+            "application/jsonrequest",
+            "application/x-www-form-urlencoded",
+        ] {
             assert!(routed("POST", "/v3/abc", Some(good)).is_ok(), "{good}");
         }
         for bad in ["text/plain", "application/jsonx", "multipart/form-data", ""] {

@@ -17,7 +17,9 @@ pub(super) struct Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Head,
-    Body { left: u64 },
+    Body {
+        left: u64,
+    },
     /// Nothing that follows is looked at: it is HTTP/2, or the connection ends with this request.
     Unwatched,
 }

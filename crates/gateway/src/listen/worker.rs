@@ -157,7 +157,11 @@ async fn serve(
         _ = stop.wait_for(|&stop| stop), if connection.state().is_new() => return Ok(()),
         http2 = socket.speaks_http2() => http2?,
     };
-    if http2 { serve_http2(connection, socket, stopping).await } else { serve_http1(connection, socket, stopping).await }
+    if http2 {
+        serve_http2(connection, socket, stopping).await
+    } else {
+        serve_http1(connection, socket, stopping).await
+    }
 }
 
 async fn serve_http1(

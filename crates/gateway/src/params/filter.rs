@@ -84,9 +84,7 @@ fn blocks(
         Some(hash) if from.is_none() && to.is_none() => {
             Ok(Blocks::One(BlockParam::Hash { hash, require_canonical: false }))
         }
-        Some(_) => {
-            Err("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other".into())
-        }
+        Some(_) => Err("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other".into()),
     }
 }
 
@@ -95,7 +93,8 @@ fn addresses(value: Value<'_>) -> Result<Vec<Address>, What> {
         None => Ok(vec![value::address(value)?]),
         Some(elements) => {
             let each = elements.enumerate().map(|(index, element)| {
-                value::address(element).map_err(|what| format!("invalid address at index {index}: {what}").into())
+                value::address(element)
+                    .map_err(|what| format!("invalid address at index {index}: {what}").into())
             });
             each.collect()
         }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use jsonrpc::{Kind, Value};
 
 use super::block::{self, BlockParam};
-use super::value::{self, Args, What};
 use super::call as call_object;
+use super::value::{self, Args, What};
 use super::{LogFilter, ParamFault, Percentile, Query, filter};
 
 type Asked = Result<Query<BlockParam>, ParamFault>;

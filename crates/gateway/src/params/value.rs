@@ -30,7 +30,10 @@ impl<'a> Args<'a> {
     }
 
     /// The next parameter, which must be there and not null.
-    pub(crate) fn required<T>(&mut self, read: impl Fn(Value<'a>) -> Result<T, What>) -> Result<T, ParamFault> {
+    pub(crate) fn required<T>(
+        &mut self,
+        read: impl Fn(Value<'a>) -> Result<T, What>,
+    ) -> Result<T, ParamFault> {
         let position = self.next;
         self.optional(read)?.ok_or(ParamFault::Missing { position })
     }
