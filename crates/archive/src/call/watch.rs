@@ -55,12 +55,12 @@ pub struct Deadline {
 impl Deadline {
     /// The deadline of work that starts now.
     pub fn after(timeout: Duration) -> Self {
-        Self::since(Instant::now(), timeout)
+        Self::at(Instant::now() + timeout, timeout)
     }
 
-    /// The deadline of work that started some time ago, such as when it was queued.
-    pub fn since(start: Instant, timeout: Duration) -> Self {
-        Self { at: start + timeout, timeout }
+    /// The deadline of work that started some time ago, such as when it was queued, and that has this long in all.
+    pub fn at(at: Instant, timeout: Duration) -> Self {
+        Self { at, timeout }
     }
 }
 

@@ -135,7 +135,7 @@ fn what_is_cancelled_stops() {
 fn a_deadline_that_has_passed_runs_nothing() {
     let world = World::default().with_code(CONTRACT, asm("STOP"));
     let start = Instant::now() - 2 * TIMEOUT;
-    let limits = CallLimits { deadline: Some(Deadline::since(start, TIMEOUT)), ..limits() };
+    let limits = CallLimits { deadline: Some(Deadline::at(start + TIMEOUT, TIMEOUT)), ..limits() };
     assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), timed_out());
     assert_eq!(world.reads.get(), 0);
 }
