@@ -12,8 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Gas that may be spent between two looks. The dearest work per gas takes some 50 ns (one unit), so a look comes
-/// at least every millisecond; the cheapest calls, such as reading a token balance, end before the first.
+/// Gas that may be spent between two looks. A unit of it buys 50 ns at most, so that a look comes every millisecond,
+/// or after one instruction: over all the memory that 600 million gas pay for, that takes 50 ms. Small calls, such as
+/// reading a token balance, end before the first look.
 pub(super) const LOOK_EVERY_GAS: u64 = 20_000;
 
 /// State reads between two looks. Before EIP-150 a read cost 20 gas, and one from a cold disk takes 0.1 ms.
