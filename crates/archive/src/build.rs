@@ -1,7 +1,6 @@
 //! Assembles valid blocks on a state in memory: the demo chain, the chains of tests and of the benchmark.
 //!
-//! Everything is deterministic: the same genesis and the same plans give the same hashes. Seals are left zero,
-//! and Amsterdam is left out, because its headers commit to an access list that nobody here computes.
+//! Everything is deterministic: the same genesis and the same plans give the same hashes. Seals are left zero.
 
 mod header;
 mod memory;
@@ -70,6 +69,8 @@ pub struct BlockPlan {
     pub prev_randao: Option<B256>,
     /// Derived from the parent's hash if nothing else is said. Counts only from Cancun on.
     pub parent_beacon_root: Option<B256>,
+    /// One after the parent's if nothing else is said. Counts only from Amsterdam on.
+    pub slot_number: Option<u64>,
 }
 
 /// A block with all that its execution gave.
@@ -160,9 +161,11 @@ impl ChainBuilder {
         let (mut block, senders) = self.assemble(plan);
         let checked = check_block(&self.spec, &self.ancestry, &block)?;
         let rules = self.spec.rules_at(&block.header);
-        let executed = execute_block(rules, &block, &senders, &self.state, &mut self.state.trial())?;
-        self.state.apply(&executed.changes);
-        complete(&mut block.header, &executed, self.state.root());
+        let mut roots = self.state.trial();
+        let executed = execute_block(rules, &block, &senders, &self.state, &mut roots)?;
+        let touched = roots.into_touched();
+        self.state.accept(&executed.changes, touched);
+        complete(&mut block.header, &executed);
 
         let header = block.header.clone().seal_slow();
         let hash = header.hash();
@@ -225,13 +228,19 @@ impl ChainBuilder {
             let root = plan.parent_beacon_root.unwrap_or_else(|| derived(parent.hash(), b"beacon"));
             header.parent_beacon_block_root = Some(root);
         }
+        if rules.is_amsterdam_active_at_timestamp(timestamp) {
+            let next = parent.slot_number.map_or(header.number, |slot| slot.saturating_add(1));
+            header.slot_number = Some(plan.slot_number.unwrap_or(next));
+            header.block_access_list_hash = Some(B256::ZERO);
+        }
         header
     }
 }
 
 /// Fills in what only execution tells.
-fn complete(header: &mut Header, executed: &Executed, state_root: B256) {
-    header.state_root = state_root;
+fn complete(header: &mut Header, executed: &Executed) {
+    header.state_root = executed.state_root;
+    header.block_access_list_hash = executed.access_list_hash;
     header.receipts_root = executed.receipts_root();
     header.logs_bloom = executed.logs_bloom();
     header.gas_used = executed.gas_used;

@@ -1,7 +1,7 @@
 //! Random chains through every fork: the same seed gives the same chain, block by block and hash by hash.
 //!
-//! Every fork from Frontier to BPO2 has a few blocks, with the merge in between. The DAO fork is left out because it
-//! is about accounts that only mainnet has, and Amsterdam because its blocks cannot be built yet.
+//! Every fork from Frontier to Amsterdam has a few blocks, with the merge in between. The DAO fork is left out because
+//! it is about accounts that only mainnet has.
 
 mod actions; // what transactions do
 mod envelope; // in which type of transaction they do it
@@ -35,6 +35,9 @@ pub const RELAY: Address = address!("0000000000000000000000000000000000001005");
 pub const REVERTER: Address = address!("0000000000000000000000000000000000001006");
 /// See [`contracts::burner`].
 pub const BURNER: Address = address!("0000000000000000000000000000000000001007");
+
+/// A block with transactions for this much gas gets no more. It leaves room for the longest action.
+const GAS_PER_BLOCK: u64 = 24_000_000;
 
 const SENDERS: u64 = 6;
 const AUTHORITIES: u64 = 3;
@@ -92,6 +95,8 @@ struct Draft {
     era: Era,
     base_fee: u128,
     blobs: u64,
+    /// What the transactions so far may use.
+    gas: u64,
     /// What the nonces will be after the transactions so far.
     nonces: BTreeMap<Address, u64>,
     transactions: Vec<Recovered<Transaction>>,
@@ -131,7 +136,7 @@ impl Generator {
         let base_fee = self.model.builder().next_header(&plan).base_fee_per_gas.unwrap_or_default();
         self.draft = Draft { era, base_fee: u128::from(base_fee), ..Draft::default() };
         let count = self.rng.random_range(0..=self.size.transactions_per_block);
-        while self.draft.transactions.len() < count {
+        while self.draft.transactions.len() < count && self.draft.gas < GAS_PER_BLOCK {
             self.act();
         }
         plan.transactions = std::mem::take(&mut self.draft.transactions);

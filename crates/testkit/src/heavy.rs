@@ -1,15 +1,19 @@
 //! Two big chains for benchmarks: one full of transactions, one full of logs. Both are the same each time.
 //!
-//! All forks are in force from the start, so there is no proof of work and every block has its system calls.
+//! All forks are in force from the start, so there is no proof of work. The contracts that keep a ring of beacon roots
+//! and of block hashes are left out: each block would write to them, and the builder computes the whole root of what
+//! was written to.
 
-use crate::{asm::call_data, chain::signer, contracts, model::LogFilter};
+use crate::{asm::call_data, chain::signer, contracts};
 use alloy_consensus::{TxEip1559, transaction::Recovered};
+use alloy_eips::{eip2935::HISTORY_STORAGE_ADDRESS, eip4788::BEACON_ROOTS_ADDRESS};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use archive::{
-    Transaction,
+    LogFilter, Transaction,
     build::{BlockPlan, BuiltBlock, ChainBuilder, Signer, system_contracts, write_blocks},
 };
+use std::{num::NonZero, thread};
 
 /// Where the [`contracts::token`] of [`transaction_heavy`] is.
 pub const TOKEN: Address = address!("0000000000000000000000000000000000002001");
@@ -146,17 +150,18 @@ impl Sending {
     }
 
     fn block(&mut self, messages: impl IntoIterator<Item = Message>) -> BuiltBlock {
-        let transactions = messages.into_iter().map(|message| self.sign(message)).collect();
-        let plan = BlockPlan { beneficiary: holder(0), transactions, ..BlockPlan::default() };
+        let unsigned: Vec<_> = messages.into_iter().map(|message| self.address(message)).collect();
+        let plan =
+            BlockPlan { beneficiary: holder(0), transactions: signed(&unsigned), ..BlockPlan::default() };
         self.builder.build(plan).expect("a valid block")
     }
 
     /// The senders take turns, so the nonce of each is known without looking.
-    fn sign(&mut self, message: Message) -> Recovered<Transaction> {
-        let sender = &self.senders[(self.sent % SENDERS) as usize];
+    fn address(&mut self, message: Message) -> (Signer, TxEip1559) {
+        let sender = self.senders[(self.sent % SENDERS) as usize].clone();
         let nonce = self.sent / SENDERS;
         self.sent += 1;
-        sender.sign(TxEip1559 {
+        let transaction = TxEip1559 {
             chain_id: CHAIN_ID,
             nonce,
             gas_limit: message.gas,
@@ -166,8 +171,22 @@ impl Sending {
             value: message.value,
             input: message.data,
             ..TxEip1559::default()
-        })
+        };
+        (sender, transaction)
     }
+}
+
+/// Signing takes longer than all the rest, so it uses every core.
+fn signed(unsigned: &[(Signer, TxEip1559)]) -> Vec<Recovered<Transaction>> {
+    let sign = |part: &[(Signer, TxEip1559)]| -> Vec<Recovered<Transaction>> {
+        part.iter().map(|(sender, transaction)| sender.sign(transaction.clone())).collect()
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let part_size = unsigned.len().div_ceil(cores).max(1);
+    thread::scope(|scope| {
+        let parts: Vec<_> = unsigned.chunks(part_size).map(|part| scope.spawn(move || sign(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("signing does not panic")).collect()
+    })
 }
 
 fn genesis(contracts: impl IntoIterator<Item = (Address, Bytes)>) -> Genesis {
@@ -197,6 +216,8 @@ fn genesis(contracts: impl IntoIterator<Item = (Address, Bytes)>) -> Genesis {
     let contracts = contracts
         .into_iter()
         .map(|(address, code)| (address, GenesisAccount { code: Some(code), ..Default::default() }));
+    let rings = [BEACON_ROOTS_ADDRESS, HISTORY_STORAGE_ADDRESS];
+    let system = system_contracts().into_iter().filter(|(address, _)| !rings.contains(address));
     Genesis { config, gas_limit: 60_000_000, timestamp: 1_700_000_000, ..Genesis::default() }
-        .extend_accounts(senders.chain(contracts).chain(system_contracts()))
+        .extend_accounts(senders.chain(contracts).chain(system))
 }

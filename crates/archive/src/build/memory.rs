@@ -45,6 +45,15 @@ impl MemoryState {
 
     /// Adds what a block changed.
     pub fn apply(&mut self, changes: &Changes) {
+        let mut trial = self.trial();
+        trial.apply(changes);
+        let touched = trial.into_touched();
+        self.accept(changes, touched);
+    }
+
+    /// Adds what a block changed, whose trial touched these accounts.
+    pub(super) fn accept(&mut self, changes: &Changes, touched: Touched) {
+        self.hashed.accept(touched);
         for (address, change) in &changes.accounts {
             let Some(account) = change.account else {
                 self.accounts.remove(address);
@@ -55,7 +64,6 @@ impl MemoryState {
             write_slots(&mut stored.storage, change, |slot| slot);
         }
         self.code.extend(changes.code.iter().map(|(hash, code)| (*hash, code.clone())));
-        self.hashed.apply(changes);
     }
 
     /// Remembers the hash of a block, which later blocks can ask for.
@@ -65,7 +73,7 @@ impl MemoryState {
 
     /// The state root.
     pub fn root(&self) -> B256 {
-        self.hashed.root()
+        self.hashed.trial().root()
     }
 
     /// Every account, in address order.
@@ -89,9 +97,9 @@ impl MemoryState {
         self.code.get(&hash).map(Bytecode::original_bytes)
     }
 
-    /// The roots after each transaction of a block that is being tried.
+    /// The roots of a block that is being tried.
     pub(super) fn trial(&self) -> TrialRoots<'_> {
-        TrialRoots { before: &self.hashed, after: None }
+        self.hashed.trial()
     }
 }
 
@@ -154,38 +162,41 @@ struct HashedState {
 }
 
 #[derive(Debug, Clone)]
-struct HashedAccount {
+pub(super) struct HashedAccount {
     account: Account,
     storage: BTreeMap<B256, U256>,
     storage_root: B256,
 }
 
+/// What became of some accounts; nothing of those that are gone.
+pub(super) type Touched = BTreeMap<B256, Option<HashedAccount>>;
+
 impl HashedState {
-    fn apply(&mut self, changes: &Changes) {
-        for (address, change) in &changes.accounts {
-            let key = keccak256(address);
-            let Some(account) = change.account else {
-                self.accounts.remove(&key);
-                continue;
+    fn accept(&mut self, touched: Touched) {
+        for (key, hashed) in touched {
+            match hashed {
+                Some(hashed) => self.accounts.insert(key, hashed),
+                None => self.accounts.remove(&key),
             };
-            let hashed = self.accounts.entry(key).or_insert_with(HashedAccount::empty);
-            hashed.account = account;
-            if change.wiped || !change.storage.is_empty() {
-                write_slots(&mut hashed.storage, change, |slot| keccak256(slot.to_be_bytes::<32>()));
-                hashed.storage_root =
-                    storage_root(hashed.storage.iter().map(|(slot, value)| (*slot, *value)));
-            }
         }
     }
 
-    fn root(&self) -> B256 {
-        state_root(self.accounts.iter().map(|(key, hashed)| (*key, hashed.leaf())))
+    fn trial(&self) -> TrialRoots<'_> {
+        TrialRoots { before: self, touched: Touched::new() }
     }
 }
 
 impl HashedAccount {
     fn empty() -> Self {
         Self { account: Account::default(), storage: BTreeMap::new(), storage_root: EMPTY_ROOT_HASH }
+    }
+
+    fn apply(&mut self, account: Account, change: &AccountChange) {
+        self.account = account;
+        if change.wiped || !change.storage.is_empty() {
+            write_slots(&mut self.storage, change, |slot| keccak256(slot.to_be_bytes::<32>()));
+            self.storage_root = storage_root(self.storage.iter().map(|(slot, value)| (*slot, *value)));
+        }
     }
 
     fn leaf(&self) -> TrieAccount {
@@ -198,21 +209,45 @@ impl HashedAccount {
     }
 }
 
-/// The roots after each transaction, on a copy that is made when the first of them is asked for.
-///
-/// Only blocks before Byzantium ask, so all others are spared the copy.
+/// The roots while a block is being tried: its changes lie over the state, which stays as it is.
 #[derive(Debug)]
 pub(super) struct TrialRoots<'a> {
     before: &'a HashedState,
-    after: Option<HashedState>,
+    touched: Touched,
+}
+
+impl TrialRoots<'_> {
+    /// What the block did, for [`MemoryState::accept`].
+    pub(super) fn into_touched(self) -> Touched {
+        self.touched
+    }
+
+    fn apply(&mut self, changes: &Changes) {
+        for (address, change) in &changes.accounts {
+            let key = keccak256(address);
+            let hashed = self.touched.entry(key).or_insert_with(|| self.before.accounts.get(&key).cloned());
+            match change.account {
+                Some(account) => hashed.get_or_insert_with(HashedAccount::empty).apply(account, change),
+                None => *hashed = None,
+            }
+        }
+    }
+
+    fn root(&self) -> B256 {
+        let untouched = self.before.accounts.iter().filter(|(key, _)| !self.touched.contains_key(*key));
+        let touched = self.touched.iter().filter_map(|(key, hashed)| Some((key, hashed.as_ref()?)));
+        let mut leaves: Vec<_> = untouched.chain(touched).collect();
+        // Two sorted runs one after the other: this sort merges them in one pass.
+        leaves.sort_by_key(|(key, _)| *key);
+        state_root(leaves.into_iter().map(|(key, hashed)| (*key, hashed.leaf())))
+    }
 }
 
 impl RootAfter for TrialRoots<'_> {
     type Error = Infallible;
 
     fn root_after(&mut self, changes: &Changes) -> Result<B256, Infallible> {
-        let state = self.after.get_or_insert_with(|| self.before.clone());
-        state.apply(changes);
-        Ok(state.root())
+        self.apply(changes);
+        Ok(self.root())
     }
 }

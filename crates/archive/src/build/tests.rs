@@ -1,3 +1,4 @@
-//! Chains that others made, executed here: the first proof of execution.
+//! The builder itself, and chains that others made.
 
+mod builder;
 mod conformance;

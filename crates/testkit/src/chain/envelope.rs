@@ -25,11 +25,11 @@ pub(super) struct Message {
 impl Message {
     /// A call with enough gas for everything that the contracts here do.
     pub(super) fn call(to: Address, data: Bytes) -> Self {
-        Self { to: to.into(), value: U256::ZERO, data, gas: 400_000 }
+        Self { to: to.into(), value: U256::ZERO, data, gas: 1_000_000 }
     }
 
     pub(super) fn create(init: Bytes) -> Self {
-        Self { to: TxKind::Create, value: U256::ZERO, data: init, gas: 600_000 }
+        Self { to: TxKind::Create, value: U256::ZERO, data: init, gas: 1_000_000 }
     }
 
     pub(super) fn with_value(self, wei: u64) -> Self {
@@ -50,6 +50,7 @@ impl Generator {
 
     pub(super) fn send_from(&mut self, sender: &Signer, message: Message) {
         let Message { to, value, data: input, gas: gas_limit } = message;
+        self.draft.gas += gas_limit;
         let nonce = self.take_nonce(sender.address());
         let chain_id = self.model.builder().spec().chain_id();
         let max_priority_fee_per_gas = self.rng.random_range(0..1000);

@@ -38,11 +38,12 @@ pub enum Era {
     Osaka,
     Bpo1,
     Bpo2,
+    Amsterdam,
 }
 
 impl Era {
     /// All of them, oldest first.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Frontier,
         Self::Homestead,
         Self::Tangerine,
@@ -63,6 +64,7 @@ impl Era {
         Self::Osaka,
         Self::Bpo1,
         Self::Bpo2,
+        Self::Amsterdam,
     ];
 
     /// The era of a block.
@@ -124,6 +126,7 @@ fn config(blocks_per_fork: u64) -> ChainConfig {
         osaka_time: time(Era::Osaka),
         bpo1_time: time(Era::Bpo1),
         bpo2_time: time(Era::Bpo2),
+        amsterdam_time: time(Era::Amsterdam),
         ..ChainConfig::default()
     }
 }

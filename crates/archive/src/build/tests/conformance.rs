@@ -70,7 +70,7 @@ fn execute(spec: &ChainSpec, block: &Block, state: &mut MemoryState) {
     assert_eq!(executed.gas_used, header.gas_used, "gas used by {number}");
     assert_eq!(executed.logs_bloom(), header.logs_bloom, "bloom of {number}");
     assert_eq!(executed.receipts_root(), header.receipts_root, "receipts of {number}");
-    assert_eq!(state.root(), header.state_root, "state after {number}");
+    assert_eq!(executed.state_root, header.state_root, "state after {number}");
     if let Some(blob_gas_used) = header.blob_gas_used {
         assert_eq!(executed.blob_gas_used, blob_gas_used, "blob gas used by {number}");
     }
