@@ -54,6 +54,11 @@ impl State {
         self.phase.store(phase as u8, Relaxed);
     }
 
+    /// Whether the connection ends although the caller may have more to send.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.last.load(Relaxed) || self.ambiguous.load(Relaxed)
+    }
+
     pub(super) fn is_new(&self) -> bool {
         self.requests.load(Relaxed) == 0
     }

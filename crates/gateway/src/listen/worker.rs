@@ -174,8 +174,7 @@ async fn serve_http1(
     builder
         .header_read_timeout(None)
         .max_headers(limits.headers_max)
-        .max_header_size(limits.header_bytes_max)
-        .pipeline_flush(true);
+        .max_header_size(limits.header_bytes_max);
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request| {
         let connection = Arc::clone(&requests);
