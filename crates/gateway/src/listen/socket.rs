@@ -225,6 +225,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
                     // Nothing of an earlier reply can be under way here, so this stands by itself. If it does not fit
                     // into the socket's buffer now, the caller is not told.
                     let _told = Pin::new(&mut self.stream).poll_write(cx, TOO_SLOW);
+                    let _sent = Pin::new(&mut self.stream).poll_flush(cx);
                     self.times.given_up = true;
                     Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
                 }
