@@ -2,32 +2,32 @@
 //!
 //! The life of a request, in its order:
 
-pub mod admit; //        5. Caller, call → Permit
-pub mod answer; //       7. Permit, call → Answer
-pub mod authenticate; // 3. key → Caller
-pub mod http; //         2. connection → body within the limit
-pub mod listen; //       1. sockets → connections
-pub mod meter; //       10. ticket → usage
-pub mod parse; //        4. bytes → typed calls
-mod request;
-pub mod resolve; //      6. tags → blocks of the view
-pub(crate) mod respond; //          9. outcome → HTTP reply
-pub mod shape; //        8. Answer → Answer within limits //             all of them, one after another
+pub mod listen; //        1. sockets → connections
+pub mod http; //          2. connection → body within the limit
+pub mod authenticate; //  3. key → Caller
+pub mod parse; //         4. bytes → typed calls
+pub mod admit; //         5. Caller, call → Permit
+pub mod resolve; //       6. tags → blocks of the view
+pub mod answer; //        7. Permit, call → Answer
+pub mod shape; //         8. Answer → Answer within limits
+pub(crate) mod respond; // 9. outcome → HTTP reply
+pub mod meter; //        10. ticket → usage
+mod request; //              all of them, one after another
 
 // What the steps are told by:
 
-pub mod callers; // accounts, keys, plans
-pub mod clock;
-pub mod errors; // the error table
-pub mod limits; // every limit by name
 pub mod methods; // the method table
+pub mod params; // typed parameters
+pub mod errors; // the error table
+pub mod callers; // accounts, keys, plans
 pub mod network; // what is particular to this network
-pub mod params; // typed parameters // time, read once and handed on
+pub mod limits; // every limit by name
+pub mod clock; // time, read once and handed on
 
 // What runs them:
 
-pub mod cli;
 pub mod config; // one file, all mistakes at once
 pub mod edge; // what all connections share
 pub mod operator; // /health, /ready, /metrics
-pub mod source; // who holds the chain // the command line
+pub mod source; // who holds the chain
+pub mod cli; // the command line
