@@ -29,10 +29,18 @@ pub struct Config {
 }
 
 /// Who else may be asked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Upstream {
     pub nodes: Vec<String>,
     pub partners: Vec<String>,
+}
+
+impl fmt::Debug for Upstream {
+    // These URLs carry keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (nodes, partners) = (self.nodes.len(), self.partners.len());
+        f.debug_struct("Upstream").field("nodes", &nodes).field("partners", &partners).finish()
+    }
 }
 
 /// Where shared things are kept, if not in the data directory.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::ArcSwap;
 
@@ -34,6 +34,8 @@ pub struct Edge {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     pub(crate) open: AtomicUsize,
+    /// How many there were; each takes its number from here.
+    pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
 }
 

@@ -7,6 +7,7 @@
 mod connection; // one connection, as its requests see it
 mod framing; // where requests end, to the letter
 mod socket; // timeouts that are really armed
+mod tls; // certificates
 mod worker; // accept, serve, drain
 
 use std::io;
@@ -23,7 +24,8 @@ use crate::config::Section;
 use crate::edge::Edge;
 use crate::operator;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{Connection, RequestId};
+pub use tls::Tls;
 
 /// Where to listen and with what.
 #[derive(Clone, Debug)]
@@ -33,6 +35,7 @@ pub struct Config {
     /// Threads that serve connections.
     pub workers: usize,
     pub runtime: Runtime,
+    pub tls: Option<Tls>,
 }
 
 /// How connections are spread over the workers.
@@ -59,6 +62,7 @@ impl Config {
             operator: section.address("operator", loopback(8546)),
             workers: section.size("workers", cores).max(1),
             runtime,
+            tls: Tls::read(section),
         }
     }
 }
@@ -142,6 +146,7 @@ impl Server {
     /// Binds both addresses and begins to serve.
     pub fn start(config: &Config, edge: Arc<Edge>) -> io::Result<Self> {
         let (stop, stopping) = watch::channel(false);
+        let tls = config.tls.as_ref().map(Tls::acceptor).transpose()?;
         let first = bind(config.public)?;
         let public = first.local_addr()?;
         let mut listeners = vec![first];
@@ -154,7 +159,7 @@ impl Server {
         let threads = if config.runtime == Runtime::PerCore { 1 } else { config.workers };
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
-            let worker = worker::Worker::new(Arc::clone(&edge), index, stopping.clone());
+            let worker = worker::Worker::new(Arc::clone(&edge), index, tls.clone(), stopping.clone());
             let run = move || worker.run(listener, threads);
             workers.push(thread::Builder::new().name(format!("worker-{index}")).spawn(run)?);
         }

@@ -7,14 +7,15 @@ use hyper::body::Incoming;
 use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
-use crate::answer::Answer;
+use crate::answer::{Answer, Failure};
 use crate::authenticate::{Caller, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
 use crate::errors::ErrorReply;
 use crate::http::{self, Route};
-use crate::listen::Connection;
+use crate::listen::{Connection, RequestId};
 use crate::meter::{Outcome, Shard, Ticket};
+use crate::methods::{Method, Missing};
 use crate::parse::{parse, price};
 use crate::resolve::{Resolved, resolve};
 use crate::respond::{Reply, Response, respond};
@@ -28,7 +29,9 @@ pub(crate) async fn serve(connection: &Connection, request: Request<Incoming>) -
         Ok(reply) => reply,
         Err(error) => Reply::error(Id::NULL, &error),
     };
-    respond(connection, &head, reply).await
+    let response = respond(connection, &head, reply).await;
+    tracing::debug!(request = %connection.request_id(), status = response.status().as_u16(), "answered");
+    response
 }
 
 async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Result<Reply, ErrorReply> {
@@ -45,7 +48,8 @@ async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Res
         }
     };
     let body = http::body(connection, head, body, &edge.limits).await?;
-    let work = Work { edge, shard: connection.shard(), caller: &caller, now: connection.now() };
+    let (now, id) = (connection.now(), connection.request_id());
+    let work = Work { edge, shard: connection.shard(), caller: &caller, now, id };
     match jsonrpc::parse_within(&body, edge.limits.http.batch_calls_max) {
         Ok(jsonrpc::Request::Single(item)) => Ok(single(&work, &item).await),
         Ok(jsonrpc::Request::Batch(items)) => batch(&work, &items).await,
@@ -62,6 +66,7 @@ struct Work<'a> {
     shard: &'a Shard,
     caller: &'a Caller,
     now: Moment,
+    id: RequestId,
 }
 
 /// One call → its answer. The result is appended to `out`, unless it is shared.
@@ -71,7 +76,7 @@ async fn answer(
     room: Room,
     out: &mut Vec<u8>,
 ) -> Result<Answered, ErrorReply> {
-    let Work { edge, shard, caller, now } = *work;
+    let Work { edge, shard, caller, now, id } = *work;
     let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
     let outcome = async {
         let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max);
@@ -87,7 +92,8 @@ async fn answer(
             Resolved::Nothing(missing) => return Ok(Answered::Nothing(missing)),
             Resolved::Pinned(query) => query,
         };
-        let answer = edge.answers.answer(&permit, method, query, out).await?;
+        let answer = edge.answers.answer(&permit, method, query, out).await;
+        let answer = answer.inspect_err(|failure| log_our_fault(id, method, failure))?;
         room.check(out.len() + answer.shared.as_ref().map_or(0, Bytes::len))?;
         Ok(Answered::With(answer))
     }
@@ -96,11 +102,18 @@ async fn answer(
     outcome
 }
 
+/// What is our fault is told to the log in full, and to the caller not at all.
+fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
+    if let Failure::Broken(what) = failure {
+        tracing::error!(%request, method = method.name, what, "a call could not be answered");
+    }
+}
+
 /// How a call was answered.
 enum Answered {
     With(Answer),
     /// With what stands for a block that is not there.
-    Nothing(crate::methods::Missing),
+    Nothing(Missing),
     /// It was a notification.
     Silently,
 }
@@ -144,7 +157,10 @@ async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply>
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
     let room = Room::for_batch(work.edge.limits.http.batch_reply_bytes_max);
     let mut out = vec![b'['];
-    for item in items {
+    for (index, item) in items.iter().enumerate() {
+        if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
         element(work, item, room, &mut out).await;
     }
     match out.last_mut() {
@@ -153,6 +169,9 @@ async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply>
     }
     Ok(Reply::result([out.into(), Bytes::new(), Bytes::new()], None))
 }
+
+/// Calls of a batch that are answered in one go, before other connections of the thread have their turn.
+const CALLS_PER_TURN: usize = 32;
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
 async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) {

@@ -24,5 +24,7 @@ mod shutdown; // drain
 mod slow; // callers that take their time
 #[path = "stories/smuggling.rs"]
 mod smuggling; // requests that end in two places
+#[path = "stories/tls.rs"]
+mod tls; // encrypted, both protocols
 #[path = "stories/values.rs"]
 mod values; // WIRE §3 and the parameters of §4

@@ -1,5 +1,6 @@
 //! One connection, as its requests see it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -12,7 +13,22 @@ use crate::meter::Shard;
 pub(crate) struct Connection {
     edge: Arc<Edge>,
     worker: usize,
+    number: u64,
     state: Arc<State>,
+}
+
+/// What the log calls a request: the number of its connection and its number on it. On HTTP/2, where requests overlap,
+/// the second number is that of the newest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestId {
+    connection: u64,
+    request: u64,
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}", self.connection, self.request)
+    }
 }
 
 /// What the socket and the request path tell each other. Always on one thread at a time; atomics because the compiler
@@ -54,6 +70,11 @@ impl State {
         self.phase.store(phase as u8, Relaxed);
     }
 
+    /// Whether the connection ends although the caller may have more to send.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.last.load(Relaxed) || self.ambiguous.load(Relaxed)
+    }
+
     pub(super) fn is_new(&self) -> bool {
         self.requests.load(Relaxed) == 0
     }
@@ -61,7 +82,13 @@ impl State {
 
 impl Connection {
     pub(super) fn new(edge: Arc<Edge>, worker: usize) -> Self {
-        Self { edge, worker, state: Arc::default() }
+        let number = edge.connections.seen.fetch_add(1, Relaxed);
+        Self { edge, worker, number, state: Arc::default() }
+    }
+
+    /// The request under way, for the log.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId { connection: self.number, request: self.state.requests.load(Relaxed) }
     }
 
     pub(super) fn state(&self) -> &Arc<State> {

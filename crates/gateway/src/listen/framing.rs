@@ -53,6 +53,11 @@ impl Framing {
         self.state == State::Head && (self.head.begun || !self.partial.is_empty())
     }
 
+    /// Whether what came in ends in the middle of a request.
+    pub(super) fn is_inside_request(&self) -> bool {
+        self.is_inside_head() || matches!(self.state, State::Body { .. })
+    }
+
     /// Takes the bytes that came in.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Ambiguous> {
         while !bytes.is_empty() {

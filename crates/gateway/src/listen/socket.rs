@@ -38,6 +38,10 @@ struct Times {
     is_http2: bool,
     head_began: Option<Moment>,
     write_stuck_since: Option<Moment>,
+    /// The caller was told that it is too late; nothing else may be said.
+    given_up: bool,
+    /// When the rest of what the caller sends is not waited for any longer.
+    linger_until: Option<Instant>,
     /// Whether anything was written since the timer was last looked at: a long reply that is being read is no idling.
     wrote: bool,
 }
@@ -55,14 +59,25 @@ enum Late {
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// How long a connection that is closed before its caller was done stays to hear the rest.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// The longest time that a timer is set to before it is looked at again.
 const FAR: Duration = Duration::from_secs(3_600);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     pub(super) fn new(stream: S, state: Arc<State>, clock: Clock, limits: Limits) -> Self {
         state.heard.store(clock.now().0, Relaxed);
-        let times =
-            Times { clock, limits, is_http2: false, head_began: None, write_stuck_since: None, wrote: false };
+        let times = Times {
+            clock,
+            limits,
+            is_http2: false,
+            head_began: None,
+            write_stuck_since: None,
+            given_up: false,
+            linger_until: None,
+            wrote: false,
+        };
         let timer = Box::pin(tokio::time::sleep(FAR));
         Self { stream, state, framing: Framing::new(), replay: Vec::new(), times, timer }
     }
@@ -116,6 +131,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 return Poll::Ready(late);
             }
             self.timer.as_mut().reset(Instant::now() + FAR);
+        }
+    }
+
+    /// Reads and forgets what the caller still sends. Closing over unread bytes would reset the connection, and the
+    /// reset would overtake the last reply.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.state.is_cut_short() && !self.framing.is_inside_request() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.times.linger_until.is_none() {
+            let until = Instant::now() + LINGER;
+            self.times.linger_until = Some(until);
+            self.timer.as_mut().reset(until);
+        }
+        let mut unread = [0; 4 << 10];
+        loop {
+            let mut buf = ReadBuf::new(&mut unread);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() && !self.timer.is_elapsed() => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => return self.timer.as_mut().poll(cx).map(Ok),
+            }
         }
     }
 
@@ -188,6 +225,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
                     // Nothing of an earlier reply can be under way here, so this stands by itself. If it does not fit
                     // into the socket's buffer now, the caller is not told.
                     let _told = Pin::new(&mut self.stream).poll_write(cx, TOO_SLOW);
+                    let _sent = Pin::new(&mut self.stream).poll_flush(cx);
+                    self.times.given_up = true;
                     Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
                 }
             },
@@ -197,6 +236,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.times.given_up {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch_write(cx, poll)
     }
@@ -206,6 +248,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.times.given_up {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.watch_write(cx, poll)
     }
@@ -219,6 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        self.poll_linger(cx)
     }
 }

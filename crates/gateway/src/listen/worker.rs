@@ -10,10 +10,11 @@ use std::time::Duration;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use super::connection::Connection;
 use super::socket::Socket;
@@ -23,6 +24,7 @@ use crate::request;
 pub(super) struct Worker {
     edge: Arc<Edge>,
     index: usize,
+    tls: Option<TlsAcceptor>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -34,8 +36,13 @@ const ACCEPT_REST: Duration = Duration::from_millis(50);
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
 
 impl Worker {
-    pub(super) fn new(edge: Arc<Edge>, index: usize, stopping: watch::Receiver<bool>) -> Self {
-        Self { edge, index, stopping }
+    pub(super) fn new(
+        edge: Arc<Edge>,
+        index: usize,
+        tls: Option<TlsAcceptor>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { edge, index, tls, stopping }
     }
 
     /// Serves until told to stop, and then until all is quiet.
@@ -85,8 +92,8 @@ impl Worker {
         let place = Place(Arc::clone(&self.edge));
         let most = self.edge.limits.listen.connections_max;
         if open > most {
-            // Beyond twice the limit there is not even time to say so.
-            if open <= most.saturating_mul(2) {
+            // Beyond twice the limit there is not even time to say so, and a handshake would cost more than a call.
+            if open <= most.saturating_mul(2) && self.tls.is_none() {
                 tokio::spawn(async move {
                     let _place = place;
                     let _told = timeout(TURN_AWAY_TIME, turn_away(stream)).await;
@@ -95,10 +102,11 @@ impl Worker {
             return;
         }
         let (edge, index, stopping) = (Arc::clone(&self.edge), self.index, self.stopping.clone());
+        let tls = self.tls.clone();
         edge.shards[index].http.connections.fetch_add(1, Relaxed);
         tokio::spawn(async move {
             let _place = place;
-            if let Err(error) = serve(edge, index, stream, stopping).await {
+            if let Err(error) = greet(edge, index, stream, tls, stopping).await {
                 tracing::debug!(%error, "a connection ended early");
             }
         });
@@ -139,15 +147,36 @@ async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes both ways, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-async fn serve(
+async fn greet(
     edge: Arc<Edge>,
     index: usize,
     stream: TcpStream,
+    tls: Option<TlsAcceptor>,
     stopping: watch::Receiver<bool>,
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
+    match tls {
+        None => serve(edge, index, stream, stopping).await,
+        Some(tls) => {
+            let greeted = timeout(edge.limits.listen.header_timeout, tls.accept(stream)).await?;
+            serve(edge, index, greeted?, stopping).await
+        }
+    }
+}
+
+async fn serve<S: Stream>(
+    edge: Arc<Edge>,
+    index: usize,
+    stream: S,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
     let connection = Arc::new(Connection::new(Arc::clone(&edge), index));
     let (clock, limits) = (edge.clock, edge.limits.listen.clone());
     let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
@@ -164,9 +193,9 @@ async fn serve(
     }
 }
 
-async fn serve_http1(
+async fn serve_http1<S: Stream>(
     connection: Arc<Connection>,
-    socket: Socket<TcpStream>,
+    socket: Socket<S>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Error> {
     let limits = &connection.edge().limits.listen;
@@ -174,8 +203,7 @@ async fn serve_http1(
     builder
         .header_read_timeout(None)
         .max_headers(limits.headers_max)
-        .max_header_size(limits.header_bytes_max)
-        .pipeline_flush(true);
+        .max_header_size(limits.header_bytes_max);
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request| {
         let connection = Arc::clone(&requests);
@@ -196,9 +224,9 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
 const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-async fn serve_http2(
+async fn serve_http2<S: Stream>(
     connection: Arc<Connection>,
-    socket: Socket<TcpStream>,
+    socket: Socket<S>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Error> {
     let limits = &connection.edge().limits.listen;

@@ -172,3 +172,36 @@ pub(crate) fn quoted(text: &str) -> String {
         None => format!("{text:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_quantity_is_what_its_number_is_written_as(number: u64, upper: bool) {
+            let text = if upper { format!("0x{number:X}") } else { format!("{number:#x}") };
+            prop_assert_eq!(quantity_text(&text, 64), Ok(U256::from(number)));
+            let padded = format!("0x0{}", &text[2..]);
+            prop_assert!(quantity_text(&padded, 64).is_err());
+            prop_assert_eq!(quantity_text(&text, 63).is_ok(), number >> 63 == 0);
+        }
+
+        #[test]
+        fn a_storage_position_is_its_number_however_it_is_padded(number: u64, zeros in 0_usize..48) {
+            let text = format!("0x{}{number:x}", "0".repeat(zeros));
+            let expected = B256::left_padding_from(&number.to_be_bytes());
+            prop_assert_eq!(storage_position(&text), Ok(expected));
+        }
+
+        #[test]
+        fn no_text_makes_a_reader_panic(text: String) {
+            let _judged = (quantity_text(&text, 256).is_ok(), storage_position(&text).is_ok(), quoted(&text));
+            let json = serde_json::to_string(&text).unwrap();
+            let value = Value::read(&json).unwrap();
+            let _judged = (data(value).is_ok(), address(value).is_ok(), hash(value).is_ok());
+        }
+    }
+}

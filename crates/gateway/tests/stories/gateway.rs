@@ -33,9 +33,17 @@ impl Gateway {
 
     /// `limits` are lines of `[limits]`, `rest` is any other part of a configuration.
     pub(crate) fn with(limits: &str, rest: &str) -> Self {
-        let text = format!(
-            "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n[limits]\n{limits}\n{rest}"
-        );
+        Self::configured("", limits, rest)
+    }
+
+    /// `listen` are lines of `[listen]`.
+    pub(crate) fn listening(listen: &str) -> Self {
+        Self::configured(listen, "", "")
+    }
+
+    fn configured(listen: &str, limits: &str, rest: &str) -> Self {
+        let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
+        let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
         let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         if !text.contains("drain_timeout_ms") {
             config.limits.listen.drain_timeout = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::http::{Wire, request};
+use testkit::http::{Wire, get, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
@@ -54,29 +54,22 @@ fn work_that_nobody_waits_for_is_stopped() {
     let gateway = Gateway::start();
     let mut wire = Wire::connect(gateway.public);
     wire.send(request("/v3/demo", "", run("0x02").as_bytes()));
-    thread::sleep(Duration::from_millis(100));
-    assert_eq!(gateway.chain.executions.load(SeqCst), 1);
+    until(|| gateway.chain.executions.load(SeqCst) == 1);
     drop(wire);
-    let started = Instant::now();
-    while gateway.chain.stopped.load(SeqCst) == 0 && started.elapsed() < Duration::from_secs(3) {
-        thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(gateway.chain.stopped.load(SeqCst), 1, "it goes on for nobody");
+    let left = Instant::now();
+    until(|| gateway.chain.stopped.load(SeqCst) == 1);
+    assert!(left.elapsed() < Duration::from_secs(4), "it went on to its deadline, for nobody");
 }
 
 #[test]
 fn a_full_pool_is_503_and_cheap_calls_go_on() {
-    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 1\ncall_timeout_ms = 400", "");
+    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 1\ncall_timeout_ms = 1000", "");
     thread::scope(|scope| {
-        let hanging: Vec<_> = (0..2)
-            .map(|index| {
-                scope.spawn({
-                    let gateway = &gateway;
-                    move || gateway.post(run(&format!("0x02{index:02x}")))
-                })
-            })
-            .collect();
-        thread::sleep(Duration::from_millis(100));
+        let hang = |data: &'static str| scope.spawn(|| gateway.post(run(data)));
+        let running = hang("0x0201");
+        until(|| gateway.chain.executions.load(SeqCst) == 1);
+        let waiting = hang("0x0202");
+        until(|| get(gateway.operator, "/metrics").text().contains("chaingate_pool_waiting 1"));
         let reply = gateway.post(run("0xff"));
         assert_eq!((reply.status, reply.error().as_str()), (503, "-32005 over capacity"));
         assert_eq!(reply.header("retry-after"), Some("1"));
@@ -84,10 +77,19 @@ fn a_full_pool_is_503_and_cheap_calls_go_on() {
         let batch = gateway.post(format!("[{},{}]", run("0xff"), chain_id("2"))).json();
         assert_eq!(batch[0]["error"], json!({"code": -32005, "message": "over capacity"}));
         assert_eq!(batch[1]["result"], "0x539");
-        for post in hanging {
+        for post in [running, waiting] {
             assert_eq!(post.join().unwrap().status, 200);
         }
     });
+}
+
+/// Waits for something that another thread brings about.
+fn until(done: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(5), "it never happened");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]
@@ -95,7 +97,7 @@ fn too_many_calls_in_flight_is_503() {
     let gateway = Gateway::with("calls_in_flight_max = 1", "");
     thread::scope(|scope| {
         let slow = scope.spawn(|| gateway.post(run("0x04")));
-        thread::sleep(Duration::from_millis(100));
+        until(|| gateway.chain.executions.load(SeqCst) == 1);
         assert_eq!(gateway.post(chain_id("1")).status, 503);
         assert_eq!(slow.join().unwrap().status, 200);
     });

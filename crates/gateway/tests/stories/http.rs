@@ -259,3 +259,11 @@ fn heads_that_are_too_large_are_refused() {
         assert_eq!(wire.next_reply().map_or(431, |reply| reply.status), 431);
     }
 }
+
+#[test]
+fn the_other_runtime_answers_the_same() {
+    let gateway = Gateway::listening("runtime = \"work-stealing\"");
+    for _ in 0..20 {
+        assert_eq!(gateway.post(chain_id("1")).json()["result"], "0x539");
+    }
+}
