@@ -175,7 +175,7 @@ fn a_block_can_be_put_behind_the_merge() {
     let mut genesis = chain(SpecId::LONDON).genesis().clone();
     genesis.config.terminal_total_difficulty = Some(U256::MAX);
     genesis.config.shanghai_time = Some(2_000);
-    let (chain, header) = (ChainSpec::from_genesis(genesis), header(SpecId::LONDON));
+    let (chain, header) = (ChainSpec::from_genesis(genesis).unwrap(), header(SpecId::LONDON));
     let overrides = block(BlockOverrides { time: Some(2_000), ..BlockOverrides::default() });
     let world = world("DIFFICULTY");
     let output = call(&world, chain.rules_at(&header), &header, to_contract(), overrides, &limits()).unwrap();
