@@ -1,1 +1,169 @@
-//! To come.
+//! Runs a message at a block, over any state, and keeps nothing of what it changes.
+//!
+//! In the order in which a message passes through: [`overrides`] turn the block and the state into what the
+//! caller wants them to be, [`message`] fills in what the request leaves out, [`machine`] runs it while
+//! [`watch`] keeps it within its limits, and [`error`] says in the usual words what went wrong.
+
+mod error;
+mod machine;
+mod message;
+mod overrides;
+mod precompiles;
+mod reader;
+mod revert;
+mod watch;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use error::{CallError, Halt, Refusal};
+pub use overrides::{OverrideError, Overrides};
+pub use revert::revert_message;
+pub use watch::{CallLimits, Deadline, Stop};
+
+use crate::{chain::Rules, state::StateSource};
+use alloy_consensus::Header;
+use alloy_evm::EvmEnv;
+use alloy_primitives::{Address, Bytes, U256};
+use alloy_rpc_types_eth::TransactionRequest;
+use machine::Machine;
+use overrides::Overlay;
+use reader::Reader;
+use revm::{
+    Database,
+    context::{
+        TxEnv,
+        result::{EVMError, ExecutionResult, ResultGas},
+    },
+    primitives::hardfork::SpecId,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use watch::Watch;
+
+/// Runs a message at the block with this header, on the state that `source` shows, and gives what it returns.
+///
+/// A creation gives the code that it would leave behind.
+pub fn call<S: StateSource>(
+    source: S,
+    rules: Rules<'_>,
+    header: &Header,
+    request: TransactionRequest,
+    overrides: Overrides,
+    limits: &CallLimits,
+) -> Result<Bytes, CallError> {
+    contained(|| {
+        let mut prepared = Prepared::new(source, rules, header, request, overrides, limits)?;
+        let gas = prepared.gas_asked().unwrap_or(limits.gas_cap).min(limits.gas_cap);
+        match prepared.run(gas)? {
+            Outcome::Returned { output, .. } => Ok(output),
+            Outcome::Reverted { data } => Err(CallError::Reverted { data }),
+            Outcome::Halted(halt) => Err(CallError::Halted(halt)),
+        }
+    })
+}
+
+/// Turns a panic into an error: the code and the data that run here are anyone's.
+///
+/// Whatever the closure owned is gone by then, so nothing half-done is seen by anyone.
+pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(CallError::Panicked { message: text.to_owned() })
+    })
+}
+
+/// How a message ended that the rules allowed to run.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It succeeded.
+    Returned { output: Bytes, gas: ResultGas },
+    /// It undid itself and gave back what gas was left.
+    Reverted { data: Bytes },
+    /// It broke a rule of the EVM, which cost all of its gas.
+    Halted(Halt),
+}
+
+/// A message that is ready to run, as often as one likes, each time from the same state.
+pub(crate) struct Prepared<'l, S> {
+    env: EvmEnv,
+    tx: TxEnv,
+    gas: Option<u64>,
+    reader: Reader<'l, S>,
+}
+
+impl<'l, S: StateSource> Prepared<'l, S> {
+    pub(crate) fn new(
+        source: S,
+        rules: Rules<'_>,
+        header: &Header,
+        request: TransactionRequest,
+        overrides: Overrides,
+        limits: &'l CallLimits,
+    ) -> Result<Self, CallError> {
+        let mut watch = Watch::new(limits);
+        let mut env = overrides::block_env(rules, header, overrides.block.as_ref())?;
+        env.cfg_env.memory_limit = limits.memory_bytes_max;
+        let overlay = Overlay::new(overrides, env.cfg_env.spec)?;
+        let gas = request.gas;
+        let tx = message::fill_in(request, &mut env, &mut watch)?;
+        Ok(Self { env, tx, gas, reader: Reader::new(source, overlay, watch) })
+    }
+
+    /// The gas that the request named, if it did.
+    pub(crate) fn gas_asked(&self) -> Option<u64> {
+        self.gas
+    }
+
+    /// The fork whose rules the message runs by.
+    pub(crate) fn spec(&self) -> SpecId {
+        self.env.cfg_env.spec
+    }
+
+    /// The gas limit of the block that the message sees.
+    pub(crate) fn block_gas_limit(&self) -> u64 {
+        self.env.block_env.gas_limit
+    }
+
+    /// The message, with every default filled in.
+    pub(crate) fn message(&self) -> &TxEnv {
+        &self.tx
+    }
+
+    /// An account's balance before the message.
+    pub(crate) fn balance(&mut self, address: Address) -> Result<U256, CallError> {
+        let account = self.reader.basic(address).map_err(CallError::from)?;
+        Ok(account.map_or(U256::ZERO, |account| account.balance))
+    }
+
+    /// Whether an account has code before the message.
+    pub(crate) fn has_code(&mut self, address: Address) -> Result<bool, CallError> {
+        let account = self.reader.basic(address).map_err(CallError::from)?;
+        Ok(account.is_some_and(|account| !account.is_empty_code_hash()))
+    }
+
+    /// Runs the message with this much gas.
+    pub(crate) fn run(&mut self, gas: u64) -> Result<Outcome, CallError> {
+        self.reader.watch.start()?;
+        let tx = TxEnv { gas_limit: gas, ..self.tx.clone() };
+        let result = Machine::new(&mut self.reader, &self.env, tx).run();
+        // What stopped the run is known best by who stopped it.
+        if let Some(stop) = self.reader.watch.stopped() {
+            return Err(CallError::Stopped(stop));
+        }
+        match result {
+            Ok(ExecutionResult::Success { output, gas, .. }) => {
+                Ok(Outcome::Returned { output: output.into_data(), gas })
+            }
+            Ok(ExecutionResult::Revert { output, .. }) => Ok(Outcome::Reverted { data: output }),
+            Ok(ExecutionResult::Halt { reason, .. }) => Ok(error::halted(reason, self.reader.watch.fault())),
+            Err(EVMError::Transaction(cause)) => {
+                Err(CallError::Refused(error::refusal(cause, &self.tx, &self.env.cfg_env)))
+            }
+            Err(EVMError::Database(cause)) => Err(cause.into()),
+            Err(EVMError::Header(cause)) => Err(CallError::Internal(cause.to_string())),
+            Err(EVMError::Custom(cause)) => Err(CallError::Internal(cause)),
+            Err(EVMError::CustomAny(cause)) => Err(CallError::Internal(cause.to_string())),
+        }
+    }
+}

@@ -4,7 +4,6 @@
 //! parameters that divide by zero. A chain whose rules are not known exactly must not be imported under rules
 //! that are nearly right.
 
-
 mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
 mod schedule; // blob parameters by timestamp

@@ -26,8 +26,12 @@ mod read; // block data, receipts, state as of a block
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
 
 pub use blockfile::{BlockFile, BlockFileError, BlockFileFault};
+pub use call::{
+    CallError, CallLimits, Deadline, Halt, OverrideError, Overrides, Refusal, Stop, call, revert_message,
+};
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
 pub use check::{BlockFault, TransactionFault, UncleFault};
+pub use estimate::estimate;
 pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use import::{BadBlock, ImportError, Progress, RawRecordsError, Watch};
 pub use logs::{LogFilter, LogRef};

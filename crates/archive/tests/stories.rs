@@ -3,4 +3,5 @@
 
 mod stories {
     mod corpora;
+    mod random_chains;
 }

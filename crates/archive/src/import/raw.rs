@@ -131,7 +131,8 @@ pub enum RawRecordsError {
 mod tests {
     use super::*;
 
-    const UPGRADE: &str = r#"{"common_data":{"ProtocolUpgrade":{}},"execute":{},"received_timestamp_ms":1,"raw_bytes":null}"#;
+    const UPGRADE: &str =
+        r#"{"common_data":{"ProtocolUpgrade":{}},"execute":{},"received_timestamp_ms":1,"raw_bytes":null}"#;
 
     #[test]
     fn a_line_is_a_block_and_its_records() {
@@ -144,9 +145,13 @@ mod tests {
 
     #[test]
     fn wrong_lines_say_what_is_wrong() {
-        let with = |from: &str, to: &str| format!(r#"{{"block":0,"records":[{}]}}"#, UPGRADE.replace(from, to));
+        let with =
+            |from: &str, to: &str| format!(r#"{{"block":0,"records":[{}]}}"#, UPGRADE.replace(from, to));
         let cases = [
-            (r#"{"block":9,"records":[]}"#.to_owned(), "block 9 is beyond the head of the archive, which is 3"),
+            (
+                r#"{"block":9,"records":[]}"#.to_owned(),
+                "block 9 is beyond the head of the archive, which is 3",
+            ),
             (with("execute", "exec"), "record 0: execute is missing"),
             (with(":1", ":-1"), "record 0: received_timestamp_ms is not an integer"),
             (with("ProtocolUpgrade", "L3"), "record 0: common_data is neither L1 nor L2 nor ProtocolUpgrade"),

@@ -95,7 +95,7 @@ pub(super) struct ChangedTries {
     accounts: Trie,
     storage: B256Map<Trie>,
     wiped: B256Set,
-    /// The storage roots of the accounts that changed; none for those that are gone.
+    /// The storage roots of the accounts that changed; that of nothing for those that are gone.
     pub(super) storage_roots: AddressMap<B256>,
 }
 
@@ -137,7 +137,8 @@ where
         }
         let nodes = StoredNodes { nodes: self.nodes, owner: None };
         let Some(account) = change.account else {
-            self.changed.storage_roots.remove(&address);
+            // Whoever comes to this address later in the block finds no storage.
+            self.changed.storage_roots.insert(address, EMPTY_ROOT_HASH);
             return Ok(self.changed.accounts.remove(owner, &nodes)?);
         };
         let storage_root = self.storage_root(address, owner, change)?;

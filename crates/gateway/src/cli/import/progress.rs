@@ -106,7 +106,10 @@ mod tests {
 
     #[test]
     fn percent_of_nothing_is_everything() {
-        assert_eq!([percent(0, 0), percent(1, 3), percent(3, 3), percent(u64::MAX, u64::MAX)], [100, 33, 100, 100]);
+        assert_eq!(
+            [percent(0, 0), percent(1, 3), percent(3, 3), percent(u64::MAX, u64::MAX)],
+            [100, 33, 100, 100]
+        );
     }
 
     #[test]

@@ -1,0 +1,251 @@
+//! What can go wrong, in the words that every client of Ethereum nodes knows.
+
+use super::{
+    Outcome,
+    overrides::OverrideError,
+    revert::revert_message,
+    watch::{Fault, Stop},
+};
+use alloy_primitives::{Address, Bytes, U256};
+use revm::{
+    bytecode::opcode::OpCode,
+    context::{
+        Cfg, CfgEnv, TxEnv,
+        result::{HaltReason, InvalidTransaction, OutOfGasError},
+    },
+    interpreter::{InstructionResult, STACK_LIMIT},
+};
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The contract undid everything and said why.
+    #[error("{}", revert_message(data))]
+    Reverted {
+        /// What it said.
+        data: Bytes,
+    },
+    /// The EVM broke off.
+    #[error(transparent)]
+    Halted(Halt),
+    /// No gas limit that the message may have is enough.
+    #[error("gas required exceeds allowance ({allowance})")]
+    GasExceedsAllowance {
+        /// The highest that it may have.
+        allowance: u64,
+    },
+    /// The message cannot run at all.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The overrides make no sense.
+    #[error(transparent)]
+    Overrides(#[from] OverrideError),
+    /// The run was stopped from outside.
+    #[error(transparent)]
+    Stopped(#[from] Stop),
+    /// The state could not be read.
+    #[error("state: {0}")]
+    State(Box<dyn std::error::Error + Send + Sync>),
+    /// The EVM failed in a way that should not be.
+    #[error("evm: {0}")]
+    Internal(String),
+    /// Something panicked.
+    #[error("evm panicked: {message}")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
+}
+
+/// How a message broke the rules of the EVM.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// All gas is spent.
+    #[error("out of gas")]
+    OutOfGas,
+    /// An operand is so large that its price has no number.
+    #[error("gas uint64 overflow")]
+    GasOverflow,
+    /// No such instruction, or not yet.
+    #[error("invalid opcode: {}", opcode_name(*opcode))]
+    InvalidOpcode {
+        /// Its byte.
+        opcode: u8,
+    },
+    /// An instruction wants more from the stack than it holds.
+    #[error("stack underflow ({have} <=> {want})")]
+    StackUnderflow {
+        /// Items on the stack.
+        have: usize,
+        /// Items that the instruction wants.
+        want: usize,
+    },
+    /// The stack is full.
+    #[error("stack limit reached {have} ({limit})")]
+    StackOverflow {
+        /// Items on the stack.
+        have: usize,
+        /// Items with which the instruction could still have run.
+        limit: usize,
+    },
+    /// A jump to where no jump may go.
+    #[error("invalid jump destination")]
+    InvalidJump,
+    /// A change of state where only reads are allowed.
+    #[error("write protection")]
+    WriteProtection,
+    /// A read beyond what the last call returned.
+    #[error("return data out of bounds")]
+    ReturnDataOutOfBounds,
+    /// Calls are nested too deep.
+    #[error("max call depth exceeded")]
+    CallTooDeep,
+    /// Not enough balance for a transfer.
+    #[error("insufficient balance for transfer")]
+    InsufficientBalance,
+    /// A contract is already where one is to be created.
+    #[error("contract address collision")]
+    AddressCollision,
+    /// The created code is too large.
+    #[error("max code size exceeded")]
+    CodeTooLarge,
+    /// The code that creates is too large.
+    #[error("max initcode size exceeded")]
+    InitcodeTooLarge,
+    /// The created code starts with a byte that is reserved.
+    #[error("invalid code: must not begin with 0xef")]
+    CodeStartsWithEf,
+    /// The account can create no more.
+    #[error("nonce uint64 overflow")]
+    NonceOverflow,
+    /// A precompile does not like its input.
+    #[error("{0}")]
+    Precompile(String),
+}
+
+/// Why a message cannot run at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum Refusal {
+    #[error("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")]
+    ConflictingFees,
+    #[error("chainId does not match node's (have={have}, want={want})")]
+    ChainId { have: u64, want: u64 },
+    #[error("insufficient funds for gas * price + value: address {address} have {have} want {want}")]
+    InsufficientFunds { address: Address, have: U256, want: U256 },
+    #[error(
+        "insufficient funds for gas * price + value: address {address} required balance exceeds 256 bits"
+    )]
+    CostOverflow { address: Address },
+    #[error("insufficient funds for transfer")]
+    InsufficientFundsForTransfer,
+    #[error("intrinsic gas too low: have {have}, want {want}")]
+    IntrinsicGasTooLow { have: u64, want: u64 },
+    #[error("insufficient gas for floor data gas cost: have {have}, want {want}")]
+    FloorGasTooLow { have: u64, want: u64 },
+    #[error(
+        "max fee per gas less than block base fee: address {address}, maxFeePerGas: {cap}, baseFee: {base_fee}"
+    )]
+    FeeBelowBase { address: Address, cap: u128, base_fee: u64 },
+    #[error(
+        "max priority fee per gas higher than max fee per gas: address {address}, maxPriorityFeePerGas: {tip}, maxFeePerGas: {cap}"
+    )]
+    TipAboveFee { address: Address, tip: u128, cap: u128 },
+    #[error(
+        "max fee per blob gas less than block blob gas fee: address {address} blobGasFeeCap: {cap}, blobBaseFee: {base_fee}"
+    )]
+    BlobFeeBelowBase { address: Address, cap: u128, base_fee: u128 },
+    #[error("blob transaction of type create")]
+    BlobsInCreation,
+    #[error("blob transaction missing blob hashes")]
+    NoBlobs,
+    #[error("blob {index} has invalid hash version")]
+    BlobVersion { index: usize },
+    #[error("blob transaction has too many blobs: have {have}, max {max}")]
+    TooManyBlobs { have: usize, max: usize },
+    #[error("EIP-7702 transaction cannot be used to create contract (sender {sender})")]
+    AuthorizationsInCreation { sender: Address },
+    #[error("EIP-7702 transaction with empty auth list (sender {sender})")]
+    NoAuthorizations { sender: Address },
+    #[error("transaction type not supported")]
+    TypeNotSupported,
+    #[error("max initcode size exceeded: code size {size} limit {limit}")]
+    InitcodeTooLarge { size: usize, limit: usize },
+    #[error("{0}")]
+    Other(String),
+}
+
+/// The name of an instruction as geth writes it.
+fn opcode_name(opcode: u8) -> String {
+    match OpCode::new(opcode) {
+        Some(known) => known.as_str().to_owned(),
+        None => format!("opcode {opcode:#x} not defined"),
+    }
+}
+
+/// How a message ended that the EVM broke off.
+pub(super) fn halted(reason: HaltReason, fault: Option<Fault>) -> Outcome {
+    let halt = match reason {
+        HaltReason::OutOfGas(OutOfGasError::InvalidOperand) => Halt::GasOverflow,
+        HaltReason::OutOfGas(_) => Halt::OutOfGas,
+        HaltReason::OpcodeNotFound
+        | HaltReason::InvalidFEOpcode
+        | HaltReason::NotActivated
+        | HaltReason::StackUnderflow
+        | HaltReason::StackOverflow => fault_halt(reason.into(), fault),
+        HaltReason::InvalidJump => Halt::InvalidJump,
+        HaltReason::StateChangeDuringStaticCall | HaltReason::CallNotAllowedInsideStatic => {
+            Halt::WriteProtection
+        }
+        HaltReason::OutOfOffset => Halt::ReturnDataOutOfBounds,
+        HaltReason::CallTooDeep => Halt::CallTooDeep,
+        HaltReason::OutOfFunds | HaltReason::OverflowPayment => Halt::InsufficientBalance,
+        HaltReason::CreateCollision => Halt::AddressCollision,
+        HaltReason::CreateContractSizeLimit => Halt::CodeTooLarge,
+        HaltReason::CreateInitCodeSizeLimit => Halt::InitcodeTooLarge,
+        HaltReason::CreateContractStartingWithEF => Halt::CodeStartsWithEf,
+        HaltReason::NonceOverflow => Halt::NonceOverflow,
+        HaltReason::PrecompileErrorWithContext(text) => Halt::Precompile(text),
+        HaltReason::PrecompileError => Halt::Precompile("precompile failed".to_owned()),
+    };
+    Outcome::Halted(halt)
+}
+
+/// A halt whose text tells where it happened.
+///
+/// revm calls it an overflow when DUP and SWAP reach below the stack, so the numbers decide.
+fn fault_halt(result: InstructionResult, fault: Option<Fault>) -> Halt {
+    let fault = fault.filter(|fault| fault.result == result);
+    let (opcode, have) = fault.map_or((0, 0), |fault| (fault.opcode, fault.stack_len));
+    let want = OpCode::new(opcode).map_or(0, |opcode| usize::from(opcode.inputs()));
+    match result {
+        InstructionResult::StackUnderflow => Halt::StackUnderflow { have, want },
+        InstructionResult::StackOverflow if have < want => Halt::StackUnderflow { have, want },
+        // Whatever the instruction takes, it leaves one item more.
+        InstructionResult::StackOverflow => Halt::StackOverflow { have, limit: STACK_LIMIT - 1 },
+        _ => Halt::InvalidOpcode { opcode },
+    }
+}
+
+/// Why the EVM refuses a message.
+pub(super) fn refusal(cause: InvalidTransaction, tx: &TxEnv, cfg: &CfgEnv) -> Refusal {
+    use InvalidTransaction as Cause;
+    let address = tx.caller;
+    match cause {
+        Cause::LackOfFundForMaxFee { fee, balance } => {
+            Refusal::InsufficientFunds { address, have: *balance, want: *fee }
+        }
+        Cause::OverflowPaymentInTransaction => Refusal::CostOverflow { address },
+        Cause::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => {
+            Refusal::IntrinsicGasTooLow { have: gas_limit, want: initial_gas }
+        }
+        Cause::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => {
+            Refusal::FloorGasTooLow { have: gas_limit, want: gas_floor }
+        }
+        Cause::CreateInitCodeSizeLimit => {
+            Refusal::InitcodeTooLarge { size: tx.data.len(), limit: cfg.max_initcode_size() }
+        }
+        Cause::TooManyBlobs { have, max } => Refusal::TooManyBlobs { have, max },
+        other => Refusal::Other(other.to_string()),
+    }
+}

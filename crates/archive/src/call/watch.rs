@@ -1,0 +1,227 @@
+//! Keeps a run within its limits: time, memory, and whether anyone still wants the answer.
+//!
+//! The interpreter is not interrupted from outside; it looks at the clock itself. Gas is what paces the looks:
+//! every instruction costs some, and the costly ones cost much of it.
+
+use revm::interpreter::InstructionResult;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Gas that may be spent between two looks. The dearest work per gas takes some 50 ns (one unit), so a look comes
+/// at least every millisecond; the cheapest calls, such as reading a token balance, end before the first.
+pub(super) const LOOK_EVERY_GAS: u64 = 20_000;
+
+/// State reads between two looks. Before EIP-150 a read cost 20 gas, and one from a cold disk takes 0.1 ms.
+const LOOK_EVERY_READS: u32 = 16;
+
+/// Looks between two full counts of the storage slots that a run holds, which walk over all its accounts.
+const COUNT_SLOTS_EVERY_LOOKS: u32 = 64;
+
+/// The least work that a precompile does per millisecond, in gas. It was measured, see the test of that name.
+const PRECOMPILE_GAS_PER_MS: u64 = 10_000;
+
+/// Gas that a precompile may always use while the deadline has not passed: 20 ms at its slowest, so that real
+/// verifiers (a pairing of four points costs 181,000) are not refused just because the deadline is near.
+const PRECOMPILE_GAS_ALWAYS: u64 = 200_000;
+
+/// Gas that one precompile may use at most: 3 s at its slowest. Nothing stops it once it runs.
+const PRECOMPILE_GAS_MAX: u64 = 30_000_000;
+
+/// What one call may use.
+#[derive(Debug, Clone)]
+pub struct CallLimits {
+    /// Gas above this is lowered to it.
+    pub gas_cap: u64,
+    /// Bytes of EVM memory over all frames; and again as many for state, journal and logs together.
+    pub memory_bytes_max: u64,
+    /// When to give up.
+    pub deadline: Option<Deadline>,
+    /// Set by someone else once the answer is not wanted any more.
+    pub cancel: Option<Arc<AtomicBool>>,
+}
+
+/// A moment to stop at, and how long that was from the start, for whoever is told about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline {
+    at: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// The deadline of work that starts now.
+    pub fn after(timeout: Duration) -> Self {
+        Self::since(Instant::now(), timeout)
+    }
+
+    /// The deadline of work that started some time ago, such as when it was queued.
+    pub fn since(start: Instant, timeout: Duration) -> Self {
+        Self { at: start + timeout, timeout }
+    }
+}
+
+/// Why a run was stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// The deadline passed, or would surely pass.
+    #[error("execution aborted (timeout = {timeout:?})")]
+    Timeout {
+        /// The time that it was given.
+        timeout: Duration,
+    },
+    /// Nobody wants the answer any more.
+    #[error("execution aborted (cancelled)")]
+    Cancelled,
+    /// It would have used too much memory.
+    #[error("execution aborted (memory limit = {bytes_max} bytes)")]
+    Memory {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// A single precompiled contract would have run for too long.
+    #[error("execution aborted (precompile gas limit = {gas_max})")]
+    Precompile {
+        /// The limit.
+        gas_max: u64,
+    },
+}
+
+/// Where a frame broke a rule, as far as the error texts need it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fault {
+    pub(super) result: InstructionResult,
+    pub(super) opcode: u8,
+    pub(super) stack_len: usize,
+}
+
+/// Counts what a run uses.
+#[derive(Debug)]
+pub(super) struct Watch<'l> {
+    limits: &'l CallLimits,
+    gas_to_look: u64,
+    reads_to_look: u32,
+    looks: u32,
+    code_bytes: u64,
+    stopped: Option<Stop>,
+    fault: Option<Fault>,
+}
+
+impl<'l> Watch<'l> {
+    pub(super) fn new(limits: &'l CallLimits) -> Self {
+        Self {
+            limits,
+            gas_to_look: LOOK_EVERY_GAS,
+            reads_to_look: LOOK_EVERY_READS,
+            looks: 0,
+            code_bytes: 0,
+            stopped: None,
+            fault: None,
+        }
+    }
+
+    /// Starts a run. What earlier runs held is gone; the deadline is the same.
+    pub(super) fn start(&mut self) -> Result<(), Stop> {
+        *self = Self::new(self.limits);
+        self.look()
+    }
+
+    /// What stopped the run, if something did.
+    pub(super) fn stopped(&self) -> Option<Stop> {
+        self.stopped
+    }
+
+    /// Where the frame that failed last did so.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    pub(super) fn set_fault(&mut self, fault: Fault) {
+        self.fault = Some(fault);
+    }
+
+    /// Looks at the clock and at the cancellation.
+    pub(super) fn look(&mut self) -> Result<(), Stop> {
+        let cancelled = self.limits.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        if cancelled {
+            return Err(self.stop(Stop::Cancelled));
+        }
+        match self.limits.deadline {
+            Some(deadline) if Instant::now() >= deadline.at => Err(self.time_out(deadline)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gas that may still be spent before the next look.
+    pub(super) fn gas_to_look(&self) -> u64 {
+        self.gas_to_look
+    }
+
+    /// Says how much gas may still be spent before the next look.
+    pub(super) fn set_gas_to_look(&mut self, gas: u64) {
+        self.gas_to_look = gas;
+    }
+
+    /// Counts a state read.
+    pub(super) fn read(&mut self) -> Result<(), Stop> {
+        self.reads_to_look -= 1;
+        if self.reads_to_look == 0 {
+            self.reads_to_look = LOOK_EVERY_READS;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Counts code that a run now holds.
+    pub(super) fn code_read(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.code_bytes = self.code_bytes.saturating_add(bytes as u64);
+        self.holds(0)
+    }
+
+    /// Whether this is a look at which everything is counted.
+    pub(super) fn counts_slots(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.looks.is_multiple_of(COUNT_SLOTS_EVERY_LOOKS)
+    }
+
+    /// Stops a run that holds more than it may, beside its EVM memory.
+    pub(super) fn holds(&mut self, bytes: u64) -> Result<(), Stop> {
+        if self.code_bytes.saturating_add(bytes) > self.limits.memory_bytes_max {
+            return Err(self.stop_for_memory());
+        }
+        Ok(())
+    }
+
+    pub(super) fn stop_for_memory(&mut self) -> Stop {
+        self.stop(Stop::Memory { bytes_max: self.limits.memory_bytes_max })
+    }
+
+    /// The gas that a precompile may use now: what the time that is left pays for at the slowest.
+    pub(super) fn precompile_gas(&mut self) -> Result<u64, Stop> {
+        self.look()?;
+        let Some(deadline) = self.limits.deadline else { return Ok(PRECOMPILE_GAS_MAX) };
+        let left_ms = deadline.at.saturating_duration_since(Instant::now()).as_millis();
+        let gas = u64::try_from(left_ms).unwrap_or(u64::MAX).saturating_mul(PRECOMPILE_GAS_PER_MS);
+        Ok(gas.clamp(PRECOMPILE_GAS_ALWAYS, PRECOMPILE_GAS_MAX))
+    }
+
+    /// Stops a run whose precompile needs more gas than it may use.
+    pub(super) fn stop_precompile(&mut self) -> Stop {
+        match self.limits.deadline {
+            Some(deadline) => self.time_out(deadline),
+            None => self.stop(Stop::Precompile { gas_max: PRECOMPILE_GAS_MAX }),
+        }
+    }
+
+    fn time_out(&mut self, deadline: Deadline) -> Stop {
+        self.stop(Stop::Timeout { timeout: deadline.timeout })
+    }
+
+    fn stop(&mut self, stop: Stop) -> Stop {
+        self.stopped = Some(stop);
+        stop
+    }
+}

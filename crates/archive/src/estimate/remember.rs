@@ -1,0 +1,94 @@
+//! A state that is read once, however often it is asked: each run of a search asks for much the same.
+
+use crate::state::{Account, StateSource};
+use alloy_primitives::{
+    Address, B256, U256,
+    map::{AddressMap, B256Map, HashMap},
+};
+use revm::state::Bytecode;
+use std::{cell::RefCell, collections::BTreeMap, hash::Hash};
+
+/// Entries of one kind that are remembered; what comes after is read each time. A run at the block gas limit of
+/// 60 million reads 28,000 slots at most.
+const ENTRIES_MAX: usize = 30_000;
+
+/// Bytes of code that are remembered.
+const CODE_BYTES_MAX: usize = 16 << 20;
+
+/// A source, and what it said.
+#[derive(Debug)]
+pub(super) struct Remembered<S> {
+    source: S,
+    accounts: RefCell<AddressMap<Option<Account>>>,
+    storage: RefCell<HashMap<(Address, U256), U256>>,
+    code: RefCell<(B256Map<Bytecode>, usize)>,
+    block_hashes: RefCell<BTreeMap<u64, B256>>,
+}
+
+impl<S> Remembered<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self {
+            source,
+            accounts: RefCell::default(),
+            storage: RefCell::default(),
+            code: RefCell::default(),
+            block_hashes: RefCell::default(),
+        }
+    }
+}
+
+impl<S: StateSource> StateSource for Remembered<S> {
+    type Error = S::Error;
+
+    fn account(&self, address: Address) -> Result<Option<Account>, Self::Error> {
+        remember(&mut self.accounts.borrow_mut(), address, || self.source.account(address))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, Self::Error> {
+        let key = (address, slot);
+        remember(&mut self.storage.borrow_mut(), key, || self.source.storage(address, slot))
+    }
+
+    fn code(&self, hash: B256) -> Result<Bytecode, Self::Error> {
+        let (known, bytes) = &mut *self.code.borrow_mut();
+        if let Some(code) = known.get(&hash) {
+            return Ok(code.clone());
+        }
+        let code = self.source.code(hash)?;
+        *bytes += code.len();
+        if *bytes <= CODE_BYTES_MAX {
+            known.insert(hash, code.clone());
+        }
+        Ok(code)
+    }
+
+    fn block_hash(&self, number: u64) -> Result<B256, Self::Error> {
+        let mut known = self.block_hashes.borrow_mut();
+        if let Some(hash) = known.get(&number) {
+            return Ok(*hash);
+        }
+        let hash = self.source.block_hash(number)?;
+        known.insert(number, hash);
+        Ok(hash)
+    }
+}
+
+fn remember<K, V, H, E>(
+    known: &mut std::collections::HashMap<K, V, H>,
+    key: K,
+    read: impl FnOnce() -> Result<V, E>,
+) -> Result<V, E>
+where
+    K: Eq + Hash,
+    V: Copy,
+    H: std::hash::BuildHasher,
+{
+    if let Some(value) = known.get(&key) {
+        return Ok(*value);
+    }
+    let value = read()?;
+    if known.len() < ENTRIES_MAX {
+        known.insert(key, value);
+    }
+    Ok(value)
+}
