@@ -1,5 +1,6 @@
 //! The command line: `chaingate` = `chaingate serve`.
 
+mod banner; // what a person sees when it has started
 mod check; // chaingate check
 mod import; // chaingate import
 mod serve; // chaingate serve

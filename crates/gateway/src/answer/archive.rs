@@ -35,6 +35,11 @@ pub struct ArchiveSource {
 }
 
 impl ArchiveSource {
+    /// The archive behind it.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
         Self { archive, limits }
