@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     time::Instant,
 };
-use testkit::{contracts, heavy, model};
+use testkit::{contracts, heavy};
 
 const ROUNDS: usize = 7;
 const QUESTIONS: usize = 20_000;
@@ -133,12 +133,11 @@ fn logs() {
     }
 }
 
-fn log_query(snapshot: &Snapshot, filter: &model::LogFilter, hits: u64) {
-    let filter = LogFilter { addresses: filter.addresses.clone(), topics: filter.topics.clone() };
+fn log_query(snapshot: &Snapshot, filter: &LogFilter, hits: u64) {
     let repeat = (20_000 / hits).clamp(5, 2000) as usize;
     let nanoseconds = median(|| {
         for _ in 0..repeat {
-            let found = snapshot.logs(0..=snapshot.head(), &filter, LogLimits::NONE).expect("an answer");
+            let found = snapshot.logs(0..=snapshot.head(), filter, LogLimits::NONE).expect("an answer");
             assert_eq!(found.len(), hits);
             let flow = found.read(|log, block| {
                 black_box((log.data(), block.hash));

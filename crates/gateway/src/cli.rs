@@ -1,28 +1,93 @@
-//! What can be said on the command line.
+//! The command line: `chaingate` = `chaingate serve`.
 
-mod import;
+mod banner; // what a person sees when it has started
+mod check; // chaingate check
+mod import; // chaingate import
+mod serve; // chaingate serve
 
-use clap::{Parser, Subcommand};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Config;
 
 /// A JSON-RPC 2.0 gateway to one blockchain network.
 #[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true, arg_required_else_help = true)]
-pub struct Arguments {
+#[command(name = "chaingate", version, args_conflicts_with_subcommands = true)]
+struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve callers (this is also what happens without a command)
+    Serve(Settings),
+    /// Say what is wrong with a configuration, without starting
+    Check(Settings),
     Import(import::Arguments),
 }
 
-impl Arguments {
-    /// Does what was asked for.
-    pub fn run(self) -> ExitCode {
-        match self.command {
-            Command::Import(arguments) => import::run(&arguments),
+/// Where the settings come from. What stands here goes over what stands in the file.
+#[derive(Debug, Args)]
+struct Settings {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where the archive is kept
+    #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// The address for callers
+    #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// The address for the operator
+    #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_OPERATOR")]
+    operator: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// The file's settings with those of the command line over them, or what is wrong with them.
+    fn load(self) -> Result<Config, String> {
+        let mut config = match &self.config {
+            None => Config::default(),
+            Some(path) => {
+                let text =
+                    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Config::parse(&text).map_err(|mistakes| format!("{}:\n{mistakes}", path.display()))?
+            }
+        };
+        config.data_dir = self.data_dir.unwrap_or(config.data_dir);
+        config.listen.public = self.listen.unwrap_or(config.listen.public);
+        config.listen.operator = self.operator.unwrap_or(config.listen.operator);
+        Ok(config)
+    }
+}
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => serve::run(cli.settings),
+        Some(Command::Serve(settings)) => serve::run(settings),
+        Some(Command::Check(settings)) => check::run(settings),
+        Some(Command::Import(arguments)) => return import::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&message);
+            ExitCode::FAILURE
         }
     }
+}
+
+/// Tells the one who started the process.
+#[allow(clippy::print_stderr)]
+fn say(message: &str) {
+    eprintln!("chaingate: {message}");
 }

@@ -1,9 +1,7 @@
-//! The `chaingate` program.
+//! The `chaingate` binary.
 
-use clap::Parser as _;
-use gateway::cli::Arguments;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Arguments::parse().run()
+    gateway::cli::run()
 }

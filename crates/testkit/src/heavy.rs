@@ -4,13 +4,13 @@
 //! and of block hashes are left out: each block would write to them, and the builder computes the whole root of what
 //! was written to.
 
-use crate::{asm::call_data, chain::signer, contracts, model::LogFilter};
+use crate::{asm::call_data, chain::signer, contracts};
 use alloy_consensus::{TxEip1559, transaction::Recovered};
 use alloy_eips::{eip2935::HISTORY_STORAGE_ADDRESS, eip4788::BEACON_ROOTS_ADDRESS};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use archive::{
-    Transaction,
+    LogFilter, Transaction,
     build::{BlockPlan, BuiltBlock, ChainBuilder, Signer, system_contracts, write_blocks},
 };
 use std::{num::NonZero, thread};

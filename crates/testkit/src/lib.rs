@@ -1,10 +1,11 @@
 //! What the tests of Chaingate are made with; never a dependency of the product.
 
 pub mod asm; // a tiny assembler
-pub mod chain; // random chains through every fork
 pub mod contracts; // what the made-up chains run
-pub mod heavy; // big chains for benchmarks
+pub mod chain; // random chains through every fork
 pub mod model; // what the archive should answer, found the slow way
+pub mod heavy; // big chains for benchmarks
+pub mod http; // a caller that says exactly what it is told to
 
 #[cfg(test)]
 mod tests;

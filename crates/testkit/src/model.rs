@@ -5,7 +5,7 @@ use alloy_consensus::{Header, Sealed};
 use alloy_genesis::Genesis;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, U256};
 use archive::{
-    Account, Receipt, Transaction,
+    Account, LogFilter, Receipt, Transaction,
     build::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, StoredAccount, write_blocks},
 };
 use std::{
@@ -55,23 +55,12 @@ pub struct MinedLog {
     pub log: Log,
 }
 
-/// Which logs are wanted. An empty list means any. The archive has a filter of its own; this one shares no code with it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFilter {
-    /// Any of these addresses.
-    pub addresses: Vec<Address>,
-    /// At each position, any of these topics. A log with fewer topics than there are positions does not match.
-    pub topics: Vec<Vec<B256>>,
-}
-
-impl LogFilter {
-    /// Whether a log is wanted.
-    pub fn matches(&self, log: &Log) -> bool {
-        let any_of = |wanted: &[B256], found: B256| wanted.is_empty() || wanted.contains(&found);
-        (self.addresses.is_empty() || self.addresses.contains(&log.address))
-            && self.topics.len() <= log.topics().len()
-            && self.topics.iter().zip(log.topics()).all(|(wanted, found)| any_of(wanted, *found))
-    }
+/// Whether a filter wants a log: the obvious way.
+pub fn matches(filter: &LogFilter, log: &Log) -> bool {
+    let any_of = |wanted: &[B256], found: B256| wanted.is_empty() || wanted.contains(&found);
+    (filter.addresses.is_empty() || filter.addresses.contains(&log.address))
+        && filter.topics.len() <= log.topics().len()
+        && filter.topics.iter().zip(log.topics()).all(|(wanted, found)| any_of(wanted, *found))
 }
 
 impl Model {
@@ -171,7 +160,7 @@ impl Model {
     /// The logs that a filter wants, oldest first.
     pub fn logs(&self, filter: &LogFilter, range: RangeInclusive<u64>) -> Vec<MinedLog> {
         let blocks = self.blocks.iter().filter(|block| range.contains(&block.block.header.number));
-        blocks.flat_map(logs_of).filter(|mined| filter.matches(&mined.log)).collect()
+        blocks.flat_map(logs_of).filter(|mined| matches(filter, &mined.log)).collect()
     }
 
     /// Every address that ever had an account, emitted a log, or was paid.

@@ -125,7 +125,6 @@ pub enum Halt {
 
 /// Why a message cannot run at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum Refusal {
     #[error("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")]
     ConflictingFees,

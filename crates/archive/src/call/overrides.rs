@@ -66,6 +66,10 @@ pub(super) fn block_env(
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.tx_gas_limit_cap = Some(u64::MAX);
+    // A block that was put behind a fork may lack what that fork brought.
+    if cfg.spec.is_enabled_in(SpecId::MERGE) {
+        env.block_env.prevrandao.get_or_insert(header.mix_hash);
+    }
     if cfg.spec.is_enabled_in(SpecId::CANCUN) {
         env.block_env
             .blob_excess_gas_and_price

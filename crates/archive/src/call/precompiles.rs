@@ -1,7 +1,9 @@
 //! Precompiled contracts that keep to the deadline.
 //!
-//! Nothing can stop one once it runs, so each is only given the gas that the time left pays for. All of them
-//! compute their price before they start to work.
+//! Nothing can stop one once it runs, so what it will take is known before: from its input where the price says
+//! little about it ([`work`]), and from its gas everywhere else. All of them compute their price first.
+
+mod work;
 
 use super::{machine::Host, watch::Stop};
 use crate::state::StateSource;
@@ -18,11 +20,12 @@ use revm::{
 #[derive(Debug)]
 pub(super) struct WatchedPrecompiles {
     usual: &'static Precompiles,
+    spec: SpecId,
 }
 
 impl WatchedPrecompiles {
     pub(super) fn new(spec: SpecId) -> Self {
-        Self { usual: Precompiles::new(PrecompileSpecId::from_spec_id(spec)) }
+        Self { usual: Precompiles::new(PrecompileSpecId::from_spec_id(spec)), spec }
     }
 }
 
@@ -43,7 +46,7 @@ impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrec
         let Some(precompile) = address.and_then(|address| self.usual.get(&address)) else {
             return Ok(None);
         };
-        let output = run_within_time(precompile, host, inputs)?;
+        let output = run_in_time(precompile, self.spec, host, inputs)?;
         note_halt(host, &output);
         Ok(Some(precompile_output_to_interpreter_result(output, inputs.gas_limit)))
     }
@@ -57,16 +60,22 @@ impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrec
     }
 }
 
-/// Runs a precompile with the gas that the time left pays for.
+/// Runs a precompile if it is sure to end in time; otherwise the run is over.
 ///
-/// If it would need more, and has more, the run is over. The text is not seen by anyone: the watch remembers why.
-fn run_within_time<S: StateSource>(
+/// The text of the error is not seen by anyone: the watch remembers why.
+fn run_in_time<S: StateSource>(
     precompile: &Precompile,
+    spec: SpecId,
     host: &mut Host<'_, '_, S>,
     inputs: &CallInputs,
 ) -> Result<PrecompileOutput, String> {
     let text = |stop: Stop| stop.to_string();
-    let gas = host.db_mut().watch.precompile_gas().map_err(text)?.min(inputs.gas_limit);
+    let time = host.db_mut().watch.precompile_time().map_err(text)?;
+    let gas_in_time = {
+        let input = inputs.input.as_bytes(host);
+        work::gas_in_time(precompile.id(), spec, &input, inputs.gas_limit, time)
+    };
+    let gas = gas_in_time.min(inputs.gas_limit);
     let output = precompile.execute(&inputs.input.as_bytes(host), gas, inputs.reservoir);
     let output = output.map_err(|fatal| fatal.to_string())?;
     let out_of_gas = matches!(&output.status, PrecompileStatus::Halt(reason) if reason.is_oog());

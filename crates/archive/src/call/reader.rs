@@ -6,7 +6,7 @@ use super::{
     watch::{Stop, Watch},
 };
 use crate::state::StateSource;
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, map::B256Map};
 use revm::{
     Database,
     context::DBErrorMarker,
@@ -18,11 +18,13 @@ pub(super) struct Reader<'l, S> {
     source: S,
     pub(super) overlay: Overlay,
     pub(super) watch: Watch<'l>,
+    /// Code that was read: many contracts have the same, and it is large.
+    code: B256Map<Bytecode>,
 }
 
 impl<'l, S: StateSource> Reader<'l, S> {
     pub(super) fn new(source: S, overlay: Overlay, watch: Watch<'l>) -> Self {
-        Self { source, overlay, watch }
+        Self { source, overlay, watch, code: B256Map::default() }
     }
 }
 
@@ -36,9 +38,13 @@ impl<S: StateSource> Database for Reader<'_, S> {
     }
 
     fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode, Self::Error> {
+        if let Some(code) = self.code.get(&hash) {
+            return Ok(code.clone());
+        }
         self.watch.read()?;
         let code = self.source.code(hash).map_err(ReadError::Source)?;
         self.watch.code_read(code.len())?;
+        self.code.insert(hash, code.clone());
         Ok(code)
     }
 

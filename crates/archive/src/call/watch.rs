@@ -12,8 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Gas that may be spent between two looks. The dearest work per gas takes some 50 ns (one unit), so a look comes
-/// at least every millisecond; the cheapest calls, such as reading a token balance, end before the first.
+/// Gas that may be spent between two looks. A unit of it buys 50 ns at most, so that a look comes every millisecond,
+/// or after one instruction: over all the memory that 600 million gas pay for, that takes 50 ms. Small calls, such as
+/// reading a token balance, end before the first look.
 pub(super) const LOOK_EVERY_GAS: u64 = 20_000;
 
 /// State reads between two looks. Before EIP-150 a read cost 20 gas, and one from a cold disk takes 0.1 ms.
@@ -22,22 +23,23 @@ const LOOK_EVERY_READS: u32 = 16;
 /// Looks between two full counts of the storage slots that a run holds, which walk over all its accounts.
 const COUNT_SLOTS_EVERY_LOOKS: u32 = 64;
 
-/// The least work that a precompile does per millisecond, in gas. It was measured, see the test of that name.
-const PRECOMPILE_GAS_PER_MS: u64 = 10_000;
+/// Time that a precompile may always take while the deadline has not passed, so that real work (checking a proof
+/// takes a few milliseconds) is not refused just because the deadline is near.
+const PRECOMPILE_TIME_ALWAYS: Duration = Duration::from_millis(30);
 
-/// Gas that a precompile may always use while the deadline has not passed: 20 ms at its slowest, so that real
-/// verifiers (a pairing of four points costs 181,000) are not refused just because the deadline is near.
-const PRECOMPILE_GAS_ALWAYS: u64 = 200_000;
+/// Time that one precompile may take at most. Nothing stops it once it runs.
+const PRECOMPILE_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Gas that one precompile may use at most: 3 s at its slowest. Nothing stops it once it runs.
-const PRECOMPILE_GAS_MAX: u64 = 30_000_000;
+/// A longer time makes no difference, and the clock cannot count to all of them.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What one call may use.
 #[derive(Debug, Clone)]
 pub struct CallLimits {
     /// Gas above this is lowered to it.
     pub gas_cap: u64,
-    /// Bytes of EVM memory over all frames; and again as many for state, journal and logs together.
+    /// Bytes of EVM memory over all frames; and again as many for state, journal and logs together. The stacks of
+    /// a thousand nested frames come on top with 33 MB at most.
     pub memory_bytes_max: u64,
     /// When to give up.
     pub deadline: Option<Deadline>,
@@ -55,12 +57,12 @@ pub struct Deadline {
 impl Deadline {
     /// The deadline of work that starts now.
     pub fn after(timeout: Duration) -> Self {
-        Self::since(Instant::now(), timeout)
+        Self::at(Instant::now() + timeout.min(TIMEOUT_MAX), timeout)
     }
 
-    /// The deadline of work that started some time ago, such as when it was queued.
-    pub fn since(start: Instant, timeout: Duration) -> Self {
-        Self { at: start + timeout, timeout }
+    /// The deadline of work that started some time ago, such as when it was queued, and that has this long in all.
+    pub fn at(at: Instant, timeout: Duration) -> Self {
+        Self { at, timeout }
     }
 }
 
@@ -83,10 +85,10 @@ pub enum Stop {
         bytes_max: u64,
     },
     /// A single precompiled contract would have run for too long.
-    #[error("execution aborted (precompile gas limit = {gas_max})")]
+    #[error("execution aborted (precompile timeout = {timeout:?})")]
     Precompile {
-        /// The limit.
-        gas_max: u64,
+        /// The time that it may take.
+        timeout: Duration,
     },
 }
 
@@ -123,9 +125,9 @@ impl<'l> Watch<'l> {
         }
     }
 
-    /// Starts a run. What earlier runs held is gone; the deadline is the same.
+    /// Starts a run. What earlier runs held is gone, but for the code; the deadline is the same.
     pub(super) fn start(&mut self) -> Result<(), Stop> {
-        *self = Self::new(self.limits);
+        *self = Self { code_bytes: self.code_bytes, ..Self::new(self.limits) };
         self.look()
     }
 
@@ -199,20 +201,19 @@ impl<'l> Watch<'l> {
         self.stop(Stop::Memory { bytes_max: self.limits.memory_bytes_max })
     }
 
-    /// The gas that a precompile may use now: what the time that is left pays for at the slowest.
-    pub(super) fn precompile_gas(&mut self) -> Result<u64, Stop> {
+    /// The time that a precompile may take now.
+    pub(super) fn precompile_time(&mut self) -> Result<Duration, Stop> {
         self.look()?;
-        let Some(deadline) = self.limits.deadline else { return Ok(PRECOMPILE_GAS_MAX) };
-        let left_ms = deadline.at.saturating_duration_since(Instant::now()).as_millis();
-        let gas = u64::try_from(left_ms).unwrap_or(u64::MAX).saturating_mul(PRECOMPILE_GAS_PER_MS);
-        Ok(gas.clamp(PRECOMPILE_GAS_ALWAYS, PRECOMPILE_GAS_MAX))
+        let Some(deadline) = self.limits.deadline else { return Ok(PRECOMPILE_TIME_MAX) };
+        let left = deadline.at.saturating_duration_since(Instant::now());
+        Ok(left.clamp(PRECOMPILE_TIME_ALWAYS, PRECOMPILE_TIME_MAX))
     }
 
-    /// Stops a run whose precompile needs more gas than it may use.
+    /// Stops a run whose precompile could take more time than it may.
     pub(super) fn stop_precompile(&mut self) -> Stop {
         match self.limits.deadline {
             Some(deadline) => self.time_out(deadline),
-            None => self.stop(Stop::Precompile { gas_max: PRECOMPILE_GAS_MAX }),
+            None => self.stop(Stop::Precompile { timeout: PRECOMPILE_TIME_MAX }),
         }
     }
 

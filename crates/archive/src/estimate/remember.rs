@@ -1,9 +1,11 @@
 //! A state that is read once, however often it is asked: each run of a search asks for much the same.
+//!
+//! Code is not kept here; who runs it does.
 
 use crate::state::{Account, StateSource};
 use alloy_primitives::{
     Address, B256, U256,
-    map::{AddressMap, B256Map, HashMap},
+    map::{AddressMap, HashMap},
 };
 use revm::state::Bytecode;
 use std::{cell::RefCell, collections::BTreeMap, hash::Hash};
@@ -12,16 +14,12 @@ use std::{cell::RefCell, collections::BTreeMap, hash::Hash};
 /// 60 million reads 28,000 slots at most.
 const ENTRIES_MAX: usize = 30_000;
 
-/// Bytes of code that are remembered.
-const CODE_BYTES_MAX: usize = 16 << 20;
-
 /// A source, and what it said.
 #[derive(Debug)]
 pub(super) struct Remembered<S> {
     source: S,
     accounts: RefCell<AddressMap<Option<Account>>>,
     storage: RefCell<HashMap<(Address, U256), U256>>,
-    code: RefCell<(B256Map<Bytecode>, usize)>,
     block_hashes: RefCell<BTreeMap<u64, B256>>,
 }
 
@@ -31,7 +29,6 @@ impl<S> Remembered<S> {
             source,
             accounts: RefCell::default(),
             storage: RefCell::default(),
-            code: RefCell::default(),
             block_hashes: RefCell::default(),
         }
     }
@@ -50,16 +47,7 @@ impl<S: StateSource> StateSource for Remembered<S> {
     }
 
     fn code(&self, hash: B256) -> Result<Bytecode, Self::Error> {
-        let (known, bytes) = &mut *self.code.borrow_mut();
-        if let Some(code) = known.get(&hash) {
-            return Ok(code.clone());
-        }
-        let code = self.source.code(hash)?;
-        *bytes += code.len();
-        if *bytes <= CODE_BYTES_MAX {
-            known.insert(hash, code.clone());
-        }
-        Ok(code)
+        self.source.code(hash)
     }
 
     fn block_hash(&self, number: u64) -> Result<B256, Self::Error> {

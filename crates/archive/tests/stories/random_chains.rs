@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 use std::ops::ControlFlow;
 use testkit::{
     chain::{Size, random_chain},
-    model::{self, Mined, MinedLog, Model},
+    model::{Mined, MinedLog, Model},
 };
 
 /// More seeds for whoever has the time: `CHAINGATE_RANDOM_CHAINS=1000`.
@@ -135,7 +135,7 @@ fn logs_agree(snapshot: &Snapshot, model: &Model, seed: u64) {
     let mut random = SmallRng::seed_from_u64(seed);
     let (addresses, topics) = (model.addresses(), model.topics());
     for _ in 0..200 {
-        let filter = model::LogFilter {
+        let filter = LogFilter {
             addresses: addresses
                 .iter()
                 .copied()
@@ -157,9 +157,8 @@ fn logs_agree(snapshot: &Snapshot, model: &Model, seed: u64) {
     }
 }
 
-fn found(snapshot: &Snapshot, filter: &model::LogFilter, from: u64, to: u64) -> Vec<MinedLog> {
-    let filter = LogFilter { addresses: filter.addresses.clone(), topics: filter.topics.clone() };
-    let found = snapshot.logs(from..=to, &filter, LogLimits::NONE).unwrap();
+fn found(snapshot: &Snapshot, filter: &LogFilter, from: u64, to: u64) -> Vec<MinedLog> {
+    let found = snapshot.logs(from..=to, filter, LogLimits::NONE).unwrap();
     let mut logs = Vec::new();
     let _ = found.read(|log, block| {
         logs.push(mined(&log, block.hash));

@@ -14,8 +14,8 @@ use crate::{
 };
 use alloy_primitives::{B256, U256};
 use archive::{
-    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, Snapshot, StateSource,
-    Stop, StoreError,
+    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, Snapshot,
+    StateSource, Stop, StoreError,
 };
 use json::Json;
 use log::LogWriter;
@@ -35,6 +35,11 @@ pub struct ArchiveSource {
 }
 
 impl ArchiveSource {
+    /// The archive behind it.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
         Self { archive, limits }
@@ -96,7 +101,10 @@ impl Asked<'_> {
             Query::NetVersion => self.net_version(json),
             Query::Syncing => says(json, b"false"),
             Query::ClientVersion => says(json, CLIENT_VERSION),
-            Query::BlockNumber => self.at_head(|snapshot| Ok(drop(json.quantity(snapshot.head()))))?,
+            Query::BlockNumber => self.at_head(|snapshot| {
+                json.quantity(snapshot.head());
+                Ok(())
+            })?,
             Query::GasPrice => self.at_head(|snapshot| fees::gas_price(snapshot, json))?,
             Query::MaxPriorityFeePerGas => self.at_head(|snapshot| fees::priority_fee(snapshot, json))?,
             Query::FeeHistory { blocks, newest, percentiles } => {
@@ -114,11 +122,7 @@ impl Asked<'_> {
     }
 
     /// Questions that name one block.
-    fn about_block(
-        &self,
-        query: &Query<BlockRef>,
-        json: &mut Json<'_>,
-    ) -> Result<Option<BlockRef>, Failure> {
+    fn about_block(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
         let snapshot = self.snapshot;
         let at = match *query {
             Query::StorageAt { address, position, at } => {
@@ -188,7 +192,9 @@ impl Asked<'_> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         match self.snapshot.uncle(at.number, index)? {
             Some(uncle) => block::write_uncle(&uncle, json),
-            None => drop(json.raw(b"null")),
+            None => {
+                json.raw(b"null");
+            }
         }
         Ok(at)
     }
@@ -196,7 +202,9 @@ impl Asked<'_> {
     fn transaction_at(&self, at: BlockRef, index: u64, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         match self.snapshot.transaction_at(at.number, index)? {
             Some(data) => transaction::write(&data, json),
-            None => drop(json.raw(b"null")),
+            None => {
+                json.raw(b"null");
+            }
         }
         Ok(at)
     }
@@ -310,7 +318,7 @@ impl Asked<'_> {
         let limits = CallLimits {
             gas_cap: head_gas_limit.saturating_mul(self.limits.call_gas_multiple),
             memory_bytes_max: self.limits.call_memory_bytes_max,
-            deadline: self.budget.started(timeout).map(|start| Deadline::since(start, timeout)),
+            deadline: self.budget.deadline().map(|at| Deadline::at(at, timeout)),
             cancel: self.budget.abandoned().cloned(),
         };
         Ok((header, limits))

@@ -7,7 +7,7 @@ use clap::Args;
 use progress::Display;
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::{
         Arc,

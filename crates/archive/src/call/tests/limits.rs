@@ -135,7 +135,7 @@ fn what_is_cancelled_stops() {
 fn a_deadline_that_has_passed_runs_nothing() {
     let world = World::default().with_code(CONTRACT, asm("STOP"));
     let start = Instant::now() - 2 * TIMEOUT;
-    let limits = CallLimits { deadline: Some(Deadline::since(start, TIMEOUT)), ..limits() };
+    let limits = CallLimits { deadline: Some(Deadline::at(start + TIMEOUT, TIMEOUT)), ..limits() };
     assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), timed_out());
     assert_eq!(world.reads.get(), 0);
 }
@@ -175,6 +175,23 @@ fn what_a_run_holds_is_counted() {
         let limits = CallLimits { memory_bytes_max: 4 << 20, ..limits() };
         assert_eq!(stop_of(spec, &world, &limits), Stop::Memory { bytes_max: 4 << 20 }, "{spec} {body}");
     }
+}
+
+/// Thousands of contracts that share their code hold it once; different code adds up.
+#[test]
+fn code_is_counted_once() {
+    let many = |code_of: fn(u64) -> Vec<u8>| {
+        let program = asm("0x0100 :again 0x01 ADD DUP1 EXTCODESIZE POP DUP1 0x0300 GT @again JUMPI STOP");
+        let world = World::default().with_code(CONTRACT, program);
+        let one =
+            |world: World, i: u64| world.with_code(Address::left_padding_from(&i.to_be_bytes()), code_of(i));
+        let world = (0x100..=0x300).fold(world, one);
+        let limits = CallLimits { memory_bytes_max: 4 << 20, ..limits() };
+        call_at(SpecId::PRAGUE, &world, to_contract(), &limits)
+    };
+    assert!(many(|_| vec![1; 24_000]).is_ok());
+    let different = many(|i| i.to_be_bytes().repeat(3_000));
+    assert!(matches!(different, Err(CallError::Stopped(Stop::Memory { .. }))), "{different:?}");
 }
 
 #[test]

@@ -168,6 +168,20 @@ fn a_beacon_root_is_refused() {
     assert_eq!(error(block(wanted)), OverrideError::BeaconRoot);
 }
 
+/// A block of proof of work has no randomness of its own to show.
+#[test]
+fn a_block_can_be_put_behind_the_merge() {
+    use crate::{call::call, chain::ChainSpec};
+    let mut genesis = chain(SpecId::LONDON).genesis().clone();
+    genesis.config.terminal_total_difficulty = Some(U256::MAX);
+    genesis.config.shanghai_time = Some(2_000);
+    let (chain, header) = (ChainSpec::from_genesis(genesis).unwrap(), header(SpecId::LONDON));
+    let overrides = block(BlockOverrides { time: Some(2_000), ..BlockOverrides::default() });
+    let world = world("DIFFICULTY");
+    let output = call(&world, chain.rules_at(&header), &header, to_contract(), overrides, &limits()).unwrap();
+    assert_eq!(U256::from_be_slice(&output), U256::ZERO);
+}
+
 /// The chain is at Cancun from its time on; a call can go there before the chain does.
 #[test]
 fn the_fork_follows_the_overridden_time() {

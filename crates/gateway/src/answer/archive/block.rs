@@ -29,12 +29,12 @@ pub(super) fn write(
         object.member("transactions").list(&transactions, |json, data| transaction::write(data, json));
     } else {
         let hashes = snapshot.transaction_hashes(&block.place)?;
-        object.member("transactions").list(&hashes, |json, hash| drop(json.data(hash.as_slice())));
+        object.member("transactions").list(&hashes, |json, hash| json.data(hash.as_slice()));
     }
     let uncles = block.uncles.iter().map(Header::hash_slow);
-    object.member("uncles").list(uncles, |json, hash| drop(json.data(hash.as_slice())));
+    object.member("uncles").list(uncles, |json, hash| json.data(hash.as_slice()));
     if let Some(withdrawals) = &block.withdrawals {
-        write_withdrawals(withdrawals, object.member("withdrawals"));
+        write_withdrawals(withdrawals, &mut object.member("withdrawals"));
     }
     object.end();
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::json::Json;
 use crate::{answer::Failure, params::Percentile};
-use alloy_consensus::{Header, Transaction as _};
+use alloy_consensus::Header;
 use archive::{Snapshot, StoreError};
 
 /// Blocks that a suggestion looks back over, as geth does.
@@ -72,7 +72,7 @@ pub(super) fn history(
             .map(|number| rewards_at(snapshot, number, percentiles))
             .collect::<Result<Vec<_>, _>>()?;
         object.member("reward").list(rewards, |json, block| {
-            json.list(block, |json, reward| drop(json.quantity_u128(reward)));
+            json.list(block, |json, reward| json.quantity_u128(reward));
         });
     }
     write_fees(snapshot, &headers, &mut object);
@@ -88,18 +88,22 @@ fn write_fees(snapshot: &Snapshot, headers: &[Header], object: &mut super::json:
     let chain = snapshot.chain();
     let next = headers.last().map(|head| chain.next_base_fee(head).unwrap_or(0));
     let base_fees = headers.iter().map(|header| header.base_fee_per_gas.unwrap_or(0)).chain(next);
-    object.member("baseFeePerGas").list(base_fees, |json, fee| drop(json.quantity(fee)));
+    object.member("baseFeePerGas").list(base_fees, |json, fee| json.quantity(fee));
     let used = headers.iter().map(|header| ratio(header.gas_used, header.gas_limit));
-    object.member("gasUsedRatio").list(used, |json, ratio| drop(json.raw(ratio.as_bytes())));
+    object.member("gasUsedRatio").list(used, |json, ratio| {
+        json.raw(ratio.as_bytes());
+    });
 
     let next = headers.last().map(|head| chain.next_blob_fee(head).unwrap_or(0));
     let blob_fees = headers.iter().map(|header| chain.blob_fee(header).unwrap_or(0)).chain(next);
-    object.member("baseFeePerBlobGas").list(blob_fees, |json, fee| drop(json.quantity_u128(fee)));
+    object.member("baseFeePerBlobGas").list(blob_fees, |json, fee| json.quantity_u128(fee));
     let used = headers.iter().map(|header| {
         let most = chain.blob_params_at(header.timestamp).map_or(0, |params| params.max_blob_gas_per_block());
         ratio(header.blob_gas_used.unwrap_or(0), most)
     });
-    object.member("blobGasUsedRatio").list(used, |json, ratio| drop(json.raw(ratio.as_bytes())));
+    object.member("blobGasUsedRatio").list(used, |json, ratio| {
+        json.raw(ratio.as_bytes());
+    });
 }
 
 /// A JSON number. The shortest that reads back as the same, as geth writes it.
@@ -112,11 +116,7 @@ fn ratio(part: u64, whole: u64) -> String {
 }
 
 /// The rewards at these percentiles of the gas that a block used; zeros for a block without transactions.
-fn rewards_at(
-    snapshot: &Snapshot,
-    number: u64,
-    percentiles: &[Percentile],
-) -> Result<Vec<u128>, Failure> {
+fn rewards_at(snapshot: &Snapshot, number: u64, percentiles: &[Percentile]) -> Result<Vec<u128>, Failure> {
     let mut rewards = rewards(snapshot, number)?;
     rewards.sort_unstable();
     let gas_used: u64 = rewards.iter().map(|(_, gas)| gas).sum();
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn ratios_are_plain_numbers() {
-        for (part, whole, text) in [(0, 0, "0"), (0, 5, "0"), (5, 5, "1"), (1, 4, "0.25"), (1, 3, "0.3333333333333333")]
+        for (part, whole, text) in
+            [(0, 0, "0"), (0, 5, "0"), (5, 5, "1"), (1, 4, "0.25"), (1, 3, "0.3333333333333333")]
         {
             assert_eq!(ratio(part, whole), text);
         }

@@ -17,11 +17,10 @@ impl Json<'_> {
     }
 
     /// `"0x…"`, two digits per byte.
-    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(super) fn data(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(b"\"0x");
         self.hex(bytes);
         self.0.push(b'"');
-        self
     }
 
     /// Two digits per byte, and nothing around them.
@@ -33,21 +32,21 @@ impl Json<'_> {
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity(&mut self, number: u64) -> &mut Self {
-        self.minimal(&number.to_be_bytes())
+    pub(super) fn quantity(&mut self, number: u64) {
+        self.minimal(&number.to_be_bytes());
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity_u128(&mut self, number: u128) -> &mut Self {
-        self.minimal(&number.to_be_bytes())
+    pub(super) fn quantity_u128(&mut self, number: u128) {
+        self.minimal(&number.to_be_bytes());
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity_u256(&mut self, number: U256) -> &mut Self {
-        self.minimal(&number.to_be_bytes::<32>())
+    pub(super) fn quantity_u256(&mut self, number: U256) {
+        self.minimal(&number.to_be_bytes::<32>());
     }
 
-    fn minimal(&mut self, bytes: &[u8]) -> &mut Self {
+    fn minimal(&mut self, bytes: &[u8]) {
         let mut digits = [0; 64];
         let digits = &mut digits[..bytes.len() * 2];
         encode(bytes, digits);
@@ -55,7 +54,6 @@ impl Json<'_> {
         self.0.extend_from_slice(b"\"0x");
         self.0.extend_from_slice(&digits[zeros..]);
         self.0.push(b'"');
-        self
     }
 
     /// `[…]`, one item after another.
@@ -63,7 +61,7 @@ impl Json<'_> {
         &mut self,
         items: impl IntoIterator<Item = T>,
         mut write: impl FnMut(&mut Json<'_>, T),
-    ) -> &mut Self {
+    ) {
         self.0.push(b'[');
         for (index, item) in items.into_iter().enumerate() {
             if index > 0 {
@@ -72,12 +70,11 @@ impl Json<'_> {
             write(&mut Json(self.0), item);
         }
         self.0.push(b']');
-        self
     }
 
     /// Begins an object.
     pub(super) fn object(&mut self) -> Object<'_> {
-        Object { json: Json(self.0), separator: b'{' }
+        Object { out: self.0, separator: b'{' }
     }
 }
 
@@ -88,26 +85,25 @@ fn encode(bytes: &[u8], digits: &mut [u8]) {
 /// An object under way.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
-    json: Json<'a>,
+    out: &'a mut Vec<u8>,
     separator: u8,
 }
 
 impl Object<'_> {
     /// Begins a member; its value comes next.
-    pub(super) fn member(&mut self, name: &str) -> &mut Json<'_> {
-        let out = &mut self.json.0;
+    pub(super) fn member(&mut self, name: &str) -> Json<'_> {
+        let out = &mut *self.out;
         out.push(self.separator);
         self.separator = b',';
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\":");
-        // The lifetime of the borrow ends with the value; `Json` itself is only a view of the buffer.
-        &mut self.json
+        Json(out)
     }
 
     /// Ends the object.
     pub(super) fn end(self) {
-        self.json.0.push(b'}');
+        self.out.push(b'}');
     }
 }
 
@@ -123,17 +119,19 @@ mod tests {
 
     #[test]
     fn quantities_have_no_leading_zeros() {
-        for (number, text) in [(0, "\"0x0\""), (1, "\"0x1\""), (16, "\"0x10\""), (u64::MAX, "\"0xffffffffffffffff\"")] {
-            assert_eq!(written(|json| drop(json.quantity(number))), text);
+        for (number, text) in
+            [(0, "\"0x0\""), (1, "\"0x1\""), (16, "\"0x10\""), (u64::MAX, "\"0xffffffffffffffff\"")]
+        {
+            assert_eq!(written(|json| json.quantity(number)), text);
         }
-        assert_eq!(written(|json| drop(json.quantity_u256(U256::MAX))), format!("\"0x{}\"", "f".repeat(64)));
-        assert_eq!(written(|json| drop(json.quantity_u128(0x1234))), "\"0x1234\"");
+        assert_eq!(written(|json| json.quantity_u256(U256::MAX)), format!("\"0x{}\"", "f".repeat(64)));
+        assert_eq!(written(|json| json.quantity_u128(0x1234)), "\"0x1234\"");
     }
 
     #[test]
     fn data_has_two_digits_per_byte() {
         for (bytes, text) in [(&[][..], "\"0x\""), (&[0, 0xab], "\"0x00ab\"")] {
-            assert_eq!(written(|json| drop(json.data(bytes))), text);
+            assert_eq!(written(|json| json.data(bytes)), text);
         }
     }
 
@@ -142,7 +140,7 @@ mod tests {
         let text = written(|json| {
             let mut object = json.object();
             object.member("a").quantity(1);
-            object.member("b").list([1, 2], |json, number| drop(json.quantity(number)));
+            object.member("b").list([1, 2], |json, number| json.quantity(number));
             object.member("c").raw(b"null");
             object.end();
         });

@@ -27,17 +27,20 @@ impl LogWriter {
         json.raw(if log.topics().is_empty() { b"],\"data\":\"0x" } else { b"\"],\"data\":\"0x" });
         json.hex(log.data()).raw(&self.before_transaction).hex(log.transaction_hash());
         json.raw(b"\",\"transactionIndex\":").quantity(u64::from(log.transaction_index()));
-        json.raw(&self.before_index).quantity(u64::from(log.log_index())).raw(b",\"removed\":false}");
+        json.raw(&self.before_index).quantity(u64::from(log.log_index()));
+        json.raw(b",\"removed\":false}");
     }
 
     fn enter(&mut self, block: &InBlock) {
         self.block = Some(block.number);
         self.before_transaction.clear();
         let mut json = Json(&mut self.before_transaction);
-        json.raw(b"\",\"blockNumber\":").quantity(block.number).raw(b",\"transactionHash\":\"0x");
+        json.raw(b"\",\"blockNumber\":").quantity(block.number);
+        json.raw(b",\"transactionHash\":\"0x");
         self.before_index.clear();
         let mut json = Json(&mut self.before_index);
         json.raw(b",\"blockHash\":").data(block.hash.as_slice());
-        json.raw(b",\"blockTimestamp\":").quantity(block.timestamp).raw(b",\"logIndex\":");
+        json.raw(b",\"blockTimestamp\":").quantity(block.timestamp);
+        json.raw(b",\"logIndex\":");
     }
 }

@@ -24,12 +24,12 @@ pub(super) fn write(
     object.member("effectiveGasPrice").quantity_u128(row.effective_gas_price);
     object.member("from").data(row.from.as_slice());
     object.member("gasUsed").quantity(row.gas_used);
-    let bloom = write_logs(snapshot, receipt, logs, object.member("logs"))?;
+    let bloom = write_logs(snapshot, receipt, logs, &mut object.member("logs"))?;
     object.member("logsBloom").data(bloom.as_slice());
     match row.outcome {
         Outcome::Status(success) => object.member("status").quantity(u64::from(success)),
         Outcome::Root(root) => object.member("root").data(root.as_slice()),
-    };
+    }
     object.member("transactionHash").data(receipt.transaction_hash.as_slice());
     object.member("transactionIndex").quantity(u64::from(receipt.index));
     object.member("type").quantity(u64::from(row.transaction_type));

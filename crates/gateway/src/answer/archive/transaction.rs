@@ -27,18 +27,20 @@ pub(super) fn write(data: &TransactionData, json: &mut Json<'_>) {
     object.member("nonce").quantity(transaction.nonce());
     match transaction.to() {
         Some(address) => object.member("to").data(address.as_slice()),
-        None => object.member("to").raw(b"null"),
-    };
+        None => {
+            object.member("to").raw(b"null");
+        }
+    }
     object.member("value").quantity_u256(transaction.value());
     object.member("type").quantity(u64::from(data.transaction_type()));
     if let Some(access_list) = transaction.access_list() {
-        write_access_list(access_list, object.member("accessList"));
+        write_access_list(access_list, &mut object.member("accessList"));
     }
     if let Some(chain_id) = transaction.chain_id() {
         object.member("chainId").quantity(chain_id);
     }
     if let Some(hashes) = transaction.blob_versioned_hashes() {
-        object.member("blobVersionedHashes").list(hashes, |json, hash| drop(json.data(hash.as_slice())));
+        object.member("blobVersionedHashes").list(hashes, |json, hash| json.data(hash.as_slice()));
     }
     if let Some(authorizations) = transaction.authorization_list() {
         object.member("authorizationList").list(authorizations, |json, item| write_authorization(item, json));
@@ -58,7 +60,7 @@ fn write_access_list(access_list: &AccessList, json: &mut Json<'_>) {
     json.list(access_list.iter(), |json, item| {
         let mut object = json.object();
         object.member("address").data(item.address.as_slice());
-        object.member("storageKeys").list(&item.storage_keys, |json, key| drop(json.data(key.as_slice())));
+        object.member("storageKeys").list(&item.storage_keys, |json, key| json.data(key.as_slice()));
         object.end();
     });
 }

@@ -1,0 +1,113 @@
+//! Step 5: `&Caller` and a price → `Permit`.
+//!
+//! What a call costs is known from its method's row, or from what is wrong with it; that it is wrong is said only
+//! after it was paid for, or a flood of broken calls would be free.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::authenticate::Caller;
+use crate::callers::Spent;
+use crate::clock::{Clock, Moment};
+
+/// Credits for a method that does not exist. Dearer than a usual call, because only probes make many of these.
+pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
+/// Credits for any other call that is malformed or refused.
+pub const REFUSED_CREDITS: u64 = 5;
+/// Credits for a batch itself, on top of its calls: as much as one `eth_chainId`.
+pub const BATCH_CREDITS: u64 = 5;
+
+/// Proof that a call was admitted. While it lives, the call counts as in flight.
+#[derive(Debug)]
+pub struct Permit {
+    credits: u64,
+    _place: Place,
+}
+
+impl Permit {
+    pub fn credits(&self) -> u64 {
+        self.credits
+    }
+}
+
+/// Why a call was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    Spent(Spent),
+    OverCapacity,
+}
+
+/// Admits one call that costs `credits`.
+pub fn admit(
+    caller: &Caller,
+    credits: u64,
+    capacity: &Capacity,
+    clock: &Clock,
+    now: Moment,
+) -> Result<Permit, NotAdmitted> {
+    let place = capacity.enter().ok_or(NotAdmitted::OverCapacity)?;
+    charge(caller, credits, clock, now)?;
+    Ok(Permit { credits, _place: place })
+}
+
+/// Takes the credits without admitting anything.
+pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Result<(), NotAdmitted> {
+    let account = caller.account();
+    if let Some(throughput) = &account.throughput {
+        throughput.take(now, credits).map_err(NotAdmitted::Spent)?;
+    }
+    if let Some(day) = &account.day {
+        day.take(clock.unix_seconds(now), credits).map_err(NotAdmitted::Spent)?;
+    }
+    Ok(())
+}
+
+/// How many calls may be in flight at once, over all callers.
+#[derive(Debug)]
+pub struct Capacity {
+    most: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Capacity {
+    pub fn new(most: usize) -> Self {
+        Self { most, taken: Arc::default() }
+    }
+
+    pub fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+
+    pub(crate) fn enter(&self) -> Option<Place> {
+        let before = self.taken.fetch_add(1, Relaxed);
+        let place = Place(Arc::clone(&self.taken));
+        (before < self.most).then_some(place)
+    }
+}
+
+/// One taken place; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_given_back_however_its_call_ends() {
+        let capacity = Capacity::new(2);
+        let (first, second) = (capacity.enter(), capacity.enter());
+        assert!(first.is_some() && second.is_some());
+        assert!(capacity.enter().is_none());
+        drop(first);
+        assert!(capacity.enter().is_some());
+        drop(second);
+        assert_eq!(capacity.taken(), 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! Equal calls in flight share one answer.
+//!
+//! The first to ask starts the work, the others wait for it too. When the last of them has gone, the work is told to
+//! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::pool::Pool;
+use super::{Answer, Failure};
+use crate::params::Query;
+use crate::resolve::BlockRef;
+
+type Outcome = Result<Answer, Failure>;
+
+#[derive(Default)]
+pub(super) struct Flights {
+    // The default hasher is keyed: callers choose what is hashed here.
+    under_way: Mutex<HashMap<Arc<Query<BlockRef>>, Flight>>,
+}
+
+struct Flight {
+    waiters: Vec<oneshot::Sender<Outcome>>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Flights {
+    /// Waits for the answer to `query`, which is started in `pool` unless it is under way already.
+    pub(super) async fn join<W>(
+        self: &Arc<Self>,
+        query: Query<BlockRef>,
+        pool: &Pool,
+        work: impl FnOnce(Arc<Query<BlockRef>>, Arc<AtomicBool>) -> W,
+    ) -> Outcome
+    where
+        W: FnOnce() -> Outcome + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let query = Arc::new(query);
+        let waiting = Waiting { flights: self, query: &query, receiver };
+        if let Some(abandoned) = self.board(&query, sender) {
+            let (flights, landing) = (Arc::clone(self), Arc::clone(&query));
+            let work = work(Arc::clone(&query), Arc::clone(&abandoned));
+            let job = move || {
+                let outcome = work();
+                flights.land(&landing, &abandoned, &outcome);
+            };
+            if pool.submit(job).is_err() {
+                return self.refuse(&query);
+            }
+        }
+        waiting.outcome().await
+    }
+
+    /// Adds a waiter; returns the flag of a new flight if there was none to join.
+    fn board(
+        &self,
+        query: &Arc<Query<BlockRef>>,
+        waiter: oneshot::Sender<Outcome>,
+    ) -> Option<Arc<AtomicBool>> {
+        let mut under_way = self.under_way.lock();
+        if let Some(flight) = under_way.get_mut(query) {
+            flight.waiters.push(waiter);
+            return None;
+        }
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let flight = Flight { waiters: vec![waiter], abandoned: Arc::clone(&abandoned) };
+        under_way.insert(Arc::clone(query), flight);
+        Some(abandoned)
+    }
+
+    /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
+    fn land(&self, query: &Arc<Query<BlockRef>>, mine: &Arc<AtomicBool>, outcome: &Outcome) {
+        let mut under_way = self.under_way.lock();
+        if under_way.get(query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, mine))
+            && let Some(flight) = under_way.remove(query)
+        {
+            drop(under_way);
+            for waiter in flight.waiters {
+                // One that hangs up in this moment needs no answer.
+                let _gone = waiter.send(outcome.clone());
+            }
+        }
+    }
+
+    /// The pool is full: whoever joined in the meantime is refused too.
+    fn refuse(&self, query: &Arc<Query<BlockRef>>) -> Outcome {
+        let flight = self.under_way.lock().remove(query);
+        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
+            let _gone = waiter.send(Err(Failure::OverCapacity));
+        }
+        Err(Failure::OverCapacity)
+    }
+
+    /// Someone has gone; if it was the last one, the work has no purpose any more.
+    fn leave(&self, query: &Arc<Query<BlockRef>>) {
+        let mut under_way = self.under_way.lock();
+        if let Some(flight) = under_way.get_mut(query) {
+            flight.waiters.retain(|waiter| !waiter.is_closed());
+            if flight.waiters.is_empty() {
+                flight.abandoned.store(true, Relaxed);
+                under_way.remove(query);
+            }
+        }
+    }
+}
+
+/// One who waits. Dropped before the answer, it leaves.
+struct Waiting<'a> {
+    flights: &'a Flights,
+    query: &'a Arc<Query<BlockRef>>,
+    receiver: oneshot::Receiver<Outcome>,
+}
+
+impl Waiting<'_> {
+    async fn outcome(mut self) -> Outcome {
+        let outcome = (&mut self.receiver).await;
+        outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // Closed first, so that `leave` sees this waiter as gone.
+        self.receiver.close();
+        self.flights.leave(self.query);
+    }
+}

@@ -1,0 +1,61 @@
+//! What a person sees when it has started: where it is, and a line to try it with.
+
+use std::io::{Write, stdout};
+use std::net::SocketAddr;
+
+use crate::config::Config;
+use crate::demo::contracts::TOUR;
+
+/// Shows it on the terminal.
+pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: u64) {
+    // A terminal that went away is no reason to stop serving.
+    let _shown = stdout().write_all(text(config, public, operator, head).as_bytes());
+}
+
+fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: u64) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
+    let key = if config.network.is_demo() { "demo" } else { "<API_KEY>" };
+    let url = format!("{scheme}://{public}/v3/{key}");
+    let (name, call) = (&config.network.name, example(config));
+    format!(
+        "
+  Chaingate {version}   network {name}, block {head}
+
+    callers    {url}
+    operator   http://{operator}   /health /ready /metrics
+
+  Try it:
+
+    curl -s {url} -H 'Content-Type: application/json' \\
+      -d '{call}'
+
+  Ctrl-C stops it; answers under way are finished first.
+
+"
+    )
+}
+
+/// A call that has something to show: the variable 1234 of the demo chain's tour contract.
+fn example(config: &Config) -> String {
+    let (method, params) = if config.network.is_demo() {
+        ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR.address()))
+    } else {
+        ("eth_getBlockByNumber", r#"["latest",false]"#.to_owned())
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_to_try_names_the_address_and_the_key() {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let shown = text(&Config::default(), address(8545), address(8546), 7);
+        assert!(shown.contains("curl -s http://127.0.0.1:8545/v3/demo -H"), "{shown}");
+        assert!(shown.contains("network demo, block 7"), "{shown}");
+        assert!(shown.contains(r#""method":"eth_getStorageAt""#), "{shown}");
+    }
+}

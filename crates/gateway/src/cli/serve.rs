@@ -1,0 +1,76 @@
+//! `chaingate serve`: everything from the configuration to the last answer.
+
+use std::io::{IsTerminal, stderr, stdout};
+use std::sync::{Arc, mpsc};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracing_subscriber::EnvFilter;
+
+use super::{Settings, banner};
+use crate::answer::archive::ArchiveSource;
+use crate::config::Config;
+use crate::edge::Edge;
+use crate::listen::Server;
+use crate::source;
+
+pub(super) fn run(settings: Settings) -> Result<(), String> {
+    let config = settings.load()?;
+    start_log();
+    let source = open_chain(&config)?;
+    let head = source.archive().snapshot().head();
+    let edge = Arc::new(Edge::new(&config, source).map_err(|error| error.to_string())?);
+    let server = Server::start(&config.listen, edge)
+        .map_err(|error| format!("cannot listen on {}: {error}", config.listen.public))?;
+    let (public, operator) = (server.public(), server.operator());
+    tracing::info!(%public, %operator, network = config.network.name, head, "serving");
+    if stdout().is_terminal() {
+        banner::show(&config, public, operator, head);
+    }
+    warn_of_unused(&config);
+    wait_for_signal()?;
+    tracing::info!("stopping: answers under way are finished first");
+    server.drain();
+    Ok(())
+}
+
+/// Opens the chain, and says what is going on while the demo chain is made.
+fn open_chain(config: &Config) -> Result<Arc<ArchiveSource>, String> {
+    let mut making: Option<ProgressBar> = None;
+    let opened = source::open(config, |done, all| {
+        let bar = making.get_or_insert_with(|| {
+            tracing::info!(blocks = all, "making the demo chain, which happens once");
+            let style = ProgressStyle::with_template("making the demo chain  {bar:30}  {pos}/{len} blocks");
+            let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::stderr());
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        bar.set_position(done);
+    });
+    if let Some(bar) = making {
+        bar.finish_and_clear();
+    }
+    opened
+}
+
+/// `RUST_LOG` decides what is logged; JSON lines unless someone is watching.
+fn start_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
+    if stderr().is_terminal() { log.init() } else { log.json().init() }
+}
+
+fn warn_of_unused(config: &Config) {
+    let upstream = config.upstream.nodes.len() + config.upstream.partners.len();
+    if upstream > 0 {
+        tracing::warn!(upstream, "nodes and partners are configured, but only the embedded chain answers");
+    }
+}
+
+fn wait_for_signal() -> Result<(), String> {
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || {
+        // A second signal while draining finds nobody listening, which is no fault.
+        let _told = sender.send(());
+    };
+    ctrlc::set_handler(tell).map_err(|error| error.to_string())?;
+    receiver.recv().map_err(|error| error.to_string())
+}

@@ -1,0 +1,43 @@
+//! Time as the request path uses it: read once when a request arrives and once when it is done, and handed on.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Nanoseconds since the process began to serve. Small enough for an atomic, and never goes backwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Tells moments, and which day of the calendar a moment belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+    unix_origin: Duration,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let unix_origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { origin: Instant::now(), unix_origin }
+    }
+}
+
+impl Clock {
+    #[inline]
+    pub fn now(&self) -> Moment {
+        Moment(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub fn instant(&self, moment: Moment) -> Instant {
+        self.origin + Duration::from_nanos(moment.0)
+    }
+
+    /// Seconds since 1970, UTC.
+    pub fn unix_seconds(&self, moment: Moment) -> u64 {
+        (self.unix_origin + Duration::from_nanos(moment.0)).as_secs()
+    }
+}

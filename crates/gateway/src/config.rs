@@ -1,0 +1,173 @@
+//! The configuration: one TOML file, every key optional.
+//!
+//! Each module reads the keys that it owns, with its own defaults; this file composes them. Reading never stops at the
+//! first mistake: all are gathered, each with its line, and a configuration with any mistake is none.
+
+mod section; // one table of the file, read key by key
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::callers::{Plans, StaticKey};
+use crate::limits::Limits;
+use crate::listen;
+use crate::network::Network;
+
+pub(crate) use section::Section;
+
+/// Everything that can be configured.
+#[derive(Debug)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub network: Network,
+    pub listen: listen::Config,
+    pub keys: Vec<StaticKey>,
+    pub plans: Plans,
+    pub limits: Limits,
+    pub upstream: Upstream,
+    pub stores: Stores,
+}
+
+/// Who else may be asked.
+#[derive(Clone, Default)]
+pub struct Upstream {
+    pub nodes: Vec<String>,
+    pub partners: Vec<String>,
+}
+
+impl fmt::Debug for Upstream {
+    // These URLs carry keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (nodes, partners) = (self.nodes.len(), self.partners.len());
+        f.debug_struct("Upstream").field("nodes", &nodes).field("partners", &partners).finish()
+    }
+}
+
+/// Where shared things are kept, if not in the data directory.
+#[derive(Clone, Default)]
+pub struct Stores {
+    pub url: Option<String>,
+    pub redis_url: Option<String>,
+}
+
+impl fmt::Debug for Stores {
+    // These URLs carry passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |url: &Option<String>| if url.is_some() { "set" } else { "unset" };
+        f.debug_struct("Stores")
+            .field("url", &set(&self.url))
+            .field("redis_url", &set(&self.redis_url))
+            .finish()
+    }
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub line: usize,
+    pub what: String,
+}
+
+/// All that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Mistake { line, what }) in self.0.iter().enumerate() {
+            let end = if index + 1 == self.0.len() { "" } else { "\n" };
+            write!(f, "line {line}: {what}{end}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+impl Default for Config {
+    fn default() -> Self {
+        let found = section::Found::default();
+        let config = Self::read(&mut Section::empty(&found));
+        debug_assert!(found.into_mistakes().is_empty(), "the defaults are right");
+        config
+    }
+}
+
+impl Config {
+    /// Reads the text of a configuration file.
+    pub fn parse(text: &str) -> Result<Self, Mistakes> {
+        let found = section::Found::in_text(text);
+        let (root, errors) = toml::de::DeTable::parse_recoverable(text);
+        for error in errors {
+            found.add(error.span().map_or(0, |span| span.start), error.message().to_owned());
+        }
+        let config = Self::read(&mut Section::root(root.get_ref(), &found));
+        let mistakes = found.into_mistakes();
+        if mistakes.is_empty() { Ok(config) } else { Err(Mistakes(mistakes)) }
+    }
+
+    fn read(root: &mut Section<'_>) -> Self {
+        let plans = Plans::read(&mut root.section("plans"));
+        let network = {
+            let mut methods = root.section("methods");
+            Network::read(&mut root.section("network"), &mut methods)
+        };
+        Self {
+            data_dir: root.text("data_dir", "chaingate-data").into(),
+            listen: listen::Config::read(&mut root.section("listen")),
+            keys: keys(root, &plans, &network),
+            limits: Limits::read(&mut root.section("limits")),
+            upstream: Upstream { nodes: urls(root, "node"), partners: urls(root, "partner") },
+            stores: Stores {
+                url: root.section("store").optional_text("url"),
+                redis_url: root.section("shared").optional_text("redis_url"),
+            },
+            plans,
+            network,
+        }
+    }
+}
+
+fn keys(root: &mut Section<'_>, plans: &Plans, network: &Network) -> Vec<StaticKey> {
+    let mut keys = Vec::new();
+    for (index, mut section) in root.sections("key").into_iter().enumerate() {
+        let key = section.optional_text("key").unwrap_or_default();
+        let usable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if key.is_empty() || !key.bytes().all(usable) {
+            section.mistake("key", "a key is letters, digits, - and _");
+        }
+        let account = section.optional_text("account").unwrap_or_else(|| format!("key-{index}"));
+        let name = section.text("plan", "custom");
+        match plans.named(&name) {
+            Some(plan) => keys.push(StaticKey { key, account, plan: plan.clone() }),
+            None => {
+                let names: Vec<_> = plans.names().collect();
+                section.mistake("plan", &format!("no plan `{name}`; there are {}", names.join(", ")));
+            }
+        }
+    }
+    if network.is_demo()
+        && !keys.iter().any(|key| key.key == DEMO_KEY)
+        && let Some(plan) = plans.named("custom")
+    {
+        keys.push(StaticKey { key: DEMO_KEY.to_owned(), account: DEMO_KEY.to_owned(), plan: plan.clone() });
+    }
+    keys
+}
+
+/// The key that the demo network comes with.
+const DEMO_KEY: &str = "demo";
+
+fn urls(root: &mut Section<'_>, name: &str) -> Vec<String> {
+    let mut urls = Vec::new();
+    for mut section in root.sections(name) {
+        match section.optional_text("url") {
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => urls.push(url),
+            _ => section.mistake("url", "a URL with http:// or https:// is needed"),
+        }
+    }
+    urls
+}
+
+#[cfg(test)]
+mod tests;

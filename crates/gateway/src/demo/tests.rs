@@ -1,0 +1,1 @@
+//! Every promise about the demo chain, kept.

@@ -1,0 +1,65 @@
+//! What the steps of a request work with: one per process, shared by all connections.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use arc_swap::ArcSwap;
+
+use crate::admit::Capacity;
+use crate::answer::{Answers, Source};
+use crate::callers::Directory;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::limits::Limits;
+use crate::meter::Shard;
+use crate::network::Network;
+use crate::resolve::Rules;
+
+/// The public side of the gateway.
+#[derive(Debug)]
+pub struct Edge {
+    pub(crate) clock: Clock,
+    pub(crate) callers: ArcSwap<Directory>,
+    pub(crate) network: Network,
+    pub(crate) rules: Rules,
+    pub(crate) limits: Limits,
+    pub(crate) answers: Answers,
+    pub(crate) capacity: Capacity,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) connections: Connections,
+}
+
+/// How many connections there are, and whether new ones are welcome.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    pub(crate) open: AtomicUsize,
+    /// How many there were; each takes its number from here.
+    pub(crate) seen: AtomicU64,
+    pub(crate) draining: AtomicBool,
+}
+
+impl Edge {
+    pub fn new(config: &Config, source: Arc<dyn Source>) -> io::Result<Self> {
+        let shards = std::iter::repeat_with(Shard::default).take(config.listen.workers.max(1)).collect();
+        Ok(Self {
+            clock: Clock::default(),
+            callers: ArcSwap::from_pointee(Directory::new(&config.keys)),
+            rules: Rules {
+                unsupported_tags: config.network.unsupported_tags.clone(),
+                log_blocks_max: config.limits.answer.log_blocks_max,
+            },
+            network: config.network.clone(),
+            answers: Answers::new(source, config.limits.answer.clone())?,
+            capacity: Capacity::new(config.limits.http.calls_in_flight_max),
+            limits: config.limits.clone(),
+            shards,
+            connections: Connections::default(),
+        })
+    }
+
+    /// Whether a load balancer should send callers here.
+    pub fn is_ready(&self) -> bool {
+        !self.connections.draining.load(Relaxed)
+    }
+}

@@ -1,0 +1,269 @@
+//! The error table: the only place that knows our codes, statuses and messages.
+//!
+//! Each step has a small error of its own, born beside its cause. Here they become what a caller sees: HTTP status,
+//! JSON-RPC code, message and data. Texts that clients compare are kept to the letter.
+
+mod revert; // the reason in a revert's data
+
+use std::borrow::Cow;
+
+use ::http::StatusCode;
+use jsonrpc::{BodyFault, CallFault, ErrorObject, Id};
+
+use crate::admit::NotAdmitted;
+use crate::answer::Failure;
+use crate::authenticate::Denied;
+use crate::callers::Spent;
+use crate::http::Refused;
+use crate::meter::Outcome;
+use crate::params::ParamFault;
+use crate::parse::Unanswerable;
+use crate::resolve::Unresolved;
+use crate::shape::TooLarge;
+
+/// What a caller is told when there is no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorReply {
+    /// The HTTP status of a single call; in a batch, the error stands in its element.
+    pub status: StatusCode,
+    pub code: i32,
+    pub message: Cow<'static, str>,
+    /// JSON text.
+    pub data: Option<String>,
+    pub retry_after_s: Option<u64>,
+    /// How the meter counts it.
+    pub outcome: Outcome,
+}
+
+impl ErrorReply {
+    /// An error of the call: whoever sends it again gets it again.
+    fn call(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            code,
+            message: message.into(),
+            data: None,
+            retry_after_s: None,
+            outcome: Outcome::Invalid,
+        }
+    }
+
+    fn http(status: StatusCode, code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, outcome: Outcome::Refused, ..Self::call(code, message) }
+    }
+
+    /// Writes the whole reply of a call that ends with this error.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, id: Id<'_>) {
+        let error = ErrorObject { code: self.code, message: &self.message, data: self.data.as_deref() };
+        jsonrpc::write_error(out, id, error);
+    }
+
+    fn counted(self, outcome: Outcome) -> Self {
+        Self { outcome, ..self }
+    }
+}
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const NO_METHOD: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+const INTERNAL: i32 = -32603;
+const EXECUTION: i32 = -32000;
+const DENIED: i32 = -32002;
+const RESPONSE_TOO_LARGE: i32 = -32003;
+const NOT_SUPPORTED: i32 = -32004;
+const LIMIT: i32 = -32005;
+const VERSION: i32 = -32006;
+const REVERTED: i32 = 3;
+
+/// How long to stay away when we are full. Short, because most calls take milliseconds.
+const OVER_CAPACITY_RETRY_S: u64 = 1;
+
+impl From<Refused> for ErrorReply {
+    fn from(refused: Refused) -> Self {
+        let (status, message) = match refused {
+            Refused::OtherPath => (StatusCode::NOT_FOUND, "not found, calls go to {base_url}/v3/<API_KEY>"),
+            Refused::OtherMethod => (StatusCode::METHOD_NOT_ALLOWED, "method not allowed, use POST"),
+            Refused::ContentType => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "invalid content type, only application/json is supported",
+            ),
+            Refused::Encoding => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported content encoding, only gzip, zstd and br are",
+            ),
+            Refused::BadEncoding => (StatusCode::BAD_REQUEST, "the body is not what its encoding says"),
+            Refused::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "content length too large"),
+            Refused::Ambiguous => (StatusCode::BAD_REQUEST, "ambiguous framing"),
+            Refused::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
+            Refused::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+        };
+        Self::http(status, INVALID_REQUEST, message)
+    }
+}
+
+impl From<Denied> for ErrorReply {
+    fn from(denied: Denied) -> Self {
+        let message = match denied {
+            Denied::NoKey => "project id required in the URL",
+            Denied::UnknownKey => "invalid project id",
+        };
+        Self::http(StatusCode::UNAUTHORIZED, DENIED, message)
+    }
+}
+
+impl From<BodyFault> for ErrorReply {
+    fn from(fault: BodyFault) -> Self {
+        let bad = StatusCode::BAD_REQUEST;
+        match fault {
+            BodyFault::NotJson => Self::http(bad, PARSE_ERROR, "parse error"),
+            BodyFault::NotACall => Self::http(bad, INVALID_REQUEST, "invalid request"),
+            BodyFault::EmptyBatch => Self::http(bad, INVALID_REQUEST, "empty batch"),
+            BodyFault::BatchTooLarge => Self::call(INVALID_REQUEST, "batch too large"),
+        }
+        .counted(Outcome::Invalid)
+    }
+}
+
+impl From<CallFault> for ErrorReply {
+    fn from(fault: CallFault) -> Self {
+        let message = match fault {
+            CallFault::NotAnObject => "invalid request",
+            CallFault::DuplicateMember => "duplicate member",
+            CallFault::BadId => "invalid id, want a number, a string or null",
+            CallFault::NoVersion => "jsonrpc version missing, want \"2.0\"",
+            CallFault::OtherVersion => {
+                return Self::call(VERSION, "jsonrpc version not supported, want \"2.0\"");
+            }
+            CallFault::NoMethod => "method missing or no string",
+            CallFault::MethodTooLong => "method name too long",
+        };
+        Self::call(INVALID_REQUEST, message)
+    }
+}
+
+impl From<Unanswerable> for ErrorReply {
+    fn from(fault: Unanswerable) -> Self {
+        match fault {
+            Unanswerable::Bad(fault) => fault.into(),
+            Unanswerable::NoMethod(name) => {
+                Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))
+            }
+            Unanswerable::NotHere(name) => {
+                Self::call(NOT_SUPPORTED, format!("method not supported on this network: {name}"))
+            }
+            Unanswerable::Params(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<ParamFault> for ErrorReply {
+    fn from(fault: ParamFault) -> Self {
+        match fault {
+            ParamFault::NotArray => Self::call(INVALID_PARAMS, "non-array args"),
+            ParamFault::TooMany { most } => {
+                Self::call(INVALID_PARAMS, format!("too many arguments, want at most {most}"))
+            }
+            ParamFault::Missing { position } => {
+                Self::call(INVALID_PARAMS, format!("missing value for required argument {position}"))
+            }
+            ParamFault::Wrong { position, what } => {
+                Self::call(INVALID_PARAMS, format!("invalid argument {position}: {what}"))
+            }
+            ParamFault::Said(text) => Self::call(INVALID_PARAMS, text),
+            ParamFault::TooManyLogParams { count, most } => {
+                Self::call(LIMIT, format!("query contains {count} parameters, the limit is {most}"))
+            }
+        }
+    }
+}
+
+impl From<NotAdmitted> for ErrorReply {
+    fn from(refused: NotAdmitted) -> Self {
+        match refused {
+            NotAdmitted::OverCapacity => over_capacity(),
+            NotAdmitted::Spent(Spent::Day { wait_s }) => {
+                let message = "daily request count exceeded, request rate limited";
+                Self {
+                    retry_after_s: Some(wait_s),
+                    ..Self::http(StatusCode::PAYMENT_REQUIRED, LIMIT, message)
+                }
+            }
+            NotAdmitted::Spent(Spent::Second { allowed, current, wait_ms }) => {
+                let (message, seconds) = ("project ID request rate exceeded", wait_ms.div_ceil(1_000).max(1));
+                let data = format!(
+                    r#"{{"rate":{{"allowed_rps":{allowed},"backoff_seconds":{seconds},"current_rps":{current}}}}}"#
+                );
+                Self {
+                    data: Some(data),
+                    retry_after_s: Some(seconds),
+                    ..Self::http(StatusCode::TOO_MANY_REQUESTS, LIMIT, message)
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn over_capacity() -> ErrorReply {
+    ErrorReply {
+        retry_after_s: Some(OVER_CAPACITY_RETRY_S),
+        ..ErrorReply::http(StatusCode::SERVICE_UNAVAILABLE, LIMIT, "over capacity")
+            .counted(Outcome::OverCapacity)
+    }
+}
+
+impl From<Unresolved> for ErrorReply {
+    fn from(error: Unresolved) -> Self {
+        match error {
+            Unresolved::TagNotSupported { tag, method } => {
+                let message = format!("the {} tag is not supported for {method}, use finalized", tag.name());
+                Self::call(INVALID_PARAMS, message)
+            }
+            Unresolved::PendingLogs => Self::call(INVALID_PARAMS, "pending logs are not supported"),
+            Unresolved::BadRange => Self::call(INVALID_PARAMS, "invalid block range params"),
+            Unresolved::BeyondHead => {
+                Self::call(INVALID_PARAMS, "block range extends beyond current head block")
+            }
+            Unresolved::RangeTooLong { blocks, most } => {
+                Self::call(INVALID_PARAMS, format!("range {blocks} exceeds limit of {most}"))
+            }
+            Unresolved::NoHeader => Self::call(EXECUTION, "header not found"),
+            Unresolved::NoHeaderForHash => Self::call(EXECUTION, "header for hash not found"),
+            Unresolved::UnknownLogsBlock => Self::call(EXECUTION, "unknown block"),
+            Unresolved::NoBlockForTag(tag) => {
+                Self::call(EXECUTION, format!("{} block not found", tag.name()))
+            }
+        }
+    }
+}
+
+impl From<Failure> for ErrorReply {
+    fn from(failure: Failure) -> Self {
+        let unavailable = || Self::call(DENIED, "resource unavailable").counted(Outcome::Unavailable);
+        match failure {
+            Failure::Reverted { data } => Self {
+                data: Some(format!("\"{data}\"")),
+                ..Self::call(REVERTED, revert::message(&data)).counted(Outcome::Reverted)
+            },
+            Failure::Execution(text) => Self::call(EXECUTION, text).counted(Outcome::Reverted),
+            Failure::Refused(text) => Self::call(EXECUTION, text),
+            Failure::TooManyResults { from, to, most } => Self {
+                data: Some(format!(r#"{{"from":"{from:#x}","to":"{to:#x}","limit":{most}}}"#)),
+                ..Self::call(LIMIT, format!("query returned more than {most} results"))
+            },
+            Failure::QueryTimeout => Self::call(LIMIT, "query timeout exceeded"),
+            Failure::CallTimeout(time) => {
+                Self::call(EXECUTION, format!("execution aborted (timeout = {}s)", time.as_secs()))
+            }
+            Failure::Unavailable => unavailable(),
+            Failure::OverCapacity => over_capacity(),
+            Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::OurFault),
+        }
+    }
+}
+
+impl From<TooLarge> for ErrorReply {
+    fn from(_: TooLarge) -> Self {
+        Self::call(RESPONSE_TOO_LARGE, "response too large")
+    }
+}

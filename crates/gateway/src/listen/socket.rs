@@ -1,0 +1,270 @@
+//! A socket whose timeouts are really armed.
+//!
+//! All of them live here, below the HTTP library: silence before the first byte, a head that trickles in, a body that
+//! does, a reader that stops reading, and idling between requests. One timer per connection serves them all, and it is
+//! touched only when the socket has nothing to give: a request that arrives whole never pays for it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use super::Limits;
+use super::connection::{Phase, State};
+use super::framing::Framing;
+use crate::clock::{Clock, Moment};
+
+/// A stream, watched.
+#[derive(Debug)]
+pub(super) struct Socket<S> {
+    stream: S,
+    state: Arc<State>,
+    framing: Framing,
+    /// Bytes that were read to tell the protocol, and are still to be handed on.
+    replay: Vec<u8>,
+    times: Times,
+    timer: Pin<Box<Sleep>>,
+}
+
+#[derive(Debug)]
+struct Times {
+    clock: Clock,
+    limits: Limits,
+    is_http2: bool,
+    head_began: Option<Moment>,
+    write_stuck_since: Option<Moment>,
+    /// The caller was told that it is too late; nothing else may be said.
+    given_up: bool,
+    /// When the rest of what the caller sends is not waited for any longer.
+    linger_until: Option<Instant>,
+    /// Whether anything was written since the timer was last looked at: a long reply that is being read is no idling.
+    wrote: bool,
+}
+
+/// What happens when a deadline passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// The connection ends as if the caller had closed it.
+    Close,
+    /// The caller is told first.
+    Tell,
+    Abort,
+}
+
+const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long a connection that is closed before its caller was done stays to hear the rest.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The longest time that a timer is set to before it is looked at again.
+const FAR: Duration = Duration::from_secs(3_600);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    pub(super) fn new(stream: S, state: Arc<State>, clock: Clock, limits: Limits) -> Self {
+        state.heard.store(clock.now().0, Relaxed);
+        let times = Times {
+            clock,
+            limits,
+            is_http2: false,
+            head_began: None,
+            write_stuck_since: None,
+            given_up: false,
+            linger_until: None,
+            wrote: false,
+        };
+        let timer = Box::pin(tokio::time::sleep(FAR));
+        Self { stream, state, framing: Framing::new(), replay: Vec::new(), times, timer }
+    }
+
+    /// Reads as much as it takes to tell which protocol the caller speaks. `false` = HTTP/1.
+    pub(super) async fn speaks_http2(&mut self) -> io::Result<bool> {
+        const FIRST_READ_BYTES: usize = 1_024;
+        let mut first = [0; FIRST_READ_BYTES];
+        let mut len = 0;
+        loop {
+            let wanted = if len == 0 { FIRST_READ_BYTES } else { HTTP2_PREFACE.len() };
+            let read = self.read(&mut first[len..wanted]).await?;
+            len += read;
+            let preface = first[..len].starts_with(HTTP2_PREFACE);
+            if preface {
+                self.times.is_http2 = true;
+                self.framing.unwatch();
+                self.state.ambiguous.store(false, Relaxed);
+            }
+            let undecided = read > 0 && len < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&first[..len]);
+            if !undecided {
+                self.replay = first[..len].to_vec();
+                return Ok(preface);
+            }
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        let now = self.times.clock.now();
+        self.state.heard.store(now.0, Relaxed);
+        if self.framing.feed(bytes).is_err() {
+            self.state.ambiguous.store(true, Relaxed);
+        }
+        self.times.head_began =
+            if self.framing.is_inside_head() { self.times.head_began.or(Some(now)) } else { None };
+    }
+
+    /// Ends the wait for bytes when it has lasted too long.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<Late> {
+        loop {
+            let Some((deadline, late)) = self.times.deadline(&self.state) else { return Poll::Pending };
+            let deadline = Instant::from_std(self.times.clock.instant(deadline));
+            // A timer that is set too early costs one look; resetting it for every request would cost every request.
+            if self.timer.deadline() > deadline {
+                self.timer.as_mut().reset(deadline);
+            }
+            ready!(self.timer.as_mut().poll(cx));
+            if std::mem::take(&mut self.times.wrote) {
+                self.state.heard.store(self.times.clock.now().0, Relaxed);
+            } else if Instant::now() >= deadline {
+                return Poll::Ready(late);
+            }
+            self.timer.as_mut().reset(Instant::now() + FAR);
+        }
+    }
+
+    /// Reads and forgets what the caller still sends. Closing over unread bytes would reset the connection, and the
+    /// reset would overtake the last reply.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.state.is_cut_short() && !self.framing.is_inside_request() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.times.linger_until.is_none() {
+            let until = Instant::now() + LINGER;
+            self.times.linger_until = Some(until);
+            self.timer.as_mut().reset(until);
+        }
+        let mut unread = [0; 4 << 10];
+        loop {
+            let mut buf = ReadBuf::new(&mut unread);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() && !self.timer.is_elapsed() => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => return self.timer.as_mut().poll(cx).map(Ok),
+            }
+        }
+    }
+
+    /// Keeps an eye on writes: `Pending` for too long is an error.
+    fn watch_write<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.times.write_stuck_since = None;
+            self.times.wrote = true;
+            return poll;
+        }
+        let clock = self.times.clock;
+        self.times.write_stuck_since.get_or_insert_with(|| clock.now());
+        self.times.wrote = false;
+        ready!(self.poll_late(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Times {
+    /// The next moment at which something is too late, and what then.
+    fn deadline(&self, state: &State) -> Option<(Moment, Late)> {
+        let after = |start: Moment, time: Duration| Moment(start.0 + time.as_nanos() as u64);
+        let limits = &self.limits;
+        if let Some(since) = self.write_stuck_since {
+            return Some((after(since, limits.write_timeout), Late::Abort));
+        }
+        let heard = Moment(state.heard.load(Relaxed));
+        if self.is_http2 {
+            // Pings keep an honest connection from being idle, and each stream minds its own body.
+            return Some((after(heard, limits.keep_alive_timeout), Late::Close));
+        }
+        match (state.phase(), self.head_began) {
+            (Phase::Answer, _) => None,
+            (Phase::Body, _) => {
+                let began = Moment(state.body_began.load(Relaxed));
+                Some((after(began, limits.body_timeout), Late::Tell))
+            }
+            (Phase::Request, Some(began)) => Some((after(began, limits.header_timeout), Late::Tell)),
+            (Phase::Request, None) if state.is_new() => {
+                Some((after(heard, limits.first_byte_timeout), Late::Close))
+            }
+            (Phase::Request, None) => Some((after(heard, limits.keep_alive_timeout), Late::Close)),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.replay.is_empty() {
+            let len = self.replay.len().min(buf.remaining());
+            buf.put_slice(&self.replay[..len]);
+            self.replay.drain(..len);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buf) {
+            Poll::Ready(Ok(())) => {
+                self.received(&buf.filled()[before..]);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => match ready!(self.poll_late(cx)) {
+                Late::Close => Poll::Ready(Ok(())),
+                Late::Abort => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                Late::Tell => {
+                    // Nothing of an earlier reply can be under way here, so this stands by itself. If it does not fit
+                    // into the socket's buffer now, the caller is not told.
+                    let _told = Pin::new(&mut self.stream).poll_write(cx, TOO_SLOW);
+                    let _sent = Pin::new(&mut self.stream).poll_flush(cx);
+                    self.times.given_up = true;
+                    Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+                }
+            },
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.times.given_up {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.watch_write(cx, poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.times.given_up {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.watch_write(cx, poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        self.poll_linger(cx)
+    }
+}

@@ -1,0 +1,254 @@
+//! One worker: accept, serve, and drain when it is time.
+
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::Connection;
+use super::socket::Socket;
+use crate::edge::Edge;
+use crate::request;
+
+pub(super) struct Worker {
+    edge: Arc<Edge>,
+    index: usize,
+    tls: Option<TlsAcceptor>,
+    stopping: watch::Receiver<bool>,
+}
+
+/// How long accepting rests when the process is out of file descriptors. Long enough to let some go, short enough that
+/// nobody notices.
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// How often a draining worker looks whether its connections are done.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
+impl Worker {
+    pub(super) fn new(
+        edge: Arc<Edge>,
+        index: usize,
+        tls: Option<TlsAcceptor>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { edge, index, tls, stopping }
+    }
+
+    /// Serves until told to stop, and then until all is quiet.
+    pub(super) fn run(self, listener: StdListener, threads: usize) {
+        let runtime = if threads > 1 {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+        } else {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()
+        };
+        let served = runtime.and_then(|runtime| {
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener)?;
+                self.accept(listener).await;
+                self.drain().await;
+                Ok(())
+            })
+        });
+        if let Err(error) = served {
+            tracing::error!(%error, "a worker could not start");
+        }
+    }
+
+    async fn accept(&self, listener: TcpListener) {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|&stop| stop) => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => self.welcome(stream),
+                Err(error) => {
+                    tracing::warn!(%error, "accepting rests");
+                    tokio::time::sleep(ACCEPT_REST).await;
+                }
+            }
+        }
+        // Who has connected already, as far as they can tell, is served like the others.
+        while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, listener.accept()).await {
+            self.welcome(stream);
+        }
+    }
+
+    fn welcome(&self, stream: TcpStream) {
+        let open = self.edge.connections.open.fetch_add(1, Relaxed) + 1;
+        let place = Place(Arc::clone(&self.edge));
+        let most = self.edge.limits.listen.connections_max;
+        if open > most {
+            // Beyond twice the limit there is not even time to say so, and a handshake would cost more than a call.
+            if open <= most.saturating_mul(2) && self.tls.is_none() {
+                tokio::spawn(async move {
+                    let _place = place;
+                    let _told = timeout(TURN_AWAY_TIME, turn_away(stream)).await;
+                });
+            }
+            return;
+        }
+        let (edge, index, stopping) = (Arc::clone(&self.edge), self.index, self.stopping.clone());
+        let tls = self.tls.clone();
+        edge.shards[index].http.connections.fetch_add(1, Relaxed);
+        tokio::spawn(async move {
+            let _place = place;
+            if let Err(error) = greet(edge, index, stream, tls, stopping).await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+    }
+
+    async fn drain(&self) {
+        let time = self.edge.limits.listen.drain_timeout;
+        let quiet = async {
+            while self.edge.connections.open.load(Relaxed) > 0 {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        if timeout(time, quiet).await.is_err() {
+            let left = self.edge.connections.open.load(Relaxed);
+            tracing::warn!(left, "connections were cut off: the time to drain is over");
+        }
+    }
+}
+
+/// One counted connection.
+struct Place(Arc<Edge>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.open.fetch_sub(1, Relaxed);
+    }
+}
+
+const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
+
+/// Tells one caller too many that there is no place, and waits for the other side to close: closing first, with
+/// unread bytes, would reset the connection and take the message with it.
+async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(&crate::respond::over_capacity_bytes()).await?;
+    stream.shutdown().await?;
+    let mut unread = [0; 1_024];
+    while stream.read(&mut unread).await? > 0 {}
+    Ok(())
+}
+
+/// Bytes both ways, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+async fn greet(
+    edge: Arc<Edge>,
+    index: usize,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    stream.set_nodelay(true)?;
+    match tls {
+        None => serve(edge, index, stream, stopping).await,
+        Some(tls) => {
+            let greeted = timeout(edge.limits.listen.header_timeout, tls.accept(stream)).await?;
+            serve(edge, index, greeted?, stopping).await
+        }
+    }
+}
+
+async fn serve<S: Stream>(
+    edge: Arc<Edge>,
+    index: usize,
+    stream: S,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let connection = Arc::new(Connection::new(Arc::clone(&edge), index));
+    let (clock, limits) = (edge.clock, edge.limits.listen.clone());
+    let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
+    let mut stop = stopping.clone();
+    let http2 = tokio::select! {
+        // A connection that has said nothing when we stop loses nothing.
+        _ = stop.wait_for(|&stop| stop), if connection.state().is_new() => return Ok(()),
+        http2 = socket.speaks_http2() => http2?,
+    };
+    if http2 {
+        serve_http2(connection, socket, stopping).await
+    } else {
+        serve_http1(connection, socket, stopping).await
+    }
+}
+
+async fn serve_http1<S: Stream>(
+    connection: Arc<Connection>,
+    socket: Socket<S>,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let limits = &connection.edge().limits.listen;
+    let mut builder = http1::Builder::new();
+    builder
+        .header_read_timeout(None)
+        .max_headers(limits.headers_max)
+        .max_header_size(limits.header_bytes_max);
+    let requests = Arc::clone(&connection);
+    let service = service_fn(move |request| {
+        let connection = Arc::clone(&requests);
+        async move { Ok::<_, std::convert::Infallible>(request::serve(&connection, request).await) }
+    });
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        result = served.as_mut() => return Ok(result?),
+        _ = stopping.wait_for(|&stop| stop) => served.as_mut().graceful_shutdown(),
+    }
+    Ok(served.await?)
+}
+
+/// HTTP/2 floods are bounded by these: streams that are reset before they are accepted, and the size of windows.
+const H2_PENDING_RESETS_MAX: usize = 20;
+const H2_STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const H2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
+const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+async fn serve_http2<S: Stream>(
+    connection: Arc<Connection>,
+    socket: Socket<S>,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let limits = &connection.edge().limits.listen;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(limits.header_bytes_max as u32)
+        .max_pending_accept_reset_streams(H2_PENDING_RESETS_MAX)
+        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(H2_PING_INTERVAL)
+        .keep_alive_timeout(H2_PING_TIMEOUT);
+    let requests = Arc::clone(&connection);
+    let service = service_fn(move |request| {
+        let connection = Arc::clone(&requests);
+        async move { Ok::<_, std::convert::Infallible>(request::serve(&connection, request).await) }
+    });
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        result = served.as_mut() => return Ok(result?),
+        _ = stopping.wait_for(|&stop| stop) => served.as_mut().graceful_shutdown(),
+    }
+    Ok(served.await?)
+}

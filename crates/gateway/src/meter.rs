@@ -1,0 +1,155 @@
+//! Step 10: exactly one record per call, also when the caller hangs up.
+//!
+//! A ticket is drawn when a call begins and counts itself when it is dropped; a call that is given up half-way is
+//! counted as abandoned by the same way. Each worker counts in a shard of its own, so that counting never makes two
+//! cores wait for each other; the operator's page adds the shards up.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::authenticate::Caller;
+use crate::clock::{Clock, Moment};
+use crate::methods::{METHODS, MethodId};
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Ok,
+    /// The EVM ran and failed; the answer is an error, and a right one.
+    Reverted,
+    Invalid,
+    Refused,
+    OverCapacity,
+    Unavailable,
+    OurFault,
+    Abandoned,
+}
+
+impl Outcome {
+    pub const ALL: [Self; 8] = [
+        Self::Ok,
+        Self::Reverted,
+        Self::Invalid,
+        Self::Refused,
+        Self::OverCapacity,
+        Self::Unavailable,
+        Self::OurFault,
+        Self::Abandoned,
+    ];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Reverted => "reverted",
+            Self::Invalid => "invalid",
+            Self::Refused => "refused",
+            Self::OverCapacity => "over_capacity",
+            Self::Unavailable => "unavailable",
+            Self::OurFault => "our_fault",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Callers do not pay for being refused by a limit, nor for our faults.
+    fn is_free(self) -> bool {
+        matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::OurFault)
+    }
+}
+
+/// Upper bounds of the latency buckets, in microseconds.
+pub const LATENCY_BOUNDS_US: [u64; 14] =
+    [5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
+
+/// What one worker has counted.
+#[derive(Debug)]
+pub struct Shard {
+    /// By the place of the method in its table; names that we do not know share the place behind the last.
+    pub(crate) methods: Vec<MethodCounts>,
+    pub(crate) http: HttpCounts,
+}
+
+/// What was counted for one method.
+#[derive(Debug, Default)]
+pub(crate) struct MethodCounts {
+    pub(crate) outcomes: [AtomicU64; Outcome::ALL.len()],
+    pub(crate) latency: [AtomicU64; LATENCY_BOUNDS_US.len() + 1],
+    pub(crate) latency_us_sum: AtomicU64,
+    pub(crate) credits: AtomicU64,
+}
+
+/// What was counted for requests and connections.
+#[derive(Debug, Default)]
+pub(crate) struct HttpCounts {
+    pub(crate) requests: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    /// By hundreds of the status.
+    pub(crate) statuses: [AtomicU64; 6],
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
+        Self { methods, http: HttpCounts::default() }
+    }
+}
+
+impl Shard {
+    /// The labels and counts of every method.
+    pub(crate) fn labels() -> impl Iterator<Item = (&'static str, usize)> {
+        let named = METHODS.iter().enumerate().map(|(index, method)| (method.name, index));
+        named.chain([("other", METHODS.len())])
+    }
+}
+
+/// The record of one call, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Ticket<'a> {
+    shard: &'a Shard,
+    clock: &'a Clock,
+    caller: &'a Caller,
+    started: Moment,
+    label: usize,
+    credits: u64,
+    outcome: Outcome,
+}
+
+impl<'a> Ticket<'a> {
+    pub(crate) fn draw(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: Moment) -> Self {
+        Self { shard, clock, caller, started, label: METHODS.len(), credits: 0, outcome: Outcome::Abandoned }
+    }
+
+    pub(crate) fn is_for(&mut self, method: Option<MethodId>) {
+        self.label = method.map_or(METHODS.len(), MethodId::index);
+    }
+
+    /// The call was admitted, and this is what it costs.
+    pub(crate) fn paid(&mut self, credits: u64) {
+        self.credits = credits;
+    }
+
+    pub(crate) fn ends(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let now = self.clock.now();
+        let credits = if self.outcome.is_free() {
+            if let Some(day) = &self.caller.account().day {
+                day.give_back(self.clock.unix_seconds(now), self.credits);
+            }
+            0
+        } else {
+            self.credits
+        };
+        let counts = &self.shard.methods[self.label];
+        let elapsed_us = u64::try_from(now.since(self.started).as_micros()).unwrap_or(u64::MAX);
+        let bucket = LATENCY_BOUNDS_US.partition_point(|&bound| bound < elapsed_us);
+        counts.outcomes[self.outcome as usize].fetch_add(1, Relaxed);
+        counts.latency[bucket].fetch_add(1, Relaxed);
+        counts.latency_us_sum.fetch_add(elapsed_us, Relaxed);
+        counts.credits.fetch_add(credits, Relaxed);
+    }
+}

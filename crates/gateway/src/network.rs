@@ -1,0 +1,87 @@
+//! What is particular to the network that this deployment serves.
+
+use std::collections::HashMap;
+
+use crate::config::Section;
+use crate::methods::{Family, METHODS, MethodId};
+use crate::params::Tag;
+
+/// The settings of the network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// A label in metrics and in the console.
+    pub name: String,
+    pub families: Vec<Family>,
+    pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
+    /// Methods that a partner may answer during an outage.
+    pub failover: Vec<&'static str>,
+    /// The letter of the specification; common clients leave `from` out, so it is off.
+    pub eth_call_requires_from: bool,
+}
+
+const DEMO: &str = "demo";
+
+impl Network {
+    /// Whether this is the chain that a start without configuration builds for itself.
+    pub fn is_demo(&self) -> bool {
+        self.name == DEMO
+    }
+
+    pub(crate) fn read(network: &mut Section<'_>, methods: &mut Section<'_>) -> Self {
+        let name = network.text("name", DEMO);
+        let families = families(network, &name);
+        Self {
+            families,
+            unsupported_tags: unsupported_tags(network),
+            failover: failover(methods),
+            eth_call_requires_from: methods.flag("eth_call_requires_from", false),
+            name,
+        }
+    }
+}
+
+fn families(network: &mut Section<'_>, name: &str) -> Vec<Family> {
+    match network.optional_text("family").as_deref() {
+        // The demo chain is there to try everything.
+        None if name == DEMO => vec![Family::Ethereum, Family::Zksync],
+        None | Some("ethereum") => vec![Family::Ethereum],
+        Some("zksync") => vec![Family::Zksync],
+        Some(other) => {
+            network.mistake("family", &format!("no family `{other}`; there are ethereum, zksync"));
+            Vec::new()
+        }
+    }
+}
+
+fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>> {
+    let mut tags = HashMap::new();
+    let mut section = network.section("unsupported_tags");
+    for name in section.names() {
+        let methods = section.texts(&name).unwrap_or_default();
+        let rows = rows(&mut section, &name, &methods);
+        match Tag::named(&name) {
+            Some(tag) => drop(tags.insert(tag, rows)),
+            None => section.mistake(&name, "no such tag"),
+        }
+    }
+    tags
+}
+
+fn failover(methods: &mut Section<'_>) -> Vec<&'static str> {
+    match methods.texts("failover") {
+        None => METHODS.iter().filter(|method| method.failover).map(|method| method.name).collect(),
+        Some(names) => rows(methods, "failover", &names),
+    }
+}
+
+/// The names as they stand in the method table; others are mistakes.
+fn rows(section: &mut Section<'_>, key: &str, names: &[String]) -> Vec<&'static str> {
+    let mut rows = Vec::new();
+    for name in names {
+        match MethodId::named(name) {
+            Some(id) => rows.push(id.row().name),
+            None => section.mistake(key, &format!("no method `{name}`")),
+        }
+    }
+    rows
+}

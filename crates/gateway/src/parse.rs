@@ -1,0 +1,65 @@
+//! Step 4: a call's bytes → a query, typed by its method's row.
+//!
+//! That the body is JSON-RPC was settled by the `jsonrpc` crate; here a call meets the method table.
+
+use jsonrpc::{Call, CallFault, Item};
+
+use crate::admit::{REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use crate::methods::MethodId;
+use crate::network::Network;
+use crate::params::{BlockParam, ParamFault, Query};
+
+/// A call that can be answered.
+#[derive(Debug)]
+pub struct Asked {
+    pub method: MethodId,
+    pub query: Query<BlockParam>,
+}
+
+/// Why a call cannot be answered.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unanswerable {
+    Bad(CallFault),
+    NoMethod(String),
+    NotHere(&'static str),
+    Params(ParamFault),
+}
+
+/// Reads what a call asks.
+pub fn parse(item: &Item<'_>, network: &Network, log_params_max: usize) -> Result<Asked, Unanswerable> {
+    let call = item.as_ref().map_err(|bad| Unanswerable::Bad(bad.fault))?;
+    let method = method(call, network)?;
+    let query = method.row().read(&call.params).map_err(Unanswerable::Params)?;
+    check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
+    Ok(Asked { method, query })
+}
+
+fn method(call: &Call<'_>, network: &Network) -> Result<MethodId, Unanswerable> {
+    let id = MethodId::named(&call.method).ok_or_else(|| Unanswerable::NoMethod(call.method.to_string()))?;
+    if !id.row().exists_on(&network.families) {
+        return Err(Unanswerable::NotHere(id.row().name));
+    }
+    Ok(id)
+}
+
+/// What the settings add to the shape of the parameters.
+fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) -> Result<(), ParamFault> {
+    match query {
+        Query::Logs { filter, .. } if filter.params() > log_params_max => {
+            Err(ParamFault::TooManyLogParams { count: filter.params(), most: log_params_max })
+        }
+        Query::Call { message, .. } if network.eth_call_requires_from && message.request.from.is_none() => {
+            Err(ParamFault::Wrong { position: 0, what: "from is required".into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a call costs, answered or not.
+pub fn price(parsed: &Result<Asked, Unanswerable>) -> u64 {
+    match parsed {
+        Ok(asked) => asked.method.row().credits,
+        Err(Unanswerable::NoMethod(_)) => UNKNOWN_METHOD_CREDITS,
+        Err(_) => REFUSED_CREDITS,
+    }
+}

@@ -1,0 +1,204 @@
+//! The life of a request: every step in its order, and nothing else.
+
+use ::http::request::Parts;
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::Incoming;
+use jsonrpc::{Id, Item};
+
+use crate::admit::{self, admit};
+use crate::answer::{Answer, Failure};
+use crate::authenticate::{Caller, authenticate};
+use crate::clock::Moment;
+use crate::edge::Edge;
+use crate::errors::ErrorReply;
+use crate::http::{self, Route};
+use crate::listen::{Connection, RequestId};
+use crate::meter::{Outcome, Shard, Ticket};
+use crate::methods::{Method, Missing};
+use crate::parse::{parse, price};
+use crate::resolve::{Resolved, resolve};
+use crate::respond::{Reply, Response, respond};
+use crate::shape::Room;
+
+/// Answers one HTTP request.
+pub(crate) async fn serve(connection: &Connection, request: Request<Incoming>) -> Response {
+    let _busy = connection.begin_request();
+    let (head, body) = request.into_parts();
+    let reply = match steps(connection, &head, body).await {
+        Ok(reply) => reply,
+        Err(error) => Reply::error(Id::NULL, &error),
+    };
+    let response = respond(connection, &head, reply).await;
+    tracing::debug!(request = %connection.request_id(), status = response.status().as_u16(), "answered");
+    response
+}
+
+async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Result<Reply, ErrorReply> {
+    let edge = connection.edge();
+    let key = match http::route(connection, head, &edge.limits.http)? {
+        Route::Preflight => return Ok(Reply::preflight()),
+        Route::Call { key } => key,
+    };
+    let caller = match authenticate(&edge.callers.load(), key) {
+        Ok(caller) => caller,
+        Err(denied) => {
+            http::skip_body(connection, head, &mut body).await;
+            return Err(denied.into());
+        }
+    };
+    let body = http::body(connection, head, body, &edge.limits).await?;
+    let (now, id) = (connection.now(), connection.request_id());
+    let work = Work { edge, shard: connection.shard(), caller: &caller, now, id };
+    match jsonrpc::parse_within(&body, edge.limits.http.batch_calls_max) {
+        Ok(jsonrpc::Request::Single(item)) => Ok(single(&work, &item).await),
+        Ok(jsonrpc::Request::Batch(items)) => batch(&work, &items).await,
+        Err(fault) => {
+            admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, work.now)?;
+            Err(fault.into())
+        }
+    }
+}
+
+/// What every call of one request has in common.
+struct Work<'a> {
+    edge: &'a Edge,
+    shard: &'a Shard,
+    caller: &'a Caller,
+    now: Moment,
+    id: RequestId,
+}
+
+/// One call → its answer. The result is appended to `out`, unless it is shared.
+async fn answer(
+    work: &Work<'_>,
+    item: &Item<'_>,
+    room: Room,
+    out: &mut Vec<u8>,
+) -> Result<Answered, ErrorReply> {
+    let Work { edge, shard, caller, now, id } = *work;
+    let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
+    let outcome = async {
+        let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max);
+        ticket.is_for(parsed.as_ref().ok().map(|asked| asked.method));
+        let permit = admit(caller, price(&parsed), &edge.capacity, &edge.clock, now)?;
+        ticket.paid(permit.credits());
+        let asked = parsed?;
+        if item.as_ref().is_ok_and(|call| call.id.is_none()) {
+            return Ok(Answered::Silently);
+        }
+        let method = asked.method.row();
+        let query = match resolve(edge.answers.source(), &edge.rules, method, asked.query)? {
+            Resolved::Nothing(missing) => return Ok(Answered::Nothing(missing)),
+            Resolved::Pinned(query) => query,
+        };
+        let answer = edge.answers.answer(&permit, method, query, out).await;
+        let answer = answer.inspect_err(|failure| log_our_fault(id, method, failure))?;
+        room.check(out.len() + answer.shared.as_ref().map_or(0, Bytes::len))?;
+        Ok(Answered::With(answer))
+    }
+    .await;
+    ticket.ends(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
+    outcome
+}
+
+/// What is our fault is told to the log in full, and to the caller not at all.
+fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
+    if let Failure::Broken(what) = failure {
+        tracing::error!(%request, method = method.name, what, "a call could not be answered");
+    }
+}
+
+/// How a call was answered.
+enum Answered {
+    With(Answer),
+    /// With what stands for a block that is not there.
+    Nothing(Missing),
+    /// It was a notification.
+    Silently,
+}
+
+async fn single(work: &Work<'_>, item: &Item<'_>) -> Reply {
+    let Some(id) = id_of(item) else {
+        let mut unused = Vec::new();
+        // A notification is admitted and metered like any call, and nothing is said about how it went.
+        let _unsaid = answer(work, item, Room::for_single(), &mut unused).await;
+        return Reply::silent();
+    };
+    let mut out = Vec::with_capacity(REPLY_BYTES_USUAL);
+    jsonrpc::begin_result(&mut out, id);
+    match answer(work, item, Room::for_single(), &mut out).await {
+        Ok(Answered::With(Answer { provenance, shared: Some(shared) })) => {
+            Reply::result(around(out, shared), Some(provenance))
+        }
+        Ok(Answered::With(Answer { provenance, shared: None })) => {
+            jsonrpc::end_result(&mut out);
+            Reply::result([out.into(), Bytes::new(), Bytes::new()], Some(provenance))
+        }
+        Ok(Answered::Nothing(missing)) => {
+            out.extend_from_slice(missing.json());
+            jsonrpc::end_result(&mut out);
+            Reply::result([out.into(), Bytes::new(), Bytes::new()], None)
+        }
+        Ok(Answered::Silently) => Reply::silent(),
+        Err(error) => Reply::error(id, &error),
+    }
+}
+
+/// Room for a storage value or a short object without growing.
+const REPLY_BYTES_USUAL: usize = 256;
+
+/// A shared answer goes out as it is, between what is the caller's own.
+fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
+    [before.into(), shared, Bytes::from_static(b"}")]
+}
+
+async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply> {
+    admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
+    let room = Room::for_batch(work.edge.limits.http.batch_reply_bytes_max);
+    let mut out = vec![b'['];
+    for (index, item) in items.iter().enumerate() {
+        if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        element(work, item, room, &mut out).await;
+    }
+    match out.last_mut() {
+        Some(last) if *last == b',' => *last = b']',
+        _ => return Ok(Reply::silent()),
+    }
+    Ok(Reply::result([out.into(), Bytes::new(), Bytes::new()], None))
+}
+
+/// Calls of a batch that are answered in one go, before other connections of the thread have their turn.
+const CALLS_PER_TURN: usize = 32;
+
+/// One call of a batch → its element and a comma, or nothing for a notification.
+async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) {
+    let start = out.len();
+    let Some(id) = id_of(item) else {
+        let _unsaid = answer(work, item, room, out).await;
+        return out.truncate(start);
+    };
+    jsonrpc::begin_result(out, id);
+    match answer(work, item, room, out).await {
+        Ok(Answered::With(answer)) => out.extend_from_slice(&answer.shared.unwrap_or_default()),
+        Ok(Answered::Nothing(missing)) => out.extend_from_slice(missing.json()),
+        Ok(Answered::Silently) => return out.truncate(start),
+        Err(error) => {
+            out.truncate(start);
+            error.write(out, id);
+            return out.push(b',');
+        }
+    }
+    jsonrpc::end_result(out);
+    out.push(b',');
+}
+
+/// The id to answer under; `None` for a notification.
+fn id_of<'a>(item: &Item<'a>) -> Option<Id<'a>> {
+    match item {
+        Ok(call) => call.id,
+        Err(bad) => Some(bad.id),
+    }
+}

@@ -1,0 +1,137 @@
+//! Step 6: the blocks that a call names → blocks of the view.
+//!
+//! The head is read once per call, so everything in one answer belongs to one moment of the chain. A block that does
+//! not exist ends the call here: sources are asked only about blocks that are there.
+
+use std::collections::HashMap;
+
+use alloy_primitives::B256;
+
+use crate::answer::Source;
+use crate::methods::{Method, Missing};
+use crate::params::{BlockParam, Blocks, Query, Tag};
+
+/// A canonical block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockRef {
+    pub number: u64,
+    pub hash: B256,
+}
+
+/// A call whose blocks are settled.
+#[derive(Debug)]
+pub enum Resolved {
+    Pinned(Query<BlockRef>),
+    /// The block is not there, and for this method that is an answer.
+    Nothing(Missing),
+}
+
+/// Why the blocks of a call cannot be settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    TagNotSupported { tag: Tag, method: &'static str },
+    PendingLogs,
+    NoHeader,
+    NoHeaderForHash,
+    NoBlockForTag(Tag),
+    UnknownLogsBlock,
+    BadRange,
+    BeyondHead,
+    RangeTooLong { blocks: u64, most: u64 },
+}
+
+/// What a network's settings say about blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Tags that some methods do not take here.
+    pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
+    /// Blocks that one `eth_getLogs` may span.
+    pub log_blocks_max: Option<u64>,
+}
+
+/// Settles every block that a call names.
+pub fn resolve(
+    source: &dyn Source,
+    rules: &Rules,
+    method: &'static Method,
+    query: Query<BlockParam>,
+) -> Result<Resolved, Unresolved> {
+    let view = View { source, rules, method, head: source.head() };
+    if let Query::Logs { filter, blocks } = query {
+        return Ok(Resolved::Pinned(Query::Logs { filter, blocks: view.log_blocks(blocks)? }));
+    }
+    match query.try_map(|block| view.pin(block)) {
+        Ok(query) => Ok(Resolved::Pinned(query)),
+        Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash) if method.missing != Missing::Error => {
+            Ok(Resolved::Nothing(method.missing))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct View<'a> {
+    source: &'a dyn Source,
+    rules: &'a Rules,
+    method: &'static Method,
+    head: BlockRef,
+}
+
+impl View<'_> {
+    fn pin(&self, block: BlockParam) -> Result<BlockRef, Unresolved> {
+        match block {
+            BlockParam::Number(number) if number == self.head.number => Ok(self.head),
+            BlockParam::Number(number) if number > self.head.number => Err(Unresolved::NoHeader),
+            BlockParam::Number(number) => self.source.block_by_number(number).ok_or(Unresolved::NoHeader),
+            BlockParam::Hash { hash, .. } => {
+                self.source.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash)
+            }
+            BlockParam::Tag(tag) => self.tagged(tag),
+        }
+    }
+
+    fn tagged(&self, tag: Tag) -> Result<BlockRef, Unresolved> {
+        let method = self.method.name;
+        if self.rules.unsupported_tags.get(&tag).is_some_and(|methods| methods.contains(&method)) {
+            return Err(Unresolved::TagNotSupported { tag, method });
+        }
+        let block = match tag {
+            // There is no pending block here, and the newest is what comes closest.
+            Tag::Latest | Tag::Pending => Some(self.head),
+            Tag::Earliest => self.source.block_by_number(0),
+            Tag::Finalized => self.source.finalized(),
+            Tag::Safe => self.source.safe(),
+        };
+        block.ok_or(Unresolved::NoBlockForTag(tag))
+    }
+
+    fn log_blocks(&self, blocks: Blocks<BlockParam>) -> Result<Blocks<BlockRef>, Unresolved> {
+        let (from, to) = match blocks {
+            Blocks::One(block) => {
+                let block = self.pin(block).map_err(|_| Unresolved::UnknownLogsBlock)?;
+                return Ok(Blocks::One(block));
+            }
+            Blocks::Range { from, to } => (self.log_number(from)?, self.log_number(to)?),
+        };
+        if from > to {
+            return Err(Unresolved::BadRange);
+        }
+        if to > self.head.number {
+            return Err(Unresolved::BeyondHead);
+        }
+        let blocks = to - from + 1;
+        if let Some(most) = self.rules.log_blocks_max.filter(|&most| blocks > most) {
+            return Err(Unresolved::RangeTooLong { blocks, most });
+        }
+        let pin = |number| self.pin(BlockParam::Number(number));
+        Ok(Blocks::Range { from: pin(from)?, to: pin(to)? })
+    }
+
+    /// The number of one end of a range, which need not exist yet.
+    fn log_number(&self, block: BlockParam) -> Result<u64, Unresolved> {
+        match block {
+            BlockParam::Number(number) => Ok(number),
+            BlockParam::Tag(Tag::Pending) => Err(Unresolved::PendingLogs),
+            other => Ok(self.pin(other)?.number),
+        }
+    }
+}

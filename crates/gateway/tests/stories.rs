@@ -1,0 +1,30 @@
+//! The edge over real sockets: one module per story, each row of the wire's rules named by a test.
+#![allow(clippy::unwrap_used)]
+
+#[path = "stories/gateway.rs"]
+mod gateway_under_test; // a gateway over a chain of eleven blocks
+
+#[path = "stories/calls.rs"]
+mod calls; // WIRE §2
+#[path = "stories/compression.rs"]
+mod compression; // smaller replies, compressed bodies, bombs
+#[path = "stories/heavy.rs"]
+mod heavy; // the pool, shared answers, deadlines, panics
+#[path = "stories/http.rs"]
+mod http; // WIRE §1
+#[path = "stories/http2.rs"]
+mod http2; // prior knowledge
+#[path = "stories/operator.rs"]
+mod operator; // /health, /ready, /metrics
+#[path = "stories/plans.rs"]
+mod plans; // throughput and days
+#[path = "stories/shutdown.rs"]
+mod shutdown; // drain
+#[path = "stories/slow.rs"]
+mod slow; // callers that take their time
+#[path = "stories/smuggling.rs"]
+mod smuggling; // requests that end in two places
+#[path = "stories/tls.rs"]
+mod tls; // encrypted, both protocols
+#[path = "stories/values.rs"]
+mod values; // WIRE §3 and the parameters of §4

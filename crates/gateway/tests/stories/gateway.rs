@@ -1,0 +1,186 @@
+//! A gateway over a chain of eleven blocks that answers by rule.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use alloy_primitives::{B256, Bytes};
+use gateway::answer::{Budget, Failure, Provenance, Source};
+use gateway::config::Config;
+use gateway::edge::Edge;
+use gateway::listen::Server;
+use gateway::params::{Blocks, Query};
+use gateway::resolve::BlockRef;
+use serde_json::Value;
+use testkit::http::{Reply, post};
+
+pub(crate) const HEAD: u64 = 10;
+
+/// A gateway that is stopped when the test is over.
+pub(crate) struct Gateway {
+    server: Option<Server>,
+    pub(crate) chain: Arc<Chain>,
+    pub(crate) public: SocketAddr,
+    pub(crate) operator: SocketAddr,
+}
+
+impl Gateway {
+    pub(crate) fn start() -> Self {
+        Self::with("", "")
+    }
+
+    /// `limits` are lines of `[limits]`, `rest` is any other part of a configuration.
+    pub(crate) fn with(limits: &str, rest: &str) -> Self {
+        Self::configured("", limits, rest)
+    }
+
+    /// `listen` are lines of `[listen]`.
+    pub(crate) fn listening(listen: &str) -> Self {
+        Self::configured(listen, "", "")
+    }
+
+    fn configured(listen: &str, limits: &str, rest: &str) -> Self {
+        let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
+        let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
+        let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        if !text.contains("drain_timeout_ms") {
+            config.limits.listen.drain_timeout = Duration::from_millis(200);
+        }
+        let chain = Arc::new(Chain::default());
+        let edge = Arc::new(Edge::new(&config, Arc::clone(&chain) as Arc<dyn Source>).unwrap());
+        let server = Server::start(&config.listen, edge).unwrap();
+        Self { public: server.public(), operator: server.operator(), server: Some(server), chain }
+    }
+
+    /// Posts a body under the key `demo`.
+    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Reply {
+        post(self.public, "/v3/demo", body)
+    }
+
+    pub(crate) fn call(&self, method: &str, params: &str) -> Value {
+        self.post(call(method, params)).json()
+    }
+
+    /// The error of a call as `code message`.
+    pub(crate) fn error(&self, method: &str, params: &str) -> String {
+        let reply = self.post(call(method, params));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.error()
+    }
+
+    pub(crate) fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.drain();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+pub(crate) fn call(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+pub(crate) fn chain_id(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_chainId"}}"#)
+}
+
+/// The block of a number: its hash is the number.
+pub(crate) fn block(number: u64) -> BlockRef {
+    BlockRef { number, hash: B256::left_padding_from(&number.to_be_bytes()) }
+}
+
+/// Blocks 0 to 10. The first byte of a call's data says what happens to it.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    pub(crate) executions: AtomicUsize,
+    pub(crate) stopped: AtomicUsize,
+}
+
+pub(crate) const REVERT: u8 = 1;
+pub(crate) const HANG: u8 = 2;
+pub(crate) const PANIC: u8 = 3;
+pub(crate) const SLOW: u8 = 4;
+pub(crate) const UNAVAILABLE: u8 = 5;
+
+impl Source for Chain {
+    fn head(&self) -> BlockRef {
+        block(HEAD)
+    }
+
+    fn finalized(&self) -> Option<BlockRef> {
+        Some(block(8))
+    }
+
+    fn safe(&self) -> Option<BlockRef> {
+        None
+    }
+
+    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
+        (number <= HEAD).then(|| block(number))
+    }
+
+    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
+        (0..=HEAD).map(block).find(|block| block.hash == hash)
+    }
+
+    fn answer(
+        &self,
+        query: &Query<BlockRef>,
+        budget: &Budget,
+        out: &mut Vec<u8>,
+    ) -> Result<Provenance, Failure> {
+        let (result, at) = match query {
+            Query::ChainId => ("\"0x539\"".to_owned(), None),
+            Query::BlockNumber => (format!("\"{HEAD:#x}\""), Some(block(HEAD))),
+            Query::StorageAt { position, at, .. } => (format!("\"{position}\""), Some(*at)),
+            Query::Balance { at, .. } => (format!("\"{:#x}\"", at.number), Some(*at)),
+            Query::Block { block, .. } | Query::BlockReceipts { block } => {
+                (format!("{{\"number\":\"{:#x}\"}}", block.number), Some(*block))
+            }
+            Query::RawBlockTransactions { block } => ("[{}]".to_owned(), Some(*block)),
+            Query::Code { at, .. } => (format!("\"0x{}\"", "6001".repeat(8 << 10)), Some(*at)),
+            Query::TransactionByHash { .. } => ("null".to_owned(), None),
+            Query::Logs { blocks: Blocks::Range { from, to }, .. } => {
+                (format!("[\"{}-{}\"]", from.number, to.number), Some(*to))
+            }
+            Query::Logs { blocks: Blocks::One(block), .. } => {
+                (format!("[\"{}\"]", block.number), Some(*block))
+            }
+            Query::Call { message, at } => {
+                let data = message.request.input.input().cloned().unwrap_or_default();
+                (self.run(&data, budget)?, Some(*at))
+            }
+            _ => ("null".to_owned(), None),
+        };
+        out.extend_from_slice(result.as_bytes());
+        Ok(Provenance::archive(at))
+    }
+}
+
+impl Chain {
+    fn run(&self, data: &Bytes, budget: &Budget) -> Result<String, Failure> {
+        self.executions.fetch_add(1, SeqCst);
+        match data.first() {
+            Some(&REVERT) => return Err(Failure::Reverted { data: data.slice(1..) }),
+            Some(&PANIC) => panic!("a source that panics"),
+            Some(&UNAVAILABLE) => return Err(Failure::Unavailable),
+            Some(&SLOW) => thread::sleep(Duration::from_millis(300)),
+            Some(&HANG) => {
+                while !budget.stopped() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                self.stopped.fetch_add(1, SeqCst);
+                return Err(Failure::CallTimeout(Duration::from_secs(5)));
+            }
+            _ => {}
+        }
+        Ok(format!("\"{data}\""))
+    }
+}

@@ -1,0 +1,114 @@
+//! Heavy work: shared, bounded, stopped in time, and never able to take the gateway down.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::http::{Wire, get, request};
+
+use crate::gateway_under_test::{Gateway, call, chain_id};
+
+fn run(data: &str) -> String {
+    call("eth_call", &format!("[{{\"data\":\"{data}\"}}]"))
+}
+
+fn together(gateway: &Gateway, bodies: &[String]) -> Vec<testkit::http::Reply> {
+    thread::scope(|scope| {
+        let posts: Vec<_> = bodies.iter().map(|body| scope.spawn(move || gateway.post(body))).collect();
+        posts.into_iter().map(|post| post.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn equal_calls_in_flight_share_one_answer() {
+    let gateway = Gateway::start();
+    let replies = together(&gateway, &vec![run("0x04aa"); 8]);
+    assert!(replies.iter().all(|reply| reply.json()["result"] == "0x04aa"));
+    assert_eq!(gateway.chain.executions.load(SeqCst), 1);
+    gateway.post(run("0x04aa"));
+    assert_eq!(gateway.chain.executions.load(SeqCst), 2, "what has landed is not kept");
+}
+
+#[test]
+fn different_calls_do_not() {
+    let gateway = Gateway::start();
+    let other_block = call("eth_call", r#"[{"data":"0x04aa"},"0x5"]"#);
+    let overridden = call("eth_call", r#"[{"data":"0x04aa"},"latest",{}]"#);
+    let replies = together(&gateway, &[run("0x04aa"), run("0x04bb"), other_block, overridden]);
+    assert!(replies.iter().all(|reply| reply.status == 200));
+    assert_eq!(gateway.chain.executions.load(SeqCst), 4);
+}
+
+#[test]
+fn work_beyond_its_deadline_is_stopped() {
+    let gateway = Gateway::with("call_timeout_ms = 200", "");
+    let started = Instant::now();
+    assert_eq!(gateway.error("eth_call", r#"[{"data":"0x02"}]"#), "-32000 execution aborted (timeout = 5s)");
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert_eq!(gateway.chain.stopped.load(SeqCst), 1);
+}
+
+#[test]
+fn work_that_nobody_waits_for_is_stopped() {
+    let gateway = Gateway::start();
+    let mut wire = Wire::connect(gateway.public);
+    wire.send(request("/v3/demo", "", run("0x02").as_bytes()));
+    until(|| gateway.chain.executions.load(SeqCst) == 1);
+    drop(wire);
+    let left = Instant::now();
+    until(|| gateway.chain.stopped.load(SeqCst) == 1);
+    assert!(left.elapsed() < Duration::from_secs(4), "it went on to its deadline, for nobody");
+}
+
+#[test]
+fn a_full_pool_is_503_and_cheap_calls_go_on() {
+    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 1\ncall_timeout_ms = 1000", "");
+    thread::scope(|scope| {
+        let hang = |data: &'static str| scope.spawn(|| gateway.post(run(data)));
+        let running = hang("0x0201");
+        until(|| gateway.chain.executions.load(SeqCst) == 1);
+        let waiting = hang("0x0202");
+        until(|| get(gateway.operator, "/metrics").text().contains("chaingate_pool_waiting 1"));
+        let reply = gateway.post(run("0xff"));
+        assert_eq!((reply.status, reply.error().as_str()), (503, "-32005 over capacity"));
+        assert_eq!(reply.header("retry-after"), Some("1"));
+        assert_eq!(gateway.post(chain_id("1")).json()["result"], "0x539");
+        let batch = gateway.post(format!("[{},{}]", run("0xff"), chain_id("2"))).json();
+        assert_eq!(batch[0]["error"], json!({"code": -32005, "message": "over capacity"}));
+        assert_eq!(batch[1]["result"], "0x539");
+        for post in [running, waiting] {
+            assert_eq!(post.join().unwrap().status, 200);
+        }
+    });
+}
+
+/// Waits for something that another thread brings about.
+fn until(done: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(5), "it never happened");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn too_many_calls_in_flight_is_503() {
+    let gateway = Gateway::with("calls_in_flight_max = 1", "");
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| gateway.post(run("0x04")));
+        until(|| gateway.chain.executions.load(SeqCst) == 1);
+        assert_eq!(gateway.post(chain_id("1")).status, 503);
+        assert_eq!(slow.join().unwrap().status, 200);
+    });
+    assert_eq!(gateway.post(chain_id("1")).status, 200);
+}
+
+#[test]
+fn a_panic_costs_one_call_its_answer() {
+    let gateway = Gateway::with("pool_threads = 1", "");
+    for _ in 0..3 {
+        assert_eq!(gateway.error("eth_call", r#"[{"data":"0x03"}]"#), "-32603 internal error");
+    }
+    assert_eq!(gateway.post(run("0xaa")).json()["result"], "0xaa");
+}

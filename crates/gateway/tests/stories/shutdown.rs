@@ -1,0 +1,55 @@
+//! Stopping: not ready at once, answers finish, idle connections are closed politely.
+
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testkit::http::{Wire, get};
+
+use crate::gateway_under_test::{Gateway, call, chain_id};
+
+#[test]
+fn answers_under_way_are_finished_and_idle_connections_closed() {
+    let mut gateway = Gateway::with("drain_timeout_ms = 5000", "");
+    let (public, operator) = (gateway.public, gateway.operator);
+    let mut idle = Wire::connect(public);
+    assert_eq!(idle.post("/v3/demo", chain_id("1")).status, 200);
+    let mut silent = Wire::connect(public);
+    let slow = thread::spawn(move || {
+        let mut wire = Wire::connect(public);
+        let reply = wire.post("/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#));
+        (reply, wire.is_closed())
+    });
+    thread::sleep(Duration::from_millis(100));
+    let started = Instant::now();
+    let stopping = thread::spawn(move || gateway.stop());
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(get(operator, "/ready").status, 503);
+    let (reply, closed) = slow.join().unwrap();
+    assert_eq!(reply.json()["result"], "0x04");
+    assert_eq!((reply.header("connection"), closed), (Some("close"), true));
+    assert!(idle.is_closed() && silent.is_closed());
+    stopping.join().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "nothing had to be waited for");
+    assert!(TcpStream::connect(public).is_err(), "nobody is let in any more");
+}
+
+#[test]
+fn what_takes_too_long_is_cut_off() {
+    let mut gateway = Gateway::with("drain_timeout_ms = 200", "");
+    let public = gateway.public;
+    let hanging = thread::spawn(move || {
+        let mut wire = Wire::connect(public);
+        wire.send(testkit::http::request(
+            "/v3/demo",
+            "",
+            call("eth_call", r#"[{"data":"0x02"}]"#).as_bytes(),
+        ));
+        wire.next_reply().is_none()
+    });
+    thread::sleep(Duration::from_millis(100));
+    let started = Instant::now();
+    gateway.stop();
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(hanging.join().unwrap());
+}

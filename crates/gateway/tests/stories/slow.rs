@@ -1,0 +1,107 @@
+//! Callers that take their time: each is let go, and told so where there is something to tell.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testkit::http::Wire;
+
+use crate::gateway_under_test::{Gateway, call, chain_id};
+
+const LIMITS: &str = "first_byte_timeout_ms = 300\nheader_timeout_ms = 300\nbody_timeout_ms = 300\nkeep_alive_timeout_ms = 300\nwrite_timeout_ms = 300";
+
+fn within(time: Duration) -> bool {
+    time > Duration::from_millis(100) && time < Duration::from_millis(1_500)
+}
+
+#[test]
+fn a_silent_connection_is_closed() {
+    let gateway = Gateway::with(LIMITS, "");
+    let mut wire = Wire::connect(gateway.public);
+    assert!(within(wire.closed_after()));
+    assert!(wire.is_closed(), "nothing is said to who says nothing");
+}
+
+#[test]
+fn a_head_that_trickles_in_is_408() {
+    let gateway = Gateway::with(LIMITS, "");
+    for beginning in ["P", "POST /v3/demo HT", "POST /v3/demo HTTP/1.1\r\nhost: x\r\nx-slow: "] {
+        let mut wire = Wire::connect(gateway.public);
+        let started = Instant::now();
+        wire.send(beginning);
+        while started.elapsed() < Duration::from_millis(500) {
+            thread::sleep(Duration::from_millis(50));
+            wire.send("y");
+        }
+        let reply = wire.reply();
+        assert_eq!((reply.status, reply.header("connection")), (408, Some("close")), "{beginning:?}");
+        assert!(wire.is_closed());
+    }
+}
+
+#[test]
+fn a_body_that_trickles_in_is_408() {
+    let gateway = Gateway::with(LIMITS, "");
+    for framing in ["content-length: 1000", "transfer-encoding: chunked"] {
+        let mut wire = Wire::connect(gateway.public);
+        wire.send(format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{framing}\r\n\r\n"));
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(500) {
+            thread::sleep(Duration::from_millis(50));
+            wire.send(if framing.starts_with('c') { " " } else { "1\r\n \r\n" });
+        }
+        assert_eq!(wire.reply().status, 408, "{framing}");
+        assert!(wire.is_closed());
+    }
+}
+
+#[test]
+fn a_second_request_has_the_same_time_as_the_first() {
+    let gateway = Gateway::with(LIMITS, "");
+    let mut wire = Wire::connect(gateway.public);
+    assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+    wire.send("POST /v3/demo HTTP/1.1\r\n");
+    assert_eq!(wire.reply().status, 408);
+}
+
+#[test]
+fn an_idle_connection_is_closed_without_a_word() {
+    let gateway = Gateway::with(LIMITS, "");
+    let mut wire = Wire::connect(gateway.public);
+    assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+    assert!(within(wire.closed_after()));
+    assert!(wire.next_reply().is_none());
+}
+
+#[test]
+fn a_slow_answer_is_no_idling() {
+    let gateway =
+        Gateway::with("keep_alive_timeout_ms = 100\nbody_timeout_ms = 100\nfirst_byte_timeout_ms = 100", "");
+    let mut wire = Wire::connect(gateway.public);
+    assert_eq!(wire.post("/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#)).json()["result"], "0x04");
+}
+
+#[test]
+fn who_does_not_read_is_cut_off() {
+    let gateway = Gateway::with(&format!("{LIMITS}\nbatch_reply_bytes_max = 100_000_000"), "");
+    let mut wire = Wire::connect(gateway.public);
+    let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
+    let batch = format!("[{}]", vec![code; 900].join(","));
+    wire.send(testkit::http::request("/v3/demo", "", batch.as_bytes()));
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(wire.next_reply().is_none(), "29 MB were not sent to someone who does not read");
+}
+
+#[test]
+fn honest_callers_do_not_notice_the_others() {
+    let gateway = Gateway::with(LIMITS, "");
+    let mut hostile: Vec<_> = (0..200).map(|_| Wire::connect(gateway.public)).collect();
+    for (index, wire) in hostile.iter_mut().enumerate() {
+        wire.send(["", "P", "POST /v3/demo HTTP/1.1\r\ncontent-length: 9\r\n\r\n"][index % 3]);
+    }
+    for _ in 0..50 {
+        assert_eq!(gateway.post(chain_id("1")).status, 200);
+    }
+    for mut wire in hostile {
+        wire.closed_after();
+    }
+}

@@ -1,0 +1,257 @@
+//! The grammar of JSON (RFC 8259), strictly and without recursion in the caller's hands.
+//!
+//! The scanner only moves forward over text that is known to be UTF-8. It decides where a value ends and whether it
+//! is one; it never decodes.
+
+/// How deep arrays and objects may nest. Real calls need six; the bound keeps recursion within a small stack.
+pub const DEPTH_MAX: usize = 64;
+
+/// Why the text is not acceptable JSON. Callers are told no more than that, so there is nothing to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    Syntax,
+    TooDeep,
+}
+
+/// A position in a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next byte that is not white space, without consuming it. `None` at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Consumes `byte` if it comes next.
+    #[inline]
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Consumes `byte`, which must come next.
+    #[inline]
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
+        if self.take(byte) { Ok(()) } else { Err(Broken::Syntax) }
+    }
+
+    /// Consumes one value of any kind and returns its text, without white space around it. `depth` is how many
+    /// arrays and objects are open already.
+    #[inline]
+    pub(crate) fn value(&mut self, depth: usize) -> Result<&'a str, Broken> {
+        let first = self.peek().ok_or(Broken::Syntax)?;
+        let start = self.at;
+        match first {
+            b'"' => return self.string(),
+            b'{' => self.object(depth)?,
+            b'[' => self.array(depth)?,
+            b't' => self.literal("true")?,
+            b'f' => self.literal("false")?,
+            b'n' => self.literal("null")?,
+            _ => self.number()?,
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Consumes a string and returns its text with the quotes.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Result<&'a str, Broken> {
+        self.expect(b'"')?;
+        let start = self.at - 1;
+        loop {
+            self.at += plain_len(&self.text.as_bytes()[self.at..]);
+            match self.next_byte()? {
+                b'"' => return Ok(&self.text[start..self.at]),
+                b'\\' => self.escape()?,
+                _ => return Err(Broken::Syntax),
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<(), Broken> {
+        deeper(depth)?;
+        self.expect(b'{')?;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.peek();
+            self.string()?;
+            self.expect(b':')?;
+            self.value(depth + 1)?;
+            if !self.take(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), Broken> {
+        deeper(depth)?;
+        self.expect(b'[')?;
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(depth + 1)?;
+            if !self.take(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Broken> {
+        match self.next_byte()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                for _ in 0..4 {
+                    if !self.next_byte()?.is_ascii_hexdigit() {
+                        return Err(Broken::Syntax);
+                    }
+                }
+                Ok(())
+            }
+            _ => Err(Broken::Syntax),
+        }
+    }
+
+    fn literal(&mut self, word: &str) -> Result<(), Broken> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(Broken::Syntax);
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Broken> {
+        self.take_now(b'-');
+        if !self.take_now(b'0') {
+            self.digits()?;
+        }
+        if self.take_now(b'.') {
+            self.digits()?;
+        }
+        if self.take_now(b'e') || self.take_now(b'E') {
+            let _signed = self.take_now(b'+') || self.take_now(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// One digit or more.
+    fn digits(&mut self) -> Result<(), Broken> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        if count == 0 { Err(Broken::Syntax) } else { Ok(()) }
+    }
+
+    /// Consumes `byte` if it is the very next one: inside a number, white space ends it.
+    fn take_now(&mut self, byte: u8) -> bool {
+        let found = self.text.as_bytes().get(self.at) == Some(&byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    fn next_byte(&mut self) -> Result<u8, Broken> {
+        let byte = *self.text.as_bytes().get(self.at).ok_or(Broken::Syntax)?;
+        self.at += 1;
+        Ok(byte)
+    }
+}
+
+#[inline]
+pub(crate) fn deeper(depth: usize) -> Result<(), Broken> {
+    if depth >= DEPTH_MAX { Err(Broken::TooDeep) } else { Ok(()) }
+}
+
+/// How many leading bytes can stand in a string as they are: no quote, no backslash, no control character.
+///
+/// Eight bytes at a time, because call data makes strings of many kilobytes.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // A byte of the result has its high bit set where `word` has a zero byte; bits above the first one may be
+    // wrong, and only the first one is asked for.
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, chunk) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let quotes = zero_bytes(word ^ (ONES * b'"' as u64));
+        let backslashes = zero_bytes(word ^ (ONES * b'\\' as u64));
+        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        let special = quotes | backslashes | controls;
+        if special != 0 {
+            return index * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let tail_plain = tail.iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count();
+    words.len() * 8 + tail_plain
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(text: &str) -> Result<(), Broken> {
+        let mut scanner = Scanner::new(text);
+        scanner.value(0)?;
+        if scanner.peek().is_none() { Ok(()) } else { Err(Broken::Syntax) }
+    }
+
+    #[test]
+    fn nesting_may_be_64_deep_and_no_deeper() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(whole(&nested(64)), Ok(()));
+        assert_eq!(whole(&nested(65)), Err(Broken::TooDeep));
+        assert_eq!(whole(&nested(1_000_000)), Err(Broken::TooDeep));
+    }
+
+    #[test]
+    fn numbers_follow_the_grammar() {
+        for good in ["0", "-0", "1.0", "1e9", "-1.5E+10", "18446744073709551616", "1e999"] {
+            assert_eq!(whole(good), Ok(()), "{good}");
+        }
+        for bad in ["01", "+1", "1.", ".5", "1e", "-", "0x1", "1 2", "NaN", "- 1", "1 .0"] {
+            assert_eq!(whole(bad), Err(Broken::Syntax), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plain_len_is_what_a_byte_loop_finds(bytes: Vec<u8>) {
+            let expected = bytes.iter().take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\').count();
+            prop_assert_eq!(plain_len(&bytes), expected);
+        }
+
+        #[test]
+        fn any_text_is_judged_as_serde_json_judges_it(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
+            let expected = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            prop_assert_eq!(whole(&text).is_ok(), expected, "{}", text);
+        }
+    }
+}

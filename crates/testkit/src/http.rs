@@ -1,0 +1,156 @@
+//! A caller over a plain socket: what goes out is exactly what the test wrote, and what comes back is taken apart.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longer than anything in a test should take; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One HTTP reply.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+
+    /// The body as JSON, which every reply with a body must be.
+    pub fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// The error as `code message`.
+    pub fn error(&self) -> String {
+        let json = self.json();
+        format!("{} {}", json["error"]["code"], json["error"]["message"].as_str().unwrap_or("no message"))
+    }
+}
+
+/// A connection of which every byte is the test's own.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Wire {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the gateway listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_nodelay(true).expect("no delay can be set");
+        Self { stream, unread: Vec::new() }
+    }
+
+    /// Sends bytes; a connection that is closed already does not matter here.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _closed = self.stream.write_all(bytes.as_ref());
+        self
+    }
+
+    /// Posts a body and waits for the reply.
+    pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.send(request(path, "", body.as_ref())).reply()
+    }
+
+    /// The next reply, which must come.
+    pub fn reply(&mut self) -> Reply {
+        self.next_reply().expect("a reply comes")
+    }
+
+    /// The next reply, or `None` if the connection is closed instead.
+    pub fn next_reply(&mut self) -> Option<Reply> {
+        let head = self.read_until(b"\r\n\r\n")?;
+        let head = String::from_utf8(head).expect("a head is text");
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().expect("a status is a number");
+        let headers: Vec<_> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let mut reply = Reply { status, headers, body: Vec::new() };
+        let length =
+            reply.header("content-length").map_or(0, |len| len.parse().expect("a length is a number"));
+        reply.body = self.read_exactly(length)?;
+        Some(reply)
+    }
+
+    /// How long it takes until the other side closes. Bytes that still come are kept for `next_reply`.
+    pub fn closed_after(&mut self) -> Duration {
+        let started = Instant::now();
+        while self.read_more() {}
+        started.elapsed()
+    }
+
+    /// Whether the other side closes without another byte.
+    pub fn is_closed(&mut self) -> bool {
+        self.unread.is_empty() && !self.read_more()
+    }
+
+    fn read_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = self.unread.windows(end.len()).position(|window| window == end) {
+                return Some(self.unread.drain(..at + end.len()).collect());
+            }
+            if !self.read_more() {
+                return None;
+            }
+        }
+    }
+
+    fn read_exactly(&mut self, len: usize) -> Option<Vec<u8>> {
+        while self.unread.len() < len {
+            if !self.read_more() {
+                return None;
+            }
+        }
+        Some(self.unread.drain(..len).collect())
+    }
+
+    fn read_more(&mut self) -> bool {
+        let mut buffer = [0; 64 << 10];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(len) => {
+                self.unread.extend_from_slice(&buffer[..len]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("nothing came within {PATIENCE:?}, and the connection was not closed")
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// A whole request; `headers` are lines that end with `\r\n`.
+pub fn request(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Posts a body on a connection of its own.
+pub fn post(address: SocketAddr, path: &str, body: impl AsRef<[u8]>) -> Reply {
+    Wire::connect(address).post(path, body)
+}
+
+/// Gets a page on a connection of its own.
+pub fn get(address: SocketAddr, path: &str) -> Reply {
+    Wire::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n")).reply()
+}
