@@ -1,5 +1,4 @@
 //! Calls over a small world in memory.
-#![expect(clippy::unwrap_used, reason = "a test that meets a surprise fails")]
 
 mod limits;
 mod overrides;

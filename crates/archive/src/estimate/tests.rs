@@ -1,5 +1,4 @@
 //! Estimates that hold when they are used, and no more than they must be.
-#![expect(clippy::unwrap_used, reason = "a test that meets a surprise fails")]
 
 use super::*;
 use crate::call::{Deadline, tests::support::*};

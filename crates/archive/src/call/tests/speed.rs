@@ -1,5 +1,4 @@
 //! How long things take. Run on request: `cargo test --release -p chaingate-archive speed -- --ignored --nocapture`.
-#![expect(clippy::print_stderr, reason = "what is measured is to be seen")]
 
 use super::support::*;
 use crate::{

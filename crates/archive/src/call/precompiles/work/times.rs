@@ -1,7 +1,6 @@
 //! Measures precompiles at their slowest, against what is taken for granted about them.
 //!
 //! Run on request: `cargo test --release -p chaingate-archive precompile_times -- --ignored --nocapture`.
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "what is measured is to be seen")]
 
 use super::*;
 use alloy_primitives::{Address, hex};
