@@ -44,7 +44,10 @@ fn the_document_names_nothing_that_is_not_there() {
         let Some(Ok(value)) = word.strip_prefix("0x").map(hex::decode) else { continue };
         match value.len() {
             20 => {
-                assert!(addresses.contains(&Address::from_slice(&value)), "{word} is no address of the chain")
+                assert!(
+                    addresses.contains(&Address::from_slice(&value)),
+                    "{word} is no address of the chain"
+                );
             }
             32 => assert!(hashes.contains(&B256::from_slice(&value)), "{word} is no hash of the chain"),
             _ => continue,

@@ -24,7 +24,7 @@ fn a_simple_variable_and_a_mapping_can_be_read() {
         match slot.constant {
             Some(value) => assert_eq!(at_head, U256::from(value), "{}", slot.about),
             None => {
-                assert_ne!(at_head, demo.slot(slot.contract, slot.position, created + 2), "{}", slot.about)
+                assert_ne!(at_head, demo.slot(slot.contract, slot.position, created + 2), "{}", slot.about);
             }
         }
     }
