@@ -32,7 +32,8 @@ const BLOCKS_PER_ERA: u64 = 8;
 
 /// The rules in force at a block. Each builds on the ones before it.
 ///
-/// The DAO fork is left out because it is about accounts that only mainnet has.
+/// The DAO fork is left out because it is about accounts that only mainnet has. Constantinople comes with its repair,
+/// Petersburg, as it did on mainnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are Ethereum's")]
 pub enum Era {
@@ -42,7 +43,6 @@ pub enum Era {
     SpuriousDragon,
     Byzantium,
     Constantinople,
-    Petersburg,
     Istanbul,
     MuirGlacier,
     Berlin,
@@ -60,14 +60,13 @@ pub enum Era {
 
 impl Era {
     /// All of them, oldest first.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::Frontier,
         Self::Homestead,
         Self::Tangerine,
         Self::SpuriousDragon,
         Self::Byzantium,
         Self::Constantinople,
-        Self::Petersburg,
         Self::Istanbul,
         Self::MuirGlacier,
         Self::Berlin,
@@ -131,7 +130,7 @@ fn config() -> ChainConfig {
         eip158_block: block(Era::SpuriousDragon),
         byzantium_block: block(Era::Byzantium),
         constantinople_block: block(Era::Constantinople),
-        petersburg_block: block(Era::Petersburg),
+        petersburg_block: block(Era::Constantinople),
         istanbul_block: block(Era::Istanbul),
         muir_glacier_block: block(Era::MuirGlacier),
         berlin_block: block(Era::Berlin),

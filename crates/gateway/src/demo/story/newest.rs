@@ -82,7 +82,7 @@ fn layer_two(w: &mut Writer) -> Result<(), BuildError> {
     for who in [&ALICE, &BOB, &CAROL, &DAVE] {
         w.send(who, bump());
     }
-    w.mark_block("raw-many", "four and more L2 records");
+    w.mark_block("raw-many", "an L2 record for each of its five transactions");
     w.seal()
 }
 
