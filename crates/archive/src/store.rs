@@ -14,6 +14,7 @@ use redb::{Database, DatabaseError, ReadableDatabase, WriteTransaction};
 use revm::state::Bytecode;
 use std::{
     fs::{File, TryLockError},
+    panic::catch_unwind,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -88,7 +89,30 @@ impl Archive {
         if found != given {
             return Err(OpenError::OtherGenesis { path: archive.path, found, given });
         }
+        if archive.chain().genesis().config != chain.genesis().config {
+            return Err(OpenError::OtherConfig(archive.path));
+        }
         Ok(archive)
+    }
+
+    /// Reads the whole file of a data directory and compares every page with its checksum, which reads do not.
+    ///
+    /// Gives the number of the newest block.
+    pub fn verify(data_dir: &Path) -> Result<u64, OpenError> {
+        // The store panics on some kinds of damage before it comes to its checksums.
+        catch_unwind(|| Self::open(data_dir)?.verified())
+            .unwrap_or_else(|_| Err(OpenError::Damaged(data_dir.join(ARCHIVE_FILE))))
+    }
+
+    fn verified(mut self) -> Result<u64, OpenError> {
+        let head = self.snapshot().head();
+        match self.database.check_integrity() {
+            Ok(true) => Ok(head),
+            Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
+                Err(OpenError::Damaged(self.path))
+            }
+            Err(cause) => Err(OpenError::from_database(&self.path, cause)),
+        }
     }
 
     fn with(database: Database, path: PathBuf, chain: ChainSpec) -> Result<Self, OpenError> {
@@ -236,6 +260,16 @@ pub enum OpenError {
         /// Hash of the genesis block that was given.
         given: B256,
     },
+    /// It holds this chain, but was made by other rules.
+    #[error(
+        "the archive {} was made with another `config` than this genesis file has; \
+         use the genesis file that it was made with, or import again into another data directory",
+        .0.display()
+    )]
+    OtherConfig(PathBuf),
+    /// Pages of it are not what was written.
+    #[error("the archive {} is damaged; import again", .0.display())]
+    Damaged(PathBuf),
     /// The file is something else.
     #[error("{} is not an archive of this program", .0.display())]
     Foreign(PathBuf),

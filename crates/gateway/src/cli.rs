@@ -4,6 +4,7 @@ mod banner; // what a person sees when it has started
 mod check; // chaingate check
 mod import; // chaingate import
 mod serve; // chaingate serve
+mod verify; // chaingate verify
 
 use std::fs;
 use std::net::SocketAddr;
@@ -31,6 +32,7 @@ enum Command {
     /// Say what is wrong with a configuration, without starting
     Check(Settings),
     Import(import::Arguments),
+    Verify(verify::Arguments),
 }
 
 /// Where the settings come from. What stands here goes over what stands in the file.
@@ -76,6 +78,7 @@ pub fn run() -> ExitCode {
         Some(Command::Serve(settings)) => serve::run(settings),
         Some(Command::Check(settings)) => check::run(settings),
         Some(Command::Import(arguments)) => return import::run(&arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -51,6 +51,30 @@ fn an_archive_of_another_genesis_is_refused() {
     }
 }
 
+/// Other rules could make other blocks of the same files, so that nobody could say what the archive proves.
+#[test]
+fn an_archive_of_the_same_genesis_with_other_forks_is_refused() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    drop(archive);
+    let mut other: serde_json::Value = serde_json::from_str(&truth.model.genesis_json()).unwrap();
+    let bpo2 = other["config"]["bpo2Time"].as_u64().unwrap();
+    other["config"]["bpo2Time"] = (bpo2 + 1).into();
+    let opened = Archive::open_or_create(directory.path(), &other.to_string());
+    assert!(matches!(opened, Err(OpenError::OtherConfig(_))), "{opened:?}");
+    Archive::open_or_create(directory.path(), &truth.model.genesis_json()).unwrap();
+}
+
+#[test]
+fn a_sound_archive_is_verified_and_says_where_it_is() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    archive.import_blocks(blocks(&truth, 1..=5), &mut ()).unwrap();
+    assert!(matches!(Archive::verify(directory.path()), Err(OpenError::InUse(_))));
+    drop(archive);
+    assert_eq!(Archive::verify(directory.path()).unwrap(), 5);
+}
+
 #[test]
 fn an_archive_of_another_format_version_is_refused_and_left_alone() {
     let truth = small_chain();
