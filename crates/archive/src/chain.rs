@@ -149,7 +149,9 @@ impl EthereumHardforks for Rules<'_> {
             Fork::SpuriousDragon => at_block(config.eip158_block.or(config.eip155_block)),
             Fork::Byzantium => at_block(config.byzantium_block),
             Fork::Constantinople => at_block(config.constantinople_block),
-            Fork::Petersburg => at_block(config.petersburg_block.or(config.constantinople_block)),
+            // revm has no rules for Constantinople alone. They differ from Petersburg's in the gas of SSTORE only,
+            // so a block in between that depends on it is refused for its gas, and all others are right.
+            Fork::Petersburg => at_block(config.constantinople_block),
             Fork::Istanbul => at_block(config.istanbul_block),
             Fork::MuirGlacier => at_block(config.muir_glacier_block),
             Fork::Berlin => at_block(config.berlin_block),

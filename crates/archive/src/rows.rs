@@ -353,6 +353,9 @@ impl AccountRow {
         }
         let mut fields = Fields::new(row, Self::TABLE);
         let flags = fields.u8()?;
+        if flags & !(Self::HAS_CODE | Self::HAS_STORAGE) != 0 {
+            return Err(fields.corrupt());
+        }
         let nonce = fields.u64()?;
         let length = fields.u8()?;
         let balance = U256::try_from_be_slice(fields.bytes(usize::from(length))?).ok_or(fields.corrupt())?;
@@ -401,3 +404,7 @@ pub(crate) fn storage_key(address: Address, slot: U256, number: u64) -> [u8; 60]
 pub(crate) fn read_storage_value(row: &[u8]) -> Result<U256, CorruptRow> {
     U256::try_from_be_slice(row).ok_or(CorruptRow { table: "storage" })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
+mod tests;

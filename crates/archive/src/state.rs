@@ -259,3 +259,7 @@ impl<S> fmt::Debug for WorkingState<S> {
         f.debug_struct("WorkingState").field("changes", &self.changes).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
+mod tests;

@@ -13,6 +13,7 @@ use quick_cache::{Weighter, sync::Cache};
 use redb::{Database, DatabaseError, ReadableDatabase, WriteTransaction};
 use revm::state::Bytecode;
 use std::{
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -141,15 +142,34 @@ fn open_database(path: &Path) -> Result<Database, OpenError> {
 }
 
 /// Writes a new archive under another name and moves it into place, so that a half-made one is never seen.
+///
+/// Of several processes that do so at once, one gets the lock and makes it; nobody moves a file that another one
+/// is still writing, nor puts a new archive over one that has been made meanwhile.
 fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
-    let unfinished = path.with_extension("new");
-    if unfinished.exists() {
-        std::fs::remove_file(&unfinished)
-            .map_err(|cause| OpenError::Directory { path: unfinished.clone(), cause })?;
+    let (lock, unfinished) = (path.with_extension("lock"), path.with_extension("new"));
+    let cannot_write = |path: &Path| {
+        let path = path.to_owned();
+        move |cause| OpenError::Directory { path, cause }
+    };
+    let held = File::create(&lock).map_err(cannot_write(&lock))?;
+    held.try_lock().map_err(|cause| match cause {
+        TryLockError::WouldBlock => OpenError::InUse(path.to_owned()),
+        TryLockError::Error(cause) => cannot_write(&lock)(cause),
+    })?;
+    if !path.exists() {
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished).map_err(cannot_write(&unfinished))?;
+        }
+        write_genesis(&unfinished, chain, genesis)?;
+        std::fs::rename(&unfinished, path).map_err(cannot_write(path))?;
     }
-    let database = Database::builder()
-        .create(&unfinished)
-        .map_err(|cause| OpenError::from_database(&unfinished, cause))?;
+    // From here on the archive is there, and nobody needs the lock. Where this fails, the file does no harm.
+    let _ = std::fs::remove_file(&lock);
+    Ok(())
+}
+
+fn write_genesis(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
+    let database = Database::builder().create(path).map_err(|cause| OpenError::from_database(path, cause))?;
     let transaction = database.begin_write().map_err(StoreError::from)?;
     {
         let mut meta = transaction.open_table(META).map_err(StoreError::from)?;
@@ -157,9 +177,7 @@ fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError
         meta.insert(META_GENESIS, genesis.as_bytes()).map_err(StoreError::from)?;
     }
     crate::import::store_genesis(&transaction, chain)?;
-    transaction.commit().map_err(StoreError::from)?;
-    drop(database);
-    std::fs::rename(&unfinished, path).map_err(|cause| OpenError::Directory { path: path.to_owned(), cause })
+    Ok(transaction.commit().map_err(StoreError::from)?)
 }
 
 /// What an archive says of itself.

@@ -1,6 +1,6 @@
 //! Every table of the archive file: its key, its value, and one line of what it is for.
 //!
-//! Numbers inside keys and rows are big-endian, so that byte order is number order. `docs/storage-format.md`
+//! Numbers inside byte keys and rows are big-endian, so that byte order is number order. `docs/storage-format.md`
 //! describes the rows byte by byte; a change to either raises [`FORMAT_VERSION`].
 //!
 //! Two parts that do not need each other: the block data (`blocks` to `raw_records`) and the state
@@ -52,3 +52,54 @@ pub(crate) const CODE: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::
 /// owner (nothing for accounts, else the hashed address) and path of nibbles → RLP of the trie node there,
 /// as of the last block.
 pub(crate) const TRIE_NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("trie_nodes");
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
+mod tests {
+    //! The document says what the code says.
+
+    const CODE: &str = include_str!("tables.rs");
+    const DOCUMENT: &str = include_str!("../../../docs/storage-format.md");
+
+    /// Name, key and value.
+    type Table = (String, String, String);
+
+    #[test]
+    fn the_document_lists_the_tables_of_the_code_in_their_order() {
+        let documented: Vec<Table> = documented_tables().collect();
+        assert!(!documented.is_empty());
+        assert_eq!(documented, defined_tables().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_document_has_a_section_for_every_table_and_no_others() {
+        let sections = DOCUMENT.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+        let tables: Vec<String> = defined_tables().map(|(name, ..)| name).collect();
+        assert_eq!(sections.collect::<Vec<_>>(), tables);
+    }
+
+    #[test]
+    fn the_document_is_about_this_version() {
+        assert!(DOCUMENT.contains(&format!("**Format version: {}.**", super::FORMAT_VERSION)));
+    }
+
+    /// `| [`name`](#name) | `key` | `value` | … |`
+    fn documented_tables() -> impl Iterator<Item = Table> {
+        DOCUMENT.lines().filter(|line| line.starts_with("| [`")).map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let (name, _) = cells[1].trim_start_matches("[`").split_once('`').unwrap();
+            (name.to_owned(), cells[2].trim_matches('`').to_owned(), cells[3].trim_matches('`').to_owned())
+        })
+    }
+
+    /// `TableDefinition<'_, Key, Value> = TableDefinition::new("name");`
+    fn defined_tables() -> impl Iterator<Item = Table> {
+        let (code, _) = CODE.split_once("#[cfg(test)]").unwrap();
+        code.split("TableDefinition<'_, ").skip(1).map(|definition| {
+            let (types, rest) = definition.split_once("> =").unwrap();
+            let (key, value) = types.split_once(", ").unwrap();
+            let name = rest.split('"').nth(1).unwrap();
+            (name.to_owned(), key.to_owned(), value.to_owned())
+        })
+    }
+}

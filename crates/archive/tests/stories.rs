@@ -2,7 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests say what went wrong by failing")]
 
 mod stories {
-    mod corpora; // real chains to their stated heads
-    mod execution; // blocks on a state in memory
-    mod random_chains; // every read against a naive model
+    mod bad_blocks;
+    mod block_files;
+    mod corpora;
+    mod damage;
+    mod execution;
+    mod opening;
+    mod random_chains;
+    mod readers;
+    mod setup;
 }

@@ -99,7 +99,7 @@ pub fn holder(number: u64) -> Address {
     Address::from_word(keccak256([b"holder".as_slice(), &number.to_be_bytes()].concat()))
 }
 
-/// A chain of logs, all of them by [`COUNTER`]. The usual size for a benchmark is 2,000 blocks of 50.
+/// A chain of logs, all of them by [`COUNTER`]; [`TOKEN`] is there to be called. The usual size for a benchmark is 2,000 blocks of 50.
 ///
 /// # Panics
 ///
@@ -107,7 +107,8 @@ pub fn holder(number: u64) -> Address {
 pub fn log_heavy(blocks: u64, logs_per_block: u64) -> LogHeavyChain {
     let total = blocks * logs_per_block;
     assert!(total > 0 && total.is_multiple_of(10_000), "{total} logs are not a multiple of 10,000");
-    let genesis = genesis([(COUNTER, contracts::counter(total / 100, total / 10_000))]);
+    let counter = contracts::counter(total / 100, total / 10_000);
+    let genesis = genesis([(COUNTER, counter), (TOKEN, contracts::token())]);
     let mut sending = Sending::new(&genesis);
     let count = || {
         let data = crate::asm::words(&[U256::from(logs_per_block)]);

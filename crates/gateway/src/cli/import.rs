@@ -68,11 +68,12 @@ fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failu
     stop_on_interrupt(stop)?;
     let genesis = std::fs::read_to_string(&arguments.genesis)
         .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
-    let files = arguments.files.iter().map(BlockFile::open).collect::<Result<Vec<_>, _>>()?;
+    let bytes = size_of_files(&arguments.files)?;
     let archive = Archive::open_or_create(&arguments.data_dir, &genesis)?;
 
-    let mut looker = Looker::new(&files, archive.snapshot().head(), stop);
-    for file in files {
+    let mut looker = Looker::new(bytes, archive.snapshot().head(), stop);
+    for path in &arguments.files {
+        let file = BlockFile::open(path)?;
         let size = file.bytes_total();
         let imported = archive.import(file, &mut looker);
         looker.finish_file(size, imported.as_ref().ok());
@@ -90,6 +91,12 @@ fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failu
         seconds: looker.started.elapsed().as_secs_f64(),
         stopped: stop.load(Ordering::Relaxed),
     })
+}
+
+/// How many bytes there are in all. Opens every file, so that a wrong one is known before an hour of work; one at a
+/// time, because there can be more of them than a process may have open.
+fn size_of_files(paths: &[PathBuf]) -> Result<u64, BlockFileError> {
+    paths.iter().map(|path| BlockFile::open(path).map(|file| file.bytes_total())).sum()
 }
 
 fn stop_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
@@ -120,8 +127,7 @@ struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    fn new(files: &[BlockFile], head: u64, stop: &'a AtomicBool) -> Self {
-        let bytes = files.iter().map(BlockFile::bytes_total).sum();
+    fn new(bytes: u64, head: u64, stop: &'a AtomicBool) -> Self {
         Self {
             display: Display::new(bytes, head),
             stop,

@@ -1,0 +1,123 @@
+//! The gateway on its embedded chain, beside a bare hyper server with replies of the same length and beside anvil
+//! with the same contracts, blocks and logs. What counts are the ratios within one run.
+
+use crate::{
+    load::{self, Load},
+    peers::{self, Peer},
+};
+use archive::{Archive, LogFilter};
+use serde_json::{Value, json};
+use std::path::Path;
+use testkit::heavy::{self, LogHeavyChain};
+
+const BLOCKS: u64 = 2000;
+const LOGS_PER_BLOCK: u64 = 50;
+const ROUNDS: usize = 3;
+
+/// One kind of call.
+struct Row {
+    name: &'static str,
+    /// For the gateway and for anvil; hashes differ between their chains.
+    bodies: [String; 2],
+    connections: u32,
+}
+
+/// Runs everything and prints a table.
+pub(crate) fn run(seconds: u64) {
+    let chain = heavy::log_heavy(BLOCKS, LOGS_PER_BLOCK);
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = Archive::open_or_create(folder.path(), &chain.chain.genesis_json()).expect("a new archive");
+    let blocks: Vec<_> = chain.chain.blocks.iter().map(|built| built.block.clone()).collect();
+    archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
+    drop(archive);
+
+    let chaingate = peers::chaingate(folder.path());
+    let anvil = peers::anvil(BLOCKS, LOGS_PER_BLOCK);
+    if anvil.is_none() {
+        println!("anvil is left out: neither $ANVIL nor the PATH has it");
+    }
+    println!(
+        "{seconds} s a run, median of {ROUNDS} interleaved rounds, 1 wrk thread; cpu is the server's, per request"
+    );
+    println!(
+        "{:<14}{:<11}{:>11}{:>10}{:>10}{:>10}   ratio",
+        "row", "server", "requests/s", "p50 µs", "p99 µs", "cpu µs"
+    );
+    for row in rows(&chain, &chaingate, anvil.as_ref()) {
+        measure(&row, &chaingate, anvil.as_ref(), seconds, folder.path());
+    }
+}
+
+fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Row> {
+    let call = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+    };
+    let same = |name, body: String| Row { name, bodies: [body.clone(), body], connections: 64 };
+    let receipt = |peer: &Peer| {
+        let block = peer.call("eth_getBlockByNumber", json!(["0x3e8", false]));
+        call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
+    };
+    let holder = heavy::holder(1).into_word();
+    let balance_of = testkit::asm::call_data("balanceOf(address)", &[holder.into()]);
+    let message = json!({"to": heavy::TOKEN, "data": balance_of});
+    let logs = |filter: &LogFilter| {
+        let filter = json!({"fromBlock": "0x0", "toBlock": "latest", "address": filter.addresses, "topics": topics(filter)});
+        call("eth_getLogs", json!([filter]))
+    };
+    vec![
+        same("storage", call("eth_getStorageAt", json!([heavy::COUNTER, "0x0", "latest"]))),
+        Row {
+            name: "receipt",
+            bodies: [receipt(chaingate), anvil.map_or_else(String::new, receipt)],
+            connections: 64,
+        },
+        same("call", call("eth_call", json!([message, "latest"]))),
+        same("logs x1", logs(&chain.one)),
+        same("logs x100", logs(&chain.hundred)),
+        Row { connections: 4, ..same("logs x10000", logs(&chain.ten_thousand)) },
+    ]
+}
+
+/// The topics of a filter as callers write them.
+fn topics(filter: &LogFilter) -> Vec<Value> {
+    let topic = |any: &Vec<_>| if any.is_empty() { Value::Null } else { json!(any) };
+    filter.topics.iter().map(topic).collect()
+}
+
+fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, folder: &Path) {
+    let reply = chaingate.post(&row.bodies[0]);
+    assert!(
+        !reply.windows(7).any(|text| text == b"\"error\""),
+        "{}: {}",
+        row.name,
+        String::from_utf8_lossy(&reply)
+    );
+    let hyper = peers::hyper(reply.len());
+    let servers: Vec<(&str, &Peer, &str)> =
+        [("chaingate", chaingate, &row.bodies[0]), ("hyper", &hyper, &row.bodies[0])]
+            .into_iter()
+            .chain(anvil.map(|anvil| ("anvil", anvil, &row.bodies[1])))
+            .map(|(name, peer, body)| (name, peer, body.as_str()))
+            .collect();
+    let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
+    for _ in 0..ROUNDS {
+        for ((_, peer, body), loads) in servers.iter().zip(&mut loads) {
+            loads.push(load::run(&peer.url, body, peer.process(), row.connections, seconds, folder));
+        }
+    }
+    let medians: Vec<Load> = loads.iter().map(|loads| median(loads)).collect();
+    for ((name, ..), load) in servers.iter().zip(&medians) {
+        let ratio = medians[0].per_second / load.per_second;
+        println!(
+            "{:<14}{name:<11}{:>11.0}{:>10.0}{:>10.0}{:>10.1}   {ratio:.2} x",
+            row.name, load.per_second, load.p50_us, load.p99_us, load.cpu_us
+        );
+    }
+}
+
+/// The run in the middle by requests per second.
+fn median(loads: &[Load]) -> Load {
+    let mut loads = loads.to_vec();
+    loads.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    loads[loads.len() / 2]
+}

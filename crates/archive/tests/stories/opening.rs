@@ -1,0 +1,149 @@
+//! What is opened is an archive, of this version, of the same chain, and of nobody else; everything else is left
+//! alone, and the error says what to do.
+
+use super::setup::{Fresh, archive_of, blocks, small_chain, write};
+use archive::{ARCHIVE_FILE, Archive, OpenError};
+use redb::{Database, TableDefinition, TableHandle};
+use std::path::Path;
+
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+
+#[test]
+fn an_archive_that_was_closed_opens_where_it_was() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    archive.import_blocks(blocks(&truth, 1..=30), &mut ()).unwrap();
+    drop(archive);
+    let archive = Archive::open(directory.path()).unwrap();
+    truth.check(&archive.snapshot()).unwrap();
+    assert_eq!(archive.snapshot().head(), 30);
+}
+
+#[test]
+fn no_archive_is_not_an_empty_one() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(Archive::open(directory.path()), Err(OpenError::Missing(_))));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_open_archive_is_in_use() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    let genesis = truth.model.genesis_json();
+    assert!(matches!(Archive::open(directory.path()), Err(OpenError::InUse(_))));
+    assert!(matches!(Archive::open_or_create(directory.path(), &genesis), Err(OpenError::InUse(_))));
+    drop(archive);
+    Archive::open(directory.path()).unwrap();
+}
+
+#[test]
+fn an_archive_of_another_genesis_is_refused() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    let stored = archive.snapshot().genesis_hash().unwrap();
+    drop(archive);
+    let other =
+        truth.model.genesis_json().replacen("\"timestamp\":\"0xf4240\"", "\"timestamp\":\"0xf4241\"", 1);
+    match Archive::open_or_create(directory.path(), &other) {
+        Err(OpenError::OtherGenesis { found, given, .. }) => assert!(found == stored && given != stored),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_archive_of_another_format_version_is_refused_and_left_alone() {
+    let truth = small_chain();
+    let Fresh { directory, archive } = archive_of(&truth);
+    drop(archive);
+    for version in [0_u32, 2, u32::MAX] {
+        set_meta(directory.path(), "format", &version.to_be_bytes());
+        for opened in [
+            Archive::open(directory.path()),
+            Archive::open_or_create(directory.path(), &truth.model.genesis_json()),
+        ] {
+            let error = opened.unwrap_err();
+            assert!(matches!(error, OpenError::Format { found, .. } if found == version), "{error}");
+            assert!(error.to_string().contains(&format!("has format version {version}, this program reads")));
+        }
+    }
+    set_meta(directory.path(), "format", &1_u32.to_be_bytes());
+    truth.check(&Archive::open(directory.path()).unwrap().snapshot()).unwrap();
+}
+
+#[test]
+fn a_format_version_that_is_no_number_is_foreign() {
+    let Fresh { directory, archive } = archive_of(&small_chain());
+    drop(archive);
+    set_meta(directory.path(), "format", b"one");
+    assert_foreign(directory.path());
+}
+
+#[test]
+fn a_file_that_is_something_else_is_refused_and_left_alone() {
+    let files: [&[u8]; 4] = [b"", b"redb", b"something else altogether", &[0; 100_000]];
+    for bytes in files {
+        let directory = tempfile::tempdir().unwrap();
+        let path = write(directory.path(), ARCHIVE_FILE, bytes);
+        assert_foreign(directory.path());
+        assert!(Archive::open_or_create(directory.path(), &small_chain().model.genesis_json()).is_err());
+        assert_eq!(std::fs::read(path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::create(directory.path().join(ARCHIVE_FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(TableDefinition::<u64, u64>::new("numbers")).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    assert_foreign(directory.path());
+}
+
+/// A process that was killed while it made the archive leaves what it had made under another name.
+#[test]
+fn a_half_made_archive_is_made_anew() {
+    let truth = small_chain();
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["archive.new", "archive.lock"] {
+        write(directory.path(), name, b"half an archive");
+    }
+    let archive = Archive::open_or_create(directory.path(), &truth.model.genesis_json()).unwrap();
+    truth.check(&archive.snapshot()).unwrap();
+    let names: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [ARCHIVE_FILE]);
+}
+
+/// `docs/storage-format.md` lists them; a test beside their definitions compares the two.
+#[test]
+fn a_new_archive_has_all_tables() {
+    use redb::ReadableDatabase;
+    let Fresh { directory, archive } = archive_of(&small_chain());
+    drop(archive);
+    let database = Database::open(directory.path().join(ARCHIVE_FILE)).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let tables = transaction.list_tables().unwrap();
+    let mut found: Vec<String> = tables.map(|table| table.name().to_owned()).collect();
+    found.sort();
+    let document = include_str!("../../../../docs/storage-format.md");
+    let listed = document.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    let mut listed: Vec<&str> = listed.collect();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+}
+
+fn assert_foreign(directory: &Path) {
+    let error = Archive::open(directory).unwrap_err();
+    assert!(matches!(error, OpenError::Foreign(_)), "{error:?}");
+    assert!(error.to_string().ends_with("is not an archive of this program"));
+}
+
+fn set_meta(directory: &Path, name: &str, value: &[u8]) {
+    let database = Database::open(directory.join(ARCHIVE_FILE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(META).unwrap().insert(name, value).unwrap();
+    transaction.commit().unwrap();
+}
