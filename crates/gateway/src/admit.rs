@@ -50,16 +50,24 @@ pub fn admit(
     Ok(Permit { credits, _place: place })
 }
 
-/// Takes the credits without admitting anything.
+/// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.
 pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Result<(), NotAdmitted> {
-    let account = caller.account();
-    if let Some(throughput) = &account.throughput {
-        throughput.take(now, credits).map_err(NotAdmitted::Spent)?;
-    }
-    if let Some(day) = &account.day {
-        day.take(clock.unix_seconds(now), credits).map_err(NotAdmitted::Spent)?;
+    let unix_seconds = clock.unix_seconds(now);
+    let account = &caller.account().allowance;
+    account.take(now, unix_seconds, credits).map_err(NotAdmitted::Spent)?;
+    if let Some(settings) = caller.settings() {
+        let taken = settings.allowance().take(now, unix_seconds, credits);
+        taken.inspect_err(|_| account.give_back(unix_seconds, credits)).map_err(NotAdmitted::Spent)?;
     }
     Ok(())
+}
+
+/// Returns what [`charge`] took for a call that turned out to cost nothing.
+pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
+    caller.account().allowance.give_back(unix_seconds, credits);
+    if let Some(settings) = caller.settings() {
+        settings.allowance().give_back(unix_seconds, credits);
+    }
 }
 
 /// How many calls may be in flight at once, over all callers.

@@ -1,8 +1,10 @@
-//! Step 3: the key in the path → `Caller`.
+//! Step 3: the key in the path, and what is shown with it → `Caller`.
 
 use std::sync::Arc;
 
-use crate::callers::{Account, Directory, Key};
+use ::http::HeaderMap;
+
+use crate::callers::{Account, Directory, Key, Settings};
 
 /// Proof that a key was recognised. Later steps ask for it, so none of them can run for a stranger.
 #[derive(Clone, Debug)]
@@ -14,6 +16,11 @@ impl Caller {
     pub fn account(&self) -> &Account {
         &self.key.account
     }
+
+    /// What the key may do beyond its plan; most keys have no such settings.
+    pub fn settings(&self) -> Option<&Settings> {
+        self.key.settings.as_deref()
+    }
 }
 
 /// Why the door stays shut.
@@ -21,21 +28,29 @@ impl Caller {
 pub enum Denied {
     NoKey,
     UnknownKey,
+    WrongSecret,
+    NoSecret,
+    /// The token is missing, expired or wrong; which of them is nobody's business.
+    BadToken,
+    OtherNetwork,
+    /// An allowlist of the key leaves this out.
+    Settings,
 }
 
 /// Keys are short; a longer one is not worth hashing.
 const KEY_BYTES_MAX: usize = 128;
 
-/// Recognises the key of a request.
-pub fn authenticate(directory: &Directory, key: &str) -> Result<Caller, Denied> {
+/// Recognises the key of a request, and checks what has to be shown with it.
+pub fn authenticate(directory: &Directory, key: &str, headers: &HeaderMap) -> Result<Caller, Denied> {
     if key.is_empty() {
         return Err(Denied::NoKey);
     }
     if key.len() > KEY_BYTES_MAX {
         return Err(Denied::UnknownKey);
     }
-    match directory.find(key.as_bytes()) {
-        Some(key) => Ok(Caller { key: Arc::clone(key) }),
-        None => Err(Denied::UnknownKey),
+    let key = directory.find(key.as_bytes()).ok_or(Denied::UnknownKey)?;
+    if let Some(settings) = &key.settings {
+        settings.credentials().check(headers)?;
     }
+    Ok(Caller { key: Arc::clone(key) })
 }

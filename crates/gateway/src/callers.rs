@@ -3,52 +3,45 @@
 //! Keys are known here only by a keyed hash. Its secret is drawn when the process starts, so nobody outside can relate a
 //! guess to its place in the table or learn from timing how much of a guess was right; and no key can reach a log.
 
-mod limits; // how much an account may use, per second and per day
+mod hashed; // texts known by a keyed hash
+mod limits; // how much may be used, per second and per day
+mod origins; // which web pages may use a key
 mod plans; // the plans and their defaults
+mod settings; // what a key may do beyond its plan
+mod static_key; // the keys of the configuration
+mod tokens; // JSON Web Tokens
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use siphasher::sip128::{Hasher128, SipHasher24};
-use std::hash::Hasher;
-
-pub use limits::{Bucket, DayQuota, Spent};
+pub use limits::{Allowance, Bucket, DayQuota, Spent};
 pub use plans::{Plan, Plans};
+pub use settings::Settings;
+pub use static_key::StaticKey;
+pub(crate) use static_key::read as read_keys;
 
 /// Who pays, and the limits that all keys of the account share.
 #[derive(Debug)]
 pub struct Account {
     pub name: String,
     pub plan: Plan,
-    pub(crate) throughput: Option<Bucket>,
-    pub(crate) day: Option<DayQuota>,
+    pub(crate) allowance: Allowance,
 }
 
 impl Account {
     pub fn new(name: String, plan: Plan) -> Self {
-        let throughput = plan.credits_per_second.map(Bucket::new);
-        let day = plan.credits_per_day.map(DayQuota::new);
-        Self { name, plan, throughput, day }
+        let allowance = Allowance::new(plan.credits_per_second, plan.credits_per_day);
+        Self { name, plan, allowance }
     }
 }
 
 /// One key: whose it is and what it may do.
 #[derive(Debug)]
 pub struct Key {
+    /// What people call it; the key itself is not known here.
+    pub name: String,
     pub account: Arc<Account>,
-}
-
-/// A key as the configuration gives it.
-pub struct StaticKey {
-    pub key: String,
-    pub account: String,
-    pub plan: Plan,
-}
-
-impl std::fmt::Debug for StaticKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StaticKey").field("account", &self.account).field("plan", &self.plan.name).finish()
-    }
+    pub(crate) settings: Option<Arc<Settings>>,
 }
 
 /// Every key that is let in.
@@ -71,21 +64,15 @@ impl Directory {
             let account = accounts
                 .entry(&entry.account)
                 .or_insert_with(|| Arc::new(Account::new(entry.account.clone(), entry.plan.clone())));
-            let key = Arc::new(Key { account: Arc::clone(account) });
-            directory.keys.insert(directory.tag(entry.key.as_bytes()), key);
+            let (name, account) = (entry.name.clone(), Arc::clone(account));
+            let key = Arc::new(Key { name, account, settings: entry.settings.clone() });
+            directory.keys.insert(hashed::tag(directory.secret, entry.key.as_bytes()), key);
         }
         directory
     }
 
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Key>> {
-        self.keys.get(&self.tag(key))
-    }
-
-    /// 128 bits of SipHash under a secret: as good as the key itself to anyone who does not have the secret.
-    fn tag(&self, key: &[u8]) -> u128 {
-        let mut hasher = SipHasher24::new_with_keys(self.secret[0], self.secret[1]);
-        hasher.write(key);
-        hasher.finish128().as_u128()
+        self.keys.get(&hashed::tag(self.secret, key))
     }
 }
 
@@ -93,9 +80,13 @@ impl Directory {
 mod tests {
     use super::*;
 
-    fn directory() -> Directory {
+    fn static_key() -> StaticKey {
         let plan = Plans::default().named("core").unwrap().clone();
-        Directory::new(&[StaticKey { key: "s3cret-key".into(), account: "a".into(), plan }])
+        StaticKey { key: "s3cret-key".into(), name: "n".into(), account: "a".into(), plan, settings: None }
+    }
+
+    fn directory() -> Directory {
+        Directory::new(&[static_key()])
     }
 
     #[test]
@@ -109,10 +100,8 @@ mod tests {
 
     #[test]
     fn nothing_that_can_be_printed_shows_a_key() {
-        let plan = Plans::default().named("core").unwrap().clone();
-        let key = StaticKey { key: "s3cret-key".into(), account: "a".into(), plan };
-        assert!(
-            !format!("{key:?} {:?} {:?}", directory(), directory().find(b"s3cret-key")).contains("s3cret")
-        );
+        let (key, directory) = (static_key(), directory());
+        let shown = format!("{key:?} {directory:?} {:?}", directory.find(b"s3cret-key"));
+        assert!(!shown.contains("s3cret"), "{shown}");
     }
 }

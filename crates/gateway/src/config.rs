@@ -8,7 +8,7 @@ mod section; // one table of the file, read key by key
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::callers::{Plans, StaticKey};
+use crate::callers::{self, Plans, StaticKey};
 use crate::limits::Limits;
 use crate::listen;
 use crate::network::Network;
@@ -115,7 +115,7 @@ impl Config {
         Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             listen: listen::Config::read(&mut root.section("listen")),
-            keys: keys(root, &plans, &network),
+            keys: callers::read_keys(root, &plans, &network),
             limits: Limits::read(&mut root.section("limits")),
             upstream: Upstream { nodes: urls(root, "node"), partners: urls(root, "partner") },
             stores: Stores {
@@ -127,36 +127,6 @@ impl Config {
         }
     }
 }
-
-fn keys(root: &mut Section<'_>, plans: &Plans, network: &Network) -> Vec<StaticKey> {
-    let mut keys = Vec::new();
-    for (index, mut section) in root.sections("key").into_iter().enumerate() {
-        let key = section.optional_text("key").unwrap_or_default();
-        let usable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if key.is_empty() || !key.bytes().all(usable) {
-            section.mistake("key", "a key is letters, digits, - and _");
-        }
-        let account = section.optional_text("account").unwrap_or_else(|| format!("key-{index}"));
-        let name = section.text("plan", "custom");
-        match plans.named(&name) {
-            Some(plan) => keys.push(StaticKey { key, account, plan: plan.clone() }),
-            None => {
-                let names: Vec<_> = plans.names().collect();
-                section.mistake("plan", &format!("no plan `{name}`; there are {}", names.join(", ")));
-            }
-        }
-    }
-    if network.is_demo()
-        && !keys.iter().any(|key| key.key == DEMO_KEY)
-        && let Some(plan) = plans.named("custom")
-    {
-        keys.push(StaticKey { key: DEMO_KEY.to_owned(), account: DEMO_KEY.to_owned(), plan: plan.clone() });
-    }
-    keys
-}
-
-/// The key that the demo network comes with.
-const DEMO_KEY: &str = "demo";
 
 fn urls(root: &mut Section<'_>, name: &str) -> Vec<String> {
     let mut urls = Vec::new();

@@ -104,11 +104,19 @@ impl From<Refused> for ErrorReply {
 
 impl From<Denied> for ErrorReply {
     fn from(denied: Denied) -> Self {
-        let message = match denied {
-            Denied::NoKey => "project id required in the URL",
-            Denied::UnknownKey => "invalid project id",
+        let (status, message) = match denied {
+            Denied::NoKey => (StatusCode::UNAUTHORIZED, "project id required in the URL"),
+            Denied::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid project id"),
+            Denied::WrongSecret => (StatusCode::UNAUTHORIZED, "invalid project id or project secret"),
+            Denied::BadToken => (StatusCode::UNAUTHORIZED, "invalid JWT"),
+            Denied::NoSecret | Denied::Settings => {
+                (StatusCode::FORBIDDEN, "rejected due to project ID settings")
+            }
+            Denied::OtherNetwork => {
+                (StatusCode::FORBIDDEN, "project ID does not have access to this network")
+            }
         };
-        Self::http(StatusCode::UNAUTHORIZED, DENIED, message)
+        Self::http(status, DENIED, message).counted(Outcome::Denied)
     }
 }
 
@@ -153,6 +161,7 @@ impl From<Unanswerable> for ErrorReply {
                 Self::call(NOT_SUPPORTED, format!("method not supported on this network: {name}"))
             }
             Unanswerable::Params(fault) => fault.into(),
+            Unanswerable::NotAllowed => Denied::Settings.into(),
         }
     }
 }

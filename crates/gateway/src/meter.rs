@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::admit;
 use crate::authenticate::Caller;
 use crate::clock::{Clock, Moment};
 use crate::methods::{METHODS, MethodId};
@@ -17,6 +18,9 @@ pub enum Outcome {
     /// The EVM ran and failed; the answer is an error, and a right one.
     Reverted,
     Invalid,
+    /// The key's settings leave it out.
+    Denied,
+    /// A limit of the plan or the key is used up.
     Refused,
     OverCapacity,
     Unavailable,
@@ -25,10 +29,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ok,
         Self::Reverted,
         Self::Invalid,
+        Self::Denied,
         Self::Refused,
         Self::OverCapacity,
         Self::Unavailable,
@@ -41,6 +46,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Reverted => "reverted",
             Self::Invalid => "invalid",
+            Self::Denied => "denied",
             Self::Refused => "refused",
             Self::OverCapacity => "over_capacity",
             Self::Unavailable => "unavailable",
@@ -137,9 +143,7 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let now = self.clock.now();
         let credits = if self.outcome.is_free() {
-            if let Some(day) = &self.caller.account().day {
-                day.give_back(self.clock.unix_seconds(now), self.credits);
-            }
+            admit::give_back(self.caller, self.credits, self.clock.unix_seconds(now));
             0
         } else {
             self.credits

@@ -5,6 +5,7 @@
 use jsonrpc::{Call, CallFault, Item};
 
 use crate::admit::{REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use crate::callers::Settings;
 use crate::methods::MethodId;
 use crate::network::Network;
 use crate::params::{BlockParam, ParamFault, Query};
@@ -23,15 +24,26 @@ pub enum Unanswerable {
     NoMethod(String),
     NotHere(&'static str),
     Params(ParamFault),
+    /// The key's settings leave it out.
+    NotAllowed,
 }
 
-/// Reads what a call asks.
-pub fn parse(item: &Item<'_>, network: &Network, log_params_max: usize) -> Result<Asked, Unanswerable> {
+/// Reads what a call asks, and whether this key may ask it.
+pub fn parse(
+    item: &Item<'_>,
+    network: &Network,
+    log_params_max: usize,
+    settings: Option<&Settings>,
+) -> Result<Asked, Unanswerable> {
     let call = item.as_ref().map_err(|bad| Unanswerable::Bad(bad.fault))?;
     let method = method(call, network)?;
     let query = method.row().read(&call.params).map_err(Unanswerable::Params)?;
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
-    Ok(Asked { method, query })
+    let asked = Asked { method, query };
+    if settings.is_some_and(|settings| !settings.allow_call(&asked)) {
+        return Err(Unanswerable::NotAllowed);
+    }
+    Ok(asked)
 }
 
 fn method(call: &Call<'_>, network: &Network) -> Result<MethodId, Unanswerable> {

@@ -1,5 +1,6 @@
 //! The life of a request: every step in its order, and nothing else.
 
+use ::http::HeaderMap;
 use ::http::request::Parts;
 use bytes::Bytes;
 use hyper::Request;
@@ -40,11 +41,11 @@ async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Res
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key } => key,
     };
-    let caller = match authenticate(&edge.callers.load(), key) {
+    let caller = match caller(connection, key, &head.headers) {
         Ok(caller) => caller,
-        Err(denied) => {
+        Err(refused) => {
             http::skip_body(connection, head, &mut body).await;
-            return Err(denied.into());
+            return Err(refused);
         }
     };
     let body = http::body(connection, head, body, &edge.limits).await?;
@@ -58,6 +59,19 @@ async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Res
             Err(fault.into())
         }
     }
+}
+
+/// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
+fn caller(connection: &Connection, key: &str, headers: &HeaderMap) -> Result<Caller, ErrorReply> {
+    let edge = connection.edge();
+    let caller = authenticate(&edge.callers.load(), key, headers)?;
+    if let Some(settings) = caller.settings()
+        && let Err(denied) = settings.allow_request(headers)
+    {
+        admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, connection.now())?;
+        return Err(denied.into());
+    }
+    Ok(caller)
 }
 
 /// What every call of one request has in common.
@@ -79,7 +93,7 @@ async fn answer(
     let Work { edge, shard, caller, now, id } = *work;
     let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
     let outcome = async {
-        let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max);
+        let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max, caller.settings());
         ticket.is_for(parsed.as_ref().ok().map(|asked| asked.method));
         let permit = admit(caller, price(&parsed), &edge.capacity, &edge.clock, now)?;
         ticket.paid(permit.credits());

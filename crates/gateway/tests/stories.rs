@@ -3,6 +3,8 @@
 
 #[path = "stories/gateway.rs"]
 mod gateway_under_test; // a gateway over a chain of eleven blocks
+#[path = "stories/signing.rs"]
+mod signing; // tokens as callers make them
 
 #[path = "stories/calls.rs"]
 mod calls; // WIRE §2
@@ -14,10 +16,14 @@ mod heavy; // the pool, shared answers, deadlines, panics
 mod http; // WIRE §1
 #[path = "stories/http2.rs"]
 mod http2; // prior knowledge
+#[path = "stories/keys.rs"]
+mod keys; // what a key's settings refuse
 #[path = "stories/operator.rs"]
 mod operator; // /health, /ready, /metrics
 #[path = "stories/plans.rs"]
 mod plans; // throughput and days
+#[path = "stories/secrecy.rs"]
+mod secrecy; // what never reaches a log
 #[path = "stories/shutdown.rs"]
 mod shutdown; // drain
 #[path = "stories/slow.rs"]

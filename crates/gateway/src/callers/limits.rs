@@ -1,6 +1,6 @@
-//! How much an account may use: a bucket of credits that refills each second, and a quota for each day.
+//! How much an account or a key may use: a bucket of credits that refills each second, and a quota for each day.
 //!
-//! Both are one atomic word each, because every call of an account passes here and none may wait for another.
+//! Both are one atomic word each, because every call passes here and none may wait for another.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,6 +15,48 @@ pub enum Spent {
     Second { allowed: u64, current: u64, wait_ms: u64 },
     /// The day's credits are used up.
     Day { wait_s: u64 },
+}
+
+/// Both limits together, either of which may be missing.
+#[derive(Debug, Default)]
+pub struct Allowance {
+    throughput: Option<Bucket>,
+    day: Option<DayQuota>,
+}
+
+impl Allowance {
+    pub fn new(credits_per_second: Option<u64>, credits_per_day: Option<u64>) -> Self {
+        Self { throughput: credits_per_second.map(Bucket::new), day: credits_per_day.map(DayQuota::new) }
+    }
+
+    pub fn is_limited(&self) -> bool {
+        self.throughput.is_some() || self.day.is_some()
+    }
+
+    /// Takes the credits from both, or from neither.
+    pub fn take(&self, now: Moment, unix_seconds: u64, credits: u64) -> Result<(), Spent> {
+        if let Some(throughput) = &self.throughput {
+            throughput.take(now, credits)?;
+        }
+        if let Some(day) = &self.day {
+            day.take(unix_seconds, credits).inspect_err(|_| {
+                if let Some(throughput) = &self.throughput {
+                    throughput.give_back(credits);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns credits of a call that turned out to cost nothing.
+    pub fn give_back(&self, unix_seconds: u64, credits: u64) {
+        if let Some(throughput) = &self.throughput {
+            throughput.give_back(credits);
+        }
+        if let Some(day) = &self.day {
+            day.give_back(unix_seconds, credits);
+        }
+    }
 }
 
 /// Credits per second, with one second's worth of burst.
@@ -47,6 +89,11 @@ impl Bucket {
                 Err(changed) => seen = changed,
             }
         }
+    }
+
+    pub fn give_back(&self, credits: u64) {
+        let cost_ns = self.nanoseconds(credits);
+        let _always = self.full_at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_sub(cost_ns)));
     }
 
     /// How long the bucket takes to gather `credits`.
@@ -143,6 +190,19 @@ mod tests {
         assert_eq!(bucket.take(at(0), 1_000), Ok(()));
         assert!(matches!(bucket.take(at(1_000), 80), Err(Spent::Second { .. })));
         assert_eq!(bucket.take(at(1_200), 80), Ok(()));
+    }
+
+    #[test]
+    fn what_one_limit_refuses_costs_nothing_in_the_other() {
+        let allowance = Allowance::new(Some(500), Some(100));
+        let (now, noon) = (Moment(SECOND_NS), 20_000 * DAY_S + DAY_S / 2);
+        assert_eq!(allowance.take(now, noon, 80), Ok(()));
+        for _ in 0..100 {
+            assert_eq!(allowance.take(now, noon, 80), Err(Spent::Day { wait_s: DAY_S / 2 }));
+        }
+        assert_eq!(allowance.take(now, noon, 20), Ok(()));
+        allowance.give_back(noon, 100);
+        assert_eq!(allowance.take(now, noon, 100), Ok(()));
     }
 
     #[test]

@@ -52,8 +52,13 @@ fn open_chain(config: &Config) -> Result<Arc<ArchiveSource>, String> {
 }
 
 /// `RUST_LOG` decides what is logged; JSON lines unless someone is watching.
+///
+/// The HTTP/2 library would tell of paths that it cannot read, and paths have keys in them; it is kept from that.
 fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    if let Ok(quiet) = "h2=info".parse() {
+        filter = filter.add_directive(quiet);
+    }
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
     if stderr().is_terminal() { log.init() } else { log.json().init() }
 }

@@ -62,13 +62,13 @@ impl<'a> Section<'a> {
         self.below(key, table, value.map_or(self.at, |value| value.span().start))
     }
 
-    /// The tables under `key`, which stands in double brackets.
+    /// The tables under `key`, which stands in double brackets. Mistakes name each by its place, counted from 1.
     pub(crate) fn sections(&mut self, key: &str) -> Vec<Section<'a>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let array = self.expect(key, value, "an array of tables", |value| value.as_array());
-        let tables = array.into_iter().flatten().filter_map(|element| {
+        let tables = array.into_iter().flatten().enumerate().filter_map(|(index, element)| {
             let table = self.expect(key, element, "a table", |element| element.as_table())?;
-            Some(self.below(key, Some(table), element.span().start))
+            Some(self.below(&format!("{key} {}", index + 1), Some(table), element.span().start))
         });
         tables.collect()
     }

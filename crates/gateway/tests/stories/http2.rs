@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
-async fn post(
+pub(crate) async fn post(
     sender: &mut http2::SendRequest<Full<Bytes>>,
     path: &str,
     body: String,

@@ -1,0 +1,113 @@
+//! JSON Web Tokens: signed by whoever holds the other half of one of a key's public keys.
+//!
+//! Which algorithm a token may use is fixed by the type of the public key, never by the token. Signatures are checked by
+//! ring, which TLS brings already.
+
+use std::fmt;
+
+use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{ErrorKind, Result as JwtResult};
+use jsonwebtoken::signature::{Error as SignatureError, Verifier};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey, VerificationAlgorithm,
+};
+use serde::de::IgnoredAny;
+
+/// How far the clocks of those who sign and ours may differ.
+const LEEWAY_S: u64 = 5;
+
+/// The public keys of one key, each with what its tokens have to fulfil.
+pub(crate) struct Tokens(Vec<(DecodingKey, Validation)>);
+
+impl Tokens {
+    /// Reads public keys in PEM; for one that is no use, its place is told, counted from 1.
+    pub(crate) fn new(pems: &[String], audience: Option<&str>) -> Result<Self, usize> {
+        // It can be set once per process, and it is always this one.
+        let _set_before = PROVIDER.install_default();
+        let keys = pems.iter().enumerate().map(|(index, pem)| {
+            let (key, algorithm) = public_key(pem).ok_or(index + 1)?;
+            Ok((key, validation(algorithm, audience)))
+        });
+        keys.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether one of the keys has signed the token, and it holds now.
+    pub(crate) fn accept(&self, token: &str) -> bool {
+        self.0.iter().any(|(key, validation)| decode::<IgnoredAny>(token, key, validation).is_ok())
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tokens({} keys)", self.0.len())
+    }
+}
+
+fn validation(algorithm: Algorithm, audience: Option<&str>) -> Validation {
+    let mut validation = Validation::new(algorithm);
+    validation.leeway = LEEWAY_S;
+    validation.validate_nbf = true;
+    validation.validate_aud = audience.is_some();
+    if let Some(audience) = audience {
+        validation.set_audience(&[audience]);
+        validation.set_required_spec_claims(&["exp", "aud"]);
+    }
+    validation
+}
+
+/// The shortest encoding of an RSA key with 2,048 bits; ring refuses shorter ones with every token.
+const RSA_DER_BYTES_MIN: usize = 256;
+/// An uncompressed point of P-256.
+const P256_POINT_BYTES: usize = 65;
+
+/// A public key and the one algorithm that it is good for.
+fn public_key(pem: &str) -> Option<(DecodingKey, Algorithm)> {
+    // Private keys and certificates are understood by the reader too, and have no place in this file.
+    if !pem.trim_start().starts_with("-----BEGIN PUBLIC KEY-----") {
+        return None;
+    }
+    let pem = pem.trim().as_bytes();
+    let len = |key: &DecodingKey| key.try_get_as_bytes().map_or(0, <[u8]>::len);
+    if let Ok(key) = DecodingKey::from_rsa_pem(pem) {
+        return (len(&key) >= RSA_DER_BYTES_MIN).then_some((key, Algorithm::RS256));
+    }
+    if let Ok(key) = DecodingKey::from_ec_pem(pem) {
+        return (len(&key) == P256_POINT_BYTES).then_some((key, Algorithm::ES256));
+    }
+    DecodingKey::from_ed_pem(pem).ok().map(|key| (key, Algorithm::EdDSA))
+}
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
+    verifier_factory: verifier,
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> JwtResult<Box<dyn JwtVerifier>> {
+    let rules: &'static dyn VerificationAlgorithm = match algorithm {
+        Algorithm::RS256 => &RSA_PKCS1_2048_8192_SHA256,
+        Algorithm::ES256 => &ECDSA_P256_SHA256_FIXED,
+        Algorithm::EdDSA => &ED25519,
+        _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
+    };
+    let key = UnparsedPublicKey::new(rules, key.try_get_as_bytes()?.to_vec());
+    Ok(Box::new(RingVerifier { algorithm: *algorithm, key }))
+}
+
+struct RingVerifier {
+    algorithm: Algorithm,
+    key: UnparsedPublicKey<Vec<u8>>,
+}
+
+impl Verifier<Vec<u8>> for RingVerifier {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), SignatureError> {
+        self.key.verify(message, signature).map_err(|_| SignatureError::new())
+    }
+}
+
+impl JwtVerifier for RingVerifier {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}

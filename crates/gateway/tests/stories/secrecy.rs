@@ -1,0 +1,129 @@
+//! Keys, secrets and tokens are in no log, not even at TRACE, and in no metric.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::http::{Wire, get, post, request};
+
+use crate::gateway_under_test::{call, chain_id};
+use crate::http2::post as post_http2;
+use crate::signing::Signer;
+
+const KEY: &str = "canary-key-7f3a";
+const SECRET: &str = "canary-secret-91c2";
+const UNKNOWN: &str = "canary-unknown-55e0";
+
+/// The program itself, logging everything it can into a file.
+struct Program {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Program {
+    fn start(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 1\n\
+             [[key]]\nkey = \"{KEY}\"\n{settings}\n"
+        );
+        fs::write(folder.path().join("config.toml"), config).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
+            .args(["serve", "--config", "config.toml", "--data-dir", "data"])
+            // The tries of the demo chain would say a million things that have nothing to do with callers.
+            .env("RUST_LOG", "trace,trie=info")
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, folder }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Where it listens, for callers and for the operator.
+    fn addresses(&self) -> (SocketAddr, SocketAddr) {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(60) {
+            let log = self.log();
+            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            for line in lines.filter(|line| line["fields"]["message"] == "serving") {
+                let address = |name: &str| line["fields"][name].as_str().unwrap().parse().unwrap();
+                return (address("public"), address("operator"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it never served:\n{}", self.log());
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+fn basic(password: &str) -> String {
+    format!("authorization: Basic {}\r\n", STANDARD.encode(format!(":{password}")))
+}
+
+#[test]
+fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
+    let signer = Signer::ed25519();
+    let token = signer.good_token();
+    let pem = signer.public_pem();
+    let program = Program::start(&format!(
+        "secret = \"{SECRET}\"\nsecret_required = false\njwt_required = false\njwt_public_keys = ['''{pem}''']"
+    ));
+    let (public, operator) = program.addresses();
+    let path = format!("/v3/{KEY}");
+    let headers =
+        ["".to_owned(), basic(SECRET), basic("wrong-canary"), format!("authorization: Bearer {token}\r\n")];
+    for headers in &headers {
+        for body in
+            [chain_id("1"), call("eth_call", "[{}]"), "nonsense".to_owned(), format!("[{}]", chain_id("1"))]
+        {
+            Wire::connect(public).send(request(&path, headers, body.as_bytes())).reply();
+        }
+    }
+    for path in
+        [format!("/v3/{UNKNOWN}"), format!("/v3/{KEY}/x"), format!("/v2/{KEY}"), format!("/v3/{KEY}?x")]
+    {
+        assert!(!post(public, &path, chain_id("1")).text().contains("canary"), "{path}");
+    }
+    Wire::connect(public).send(format!("POST /v3/{KEY} x HTTP/1.1\r\n\r\n")).next_reply();
+    over_http2(public, &path);
+    let metrics = get(operator, "/metrics");
+    let log = program.log();
+    assert!(log.contains("TRACE") && log.lines().count() > 40, "the log says too little to prove anything");
+    let encoded = STANDARD.encode(format!(":{SECRET}"));
+    for canary in [KEY, SECRET, UNKNOWN, "canary", token.as_str(), encoded.as_str()] {
+        assert!(!metrics.text().contains(canary), "{canary} is in the metrics");
+        let line = log.lines().find(|line| line.contains(canary));
+        assert_eq!(line, None, "{canary} is in the log");
+    }
+}
+
+fn over_http2(public: SocketAddr, path: &str) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(public).await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        assert_eq!(post_http2(&mut sender, path, chain_id("1")).await.0, 200);
+        assert_eq!(post_http2(&mut sender, &format!("/v3/{UNKNOWN}"), chain_id("1")).await.0, 401);
+    });
+}
