@@ -58,7 +58,7 @@ impl Program {
         while started.elapsed() < Duration::from_secs(60) {
             let log = self.log();
             let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            for line in lines.filter(|line| line["fields"]["message"] == "serving") {
+            if let Some(line) = lines.into_iter().find(|line| line["fields"]["message"] == "serving") {
                 let address = |name: &str| line["fields"][name].as_str().unwrap().parse().unwrap();
                 return (address("public"), address("operator"));
             }
