@@ -30,7 +30,7 @@ pub use schedule::{CHAIN_ID, genesis};
 pub const HEAD_NUMBER: u64 = story::HEAD;
 
 /// Hash of the newest block. Everything else on the chain follows from it, so it is all that has to be compared.
-pub const HEAD_HASH: B256 = b256!("b14cb3ddc354ed945c79b9d8c783c6b36e3283a9cc32c873080eb153d373e093");
+pub const HEAD_HASH: B256 = b256!("59e710980827cba05123a2c453c7845674b380e9c27257db55b524314012a017");
 
 /// The whole chain in memory.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::config::Section;
@@ -185,6 +186,18 @@ impl Server {
                 tracing::error!("a worker had panicked");
             }
         }
+    }
+}
+
+/// Serves one connection over any stream, as the workers serve those that they accept, until it ends.
+pub async fn serve_stream<S>(edge: Arc<Edge>, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    // Nobody stops it before its time: the sender is kept to the end.
+    let (_never, stopping) = watch::channel(false);
+    if let Err(error) = worker::serve(edge, 0, stream, stopping).await {
+        tracing::debug!(%error, "a connection ended early");
     }
 }
 

@@ -148,11 +148,11 @@ async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Bytes both ways, encrypted or not.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 async fn greet(
     edge: Arc<Edge>,
@@ -171,7 +171,8 @@ async fn greet(
     }
 }
 
-async fn serve<S: Stream>(
+/// Serves one connection until it ends or has to.
+pub(super) async fn serve<S: Stream>(
     edge: Arc<Edge>,
     index: usize,
     stream: S,

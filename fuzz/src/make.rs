@@ -1,0 +1,167 @@
+//! Input that is nearly right: calls as clients send them, with something odd done to them. The same number always gives
+//! the same input.
+
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+/// Makes one case.
+pub struct Maker(SmallRng);
+
+/// Calls that have an answer on the demo chain.
+const CALLS: &[(&str, &str)] = &[
+    ("eth_chainId", "[]"),
+    ("eth_blockNumber", "[]"),
+    ("eth_gasPrice", "[]"),
+    ("eth_syncing", "null"),
+    ("net_version", "[]"),
+    ("web3_clientVersion", "[]"),
+    ("eth_maxPriorityFeePerGas", "[]"),
+    ("eth_feeHistory", r#"["0x5","latest",[10,50.5,90]]"#),
+    ("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#),
+    ("eth_getBalance", r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","0x10"]"#),
+    ("eth_getCode", r#"["0x93C7a6D00849c44Ef3E92E95DCEFfccd447909Ae",{"blockNumber":"0xff"}]"#),
+    ("eth_getTransactionCount", r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","earliest"]"#),
+    ("eth_getBlockByNumber", r#"["0x60",true]"#),
+    ("eth_getBlockByHash", r#"["0x59e710980827cba05123a2c453c7845674b380e9c27257db55b524314012a017",false]"#),
+    ("eth_getBlockReceipts", r#"["0x61"]"#),
+    ("eth_getBlockTransactionCountByNumber", r#"["finalized"]"#),
+    ("eth_getTransactionByBlockNumberAndIndex", r#"["0x61","0x0"]"#),
+    ("eth_getUncleByBlockNumberAndIndex", r#"["0xa","0x0"]"#),
+    ("eth_getUncleCountByBlockNumber", r#"["0xa"]"#),
+    ("eth_getTransactionByHash", r#"["0x04d5ae7d384727db45aad864eb0ce33f008333660b8091a57091b8b575b8aeb2"]"#),
+    ("eth_getTransactionReceipt", r#"["0x04d5ae7d384727db45aad864eb0ce33f008333660b8091a57091b8b575b8aeb2"]"#),
+    (
+        "eth_getLogs",
+        r#"[{"fromBlock":"0x0","toBlock":"0xa0","address":["0x93C7a6D00849c44Ef3E92E95DCEFfccd447909Ae"],"topics":[null,[]]}]"#,
+    ),
+    (
+        "eth_getLogs",
+        r#"[{"blockHash":"0x59e710980827cba05123a2c453c7845674b380e9c27257db55b524314012a017","topics":[["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"]]}]"#,
+    ),
+    ("eth_call", r#"[{"to":"0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","data":"0x85bb7d69"},"latest"]"#),
+    (
+        "eth_call",
+        r#"[{"to":"0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0","gas":"0x5208","value":"0x0"},"0x78",{"0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0":{"code":"0x5b5f56","balance":"0x1","stateDiff":{"0x0000000000000000000000000000000000000000000000000000000000000000":"0x0000000000000000000000000000000000000000000000000000000000000001"}}},{"number":"0x1","baseFeePerGas":"0x7"}]"#,
+    ),
+    (
+        "eth_estimateGas",
+        r#"[{"from":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","to":"0x70997970C51812dc3A010C7d01b50e0d17dc79C8","value":"0x1","accessList":[],"maxFeePerGas":"0x77359400"}]"#,
+    ),
+    ("zks_getRawBlockTransactions", "[240]"),
+];
+
+/// Pieces of JSON that parsers have stumbled over.
+const ODD: &[&str] = &[
+    "null", "true", "[]", "{}", "\"\"", "0", "-0", "1e999", "1.0", "18446744073709551616", "-1", "[[[[[[[[", "]]",
+    "\"\\u0000\"", "\"\\ud800\"", "\"\\ud83d\\ude00\"", "\u{feff}", "\"0x\"", "\"0x0\"", "\"0x00\"", "\"0xG\"",
+    "\"0xffffffffffffffff\"", "\"0x8000000000000000\"", "\"0x7fffffffffffffff\"", "\"latest\"", "\"pending\"",
+    "\"safe\"", "\"earliest\"", ",", ":", "\\", "\"", "\r\n", "\t", "\0", "é", "\"id\":1,", "\"method\":\"eth_call\",",
+    "{\"blockHash\":null}", "{\"blockNumber\":\"0x1\",\"blockHash\":\"0x1\"}", "[null,null,null,null,null]",
+];
+
+/// Instructions that make programs do something: pushes, a call to oneself, a creation, a loop, memory far away.
+const PIECES: &[&[u8]] = &[
+    &[0x5f],
+    &[0x60, 0x20],
+    &[0x61, 0xff, 0xff],
+    &[0x63, 0xff, 0xff, 0xff, 0xff],
+    &[0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x30, 0x5a, 0xf1],
+    &[0x38, 0x5f, 0x5f, 0x39, 0x38, 0x5f, 0x5f, 0xf0],
+    &[0x5b, 0x5f, 0x56],
+    &[0x59, 0x5f, 0xfd],
+    &[0x5f, 0x5f, 0x61, 0xff, 0xff, 0x5f, 0x60, 0x05, 0x5a, 0xfa],
+    &[0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x4a],
+    &[0x5f, 0x54, 0x5f, 0x55],
+    &[0x5f, 0xff],
+];
+
+impl Maker {
+    /// The maker of the case with this number.
+    pub fn new(number: u64) -> Self {
+        Self(SmallRng::seed_from_u64(number))
+    }
+
+    /// The body of a request, more often nearly right than not.
+    pub fn body(&mut self) -> Vec<u8> {
+        let mut body = if self.0.random_ratio(1, 8) { self.batch() } else { self.call() }.into_bytes();
+        let changes = [0, 0, 1, 1, 2, 4, 12];
+        for _ in 0..self.pick(&changes) {
+            self.change(&mut body);
+        }
+        body
+    }
+
+    fn call(&mut self) -> String {
+        let (method, params) = self.pick(CALLS);
+        let odd = self.pick(ODD);
+        let (method, params) = match self.0.random_range(0..12) {
+            0 => (odd.trim_matches('"'), params.to_owned()),
+            1 => (method, odd.to_owned()),
+            2 => (method, format!("[{odd},{odd}]")),
+            3 => (self.pick(CALLS).0, params.to_owned()),
+            4 => (method, self.with_odd_value(params)),
+            _ => (method, params.to_owned()),
+        };
+        let id = if self.0.random_ratio(1, 6) { odd } else { "7" };
+        match self.0.random_range(0..10) {
+            0 => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#),
+            1 => format!(r#" {{ "params" : {params} , "method":"{method}", "id": {id},"jsonrpc":"2.0" }} "#),
+            2 => format!(r#"{{"jsonrpc":"2.0","id":{id},"meth\u006fd":"{method}","params":{params}}}"#),
+            _ => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#),
+        }
+    }
+
+    /// One of the strings in it becomes something else.
+    fn with_odd_value(&mut self, params: &str) -> String {
+        let mut parts: Vec<&str> = params.split('"').collect();
+        if parts.len() < 3 {
+            return params.to_owned();
+        }
+        let place = self.0.random_range(0..parts.len() / 2) * 2 + 1;
+        parts[place] = self.pick(ODD).trim_matches('"');
+        parts.join("\"")
+    }
+
+    fn batch(&mut self) -> String {
+        let calls: Vec<_> = (0..self.0.random_range(0..6)).map(|_| self.call()).collect();
+        format!("[{}]", calls.join(","))
+    }
+
+    fn change(&mut self, body: &mut Vec<u8>) {
+        let at = self.0.random_range(0..=body.len());
+        let end = (at + self.0.random_range(0..24)).min(body.len());
+        match self.0.random_range(0..6) {
+            0 => body.insert(at, self.0.random()),
+            1 => drop(body.drain(at..end)),
+            2 => drop(body.splice(at..at, self.pick(ODD).bytes())),
+            3 => {
+                let copy = body[at..end].to_vec();
+                drop(body.splice(at..at, copy));
+            }
+            4 => body.truncate(at),
+            _ => {
+                if let Some(byte) = body.get_mut(at) {
+                    *byte ^= 1 << self.0.random_range(0..8);
+                }
+            }
+        }
+    }
+
+    /// The input of [`evm`](super::evm).
+    pub fn program(&mut self) -> Vec<u8> {
+        let mut input: Vec<u8> = (0..self.0.random_range(4..60)).map(|_| self.0.random()).collect();
+        for _ in 0..self.0.random_range(0..200) {
+            if self.0.random_ratio(1, 3) {
+                input.extend_from_slice(self.pick(PIECES));
+            } else {
+                input.push(self.0.random());
+            }
+        }
+        input
+    }
+
+    fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+        *among.choose(&mut self.0).expect("there is something to choose from")
+    }
+}
