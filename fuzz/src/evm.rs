@@ -90,10 +90,11 @@ fn message(bytes: &mut Bytes<'_>) -> (TransactionRequest, Overrides) {
 }
 
 fn fees(request: &mut TransactionRequest, bytes: &mut Bytes<'_>) {
-    let given = bytes.byte();
+    // Most messages say nothing of fees, or they would be refused for them before anything runs.
+    let given = if bytes.byte() < 192 { 0 } else { bytes.byte() };
     let has = |bit: u8| given & bit != 0;
     request.gas = has(1).then(|| bytes.number());
-    request.gas_price = has(2).then(|| bytes.number().into());
+    request.gas_price = (has(2) && !has(4 | 8)).then(|| bytes.number().into());
     request.max_fee_per_gas = has(4).then(|| bytes.number().into());
     request.max_priority_fee_per_gas = has(8).then(|| bytes.number().into());
     request.value = has(16).then(|| bytes.word());

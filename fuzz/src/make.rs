@@ -30,10 +30,7 @@ const CALLS: &[(&str, &str)] = &[
     ("eth_getUncleByBlockNumberAndIndex", r#"["0xa","0x0"]"#),
     ("eth_getUncleCountByBlockNumber", r#"["0xa"]"#),
     ("eth_getTransactionByHash", r#"["0x04d5ae7d384727db45aad864eb0ce33f008333660b8091a57091b8b575b8aeb2"]"#),
-    (
-        "eth_getTransactionReceipt",
-        r#"["0x04d5ae7d384727db45aad864eb0ce33f008333660b8091a57091b8b575b8aeb2"]"#,
-    ),
+    ("eth_getTransactionReceipt", r#"["0x04d5ae7d384727db45aad864eb0ce33f008333660b8091a57091b8b575b8aeb2"]"#),
     (
         "eth_getLogs",
         r#"[{"fromBlock":"0x0","toBlock":"0xa0","address":["0x93C7a6D00849c44Ef3E92E95DCEFfccd447909Ae"],"topics":[null,[]]}]"#,
@@ -56,47 +53,11 @@ const CALLS: &[(&str, &str)] = &[
 
 /// Pieces of JSON that parsers have stumbled over.
 const ODD: &[&str] = &[
-    "null",
-    "true",
-    "[]",
-    "{}",
-    "\"\"",
-    "0",
-    "-0",
-    "1e999",
-    "1.0",
-    "18446744073709551616",
-    "-1",
-    "[[[[[[[[",
-    "]]",
-    "\"\\u0000\"",
-    "\"\\ud800\"",
-    "\"\\ud83d\\ude00\"",
-    "\u{feff}",
-    "\"0x\"",
-    "\"0x0\"",
-    "\"0x00\"",
-    "\"0xG\"",
-    "\"0xffffffffffffffff\"",
-    "\"0x8000000000000000\"",
-    "\"0x7fffffffffffffff\"",
-    "\"latest\"",
-    "\"pending\"",
-    "\"safe\"",
-    "\"earliest\"",
-    ",",
-    ":",
-    "\\",
-    "\"",
-    "\r\n",
-    "\t",
-    "\0",
-    "é",
-    "\"id\":1,",
-    "\"method\":\"eth_call\",",
-    "{\"blockHash\":null}",
-    "{\"blockNumber\":\"0x1\",\"blockHash\":\"0x1\"}",
-    "[null,null,null,null,null]",
+    "null", "true", "[]", "{}", "\"\"", "0", "-0", "1e999", "1.0", "18446744073709551616", "-1", "[[[[[[[[", "]]",
+    "\"\\u0000\"", "\"\\ud800\"", "\"\\ud83d\\ude00\"", "\u{feff}", "\"0x\"", "\"0x0\"", "\"0x00\"", "\"0xG\"",
+    "\"0xffffffffffffffff\"", "\"0x8000000000000000\"", "\"0x7fffffffffffffff\"", "\"latest\"", "\"pending\"",
+    "\"safe\"", "\"earliest\"", ",", ":", "\\", "\"", "\r\n", "\t", "\0", "é", "\"id\":1,", "\"method\":\"eth_call\",",
+    "{\"blockHash\":null}", "{\"blockNumber\":\"0x1\",\"blockHash\":\"0x1\"}", "[null,null,null,null,null]",
 ];
 
 /// Instructions that make programs do something: pushes, a call to oneself, a creation, a loop, memory far away.
@@ -124,7 +85,7 @@ impl Maker {
     /// The body of a request, more often nearly right than not.
     pub fn body(&mut self) -> Vec<u8> {
         let mut body = if self.0.random_ratio(1, 8) { self.batch() } else { self.call() }.into_bytes();
-        let changes = [0, 0, 1, 1, 2, 4, 12];
+        let changes = [0, 0, 0, 0, 0, 0, 1, 1, 2, 12];
         for _ in 0..self.pick(&changes) {
             self.change(&mut body);
         }
@@ -139,7 +100,7 @@ impl Maker {
             1 => (method, odd.to_owned()),
             2 => (method, format!("[{odd},{odd}]")),
             3 => (self.pick(CALLS).0, params.to_owned()),
-            4 => (method, self.with_odd_value(params)),
+            4..8 => (method, self.with_odd_value(params)),
             _ => (method, params.to_owned()),
         };
         let id = if self.0.random_ratio(1, 6) { odd } else { "7" };
@@ -189,15 +150,35 @@ impl Maker {
 
     /// The input of [`evm`](super::evm).
     pub fn program(&mut self) -> Vec<u8> {
-        let mut input: Vec<u8> = (0..self.0.random_range(4..60)).map(|_| self.0.random()).collect();
+        let mut input = if self.0.random_ratio(1, 4) { self.bytes(4..60) } else { self.plain_message() };
+        // With something on the stack, more than the first instruction gets its turn.
+        for _ in 0..self.0.random_range(0..16) {
+            input.extend_from_slice(&[0x60, self.0.random()]);
+        }
         for _ in 0..self.0.random_range(0..200) {
-            if self.0.random_ratio(1, 3) {
-                input.extend_from_slice(self.pick(PIECES));
-            } else {
-                input.push(self.0.random());
+            match self.0.random_range(0..4) {
+                0 => input.extend_from_slice(self.pick(PIECES)),
+                1 => input.extend_from_slice(&[0x60, self.0.random()]),
+                2 => input.push(self.0.random_range(0x80..0xa0)),
+                _ => input.push(self.0.random()),
             }
         }
         input
+    }
+
+    /// The part before the program: any block, a call or a creation, nothing overridden, no fees, as much code as goes.
+    fn plain_message(&mut self) -> Vec<u8> {
+        let (block, estimates) = (self.0.random(), u8::from(self.0.random_ratio(1, 4)));
+        match self.0.random_range(0..6) {
+            0 => vec![block, estimates, 0, 0, 0, 255],
+            1 => vec![block, estimates, 1, self.0.random_range(0..24), 0, 0, 0],
+            2 => vec![block, estimates, 2 | 32, 0, self.0.random(), 1, 1, 1, 1, 0, 255],
+            _ => vec![block, estimates, 2, 0, 0, 255],
+        }
+    }
+
+    fn bytes(&mut self, len: std::ops::Range<usize>) -> Vec<u8> {
+        (0..self.0.random_range(len)).map(|_| self.0.random()).collect()
     }
 
     fn pick<T: Copy>(&mut self, among: &[T]) -> T {

@@ -60,3 +60,21 @@ fn any_program_comes_back_at_any_fork() {
     let machine = evm::Machine::start();
     try_cases(500, Maker::program, |program| machine.run(program));
 }
+
+/// Enough that every kind of call is among them.
+const SEEDS: u64 = 500;
+
+#[test]
+#[ignore = "writes the files that a guided run starts from, into the folder CHAINGATE_FUZZ_SEEDS"]
+fn seeds_are_written() {
+    let folder = std::path::PathBuf::from(std::env::var_os("CHAINGATE_FUZZ_SEEDS").unwrap());
+    let inputs: [(&str, fn(&mut Maker) -> Vec<u8>); 3] =
+        [("call_parser", Maker::body), ("whole_path", Maker::body), ("evm", Maker::program)];
+    for (target, input) in inputs {
+        std::fs::create_dir_all(folder.join(target)).unwrap();
+        for number in 0..SEEDS {
+            let file = folder.join(target).join(format!("seed-{number}"));
+            std::fs::write(file, input(&mut Maker::new(number))).unwrap();
+        }
+    }
+}
