@@ -28,7 +28,7 @@ pub(crate) fn run(
     let headers = "wrk.headers[\"Content-Type\"] = \"application/json\"";
     let report = "done = function(s, l, r)\n  io.write(string.format(\"RESULT %d %f %d %d %d\\n\", s.requests, s.duration / 1e6, \
                   l:percentile(50), l:percentile(99), s.errors.status + s.errors.read + s.errors.connect))\nend";
-    fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = [[{body}]]\n{headers}\n{report}\n"))
+    fs::write(&script, format!("wrk.method = \"POST\"\nwrk.body = [==[{body}]==]\n{headers}\n{report}\n"))
         .expect("a folder to write to");
     let before = cpu_seconds(process);
     let output = Command::new("wrk")

@@ -13,7 +13,8 @@ const USAGE: &str = "\
 Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainnet-0-8191
        chaingate-bench gateway [SECONDS]   the gateway beside a bare hyper server and anvil, SECONDS a run (5)
 
-`gateway` needs target/release/chaingate and wrk, and takes anvil from $ANVIL or the PATH, without it if there is none.";
+`gateway` needs target/release/chaingate and wrk, and takes anvil from $ANVIL or the PATH, without it if there is none
+(name the program itself, not a script that starts it, or its CPU time is not seen).";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

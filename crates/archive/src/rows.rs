@@ -5,7 +5,7 @@
 use crate::state::Account;
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawals;
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bloom, KECCAK256_EMPTY, U256};
 use alloy_rlp::{Decodable, Encodable};
 use alloy_trie::EMPTY_ROOT_HASH;
 
@@ -270,6 +270,8 @@ pub struct ReceiptRow {
     pub first_log: u64,
     /// Number of its logs.
     pub logs: u32,
+    /// The bloom over its logs. Computing it takes longer than all the rest of a receipt.
+    pub bloom: Bloom,
 }
 
 impl ReceiptRow {
@@ -293,6 +295,7 @@ impl ReceiptRow {
         };
         let (blob_gas_used, blob_gas_price) = (fields.u64()?, fields.u128()?);
         let (first_log, logs) = (fields.u64()?, fields.u32()?);
+        let bloom = if logs > 0 { Bloom::new(fields.array()?) } else { Bloom::ZERO };
         fields.end()?;
         Ok(Self {
             transaction_type,
@@ -306,6 +309,7 @@ impl ReceiptRow {
             blob_gas_price,
             first_log,
             logs,
+            bloom,
         })
     }
 
@@ -331,6 +335,9 @@ impl ReceiptRow {
         row.extend_from_slice(&self.blob_gas_price.to_be_bytes());
         row.extend_from_slice(&self.first_log.to_be_bytes());
         row.extend_from_slice(&self.logs.to_be_bytes());
+        if self.logs > 0 {
+            row.extend_from_slice(self.bloom.as_slice());
+        }
     }
 }
 

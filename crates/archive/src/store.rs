@@ -5,9 +5,10 @@ use crate::{
     logs::IndexError,
     read::Snapshot,
     rows::CorruptRow,
+    state::Account,
     tables::{FORMAT_VERSION, META},
 };
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use arc_swap::ArcSwap;
 use quick_cache::{Weighter, sync::Cache};
 use redb::{Database, DatabaseError, ReadableDatabase, WriteTransaction};
@@ -28,6 +29,10 @@ pub(crate) const PAGE_CACHE_BYTES: usize = 512 << 20;
 /// Memory that analysed contract code may use. Analysis costs more than most calls.
 pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
 
+/// Accounts as of a block that may be kept in memory, at some 150 bytes each. Calls ask for the same few again and
+/// again: the contract, the sender, the one who gets the fees.
+pub(crate) const ACCOUNTS_CACHED: usize = 65_536;
+
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_GENESIS: &str = "genesis";
 pub(crate) const META_HEAD: &str = "head";
@@ -45,7 +50,11 @@ pub struct Archive {
 pub(crate) struct Shared {
     pub(crate) chain: ChainSpec,
     pub(crate) code: CodeCache,
+    /// An account as a block left it never changes: an archive is never reorganised.
+    pub(crate) accounts: AccountCache,
 }
+
+pub(crate) type AccountCache = Cache<(Address, u64), Option<Account>>;
 
 pub(crate) type CodeCache = Cache<B256, Bytecode, CodeWeight>;
 
@@ -118,7 +127,8 @@ impl Archive {
     fn with(database: Database, path: PathBuf, chain: ChainSpec) -> Result<Self, OpenError> {
         const EXPECTED_CONTRACTS: usize = 4096;
         let code = Cache::with_weighter(EXPECTED_CONTRACTS, CODE_CACHE_BYTES, CodeWeight);
-        let shared = Arc::new(Shared { chain, code });
+        let accounts = Cache::new(ACCOUNTS_CACHED);
+        let shared = Arc::new(Shared { chain, code, accounts });
         let snapshot = Snapshot::take(&database, Arc::clone(&shared))?;
         Ok(Self { database, path, shared, snapshot: ArcSwap::from_pointee(snapshot) })
     }

@@ -68,7 +68,8 @@ const SEEDS: u64 = 500;
 #[ignore = "writes the files that a guided run starts from, into the folder CHAINGATE_FUZZ_SEEDS"]
 fn seeds_are_written() {
     let folder = std::path::PathBuf::from(std::env::var_os("CHAINGATE_FUZZ_SEEDS").unwrap());
-    let inputs: [(&str, fn(&mut Maker) -> Vec<u8>); 3] =
+    type Input = fn(&mut Maker) -> Vec<u8>;
+    let inputs: [(&str, Input); 3] =
         [("call_parser", Maker::body), ("whole_path", Maker::body), ("evm", Maker::program)];
     for (target, input) in inputs {
         std::fs::create_dir_all(folder.join(target)).unwrap();

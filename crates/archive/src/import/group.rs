@@ -203,6 +203,7 @@ impl<'a> NewBlock<'a> {
             blob_gas_price: if blob_gas_used > 0 { self.blob_gas_price } else { 0 },
             first_log: before.first_log + u64::from(before.logs),
             logs: receipt.logs().len() as u32,
+            bloom: *receipt.logs_bloom(),
         }
     }
 }

@@ -35,7 +35,18 @@ impl StateSource for StateAt<'_> {
     type Error = StoreError;
 
     fn account(&self, address: Address) -> Result<Option<Account>, StoreError> {
-        Ok(account_as_of(&self.snapshot.accounts, address, self.number)?.map(|row| row.account))
+        let cache = &self.snapshot.shared.accounts;
+        // A block that is yet to come may still change the account.
+        let cached = self.number <= self.snapshot.head;
+        if cached && let Some(account) = cache.get(&(address, self.number)) {
+            return Ok(account);
+        }
+        let row = account_as_of(&self.snapshot.accounts, address, self.number)?;
+        let account = row.map(|row| row.account);
+        if cached {
+            cache.insert((address, self.number), account);
+        }
+        Ok(account)
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StoreError> {

@@ -118,6 +118,7 @@ fn kinds_that_do_not_exist_are_refused() {
         blob_gas_price: 0,
         first_log: 0,
         logs: 0,
+        bloom: Bloom::ZERO,
     };
     receipt.write(&mut row);
     const OUTCOME: usize = 1;
@@ -215,7 +216,8 @@ fn any_receipt() -> impl Strategy<Value = ReceiptRow> {
     let outcome = prop_oneof![any::<bool>().prop_map(Outcome::Status), any_hash().prop_map(Outcome::Root)];
     let to =
         prop_oneof![any_address().prop_map(Recipient::Called), any_address().prop_map(Recipient::Created)];
-    (any::<u8>(), outcome, any::<[u64; 4]>(), any::<[u128; 2]>(), any_address(), to, any::<u32>()).prop_map(
+    let logs = prop_oneof![Just(0), any::<u32>()];
+    (any::<u8>(), outcome, any::<[u64; 4]>(), any::<[u128; 2]>(), any_address(), to, logs).prop_map(
         |(transaction_type, outcome, numbers, prices, from, to, logs)| ReceiptRow {
             transaction_type,
             outcome,
@@ -228,6 +230,7 @@ fn any_receipt() -> impl Strategy<Value = ReceiptRow> {
             blob_gas_price: prices[1],
             first_log: numbers[3],
             logs,
+            bloom: if logs > 0 { Bloom::repeat_byte(transaction_type) } else { Bloom::ZERO },
         },
     )
 }

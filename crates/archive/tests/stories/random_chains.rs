@@ -99,6 +99,7 @@ fn receipt_agrees(snapshot: &Snapshot, mined: &Mined<'_>, hash: B256) {
         None => Recipient::Created(mined.sender.create(mined.transaction.nonce())),
     };
     assert_eq!((found.row.from, found.row.to), (mined.sender, to));
+    assert_eq!(&found.row.bloom, mined.receipt.logs_bloom());
     let mut logs = Vec::new();
     let _ = snapshot.logs_by_ordinal(found.log_ordinals()).read(|log, _| {
         logs.push((Address::from(log.address()), log.data().to_vec()));

@@ -42,7 +42,7 @@ impl Command {
                 "-o" => command.discard_body = value() == "/dev/null",
                 url => {
                     command.path =
-                        url.strip_prefix(BASE).unwrap_or_else(|| panic!("what is {url}?")).to_owned()
+                        url.strip_prefix(BASE).unwrap_or_else(|| panic!("what is {url}?")).to_owned();
                 }
             }
         }

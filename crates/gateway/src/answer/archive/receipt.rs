@@ -1,7 +1,6 @@
 //! Transaction receipts.
 
 use super::{json::Json, log::LogWriter};
-use alloy_primitives::{Bloom, BloomInput};
 use archive::{LogsError, Outcome, ReceiptData, Recipient, Snapshot};
 use std::ops::ControlFlow;
 
@@ -24,8 +23,8 @@ pub(super) fn write(
     object.member("effectiveGasPrice").quantity_u128(row.effective_gas_price);
     object.member("from").data(row.from.as_slice());
     object.member("gasUsed").quantity(row.gas_used);
-    let bloom = write_logs(snapshot, receipt, logs, &mut object.member("logs"))?;
-    object.member("logsBloom").data(bloom.as_slice());
+    write_logs(snapshot, receipt, logs, &mut object.member("logs"))?;
+    object.member("logsBloom").data(row.bloom.as_slice());
     match row.outcome {
         Outcome::Status(success) => object.member("status").quantity(u64::from(success)),
         Outcome::Root(root) => object.member("root").data(root.as_slice()),
@@ -54,14 +53,12 @@ fn write_recipient(to: Recipient, object: &mut super::json::Object<'_>) {
     }
 }
 
-/// Writes the logs and gives their bloom, which is cheaper to compute than to keep.
 fn write_logs(
     snapshot: &Snapshot,
     receipt: &ReceiptData,
     logs: &mut LogWriter,
     json: &mut Json<'_>,
-) -> Result<Bloom, LogsError> {
-    let mut bloom = Bloom::ZERO;
+) -> Result<(), LogsError> {
     let mut first = true;
     json.raw(b"[");
     if receipt.row.logs > 0 {
@@ -70,11 +67,9 @@ fn write_logs(
                 json.raw(b",");
             }
             logs.write(&log, block, json);
-            bloom.accrue(BloomInput::Raw(log.address()));
-            log.topics().iter().for_each(|topic| bloom.accrue(BloomInput::Raw(topic)));
             ControlFlow::<()>::Continue(())
         })?;
     }
     json.raw(b"]");
-    Ok(bloom)
+    Ok(())
 }
