@@ -52,12 +52,12 @@ pub fn admit(
 
 /// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.
 pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Result<(), NotAdmitted> {
-    let unix_seconds = clock.unix_seconds(now);
+    let unix_seconds = || clock.unix_seconds(now);
     let account = &caller.account().allowance;
     account.take(now, unix_seconds, credits).map_err(NotAdmitted::Spent)?;
     if let Some(settings) = caller.settings() {
         let taken = settings.allowance().take(now, unix_seconds, credits);
-        taken.inspect_err(|_| account.give_back(unix_seconds, credits)).map_err(NotAdmitted::Spent)?;
+        taken.inspect_err(|_| account.give_back(unix_seconds(), credits)).map_err(NotAdmitted::Spent)?;
     }
     Ok(())
 }

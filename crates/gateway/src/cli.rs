@@ -2,6 +2,7 @@
 
 mod banner; // what a person sees when it has started
 mod check; // chaingate check
+mod docs; // chaingate docs
 mod import; // chaingate import
 mod serve; // chaingate serve
 mod verify; // chaingate verify
@@ -33,6 +34,9 @@ enum Command {
     Check(Settings),
     Import(import::Arguments),
     Verify(verify::Arguments),
+    /// Write the documents that are made from the tables
+    #[command(hide = true)]
+    Docs(docs::Arguments),
 }
 
 /// Where the settings come from. What stands here goes over what stands in the file.
@@ -79,6 +83,7 @@ pub fn run() -> ExitCode {
         Some(Command::Check(settings)) => check::run(settings),
         Some(Command::Import(arguments)) => return import::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
+        Some(Command::Docs(arguments)) => docs::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

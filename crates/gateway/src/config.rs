@@ -106,6 +106,14 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(Mistakes(mistakes)) }
     }
 
+    /// Every key that a file with these sections could have, with what it is when it is left out.
+    pub(crate) fn keys_of(text: &str) -> Vec<(String, String)> {
+        let found = section::Found::default();
+        let (root, _) = toml::de::DeTable::parse_recoverable(text);
+        let _config = Self::read(&mut Section::root(root.get_ref(), &found));
+        found.into_asked()
+    }
+
     fn read(root: &mut Section<'_>) -> Self {
         let plans = Plans::read(&mut root.section("plans"));
         let network = {

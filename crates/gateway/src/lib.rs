@@ -28,6 +28,7 @@ pub mod clock; // time, read once and handed on
 
 pub mod cli; // the command line
 pub mod config; // one file, all mistakes at once
+pub mod docs; // the documents that are made from the tables
 pub mod demo; // the chain that a start without configuration makes
 pub mod source; // who holds the chain
 pub mod edge; // what all connections share

@@ -9,6 +9,10 @@ use crate::params::{self, Args, BlockParam, ParamFault, Query};
 #[derive(Debug)]
 pub struct Method {
     pub name: &'static str,
+    /// What it gives, in a sentence without its full stop.
+    pub about: &'static str,
+    /// The type of the result, as `docs/types.rs` names it.
+    pub result: &'static str,
     /// Names of the positional parameters; those from `optional_from` on may be left out.
     pub params: &'static [&'static str],
     pub optional_from: usize,
@@ -84,6 +88,8 @@ const EVERYWHERE: &[Family] = &[Family::Ethereum, Family::Zksync];
 /// What a method has in common with most others; rows name only what differs.
 const USUAL: Method = Method {
     name: "",
+    about: "",
+    result: "Quantity",
     params: &[],
     optional_from: usize::MAX,
     read: params::chain_id,
@@ -108,36 +114,36 @@ const EVM: Method = Method {
 /// Every method there is.
 #[rustfmt::skip]
 pub static METHODS: &[Method] = &[
-    Method { name: "eth_getStorageAt", params: &["address", "position", "block"], read: params::storage_at, optional_from: 2, failover: true, ..STATE },
-    Method { name: "eth_getLogs", params: &["filter"], read: params::logs, credits: 255, work: Work::Pooled(Deadline::Logs), missing: Missing::Error, ..LOOKUP },
-    Method { name: "eth_getUncleByBlockNumberAndIndex", params: &["block", "index"], read: params::uncle_by_number, credits: 150, ..LOOKUP },
-    Method { name: "eth_getUncleByBlockHashAndIndex", params: &["blockHash", "index"], read: params::uncle_by_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getTransactionByBlockNumberAndIndex", params: &["block", "index"], read: params::transaction_by_number, credits: 150, failover: true, ..LOOKUP },
-    Method { name: "eth_getTransactionByBlockHashAndIndex", params: &["blockHash", "index"], read: params::transaction_by_block_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getTransactionByHash", params: &["transactionHash"], read: params::transaction_by_hash, ..LOOKUP },
-    Method { name: "eth_getTransactionReceipt", params: &["transactionHash"], read: params::transaction_receipt, ..LOOKUP },
-    Method { name: "eth_getBlockReceipts", params: &["block"], read: params::block_receipts, credits: 1_000, ..LOOKUP },
-    Method { name: "eth_call", read: params::call, ..EVM },
-    Method { name: "eth_estimateGas", read: params::estimate_gas, credits: 300, ..EVM },
-    Method { name: "zks_getRawBlockTransactions", params: &["block"], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, ..LOOKUP },
+    Method { name: "eth_getStorageAt", about: "The value at a place in a contract's storage", result: "Hash", params: &["address", "position", "block"], read: params::storage_at, optional_from: 2, failover: true, ..STATE },
+    Method { name: "eth_getLogs", about: "The logs that a filter matches, in the order of the chain", result: "[Log]", params: &["filter"], read: params::logs, credits: 255, work: Work::Pooled(Deadline::Logs), missing: Missing::Error, ..LOOKUP },
+    Method { name: "eth_getUncleByBlockNumberAndIndex", about: "An uncle of a block, by its place among them", result: "Uncle|null", params: &["block", "index"], read: params::uncle_by_number, credits: 150, ..LOOKUP },
+    Method { name: "eth_getUncleByBlockHashAndIndex", about: "An uncle of a block, by its place among them", result: "Uncle|null", params: &["blockHash", "index"], read: params::uncle_by_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getTransactionByBlockNumberAndIndex", about: "A transaction of a block, by its place in it", result: "Transaction|null", params: &["block", "index"], read: params::transaction_by_number, credits: 150, failover: true, ..LOOKUP },
+    Method { name: "eth_getTransactionByBlockHashAndIndex", about: "A transaction of a block, by its place in it", result: "Transaction|null", params: &["blockHash", "index"], read: params::transaction_by_block_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getTransactionByHash", about: "A transaction", result: "Transaction|null", params: &["transactionHash"], read: params::transaction_by_hash, ..LOOKUP },
+    Method { name: "eth_getTransactionReceipt", about: "What a transaction did", result: "Receipt|null", params: &["transactionHash"], read: params::transaction_receipt, ..LOOKUP },
+    Method { name: "eth_getBlockReceipts", about: "What every transaction of a block did", result: "[Receipt]|null", params: &["block"], read: params::block_receipts, credits: 1_000, ..LOOKUP },
+    Method { name: "eth_call", about: "What a message would return, run at a block and then forgotten", result: "Data", read: params::call, ..EVM },
+    Method { name: "eth_estimateGas", about: "The least gas with which a message would succeed", read: params::estimate_gas, credits: 300, ..EVM },
+    Method { name: "zks_getRawBlockTransactions", about: "The transactions of a block as the layer 2 keeps them", result: "[RawTransaction]", params: &["block"], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, ..LOOKUP },
 
-    Method { name: "eth_chainId", read: params::chain_id, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
-    Method { name: "net_version", read: params::net_version, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
-    Method { name: "eth_syncing", read: params::syncing, credits: 5, ..USUAL },
-    Method { name: "web3_clientVersion", read: params::client_version, ..USUAL },
-    Method { name: "eth_blockNumber", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_gasPrice", read: params::gas_price, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_maxPriorityFeePerGas", read: params::max_priority_fee, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_feeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, ..LOOKUP },
-    Method { name: "eth_getBalance", params: &["address", "block"], read: params::balance, ..STATE },
-    Method { name: "eth_getCode", params: &["address", "block"], read: params::code, ..STATE },
-    Method { name: "eth_getTransactionCount", params: &["address", "block"], read: params::transaction_count, ..STATE },
-    Method { name: "eth_getBlockByNumber", params: &["block", "fullTransactions"], read: params::block_by_number, optional_from: 1, ..LOOKUP },
-    Method { name: "eth_getBlockByHash", params: &["blockHash", "fullTransactions"], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getBlockTransactionCountByNumber", params: &["block"], read: params::transaction_count_by_number, ..LOOKUP },
-    Method { name: "eth_getBlockTransactionCountByHash", params: &["blockHash"], read: params::transaction_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getUncleCountByBlockNumber", params: &["block"], read: params::uncle_count_by_number, ..LOOKUP },
-    Method { name: "eth_getUncleCountByBlockHash", params: &["blockHash"], read: params::uncle_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_chainId", about: "The number of the chain", read: params::chain_id, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
+    Method { name: "net_version", about: "The number of the chain, in decimal", result: "Decimal", read: params::net_version, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
+    Method { name: "eth_syncing", about: "Whether the chain is still being read in", result: "Boolean", read: params::syncing, credits: 5, ..USUAL },
+    Method { name: "web3_clientVersion", about: "What answers here", result: "Text", read: params::client_version, ..USUAL },
+    Method { name: "eth_blockNumber", about: "The number of the newest block", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
+    Method { name: "eth_gasPrice", about: "A price per gas that should do for the next block", read: params::gas_price, cacheable: Cacheable::Head, ..USUAL },
+    Method { name: "eth_maxPriorityFeePerGas", about: "A priority fee that should do for the next block", read: params::max_priority_fee, cacheable: Cacheable::Head, ..USUAL },
+    Method { name: "eth_feeHistory", about: "Fees of a range of blocks, and of the one behind it", result: "FeeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, ..LOOKUP },
+    Method { name: "eth_getBalance", about: "The ether of an account, in wei", params: &["address", "block"], read: params::balance, ..STATE },
+    Method { name: "eth_getCode", about: "The code of a contract; `0x` where there is none", result: "Data", params: &["address", "block"], read: params::code, ..STATE },
+    Method { name: "eth_getTransactionCount", about: "How many transactions an account has sent; for a contract, how many it has created", params: &["address", "block"], read: params::transaction_count, ..STATE },
+    Method { name: "eth_getBlockByNumber", about: "A block", result: "Block|null", params: &["block", "fullTransactions"], read: params::block_by_number, optional_from: 1, ..LOOKUP },
+    Method { name: "eth_getBlockByHash", about: "A block", result: "Block|null", params: &["blockHash", "fullTransactions"], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getBlockTransactionCountByNumber", about: "How many transactions a block has", result: "Quantity|null", params: &["block"], read: params::transaction_count_by_number, ..LOOKUP },
+    Method { name: "eth_getBlockTransactionCountByHash", about: "How many transactions a block has", result: "Quantity|null", params: &["blockHash"], read: params::transaction_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getUncleCountByBlockNumber", about: "How many uncles a block has", result: "Quantity|null", params: &["block"], read: params::uncle_count_by_number, ..LOOKUP },
+    Method { name: "eth_getUncleCountByBlockHash", about: "How many uncles a block has", result: "Quantity|null", params: &["blockHash"], read: params::uncle_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
 ];
 
 /// A row of the table, by its place in it. Metrics use it as an index.

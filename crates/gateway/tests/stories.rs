@@ -10,6 +10,10 @@ mod signing; // tokens as callers make them
 mod calls; // WIRE §2
 #[path = "stories/compression.rs"]
 mod compression; // smaller replies, compressed bodies, bombs
+#[path = "stories/documented.rs"]
+mod documented; // answers have the shape that openrpc.json gives them
+#[path = "stories/evm.rs"]
+mod evm; // WIRE §4 on the demo chain: calls and estimates
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]
@@ -18,6 +22,8 @@ mod http; // WIRE §1
 mod http2; // prior knowledge
 #[path = "stories/keys.rs"]
 mod keys; // what a key's settings refuse
+#[path = "stories/lookups.rs"]
+mod lookups; // WIRE §4 on the demo chain: logs, receipts, transactions, uncles, raw records
 #[path = "stories/operator.rs"]
 mod operator; // /health, /ready, /metrics
 #[path = "stories/plans.rs"]

@@ -33,13 +33,13 @@ impl Allowance {
         self.throughput.is_some() || self.day.is_some()
     }
 
-    /// Takes the credits from both, or from neither.
-    pub fn take(&self, now: Moment, unix_seconds: u64, credits: u64) -> Result<(), Spent> {
+    /// Takes the credits from both, or from neither. The calendar is asked for only if there is a limit for the day.
+    pub fn take(&self, now: Moment, unix_seconds: impl FnOnce() -> u64, credits: u64) -> Result<(), Spent> {
         if let Some(throughput) = &self.throughput {
             throughput.take(now, credits)?;
         }
         if let Some(day) = &self.day {
-            day.take(unix_seconds, credits).inspect_err(|_| {
+            day.take(unix_seconds(), credits).inspect_err(|_| {
                 if let Some(throughput) = &self.throughput {
                     throughput.give_back(credits);
                 }
@@ -196,13 +196,13 @@ mod tests {
     fn what_one_limit_refuses_costs_nothing_in_the_other() {
         let allowance = Allowance::new(Some(500), Some(100));
         let (now, noon) = (Moment(SECOND_NS), 20_000 * DAY_S + DAY_S / 2);
-        assert_eq!(allowance.take(now, noon, 80), Ok(()));
+        assert_eq!(allowance.take(now, || noon, 80), Ok(()));
         for _ in 0..100 {
-            assert_eq!(allowance.take(now, noon, 80), Err(Spent::Day { wait_s: DAY_S / 2 }));
+            assert_eq!(allowance.take(now, || noon, 80), Err(Spent::Day { wait_s: DAY_S / 2 }));
         }
-        assert_eq!(allowance.take(now, noon, 20), Ok(()));
+        assert_eq!(allowance.take(now, || noon, 20), Ok(()));
         allowance.give_back(noon, 100);
-        assert_eq!(allowance.take(now, noon, 100), Ok(()));
+        assert_eq!(allowance.take(now, || noon, 100), Ok(()));
     }
 
     #[test]

@@ -14,15 +14,21 @@ use super::Mistake;
 pub(crate) struct Found {
     text: String,
     mistakes: RefCell<Vec<(usize, String)>>,
+    /// Every key that was asked for, with what it is when it is left out.
+    asked: RefCell<Vec<(String, String)>>,
 }
 
 impl Found {
     pub(super) fn in_text(text: &str) -> Self {
-        Self { text: text.to_owned(), mistakes: RefCell::default() }
+        Self { text: text.to_owned(), ..Self::default() }
     }
 
     pub(super) fn add(&self, at: usize, what: String) {
         self.mistakes.borrow_mut().push((at, what));
+    }
+
+    pub(crate) fn into_asked(self) -> Vec<(String, String)> {
+        self.asked.into_inner()
     }
 
     /// In the order of the lines.
@@ -84,24 +90,34 @@ impl<'a> Section<'a> {
         names.collect()
     }
 
+    /// Notes a key for the document about all of them.
+    fn note(&self, key: &str, usual: impl std::fmt::Display) {
+        self.found.asked.borrow_mut().push((format!("{}{key}", self.prefix), usual.to_string()));
+    }
+
     pub(crate) fn number(&mut self, key: &str, usual: u64) -> u64 {
+        self.note(key, usual);
         self.integer(key).unwrap_or(usual)
     }
 
     pub(crate) fn size(&mut self, key: &str, usual: usize) -> usize {
+        self.note(key, usual);
         self.integer(key).map_or(usual, |number| usize::try_from(number).unwrap_or(usize::MAX))
     }
 
     /// A limit that can be switched off, which is written as 0.
     pub(crate) fn limit(&mut self, key: &str, usual: Option<u64>) -> Option<u64> {
+        self.note(key, usual.unwrap_or(0));
         self.integer(key).map_or(usual, |number| (number > 0).then_some(number))
     }
 
     pub(crate) fn milliseconds(&mut self, key: &str, usual: Duration) -> Duration {
+        self.note(key, usual.as_millis());
         self.integer(key).map_or(usual, Duration::from_millis)
     }
 
     pub(crate) fn flag(&mut self, key: &str, usual: bool) -> bool {
+        self.note(key, usual);
         let value = self.value(key);
         value
             .and_then(|value| self.expect(key, value, "true or false", |value| value.as_bool()))
@@ -109,16 +125,23 @@ impl<'a> Section<'a> {
     }
 
     pub(crate) fn text(&mut self, key: &str, usual: &str) -> String {
-        self.optional_text(key).unwrap_or_else(|| usual.to_owned())
+        self.note(key, format_args!("\"{usual}\""));
+        self.string(key).unwrap_or_else(|| usual.to_owned())
     }
 
     pub(crate) fn optional_text(&mut self, key: &str) -> Option<String> {
+        self.note(key, "");
+        self.string(key)
+    }
+
+    fn string(&mut self, key: &str) -> Option<String> {
         let value = self.value(key)?;
         self.expect(key, value, "a string", |value| value.as_str().map(str::to_owned))
     }
 
     /// An array of strings.
     pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        self.note(key, "");
         let value = self.value(key)?;
         let all = |value: &'a DeValue<'a>| {
             let texts = value.as_array()?.iter().map(|element| element.get_ref().as_str().map(str::to_owned));
@@ -128,7 +151,8 @@ impl<'a> Section<'a> {
     }
 
     pub(crate) fn address(&mut self, key: &str, usual: SocketAddr) -> SocketAddr {
-        match self.optional_text(key).map(|text| text.parse()) {
+        self.note(key, format_args!("\"{usual}\""));
+        match self.string(key).map(|text| text.parse()) {
             None => usual,
             Some(Ok(address)) => address,
             Some(Err(_)) => {

@@ -11,6 +11,16 @@ fn an_empty_file_is_the_demo_network_on_loopback_with_its_key() {
 }
 
 #[test]
+fn the_limits_are_those_that_callers_are_promised() {
+    let Limits { http, answer, .. } = Limits::default();
+    assert_eq!((http.body_bytes_max, http.batch_reply_bytes_max), (5 << 20, 25 << 20));
+    assert_eq!((http.batch_calls_max, http.compress_bytes_min), (1_000, 1 << 10));
+    assert_eq!((answer.log_params_max, answer.log_results_max), (5_000, 10_000));
+    assert_eq!((answer.log_timeout.as_secs(), answer.log_blocks_max), (10, None));
+    assert_eq!((answer.call_timeout.as_secs(), answer.call_gas_multiple), (5, 10));
+}
+
+#[test]
 fn the_file_of_the_design_is_understood() {
     let text = r#"
         data_dir = "elsewhere"

@@ -69,9 +69,20 @@ mod tests {
     #[test]
     fn a_panic_has_its_usual_name() {
         let panic = |code| [&PANIC[..], &word(code)].concat();
-        assert_eq!(message(&panic(0x01)), "execution reverted: assert(false)");
-        assert_eq!(message(&panic(0x11)), "execution reverted: arithmetic underflow or overflow");
-        assert_eq!(message(&panic(0x99)), "execution reverted: unknown panic code: 0x99");
+        for (code, name) in [
+            (0x01, "assert(false)"),
+            (0x11, "arithmetic underflow or overflow"),
+            (0x12, "division or modulo by zero"),
+            (0x21, "enum overflow"),
+            (0x22, "invalid encoded storage byte array accessed"),
+            (0x31, "out-of-bounds array access; popping on an empty array"),
+            (0x32, "out-of-bounds access of an array or bytesN"),
+            (0x41, "out of memory"),
+            (0x51, "uninitialized function"),
+            (0x99, "unknown panic code: 0x99"),
+        ] {
+            assert_eq!(message(&panic(code)), format!("execution reverted: {name}"));
+        }
     }
 
     #[test]

@@ -131,9 +131,9 @@ pub(crate) fn data(value: Value<'_>) -> Result<Bytes, What> {
     const_hex::decode(digits).map(Bytes::from).map_err(|_| "invalid hex string".into())
 }
 
-/// Exactly `N` bytes.
-fn fixed<const N: usize>(value: Value<'_>, name: &'static str) -> Result<[u8; N], What> {
-    let text = text(value, name)?;
+/// Exactly `N` bytes. Clients know these texts with the name that the most common node has for the type.
+fn fixed<const N: usize>(value: Value<'_>, want: &'static str, name: &str) -> Result<[u8; N], What> {
+    let text = text(value, want)?;
     let digits = digits(&text)?;
     if digits.len() != 2 * N {
         return Err(format!("hex string has length {}, want {} for {name}", digits.len(), 2 * N).into());
@@ -144,11 +144,11 @@ fn fixed<const N: usize>(value: Value<'_>, name: &'static str) -> Result<[u8; N]
 }
 
 pub(crate) fn address(value: Value<'_>) -> Result<Address, What> {
-    fixed(value, "an address").map(Address::new)
+    fixed(value, "an address", "common.Address").map(Address::new)
 }
 
 pub(crate) fn hash(value: Value<'_>) -> Result<B256, What> {
-    fixed(value, "a hash").map(B256::new)
+    fixed(value, "a hash", "common.Hash").map(B256::new)
 }
 
 /// A storage position: at most 32 bytes; odd length and leading zeros are what real callers send.

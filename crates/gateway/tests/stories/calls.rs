@@ -154,6 +154,8 @@ fn what_does_not_fit_into_a_batch_is_an_error_and_the_rest_is_not() {
 #[test]
 fn nesting_beyond_64_is_no_json() {
     let gateway = Gateway::start();
+    let deepest = format!("[{}{}]", "[".repeat(62), "]".repeat(62));
+    assert_eq!(gateway.error("eth_chainId", &deepest), "-32602 too many arguments, want at most 0");
     for depth in [63, 1_000, 1_000_000] {
         let body = call("eth_chainId", &format!("[{}{}]", "[".repeat(depth), "]".repeat(depth)));
         let reply = gateway.post(&body);

@@ -1,4 +1,4 @@
-//! A gateway over a chain of eleven blocks that answers by rule.
+//! A gateway over a chain of eleven blocks that answers by rule, or over the demo chain.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
+use gateway::answer::archive::ArchiveSource;
 use gateway::answer::{Budget, Failure, Provenance, Source};
 use gateway::config::Config;
 use gateway::edge::Edge;
@@ -14,6 +15,7 @@ use gateway::listen::Server;
 use gateway::params::{Blocks, Query};
 use gateway::resolve::BlockRef;
 use serde_json::Value;
+use tempfile::TempDir;
 use testkit::http::{Reply, post};
 
 pub(crate) const HEAD: u64 = 10;
@@ -22,6 +24,7 @@ pub(crate) const HEAD: u64 = 10;
 pub(crate) struct Gateway {
     server: Option<Server>,
     pub(crate) chain: Arc<Chain>,
+    _folder: Option<TempDir>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
 }
@@ -42,16 +45,26 @@ impl Gateway {
     }
 
     fn configured(listen: &str, limits: &str, rest: &str) -> Self {
-        let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
-        let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
-        let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        if !text.contains("drain_timeout_ms") {
-            config.limits.listen.drain_timeout = Duration::from_millis(200);
-        }
+        let config = config(listen, limits, rest);
         let chain = Arc::new(Chain::default());
-        let edge = Arc::new(Edge::new(&config, Arc::clone(&chain) as Arc<dyn Source>).unwrap());
+        let source = Arc::clone(&chain) as Arc<dyn Source>;
+        Self::over(&config, source, chain, None)
+    }
+
+    /// Over the embedded archive with the demo chain in it; `limits` are lines of `[limits]`.
+    pub(crate) fn on_demo_chain(limits: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = gateway::demo::open(folder.path(), |_, _| ()).unwrap();
+        let config = config("", limits, "");
+        let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
+        Self::over(&config, Arc::new(source), Arc::default(), Some(folder))
+    }
+
+    fn over(config: &Config, source: Arc<dyn Source>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {
+        let edge = Arc::new(Edge::new(config, source).unwrap());
         let server = Server::start(&config.listen, edge).unwrap();
-        Self { public: server.public(), operator: server.operator(), server: Some(server), chain }
+        let (public, operator) = (server.public(), server.operator());
+        Self { server: Some(server), chain, _folder: folder, public, operator }
     }
 
     /// Posts a body under the key `demo`.
@@ -75,6 +88,16 @@ impl Gateway {
             server.drain();
         }
     }
+}
+
+fn config(listen: &str, limits: &str, rest: &str) -> Config {
+    let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
+    let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
+    let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    if !text.contains("drain_timeout_ms") {
+        config.limits.listen.drain_timeout = Duration::from_millis(200);
+    }
+    config
 }
 
 impl Drop for Gateway {

@@ -118,13 +118,20 @@ fn other_content_types_are_415() {
     let reply = typed("content-type: text/plain\r\n");
     let expected = "-32600 invalid content type, only application/json is supported";
     assert_eq!((reply.status, reply.error().as_str()), (415, expected));
-    for good in [
-        "",
-        "content-type: application/json; charset=utf-8\r\n",
-        "content-type: application/x-www-form-urlencoded\r\n",
-    ] {
-        assert_eq!(typed(good).status, 200, "{good}");
+    for bad in ["text/html", "multipart/form-data", "application/xml", "application/jsonx", "json", "*/*"] {
+        assert_eq!(typed(&format!("content-type: {bad}\r\n")).status, 415, "{bad}");
     }
+    for good in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON",
+        "application/json-rpc",
+        "application/jsonrequest",
+        "application/x-www-form-urlencoded",
+    ] {
+        assert_eq!(typed(&format!("content-type: {good}\r\n")).status, 200, "{good}");
+    }
+    assert_eq!(typed("").status, 200, "none at all");
 }
 
 #[test]
@@ -189,15 +196,40 @@ fn a_preflight_is_204_with_cors_headers() {
 }
 
 #[test]
-fn cors_headers_stand_on_errors_too() {
+fn nobody_can_answer_is_200_and_says_nothing_of_who_was_asked() {
     let gateway = Gateway::start();
-    let replies = [
+    let error = gateway.error("eth_call", r#"[{"data":"0x05"}]"#);
+    assert_eq!(error, "-32002 resource unavailable");
+}
+
+#[test]
+fn cors_headers_and_the_rest_stand_on_every_reply_also_on_errors() {
+    let rest = "[plans.tiny]\ncredits_per_day = 1\n[plans.slow]\ncredits_per_second = 1\n\
+                [[key]]\nkey = \"tiny\"\nplan = \"tiny\"\n[[key]]\nkey = \"slow\"\nplan = \"slow\"\n\
+                [[key]]\nkey = \"elsewhere\"\nnetworks = [\"x\"]";
+    let gateway = Gateway::with("body_bytes_max = 1000", rest);
+    let posted = |path: &str| post(gateway.public, path, chain_id("1"));
+    posted("/v3/slow");
+    let statuses = [
+        (posted("/v3/demo"), 200),
+        (gateway.post(format!("[{}]", chain_id("1"))), 200),
+        (gateway.post(r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#), 204),
+        (posted("/v3/tiny"), 402),
+        (posted("/v3/elsewhere"), 403),
+        (gateway.post(" ".repeat(2_000)), 413),
+        (posted("/v3/slow"), 429),
+    ];
+    for (reply, status) in &statuses {
+        assert_eq!(reply.status, *status);
+    }
+    let errors = [
         gateway.post("nonsense"),
         post(gateway.public, "/v3/nobody", chain_id("1")),
         post(gateway.public, "/nowhere", chain_id("1")),
         get(gateway.public, "/v3/demo"),
     ];
-    for reply in replies {
+    for reply in statuses.into_iter().map(|(reply, _)| reply).chain(errors) {
+        assert_eq!(reply.header("content-type").is_some(), !reply.body.is_empty(), "{reply:?}");
         assert_eq!(reply.header("access-control-allow-origin"), Some("*"), "{reply:?}");
         assert_eq!(reply.header("vary"), Some("Origin"), "{reply:?}");
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{reply:?}");

@@ -1,10 +1,13 @@
 //! Plans: throughput and days, told in credits.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use gateway::callers::Plans;
+use gateway::config::Config;
+use gateway::methods::METHODS;
 use serde_json::json;
-use testkit::http::{get, post};
+use testkit::http::{Wire, get, post, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
@@ -45,7 +48,9 @@ fn a_day_used_up_is_402_until_midnight() {
     let expected = "-32005 daily request count exceeded, request rate limited";
     assert_eq!((reply.status, reply.error().as_str()), (402, expected));
     let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=86_400).contains(&wait));
+    let second_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() % 86_400;
+    let until_midnight = 86_400 - second_of_day;
+    assert!(wait.abs_diff(until_midnight) <= 5 || wait.abs_diff(until_midnight) >= 86_395, "{wait}");
 }
 
 #[test]
@@ -73,4 +78,81 @@ fn broken_calls_are_paid_for_and_our_faults_are_not() {
     assert_eq!(post(chain_id("1")).status, 402);
     let metrics = get(gateway.operator, "/metrics");
     assert!(metrics.text().contains("chaingate_credits_total{method=\"other\"} 165"), "{}", metrics.text());
+}
+
+#[test]
+fn the_usual_plans_are_those_of_the_price_list() {
+    let plans = Plans::default();
+    let shown: Vec<_> = plans
+        .names()
+        .map(|name| plans.named(name).unwrap())
+        .map(|plan| {
+            (plan.name.as_str(), plan.credits_per_second, plan.credits_per_day, plan.keys_max, plan.failover)
+        })
+        .collect();
+    let expected = [
+        ("core", Some(500), Some(3_000_000), Some(1), false),
+        ("developer", Some(4_000), Some(15_000_000), Some(5), false),
+        ("team", Some(40_000), Some(75_000_000), None, false),
+        ("growth", Some(100_000), Some(250_000_000), None, true),
+        ("custom", None, None, None, true),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn every_method_costs_what_the_price_list_says() {
+    for method in METHODS {
+        let credits = match method.name {
+            "eth_getBlockReceipts" => 1_000,
+            "eth_estimateGas" => 300,
+            "eth_getLogs" => 255,
+            name if name.starts_with("eth_getUncleBy") || name.contains("AndIndex") => 150,
+            "eth_chainId" | "net_version" | "eth_syncing" => 5,
+            _ => 80,
+        };
+        assert_eq!(method.credits, credits, "{}", method.name);
+    }
+}
+
+#[test]
+fn a_batch_costs_one_chain_id_more_than_its_calls() {
+    let gateway = with_plan("credits_per_day = 100");
+    let post = |body: String| post(gateway.public, "/v3/k1", body);
+    assert_eq!(post(format!("[{},{}]", call(NUMBER, "[]"), chain_id("1"))).status, 200); // 5 + 80 + 5
+    assert_eq!(post(chain_id("1")).status, 200); // 5
+    assert_eq!(post(chain_id("1")).status, 200); // 5
+    assert_eq!(post(chain_id("1")).status, 402);
+}
+
+#[test]
+fn the_data_of_429_has_exactly_the_three_rates() {
+    let gateway = with_plan("credits_per_second = 100");
+    let post = || post(gateway.public, "/v3/k1", call(NUMBER, "[]"));
+    post();
+    let data = post().json()["error"]["data"].clone();
+    let names: Vec<_> = data["rate"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["allowed_rps", "backoff_seconds", "current_rps"]);
+    assert_eq!(data.as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn failover_covers_the_two_methods_of_the_specification_unless_told_otherwise() {
+    let marked: Vec<_> = METHODS.iter().filter(|method| method.failover).map(|method| method.name).collect();
+    assert_eq!(marked, ["eth_getStorageAt", "eth_getTransactionByBlockNumberAndIndex"]);
+    let config = |text: &str| Config::parse(text).unwrap().network.failover;
+    assert_eq!(config(""), marked);
+    assert_eq!(config("[methods]\nfailover = [\"eth_call\"]"), ["eth_call"]);
+}
+
+#[test]
+fn refusing_failover_changes_nothing_where_there_is_none() {
+    let gateway = Gateway::start();
+    for value in ["false", "true", "nonsense"] {
+        let headers = format!("enable-failover: {value}\r\n");
+        let reply = Wire::connect(gateway.public)
+            .send(request("/v3/demo", &headers, chain_id("1").as_bytes()))
+            .reply();
+        assert_eq!((reply.status, reply.json()["result"].as_str()), (200, Some("0x539")), "{value}");
+    }
 }

@@ -57,8 +57,8 @@ impl Program {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(60) {
             let log = self.log();
-            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            if let Some(line) = lines.into_iter().find(|line| line["fields"]["message"] == "serving") {
+            let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            if let Some(line) = lines.find(|line| line["fields"]["message"] == "serving") {
                 let address = |name: &str| line["fields"][name].as_str().unwrap().parse().unwrap();
                 return (address("public"), address("operator"));
             }
@@ -107,7 +107,7 @@ fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
     over_http2(public, &path);
     let metrics = get(operator, "/metrics");
     let log = program.log();
-    assert!(log.contains("TRACE") && log.lines().count() > 40, "the log says too little to prove anything");
+    assert!(log.matches("\"answered\"").count() > 20, "the log says too little to prove anything:\n{log}");
     let encoded = STANDARD.encode(format!(":{SECRET}"));
     for canary in [KEY, SECRET, UNKNOWN, "canary", token.as_str(), encoded.as_str()] {
         assert!(!metrics.text().contains(canary), "{canary} is in the metrics");

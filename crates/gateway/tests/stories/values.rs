@@ -44,7 +44,10 @@ fn addresses_and_hashes_have_their_exact_length() {
     }
     let short = format!("[\"0x{}\"]", "1".repeat(62));
     let json = gateway.call("eth_getTransactionByHash", &short);
-    assert_eq!(json["error"]["message"], "invalid argument 0: hex string has length 62, want 64 for a hash");
+    assert_eq!(
+        json["error"]["message"],
+        "invalid argument 0: hex string has length 62, want 64 for common.Hash"
+    );
     assert!(
         gateway.call("eth_getTransactionByHash", &format!("[\"0x{}\"]", "1".repeat(64)))["error"].is_null()
     );

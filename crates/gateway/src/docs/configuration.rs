@@ -1,0 +1,188 @@
+//! `configuration.md`: every key of the file.
+//!
+//! Which keys there are and what they are when left out comes from reading a file; what they mean stands here. A key
+//! that has no line here, and a line that has no key, fails a test.
+
+use std::fmt::Write as _;
+
+use super::MADE;
+use crate::callers::Plans;
+use crate::config::Config;
+
+/// A file that has every section, so that every key is asked for.
+const EVERY_SECTION: &str =
+    "[network]\nunsupported_tags = { safe = [] }\n[plans.NAME]\n[[key]]\n[[node]]\n[[partner]]";
+
+pub(super) fn document() -> String {
+    let mut text = format!(
+        "# Configuration\n\n{MADE}\n\nOne TOML file, `chaingate serve --config FILE`. Every key may be left out. `chaingate check` says \
+         what is wrong with a file, all at once and with lines, without starting. The flags `--data-dir`, `--listen` and \
+         `--operator` (or `CHAINGATE_DATA_DIR`, `CHAINGATE_LISTEN`, `CHAINGATE_OPERATOR`) go over what stands in it.\n\n\
+         A limit that is 0 by default is switched off.\n"
+    );
+    let mut open = "none yet";
+    for line in LINES {
+        if line.section != open {
+            open = line.section;
+            let title = if open == TOP { "At the top".to_owned() } else { format!("`{open}`") };
+            let _ = write!(text, "\n## {title}\n\n{}| key | default | |\n|---|---|---|\n", about(open));
+        }
+        let _ = writeln!(text, "| `{}` | {} | {} |", line.key, line.shown(), line.about);
+    }
+    text
+}
+
+/// What a section says before its keys.
+fn about(section: &str) -> String {
+    match section {
+        "[[key]]" => "Once for each key. What is left out is no restriction.\n\n".to_owned(),
+        "[plans.NAME]" => plans(),
+        _ => String::new(),
+    }
+}
+
+/// The usual plans, which sections of the same name change.
+fn plans() -> String {
+    let mut text = "Changes a plan, or adds one that starts without limits. These are there:\n\n\
+                    | plan | credits/second | credits/day | keys | failover |\n|---|---|---|---|---|\n"
+        .to_owned();
+    let plans = Plans::default();
+    for plan in plans.names().filter_map(|name| plans.named(name)) {
+        let limit = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+        let (second, day) = (limit(plan.credits_per_second), limit(plan.credits_per_day));
+        let (keys, failover) = (limit(plan.keys_max), if plan.failover { "yes" } else { "no" });
+        let _ = writeln!(text, "| {} | {second} | {day} | {keys} | {failover} |", plan.name);
+    }
+    text.push('\n');
+    text
+}
+
+/// The keys before the first section.
+const TOP: &str = "";
+
+/// One key.
+struct Line {
+    section: &'static str,
+    key: &'static str,
+    /// Said instead of the default where that hangs on something.
+    usual: &'static str,
+    about: &'static str,
+}
+
+impl Line {
+    /// As the reader of the file names it.
+    fn path(&self) -> String {
+        let section = self.section.trim_matches(['[', ']']);
+        let place = if self.section.starts_with("[[") { " 1" } else { "" };
+        match section {
+            TOP => self.key.to_owned(),
+            _ => format!("{section}{place}.{}", self.key),
+        }
+    }
+
+    fn shown(&self) -> String {
+        if !self.usual.is_empty() {
+            return self.usual.to_owned();
+        }
+        let usual = read().into_iter().find(|(path, _)| *path == self.path()).map(|(_, usual)| usual);
+        match usual.as_deref() {
+            None | Some("") => "–".to_owned(),
+            Some(usual) => format!("`{usual}`"),
+        }
+    }
+}
+
+fn read() -> Vec<(String, String)> {
+    Config::keys_of(EVERY_SECTION)
+}
+
+const fn line(section: &'static str, key: &'static str, usual: &'static str, about: &'static str) -> Line {
+    Line { section, key, usual, about }
+}
+
+#[rustfmt::skip]
+static LINES: &[Line] = &[
+    line(TOP, "data_dir", "", "where the archive is kept"),
+
+    line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` makes its own chain and comes with the key `demo`"),
+    line("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: which methods exist"),
+    line("[network]", "unsupported_tags.safe", "none", "methods for which this tag is refused; any tag may stand for `safe`"),
+
+    line("[listen]", "public", "", "the address for callers"),
+    line("[listen]", "operator", "", "the address for `/health`, `/ready` and `/metrics`"),
+    line("[listen]", "workers", "one per core", "threads that serve connections"),
+    line("[listen]", "runtime", "", "`per-core` or `work-stealing`: how connections are spread over the workers"),
+    line("[listen]", "tls_certificate", "", "PEM file with the certificate chain; needs `tls_key`"),
+    line("[listen]", "tls_key", "", "PEM file with its private key"),
+
+    line("[[key]]", "key", "required", "what callers put into the path: letters, digits, `-` and `_`"),
+    line("[[key]]", "name", "its place", "what people call it"),
+    line("[[key]]", "account", "one of its own", "keys of one account share its plan and limits"),
+    line("[[key]]", "plan", "", "the plan of its account"),
+    line("[[key]]", "secret", "", "sent as the password of HTTP Basic, with any user"),
+    line("[[key]]", "secret_required", "`true` where there is a `secret`", "whether a request without it is refused"),
+    line("[[key]]", "jwt_public_keys", "", "PEM public keys (RSA, P-256, Ed25519) whose tokens are accepted (RS256, ES256, EdDSA)"),
+    line("[[key]]", "jwt_required", "`true` where there are `jwt_public_keys`", "whether a request without `Authorization: Bearer` is refused"),
+    line("[[key]]", "jwt_audience", "", "what `aud` of a token has to name"),
+    line("[[key]]", "networks", "", "names of the networks that it is enabled for"),
+    line("[[key]]", "origins", "", "web pages that may use it: `https://app.example.com`, `*.example.com`, `localhost:3000`"),
+    line("[[key]]", "user_agents", "", "parts of which one has to be in `User-Agent`"),
+    line("[[key]]", "addresses", "", "contracts that calls, estimates, logs, storage, balances and code may be asked of"),
+    line("[[key]]", "methods", "", "methods that may be called"),
+    line("[[key]]", "credits_per_second", "", "its own throughput, below that of the account"),
+    line("[[key]]", "credits_per_day", "", "its own day, below that of the account"),
+
+    line("[plans.NAME]", "credits_per_second", "the plan's", "throughput of an account; 0 is no limit"),
+    line("[plans.NAME]", "credits_per_day", "the plan's", "what an account may use between two midnights UTC; 0 is no limit"),
+    line("[plans.NAME]", "keys_max", "the plan's", "keys of one account; 0 is no limit"),
+    line("[plans.NAME]", "failover", "the plan's", "whether a partner may answer during an outage"),
+
+    line("[methods]", "failover", "the two methods marked in [methods.md](methods.md)", "methods that a partner may answer"),
+    line("[methods]", "eth_call_requires_from", "", "whether `eth_call` without `from` is refused"),
+
+    line("[limits]", "body_bytes_max", "", "bytes of a request's body, also when it is inflated"),
+    line("[limits]", "batch_calls_max", "", "calls in one batch"),
+    line("[limits]", "batch_reply_bytes_max", "", "bytes of the replies of one batch together"),
+    line("[limits]", "compress_bytes_min", "", "bytes from which a reply is compressed"),
+    line("[limits]", "calls_in_flight_max", "", "calls at once, over all callers"),
+    line("[limits]", "connections_max", "", "connections at once"),
+    line("[limits]", "requests_per_connection_max", "", "requests until a connection is closed, so that load spreads again"),
+    line("[limits]", "first_byte_timeout_ms", "", "how long a new connection may say nothing"),
+    line("[limits]", "header_timeout_ms", "", "how long the head of a request may take"),
+    line("[limits]", "body_timeout_ms", "", "how long its body may take"),
+    line("[limits]", "write_timeout_ms", "", "how long a reply may wait for the caller to read on"),
+    line("[limits]", "keep_alive_timeout_ms", "", "how long a connection may idle between requests"),
+    line("[limits]", "drain_timeout_ms", "", "how long running answers may take after the signal to stop"),
+    line("[limits]", "header_bytes_max", "", "bytes of a request's head"),
+    line("[limits]", "headers_max", "", "headers of a request"),
+    line("[limits]", "h2_streams_max", "", "requests at once on one HTTP/2 connection"),
+    line("[limits]", "log_params_max", "", "values in one filter of `eth_getLogs`"),
+    line("[limits]", "log_results_max", "", "logs in one answer"),
+    line("[limits]", "log_timeout_ms", "", "how long a log query may take"),
+    line("[limits]", "log_blocks_max", "", "blocks that one log query may span"),
+    line("[limits]", "call_timeout_ms", "", "how long `eth_call` and `eth_estimateGas` may take"),
+    line("[limits]", "call_gas_multiple", "", "gas of a call, in gas limits of the current block"),
+    line("[limits]", "call_memory_bytes_max", "", "memory of a call, over all its frames"),
+    line("[limits]", "pool_threads", "one per core", "threads for log queries and calls"),
+    line("[limits]", "pool_queue_max", "", "calls that may wait for such a thread"),
+
+    line("[[node]]", "url", "required", "a node to ask; without one, the embedded chain answers"),
+    line("[[partner]]", "url", "required", "who may be asked during an outage"),
+    line("[store]", "url", "", "where accounts and keys are kept, if not in the data directory"),
+    line("[shared]", "redis_url", "", "where limits are shared between instances"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_its_line_and_every_line_its_key() {
+        let mut read: Vec<_> = read().into_iter().map(|(path, _)| path).collect();
+        let mut told: Vec<_> = LINES.iter().map(Line::path).collect();
+        read.sort();
+        read.dedup();
+        told.sort();
+        assert_eq!(read, told);
+    }
+}

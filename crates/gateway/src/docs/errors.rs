@@ -1,0 +1,145 @@
+//! `errors.md`: what a caller may be told. Every row is made by the same conversion that makes the reply.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use alloy_primitives::Bytes;
+use jsonrpc::{BodyFault, CallFault};
+
+use super::MADE;
+use crate::admit::NotAdmitted;
+use crate::answer::Failure;
+use crate::authenticate::Denied;
+use crate::callers::Spent;
+use crate::errors::ErrorReply;
+use crate::http::Refused;
+use crate::params::{ParamFault, Tag};
+use crate::parse::Unanswerable;
+use crate::resolve::Unresolved;
+use crate::shape::TooLarge;
+
+pub(super) fn document() -> String {
+    let mut text = format!(
+        "# Errors\n\n{MADE}\n\nEvery reply is JSON-RPC 2.0. Statuses other than 200 are for single calls and for requests \
+         as a whole; in a batch, an error stands in its element and the status is 200. Numbers and names are examples.\n"
+    );
+    for (title, rows) in
+        [("Requests", requests()), ("Calls", calls()), ("Blocks", blocks()), ("Answers", answers())]
+    {
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| when | status | code | message | more |\n|---|---|---|---|---|\n"
+        );
+        for (when, error) in rows {
+            row(&mut text, when, &error);
+        }
+    }
+    text
+}
+
+type Row = (&'static str, ErrorReply);
+
+fn row(text: &mut String, when: &str, error: &ErrorReply) {
+    let mut more = Vec::new();
+    if let Some(data) = &error.data {
+        more.push(format!("`data`: `{data}`"));
+    }
+    if error.retry_after_s.is_some() {
+        more.push("`Retry-After`".to_owned());
+    }
+    let (status, code, message) = (error.status.as_u16(), error.code, &error.message);
+    let _ = writeln!(text, "| {when} | {status} | {code} | `{message}` | {} |", more.join(", "));
+}
+
+fn requests() -> Vec<Row> {
+    let second = Spent::Second { allowed: 500, current: 560, wait_ms: 120 };
+    vec![
+        ("the body is not JSON", BodyFault::NotJson.into()),
+        ("JSON, but no call", BodyFault::NotACall.into()),
+        ("a batch without calls", BodyFault::EmptyBatch.into()),
+        ("a batch of more calls than `batch_calls_max`", BodyFault::BatchTooLarge.into()),
+        ("no key in the path", Denied::NoKey.into()),
+        ("an unknown, revoked or malformed key", Denied::UnknownKey.into()),
+        ("the secret is wrong", Denied::WrongSecret.into()),
+        ("the secret is missing and required", Denied::NoSecret.into()),
+        ("the token is wrong, expired, or missing and required", Denied::BadToken.into()),
+        ("the key is not enabled for this network", Denied::OtherNetwork.into()),
+        ("an allowlist of the key leaves this out", Denied::Settings.into()),
+        ("the throughput of the plan or the key is used up", NotAdmitted::Spent(second).into()),
+        ("the day of the plan or the key is used up", NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into()),
+        ("too many connections or calls in flight", NotAdmitted::OverCapacity.into()),
+        ("another path or version", Refused::OtherPath.into()),
+        ("another HTTP method; `Allow` says which", Refused::OtherMethod.into()),
+        ("another content type", Refused::ContentType.into()),
+        ("another encoding of the body", Refused::Encoding.into()),
+        ("a body that is not in its encoding", Refused::BadEncoding.into()),
+        ("a body of more than `body_bytes_max`", Refused::TooLarge.into()),
+        ("two readers could disagree on where the request ends", Refused::Ambiguous.into()),
+        ("the connection ended within the body", Refused::Broken.into()),
+        ("the body took longer than `body_timeout_ms`", Refused::TooSlow.into()),
+    ]
+}
+
+fn calls() -> Vec<Row> {
+    let bad = |fault| Unanswerable::Bad(fault).into();
+    let params = |fault| Unanswerable::Params(fault).into();
+    vec![
+        ("an element of a batch that is no object", bad(CallFault::NotAnObject)),
+        ("a member stands there twice", bad(CallFault::DuplicateMember)),
+        ("the id is neither number, string nor null", bad(CallFault::BadId)),
+        ("`jsonrpc` is missing", bad(CallFault::NoVersion)),
+        ("another version", bad(CallFault::OtherVersion)),
+        ("`method` is missing or no string", bad(CallFault::NoMethod)),
+        ("a method name of more than 128 bytes", bad(CallFault::MethodTooLong)),
+        ("no such method", Unanswerable::NoMethod("eth_nonsense".to_owned()).into()),
+        ("a method of other networks", Unanswerable::NotHere("zks_getRawBlockTransactions").into()),
+        ("named parameters", params(ParamFault::NotArray)),
+        ("too many parameters", params(ParamFault::TooMany { most: 3 })),
+        ("a parameter is missing; they count from 0", params(ParamFault::Missing { position: 1 })),
+        (
+            "a parameter is wrong",
+            params(ParamFault::Wrong { position: 0, what: "hex string without 0x prefix".into() }),
+        ),
+        (
+            "more values in a filter than `log_params_max`",
+            params(ParamFault::TooManyLogParams { count: 5_001, most: 5_000 }),
+        ),
+    ]
+}
+
+fn blocks() -> Vec<Row> {
+    let method = "eth_getStorageAt";
+    vec![
+        ("a tag that this network refuses", Unresolved::TagNotSupported { tag: Tag::Safe, method }.into()),
+        ("state at a number that is not there", Unresolved::NoHeader.into()),
+        ("state at a hash that is not there", Unresolved::NoHeaderForHash.into()),
+        ("no finalized or safe block is known", Unresolved::NoBlockForTag(Tag::Finalized).into()),
+        ("logs of `pending`", Unresolved::PendingLogs.into()),
+        ("logs of a hash that is not there", Unresolved::UnknownLogsBlock.into()),
+        ("logs of a range that ends before it begins", Unresolved::BadRange.into()),
+        ("logs beyond the newest block", Unresolved::BeyondHead.into()),
+        (
+            "logs of more blocks than `log_blocks_max`",
+            Unresolved::RangeTooLong { blocks: 2_001, most: 2_000 }.into(),
+        ),
+    ]
+}
+
+fn answers() -> Vec<Row> {
+    vec![
+        (
+            "the EVM met REVERT; a reason follows if there is one",
+            Failure::Reverted { data: Bytes::new() }.into(),
+        ),
+        ("the EVM stopped for another reason", Failure::Execution("out of gas".to_owned()).into()),
+        (
+            "more logs than `log_results_max`; the widest range from the same start that fits",
+            Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 }.into(),
+        ),
+        ("a log query beyond `log_timeout_ms`", Failure::QueryTimeout.into()),
+        ("a call beyond `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
+        ("what does not fit into a batch's reply", TooLarge.into()),
+        ("nobody can answer now", Failure::Unavailable.into()),
+        ("our fault", Failure::Broken(String::new()).into()),
+    ]
+}
