@@ -109,19 +109,12 @@ impl Archive {
     /// Gives the number of the newest block.
     pub fn verify(data_dir: &Path) -> Result<u64, OpenError> {
         // The store panics on some kinds of damage before it comes to its checksums.
-        catch_unwind(|| Self::open(data_dir)?.verified())
-            .unwrap_or_else(|_| Err(OpenError::Damaged(data_dir.join(ARCHIVE_FILE))))
-    }
-
-    fn verified(mut self) -> Result<u64, OpenError> {
-        let head = self.snapshot().head();
-        match self.database.check_integrity() {
-            Ok(true) => Ok(head),
-            Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
-                Err(OpenError::Damaged(self.path))
-            }
-            Err(cause) => Err(OpenError::from_database(&self.path, cause)),
-        }
+        let path = data_dir.join(ARCHIVE_FILE);
+        catch_unwind(|| {
+            let head = Self::open(data_dir)?.snapshot().head();
+            check_pages(&path).map(|()| head)
+        })
+        .unwrap_or_else(|_| Err(OpenError::Damaged(path.clone())))
     }
 
     fn with(database: Database, path: PathBuf, chain: ChainSpec) -> Result<Self, OpenError> {
@@ -173,6 +166,17 @@ impl std::fmt::Debug for Archive {
 fn open_database(path: &Path) -> Result<Database, OpenError> {
     let opened = Database::builder().set_cache_size(PAGE_CACHE_BYTES).open(path);
     opened.map_err(|cause| OpenError::from_database(path, cause))
+}
+
+/// Compares every page with its checksum.
+fn check_pages(path: &Path) -> Result<(), OpenError> {
+    match open_database(path)?.check_integrity() {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
+            Err(OpenError::Damaged(path.to_owned()))
+        }
+        Err(cause) => Err(OpenError::from_database(path, cause)),
+    }
 }
 
 /// Writes a new archive under another name and moves it into place, so that a half-made one is never seen.
