@@ -87,7 +87,8 @@ fn check(body: &[u8], status: u16, reply: &[u8]) {
         Ids::One(Some(id)) => check_reply(serde_json::from_slice(reply).expect("a reply is JSON"), id),
         Ids::Many(ids) if ids.is_empty() => {}
         Ids::Many(ids) => {
-            let replies: Vec<&RawValue> = serde_json::from_slice(reply).expect("a batch has a list of replies");
+            let replies: Vec<&RawValue> =
+                serde_json::from_slice(reply).expect("a batch has a list of replies");
             assert_eq!(replies.len(), ids.len());
             replies.into_iter().zip(ids).for_each(|(reply, id)| check_reply(reply, id));
         }

@@ -3,28 +3,48 @@
 
 #[path = "stories/gateway.rs"]
 mod gateway_under_test; // a gateway over a chain of eleven blocks
+#[path = "stories/demo.rs"]
+mod demo; // a gateway over a real archive
+#[path = "stories/process.rs"]
+mod process; // the program itself
 
 #[path = "stories/calls.rs"]
 mod calls; // WIRE §2
 #[path = "stories/compression.rs"]
 mod compression; // smaller replies, compressed bodies, bombs
+#[path = "stories/corpora.rs"]
+mod corpora; // recorded exchanges on recorded chains
+#[path = "stories/crowd.rs"]
+mod crowd; // ten thousand connections
+#[path = "stories/flood.rs"]
+mod flood; // loops in the EVM
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]
 mod http; // WIRE §1
 #[path = "stories/http2.rs"]
 mod http2; // prior knowledge
+#[path = "stories/leaks.rs"]
+mod leaks; // what the log tells, and what it must not
+#[path = "stories/metrics.rs"]
+mod metrics; // the exposition format, and how many series there are
+#[path = "stories/openrpc.rs"]
+mod openrpc; // results against the published schemas
 #[path = "stories/operator.rs"]
 mod operator; // /health, /ready, /metrics
 #[path = "stories/plans.rs"]
 mod plans; // throughput and days
 #[path = "stories/shutdown.rs"]
 mod shutdown; // drain
+#[path = "stories/signal.rs"]
+mod signal; // SIGTERM
 #[path = "stories/slow.rs"]
 mod slow; // callers that take their time
 #[path = "stories/smuggling.rs"]
 mod smuggling; // requests that end in two places
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
+#[path = "stories/unread.rs"]
+mod unread; // large answers that nobody reads
 #[path = "stories/values.rs"]
 mod values; // WIRE §3 and the parameters of §4
