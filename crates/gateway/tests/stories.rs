@@ -1,5 +1,5 @@
 //! The edge over real sockets: one module per story, each row of the wire's rules named by a test.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "stories/gateway.rs"]
 mod gateway_under_test; // a gateway over a chain of eleven blocks
