@@ -91,7 +91,7 @@ pub enum Failure {
     Refused(String),
     /// More logs than one query may return; `from` to `to` is the widest range from the same start that fits.
     TooManyResults { from: u64, to: u64, most: u64 },
-    /// The deadline of a log query passed.
+    /// The deadline of a search passed.
     QueryTimeout,
     /// The deadline of a simulation passed.
     CallTimeout(Duration),
@@ -212,6 +212,7 @@ pub(crate) struct Timings {
     pub(crate) waits: Histogram,
     pub(crate) logs: Histogram,
     pub(crate) calls: Histogram,
+    pub(crate) fees: Histogram,
 }
 
 impl std::fmt::Debug for Answers {
@@ -264,6 +265,7 @@ impl Answers {
         let (time, failure) = match deadline {
             Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
+            Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
         };
         let work = |query: Arc<Query<BlockRef>>, abandoned| {
             let (source, held, timings) =
@@ -294,6 +296,7 @@ impl Timings {
         match deadline {
             Deadline::Logs => &self.logs,
             Deadline::Call => &self.calls,
+            Deadline::Fees => &self.fees,
         }
     }
 }

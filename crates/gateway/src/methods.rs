@@ -47,6 +47,7 @@ pub enum Work {
 pub enum Deadline {
     Logs,
     Call,
+    Fees,
 }
 
 /// What an answer hangs on, and so what makes it invalid.
@@ -128,7 +129,7 @@ pub static METHODS: &[Method] = &[
     Method { name: "eth_blockNumber", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
     Method { name: "eth_gasPrice", read: params::gas_price, cacheable: Cacheable::Head, ..USUAL },
     Method { name: "eth_maxPriorityFeePerGas", read: params::max_priority_fee, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_feeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, ..LOOKUP },
+    Method { name: "eth_feeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, work: Work::Pooled(Deadline::Fees), ..LOOKUP },
     Method { name: "eth_getBalance", params: &["address", "block"], read: params::balance, ..STATE },
     Method { name: "eth_getCode", params: &["address", "block"], read: params::code, ..STATE },
     Method { name: "eth_getTransactionCount", params: &["address", "block"], read: params::transaction_count, ..STATE },

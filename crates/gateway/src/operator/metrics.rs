@@ -118,10 +118,11 @@ fn latency(out: &mut String, edge: &Edge) {
 fn work(out: &mut String, edge: &Edge) {
     let timings = edge.answers.timings();
     let name = "chaingate_work_seconds";
-    describe(out, name, "histogram", "Time that an answer took: reads, searches for logs, runs of the EVM.");
+    describe(out, name, "histogram", "Time that an answer took, by what it took it for.");
     histogram(out, name, "work=\"read\"", &edge.shards.iter().map(|shard| &shard.reads).collect());
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
     histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
+    histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());
     let name = "chaingate_pool_wait_seconds";
     describe(out, name, "histogram", "Time that heavy calls waited for a thread.");
     histogram(out, name, "", &[&timings.waits].into_iter().collect());
