@@ -21,8 +21,7 @@ pub(super) fn run(settings: Settings) -> Result<(), String> {
     let source = open_chain(&config)?;
     let head = source.archive().snapshot().head();
     let edge = Arc::new(Edge::new(&config, source).map_err(|error| error.to_string())?);
-    let server = Server::start(&config.listen, edge)
-        .map_err(|error| format!("cannot listen on {}: {error}", config.listen.public))?;
+    let server = Server::start(&config.listen, edge).map_err(|error| format!("cannot listen on {error}"))?;
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
