@@ -291,6 +291,9 @@ fn load_ancestry(snapshot: &Snapshot) -> Result<Ancestry, StoreError> {
     let mut ancestry = Ancestry::starting_at(first.header, first.uncle_hashes, first.total_difficulty);
     for number in numbers {
         let block = snapshot.ancestor(number)?;
+        if block.header.parent_hash != ancestry.parent().hash() {
+            return Err(StoreError::MissingRow("the parent of a block"));
+        }
         ancestry.push(block.header, block.uncle_hashes);
     }
     Ok(ancestry)

@@ -7,6 +7,7 @@
 
 pub mod archive; // the embedded chain as a source
 mod flights; // equal calls share one answer
+mod held; // answers that wait to be read
 mod pool; // threads for heavy work
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,11 +20,13 @@ use bytes::Bytes;
 
 use crate::admit::Permit;
 use crate::config::Section;
+use crate::meter::Histogram;
 use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
 use flights::Flights;
+pub(crate) use held::{COUNTED_BYTES_MIN, Held};
 pub use pool::{Pool, PoolFull};
 
 /// Who answers calls from its own data.
@@ -88,7 +91,7 @@ pub enum Failure {
     Refused(String),
     /// More logs than one query may return; `from` to `to` is the widest range from the same start that fits.
     TooManyResults { from: u64, to: u64, most: u64 },
-    /// The deadline of a log query passed.
+    /// The deadline of a search passed.
     QueryTimeout,
     /// The deadline of a simulation passed.
     CallTimeout(Duration),
@@ -152,6 +155,9 @@ pub struct Limits {
     pub pool_threads: usize,
     /// Calls that may wait for such a thread. A few times what a second of simulations needs.
     pub pool_queue_max: usize,
+    /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
+    /// ask and do not read would else fill any memory.
+    pub held_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -166,6 +172,7 @@ impl Default for Limits {
             call_memory_bytes_max: 64 << 20,
             pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
             pool_queue_max: 4_096,
+            held_bytes_max: 512 << 20,
         }
     }
 }
@@ -183,6 +190,7 @@ impl Limits {
             call_memory_bytes_max: section.number("call_memory_bytes_max", usual.call_memory_bytes_max),
             pool_threads: section.size("pool_threads", usual.pool_threads),
             pool_queue_max: section.size("pool_queue_max", usual.pool_queue_max),
+            held_bytes_max: section.size("held_bytes_max", usual.held_bytes_max),
         }
     }
 }
@@ -192,7 +200,19 @@ pub struct Answers {
     source: Arc<dyn Source>,
     pool: Arc<Pool>,
     flights: Arc<Flights>,
+    held: Held,
+    timings: Arc<Timings>,
     limits: Limits,
+}
+
+/// How long pooled work took.
+#[derive(Debug, Default)]
+pub(crate) struct Timings {
+    /// Waiting for a thread.
+    pub(crate) waits: Histogram,
+    pub(crate) logs: Histogram,
+    pub(crate) calls: Histogram,
+    pub(crate) fees: Histogram,
 }
 
 impl std::fmt::Debug for Answers {
@@ -204,7 +224,8 @@ impl std::fmt::Debug for Answers {
 impl Answers {
     pub fn new(source: Arc<dyn Source>, limits: Limits) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::start(limits.pool_threads, limits.pool_queue_max)?);
-        Ok(Self { source, pool, flights: Arc::default(), limits })
+        let held = Held::new(limits.held_bytes_max);
+        Ok(Self { source, pool, flights: Arc::default(), held, timings: Arc::default(), limits })
     }
 
     pub fn source(&self) -> &dyn Source {
@@ -213,6 +234,14 @@ impl Answers {
 
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    pub(crate) fn timings(&self) -> &Timings {
+        &self.timings
     }
 
     /// Answers an admitted call. The permit is asked for only as proof.
@@ -236,20 +265,39 @@ impl Answers {
         let (time, failure) = match deadline {
             Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
+            Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
         };
         let work = |query: Arc<Query<BlockRef>>, abandoned| {
-            let source = Arc::clone(&self.source);
-            let budget = Budget { deadline: Some(Instant::now() + time), abandoned: Some(abandoned) };
+            let (source, held, timings) =
+                (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
+            let queued = Instant::now();
+            let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned) };
             move || {
+                let begun = Instant::now();
+                timings.waits.record(begun - queued);
                 if budget.stopped() {
                     return Err(failure);
                 }
+                if held.is_full() {
+                    return Err(Failure::OverCapacity);
+                }
                 let mut out = Vec::new();
-                let provenance = contained(&*source, &query, &budget, &mut out)?;
-                Ok(Answer { provenance, shared: Some(out.into()) })
+                let answered = contained(&*source, &query, &budget, &mut out);
+                timings.of(deadline).record(begun.elapsed());
+                Ok(Answer { provenance: answered?, shared: Some(held.hold(out)) })
             }
         };
         self.flights.join(query, &self.pool, work).await
+    }
+}
+
+impl Timings {
+    fn of(&self, deadline: Deadline) -> &Histogram {
+        match deadline {
+            Deadline::Logs => &self.logs,
+            Deadline::Call => &self.calls,
+            Deadline::Fees => &self.fees,
+        }
     }
 }
 

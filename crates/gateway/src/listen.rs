@@ -205,6 +205,11 @@ where
 const BACKLOG: i32 = 1_024;
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+    listener(address).map_err(named)
+}
+
+fn listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;

@@ -4,12 +4,16 @@
 //! counted as abandoned by the same way. Each worker counts in a shard of its own, so that counting never makes two
 //! cores wait for each other; the operator's page adds the shards up.
 
+mod histogram; // times by their length
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::admit;
 use crate::authenticate::Caller;
 use crate::clock::{Clock, Moment};
 use crate::methods::{METHODS, MethodId};
+
+pub(crate) use histogram::{BOUNDS_US, Histogram, Times};
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,24 +65,21 @@ impl Outcome {
     }
 }
 
-/// Upper bounds of the latency buckets, in microseconds.
-pub const LATENCY_BOUNDS_US: [u64; 14] =
-    [5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
-
 /// What one worker has counted.
 #[derive(Debug)]
 pub struct Shard {
     /// By the place of the method in its table; names that we do not know share the place behind the last.
     pub(crate) methods: Vec<MethodCounts>,
     pub(crate) http: HttpCounts,
+    /// How long answers took that are given on the thread of their connection.
+    pub(crate) reads: Histogram,
 }
 
 /// What was counted for one method.
 #[derive(Debug, Default)]
 pub(crate) struct MethodCounts {
     pub(crate) outcomes: [AtomicU64; Outcome::ALL.len()],
-    pub(crate) latency: [AtomicU64; LATENCY_BOUNDS_US.len() + 1],
-    pub(crate) latency_us_sum: AtomicU64,
+    pub(crate) latency: Histogram,
     pub(crate) credits: AtomicU64,
 }
 
@@ -89,6 +90,8 @@ pub(crate) struct HttpCounts {
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) connections: AtomicU64,
+    /// Connections for which there was no place.
+    pub(crate) turned_away: AtomicU64,
     /// By hundreds of the status.
     pub(crate) statuses: [AtomicU64; 6],
 }
@@ -96,7 +99,7 @@ pub(crate) struct HttpCounts {
 impl Default for Shard {
     fn default() -> Self {
         let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
-        Self { methods, http: HttpCounts::default() }
+        Self { methods, http: HttpCounts::default(), reads: Histogram::default() }
     }
 }
 
@@ -149,11 +152,8 @@ impl Drop for Ticket<'_> {
             self.credits
         };
         let counts = &self.shard.methods[self.label];
-        let elapsed_us = u64::try_from(now.since(self.started).as_micros()).unwrap_or(u64::MAX);
-        let bucket = LATENCY_BOUNDS_US.partition_point(|&bound| bound < elapsed_us);
         counts.outcomes[self.outcome as usize].fetch_add(1, Relaxed);
-        counts.latency[bucket].fetch_add(1, Relaxed);
-        counts.latency_us_sum.fetch_add(elapsed_us, Relaxed);
+        counts.latency.record(now.since(self.started));
         counts.credits.fetch_add(credits, Relaxed);
     }
 }

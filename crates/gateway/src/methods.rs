@@ -51,6 +51,7 @@ pub enum Work {
 pub enum Deadline {
     Logs,
     Call,
+    Fees,
 }
 
 /// What an answer hangs on, and so what makes it invalid.
@@ -134,7 +135,7 @@ pub static METHODS: &[Method] = &[
     Method { name: "eth_blockNumber", about: "The number of the newest block", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
     Method { name: "eth_gasPrice", about: "A price per gas that should do for the next block", read: params::gas_price, cacheable: Cacheable::Head, ..USUAL },
     Method { name: "eth_maxPriorityFeePerGas", about: "A priority fee that should do for the next block", read: params::max_priority_fee, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_feeHistory", about: "Fees of a range of blocks, and of the one behind it", result: "FeeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, ..LOOKUP },
+    Method { name: "eth_feeHistory", about: "Fees of a range of blocks, and of the one behind it", result: "FeeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, work: Work::Pooled(Deadline::Fees), ..LOOKUP },
     Method { name: "eth_getBalance", about: "The ether of an account, in wei", params: &["address", "block"], read: params::balance, ..STATE },
     Method { name: "eth_getCode", about: "The code of a contract; `0x` where there is none", result: "Data", params: &["address", "block"], read: params::code, ..STATE },
     Method { name: "eth_getTransactionCount", about: "How many transactions an account has sent; for a contract, how many it has created", params: &["address", "block"], read: params::transaction_count, ..STATE },

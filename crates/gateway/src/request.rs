@@ -4,19 +4,19 @@ use ::http::HeaderMap;
 use ::http::request::Parts;
 use bytes::Bytes;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
-use crate::answer::{Answer, Failure};
+use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure};
 use crate::authenticate::{Caller, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
-use crate::errors::ErrorReply;
+use crate::errors::{ErrorReply, over_capacity};
 use crate::http::{self, Route};
 use crate::listen::{Connection, RequestId};
 use crate::meter::{Outcome, Shard, Ticket};
-use crate::methods::{Method, Missing};
+use crate::methods::{Method, Missing, Work as Place};
 use crate::parse::{parse, price};
 use crate::resolve::{Resolved, resolve};
 use crate::respond::{Reply, Response, respond};
@@ -31,8 +31,19 @@ pub(crate) async fn serve(connection: &Connection, request: Request<Incoming>) -
         Err(error) => Reply::error(Id::NULL, &error),
     };
     let response = respond(connection, &head, reply).await;
-    tracing::debug!(request = %connection.request_id(), status = response.status().as_u16(), "answered");
+    log(connection, &response);
     response
+}
+
+/// One line per request, for those who ask for it. The path is not in it: it has the key.
+fn log(connection: &Connection, response: &Response) {
+    tracing::debug!(
+        request = %connection.request_id(),
+        status = response.status().as_u16(),
+        bytes = response.body().size_hint().exact(),
+        us = connection.edge().clock.now().since(connection.now()).as_micros() as u64,
+        "answered"
+    );
 }
 
 async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Result<Reply, ErrorReply> {
@@ -106,7 +117,11 @@ async fn answer(
             Resolved::Nothing(missing) => return Ok(Answered::Nothing(missing)),
             Resolved::Pinned(query) => query,
         };
+        let begun = edge.clock.now();
         let answer = edge.answers.answer(&permit, method, query, out).await;
+        if method.work == Place::Inline {
+            shard.reads.record(edge.clock.now().since(begun));
+        }
         let answer = answer.inspect_err(|failure| log_our_fault(id, method, failure))?;
         room.check(out.len() + answer.shared.as_ref().map_or(0, Bytes::len))?;
         Ok(Answered::With(answer))
@@ -147,7 +162,10 @@ async fn single(work: &Work<'_>, item: &Item<'_>) -> Reply {
         }
         Ok(Answered::With(Answer { provenance, shared: None })) => {
             jsonrpc::end_result(&mut out);
-            Reply::result([out.into(), Bytes::new(), Bytes::new()], Some(provenance))
+            match hold(work, out) {
+                Ok(whole) => Reply::result([whole, Bytes::new(), Bytes::new()], Some(provenance)),
+                Err(error) => Reply::error(id, &error),
+            }
         }
         Ok(Answered::Nothing(missing)) => {
             out.extend_from_slice(missing.json());
@@ -181,7 +199,16 @@ async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply>
         Some(last) if *last == b',' => *last = b']',
         _ => return Ok(Reply::silent()),
     }
-    Ok(Reply::result([out.into(), Bytes::new(), Bytes::new()], None))
+    Ok(Reply::result([hold(work, out)?, Bytes::new(), Bytes::new()], None))
+}
+
+/// A large reply waits for its caller only where there is room for it.
+fn hold(work: &Work<'_>, reply: Vec<u8>) -> Result<Bytes, ErrorReply> {
+    let held = work.edge.answers.held();
+    if reply.len() >= COUNTED_BYTES_MIN && held.is_full() {
+        return Err(over_capacity());
+    }
+    Ok(held.hold(reply))
 }
 
 /// Calls of a batch that are answered in one go, before other connections of the thread have their turn.

@@ -1,10 +1,14 @@
 //! The edge over real sockets: one module per story, each row of the wire's rules named by a test.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "stories/gateway.rs"]
 mod gateway_under_test; // a gateway over a chain of eleven blocks
 #[path = "stories/signing.rs"]
 mod signing; // tokens as callers make them
+#[path = "stories/demo.rs"]
+mod demo; // a gateway over a real archive
+#[path = "stories/process.rs"]
+mod process; // the program itself
 
 #[path = "stories/calls.rs"]
 mod calls; // WIRE §2
@@ -14,6 +18,12 @@ mod compression; // smaller replies, compressed bodies, bombs
 mod documented; // answers have the shape that openrpc.json gives them
 #[path = "stories/evm.rs"]
 mod evm; // WIRE §4 on the demo chain: calls and estimates
+#[path = "stories/corpora.rs"]
+mod corpora; // recorded exchanges on recorded chains
+#[path = "stories/crowd.rs"]
+mod crowd; // ten thousand connections
+#[path = "stories/flood.rs"]
+mod flood; // loops in the EVM
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]
@@ -24,6 +34,12 @@ mod http2; // prior knowledge
 mod keys; // what a key's settings refuse
 #[path = "stories/lookups.rs"]
 mod lookups; // WIRE §4 on the demo chain: logs, receipts, transactions, uncles, raw records
+#[path = "stories/leaks.rs"]
+mod leaks; // what the log tells, and what it must not
+#[path = "stories/metrics.rs"]
+mod metrics; // the exposition format, and how many series there are
+#[path = "stories/openrpc.rs"]
+mod openrpc; // results against the published schemas
 #[path = "stories/operator.rs"]
 mod operator; // /health, /ready, /metrics
 #[path = "stories/plans.rs"]
@@ -32,11 +48,15 @@ mod plans; // throughput and days
 mod secrecy; // what never reaches a log
 #[path = "stories/shutdown.rs"]
 mod shutdown; // drain
+#[path = "stories/signal.rs"]
+mod signal; // SIGTERM
 #[path = "stories/slow.rs"]
 mod slow; // callers that take their time
 #[path = "stories/smuggling.rs"]
 mod smuggling; // requests that end in two places
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
+#[path = "stories/unread.rs"]
+mod unread; // large answers that nobody reads
 #[path = "stories/values.rs"]
 mod values; // WIRE §3 and the parameters of §4

@@ -108,7 +108,7 @@ impl Asked<'_> {
             Query::GasPrice => self.at_head(|snapshot| fees::gas_price(snapshot, json))?,
             Query::MaxPriorityFeePerGas => self.at_head(|snapshot| fees::priority_fee(snapshot, json))?,
             Query::FeeHistory { blocks, newest, percentiles } => {
-                fees::history(self.snapshot, *blocks, newest.number, percentiles, json)?;
+                fees::history(self.snapshot, self.budget, *blocks, newest.number, percentiles, json)?;
                 Some(*newest)
             }
             Query::Logs { filter, blocks } => Some(self.logs(filter, blocks, json)?),

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::sync::{Arc, mpsc};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use super::{Settings, banner};
@@ -16,11 +17,11 @@ use crate::source;
 pub(super) fn run(settings: Settings) -> Result<(), String> {
     let config = settings.load()?;
     start_log();
+    allow_open_files(config.limits.listen.connections_max);
     let source = open_chain(&config)?;
     let head = source.archive().snapshot().head();
     let edge = Arc::new(Edge::new(&config, source).map_err(|error| error.to_string())?);
-    let server = Server::start(&config.listen, edge)
-        .map_err(|error| format!("cannot listen on {}: {error}", config.listen.public))?;
+    let server = Server::start(&config.listen, edge).map_err(|error| format!("cannot listen on {error}"))?;
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
@@ -61,6 +62,21 @@ fn start_log() {
     }
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
     if stderr().is_terminal() { log.init() } else { log.json().init() }
+}
+
+/// Descriptors that are not connections: the archive, listeners, runtimes, the log.
+const OTHER_FILES: u64 = 200;
+
+/// Every connection takes a file descriptor, and what a shell grants at first is often a tenth of what it allows.
+fn allow_open_files(connections_max: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let wanted = connections_max as u64 + OTHER_FILES;
+    if allowed < wanted {
+        let error = raised.err().map(|error| error.to_string());
+        tracing::warn!(allowed, wanted, error, "fewer files may be open than connections_max takes");
+    }
 }
 
 fn warn_of_unused(config: &Config) {

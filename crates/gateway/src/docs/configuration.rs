@@ -155,6 +155,7 @@ static LINES: &[Line] = &[
     line("[limits]", "drain_timeout_ms", "", "how long running answers may take after the signal to stop"),
     line("[limits]", "header_bytes_max", "", "bytes of a request's head"),
     line("[limits]", "headers_max", "", "headers of a request"),
+    line("[limits]", "held_bytes_max", "", "bytes of large answers that wait for their callers to read them; beyond it heavy calls get `over capacity`"),
     line("[limits]", "h2_streams_max", "", "requests at once on one HTTP/2 connection"),
     line("[limits]", "log_params_max", "", "values in one filter of `eth_getLogs`"),
     line("[limits]", "log_results_max", "", "logs in one answer"),

@@ -32,9 +32,12 @@ pub(crate) async fn body(
     drop(reading);
     let bytes = bytes.inspect_err(|_| connection.close_after_reply())?;
     connection.shard().http.bytes_in.fetch_add(bytes.len() as u64, Relaxed);
-    match head.headers.get(header::CONTENT_ENCODING) {
-        None => Ok(bytes),
-        Some(encoding) => inflate::inflate(encoding, &bytes, limits.http.body_bytes_max),
+    let mut encodings = head.headers.get_all(header::CONTENT_ENCODING).iter();
+    match (encodings.next(), encodings.next()) {
+        (None, _) => Ok(bytes),
+        (Some(encoding), None) => inflate::inflate(encoding, &bytes, limits.http.body_bytes_max),
+        // One inside the other: nobody does that to a body of a few kilobytes.
+        (Some(_), Some(_)) => Err(Refused::Encoding),
     }
 }
 

@@ -12,7 +12,8 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 const BROTLI_BUFFER_BYTES: usize = 4 << 10;
 
 pub(super) fn inflate(encoding: &HeaderValue, body: &[u8], bytes_max: usize) -> Result<Bytes, Refused> {
-    match encoding.as_bytes() {
+    // Names of encodings are the same in upper and lower case.
+    match encoding.as_bytes().to_ascii_lowercase().as_slice() {
         b"gzip" | b"x-gzip" => bounded(flate2::read::MultiGzDecoder::new(body), bytes_max),
         b"br" => bounded(brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES), bytes_max),
         b"zstd" => {

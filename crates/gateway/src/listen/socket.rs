@@ -38,6 +38,8 @@ struct Times {
     is_http2: bool,
     head_began: Option<Moment>,
     write_stuck_since: Option<Moment>,
+    /// Bytes that were written since then.
+    written: usize,
     /// The caller was told that it is too late; nothing else may be said.
     given_up: bool,
     /// When the rest of what the caller sends is not waited for any longer.
@@ -62,6 +64,10 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a connection that is closed before its caller was done stays to hear the rest.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// What a caller has to read within the time for writes, if a reply does not fit into the socket's buffers: some
+/// kilobytes a second. Who reads less than that does not want the reply, but that we hold it.
+const READ_BYTES_MIN: usize = 64 << 10;
+
 /// The longest time that a timer is set to before it is looked at again.
 const FAR: Duration = Duration::from_secs(3_600);
 
@@ -74,6 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             is_http2: false,
             head_began: None,
             write_stuck_since: None,
+            written: 0,
             given_up: false,
             linger_until: None,
             wrote: false,
@@ -156,22 +163,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// Keeps an eye on writes: `Pending` for too long is an error.
-    fn watch_write<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if poll.is_ready() {
-            self.times.write_stuck_since = None;
-            self.times.wrote = true;
+    /// Keeps an eye on writes: too little for too long is an error.
+    fn watch_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = &poll {
+            self.times.has_written(written.as_ref().copied().unwrap_or_default());
             return poll;
         }
-        let clock = self.times.clock;
-        self.times.write_stuck_since.get_or_insert_with(|| clock.now());
-        self.times.wrote = false;
+        self.times.is_stuck();
         ready!(self.poll_late(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl Times {
+    fn has_written(&mut self, bytes: usize) {
+        self.wrote = true;
+        self.written = self.written.saturating_add(bytes);
+        if self.written >= READ_BYTES_MIN {
+            self.write_stuck_since = None;
+        }
+    }
+
+    fn is_stuck(&mut self) {
+        self.wrote = false;
+        if self.write_stuck_since.is_none() {
+            self.write_stuck_since = Some(self.clock.now());
+            self.written = 0;
+        }
+    }
+
     /// The next moment at which something is too late, and what then.
     fn deadline(&self, state: &State) -> Option<(Moment, Late)> {
         let after = |start: Moment, time: Duration| Moment(start.0 + time.as_nanos() as u64);
@@ -260,7 +284,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        // Nothing is left to be written, so nothing is stuck.
+        self.times.write_stuck_since = None;
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

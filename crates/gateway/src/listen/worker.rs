@@ -92,6 +92,7 @@ impl Worker {
         let place = Place(Arc::clone(&self.edge));
         let most = self.edge.limits.listen.connections_max;
         if open > most {
+            self.edge.shards[self.index].http.turned_away.fetch_add(1, Relaxed);
             // Beyond twice the limit there is not even time to say so, and a handshake would cost more than a call.
             if open <= most.saturating_mul(2) && self.tls.is_none() {
                 tokio::spawn(async move {

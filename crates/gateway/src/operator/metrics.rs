@@ -4,14 +4,16 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::edge::Edge;
-use crate::meter::{LATENCY_BOUNDS_US, MethodCounts, Outcome, Shard};
+use crate::meter::{BOUNDS_US, Outcome, Shard, Times};
 
 pub(super) fn text(edge: &Edge) -> String {
     let mut out = String::with_capacity(32 << 10);
     build(&mut out, edge);
+    gauges(&mut out, edge);
     http(&mut out, edge);
     calls(&mut out, edge);
     latency(&mut out, edge);
+    work(&mut out, edge);
     out
 }
 
@@ -23,29 +25,51 @@ fn describe(out: &mut String, name: &str, kind: &str, help: &str) {
 fn build(out: &mut String, edge: &Edge) {
     describe(out, "chaingate_build_info", "gauge", "What runs here.");
     let version = env!("CARGO_PKG_VERSION");
-    let network = edge.network.name.escape_default();
+    let network = label(&edge.network.name);
     let _ok = writeln!(out, "chaingate_build_info{{version=\"{version}\",network=\"{network}\"}} 1");
-    describe(out, "chaingate_head_block", "gauge", "Number of the newest block served.");
-    let _ok = writeln!(out, "chaingate_head_block {}", edge.answers.source().head().number);
+}
+
+/// Text as it stands between the quotes of a label. The format knows three escapes and no others.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn sum(edge: &Edge, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
     edge.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
 }
 
-fn http(out: &mut String, edge: &Edge) {
-    let mut gauge = |name: &str, help: &str, value: usize| {
+fn gauges(out: &mut String, edge: &Edge) {
+    let mut gauge = |name: &str, help: &str, value: u64| {
         describe(out, name, "gauge", help);
         let _ok = writeln!(out, "{name} {value}");
     };
-    gauge("chaingate_connections_open", "Connections now.", edge.connections.open.load(Relaxed));
-    gauge("chaingate_calls_in_flight", "Calls now.", edge.capacity.taken());
-    gauge("chaingate_pool_waiting", "Heavy calls that wait for a thread.", edge.answers.pool().waiting());
+    let (answers, limits) = (&edge.answers, &edge.limits);
+    gauge("chaingate_ready", "1 until the drain begins.", edge.is_ready().into());
+    gauge("chaingate_head_block", "Number of the newest block served.", answers.source().head().number);
+    gauge("chaingate_connections_open", "Connections now.", edge.connections.open.load(Relaxed) as u64);
+    gauge(
+        "chaingate_connections_max",
+        "Connections that there may be.",
+        limits.listen.connections_max as u64,
+    );
+    gauge("chaingate_calls_in_flight", "Calls now.", edge.capacity.taken() as u64);
+    gauge("chaingate_pool_waiting", "Heavy calls that wait for a thread.", answers.pool().waiting() as u64);
+    gauge("chaingate_pool_queue_max", "Heavy calls that may wait.", limits.answer.pool_queue_max as u64);
+    gauge("chaingate_held_bytes", "Large answers that wait to be read.", answers.held().bytes() as u64);
+    gauge("chaingate_held_bytes_max", "Beyond this they are refused.", limits.answer.held_bytes_max as u64);
+}
+
+fn http(out: &mut String, edge: &Edge) {
     let mut counter = |name: &str, help: &str, value: u64| {
         describe(out, name, "counter", help);
         let _ok = writeln!(out, "{name} {value}");
     };
     counter("chaingate_connections_total", "Connections served.", sum(edge, |shard| &shard.http.connections));
+    counter(
+        "chaingate_connections_turned_away_total",
+        "Connections for which there was no place.",
+        sum(edge, |shard| &shard.http.turned_away),
+    );
     counter("chaingate_requests_total", "HTTP requests answered.", sum(edge, |shard| &shard.http.requests));
     counter("chaingate_received_bytes_total", "Bytes of bodies.", sum(edge, |shard| &shard.http.bytes_in));
     counter("chaingate_sent_bytes_total", "Bytes of replies.", sum(edge, |shard| &shard.http.bytes_out));
@@ -83,26 +107,49 @@ fn latency(out: &mut String, edge: &Edge) {
     let name = "chaingate_call_seconds";
     describe(out, name, "histogram", "Time from a call's arrival to its answer.");
     for (method, index) in Shard::labels() {
-        let of = |pick: &dyn Fn(&MethodCounts) -> &AtomicU64| -> u64 {
-            edge.shards.iter().map(|shard| pick(&shard.methods[index]).load(Relaxed)).sum()
-        };
-        let buckets: Vec<u64> =
-            (0..=LATENCY_BOUNDS_US.len()).map(|bucket| of(&|counts| &counts.latency[bucket])).collect();
-        let count: u64 = buckets.iter().sum();
-        if count == 0 {
-            continue;
+        let times: Times = edge.shards.iter().map(|shard| &shard.methods[index].latency).collect();
+        if times.count() > 0 {
+            histogram(out, name, &format!("method=\"{method}\""), &times);
         }
-        let mut below = 0;
-        for (bound, inside) in LATENCY_BOUNDS_US.iter().zip(&buckets) {
-            below += inside;
-            let seconds = *bound as f64 / 1e6;
-            let _ok = writeln!(out, "{name}_bucket{{method=\"{method}\",le=\"{seconds}\"}} {below}");
-        }
-        let sum = of(&|counts| &counts.latency_us_sum) as f64 / 1e6;
-        let _ok = writeln!(
-            out,
-            "{name}_bucket{{method=\"{method}\",le=\"+Inf\"}} {count}\n\
-             {name}_sum{{method=\"{method}\"}} {sum}\n{name}_count{{method=\"{method}\"}} {count}"
-        );
+    }
+}
+
+/// What the sources take for an answer, without the way there and back.
+fn work(out: &mut String, edge: &Edge) {
+    let timings = edge.answers.timings();
+    let name = "chaingate_work_seconds";
+    describe(out, name, "histogram", "Time that an answer took, by what it took it for.");
+    histogram(out, name, "work=\"read\"", &edge.shards.iter().map(|shard| &shard.reads).collect());
+    histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
+    histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
+    histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());
+    let name = "chaingate_pool_wait_seconds";
+    describe(out, name, "histogram", "Time that heavy calls waited for a thread.");
+    histogram(out, name, "", &[&timings.waits].into_iter().collect());
+}
+
+fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
+    let comma = if labels.is_empty() { "" } else { "," };
+    let mut below = 0;
+    for (bound, inside) in BOUNDS_US.iter().zip(&times.buckets) {
+        below += inside;
+        let seconds = *bound as f64 / 1e6;
+        let _ok = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{seconds}\"}} {below}");
+    }
+    let (count, sum) = (times.count(), times.sum_ns as f64 / 1e9);
+    let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+    let _ok = writeln!(
+        out,
+        "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}\n{name}_sum{braced} {sum}\n{name}_count{braced} {count}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_may_be_any_text() {
+        assert_eq!(label("a\"b\\c\nd ü"), "a\\\"b\\\\c\\nd ü");
     }
 }

@@ -78,6 +78,8 @@ fn compressed_bodies_are_read() {
         [("gzip", gzip(body.as_bytes())), ("br", brotli(body.as_bytes())), ("zstd", zstd(body.as_bytes()))];
     for (encoding, compressed) in bodies {
         assert_eq!(posted_as(&gateway, encoding, &compressed).json()["id"], 5, "{encoding}");
+        let shouted = encoding.to_ascii_uppercase();
+        assert_eq!(posted_as(&gateway, &shouted, &compressed).json()["id"], 5, "{shouted}");
     }
 }
 
@@ -103,7 +105,7 @@ fn what_is_not_what_its_encoding_says_is_refused() {
         let reply = posted_as(&gateway, encoding, chain_id("1").as_bytes());
         assert_eq!((reply.status, reply.json()["error"]["code"].as_i64()), (400, Some(-32600)), "{encoding}");
     }
-    for encoding in ["deflate", "compress", "gzip, gzip", "nonsense"] {
+    for encoding in ["deflate", "compress", "gzip, gzip", "identity\r\ncontent-encoding: gzip", "nonsense"] {
         let reply = posted_as(&gateway, encoding, &gzip(chain_id("1").as_bytes()));
         assert_eq!(reply.status, 415, "{encoding}");
     }

@@ -106,6 +106,13 @@ impl Drop for Gateway {
     }
 }
 
+/// What connections share, without sockets.
+pub(crate) fn edge(limits: &str) -> Arc<Edge> {
+    let config =
+        Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    Arc::new(Edge::new(&config, Arc::new(Chain::default())).unwrap())
+}
+
 pub(crate) fn call(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
 }

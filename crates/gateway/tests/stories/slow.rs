@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use testkit::http::Wire;
 
-use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::gateway_under_test::{Gateway, call, chain_id, edge};
 
 const LIMITS: &str = "first_byte_timeout_ms = 300\nheader_timeout_ms = 300\nbody_timeout_ms = 300\nkeep_alive_timeout_ms = 300\nwrite_timeout_ms = 300";
 
@@ -89,6 +89,44 @@ fn who_does_not_read_is_cut_off() {
     wire.send(testkit::http::request("/v3/demo", "", batch.as_bytes()));
     thread::sleep(Duration::from_millis(1_500));
     assert!(wire.next_reply().is_none(), "29 MB were not sent to someone who does not read");
+}
+
+#[tokio::test]
+async fn who_reads_a_little_now_and_then_is_cut_off_too() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let edge = edge(&format!("{LIMITS}\nbatch_reply_bytes_max = 100_000_000"));
+    let (mut near, far) = tokio::io::duplex(4 << 10);
+    let serving = tokio::spawn(gateway::listen::serve_stream(edge, far));
+    let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
+    let batch = format!("[{}]", vec![code; 100].join(","));
+    near.write_all(&testkit::http::request("/v3/demo", "", batch.as_bytes())).await.unwrap();
+    let mut read = 0;
+    let mut piece = [0; 1 << 10];
+    while let Ok(len @ 1..) = near.read(&mut piece).await {
+        read += len;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    serving.await.unwrap();
+    assert!(read < 1 << 20, "3 MB were sent to someone who reads 50 KB a second: {read}");
+}
+
+#[tokio::test]
+async fn who_reads_steadily_gets_it_all_however_long_it_takes() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let edge = edge(LIMITS);
+    let (mut near, far) = tokio::io::duplex(4 << 10);
+    tokio::spawn(gateway::listen::serve_stream(edge, far));
+    let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
+    let batch = format!("[{}]", vec![code; 100].join(","));
+    near.write_all(&testkit::http::request("/v3/demo", "connection: close\r\n", batch.as_bytes()))
+        .await
+        .unwrap();
+    let mut reply = Vec::new();
+    while near.read_buf(&mut reply).await.unwrap() > 0 {
+        // As fast as 4 KB a millisecond, which takes several times the time for writes.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(reply.len() > 3 << 20 && reply.ends_with(b"}]"), "{}", reply.len());
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What gas costs, and has cost.
 
 use super::json::Json;
-use crate::{answer::Failure, params::Percentile};
+use crate::{
+    answer::{Budget, Failure},
+    params::Percentile,
+};
 use alloy_consensus::Header;
 use archive::{Snapshot, StoreError};
 
@@ -57,6 +60,7 @@ fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<(u128, u64)>, StoreEr
 /// Writes the fees of the blocks up to `newest`, and of the one after it.
 pub(super) fn history(
     snapshot: &Snapshot,
+    budget: &Budget,
     blocks: u64,
     newest: u64,
     percentiles: &[Percentile],
@@ -69,7 +73,10 @@ pub(super) fn history(
     object.member("oldestBlock").quantity(oldest);
     if !percentiles.is_empty() {
         let rewards = (oldest..=newest)
-            .map(|number| rewards_at(snapshot, number, percentiles))
+            .map(|number| match budget.stopped() {
+                true => Err(Failure::QueryTimeout),
+                false => rewards_at(snapshot, number, percentiles),
+            })
             .collect::<Result<Vec<_>, _>>()?;
         object.member("reward").list(rewards, |json, block| {
             json.list(block, |json, reward| json.quantity_u128(reward));

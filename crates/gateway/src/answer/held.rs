@@ -1,0 +1,88 @@
+//! Answers that wait to be read by their callers, counted in bytes.
+//!
+//! An answer is in memory until its caller has read it, and a caller may take its time, within the limits on that. How
+//! many answers there are is bounded by the number of connections, which is no bound at all for answers of megabytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use bytes::Bytes;
+
+/// Smaller answers are not counted: as many as there can be connections hardly matter.
+pub(crate) const COUNTED_BYTES_MIN: usize = 16 << 10;
+
+/// How much is held, and how much may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    bytes: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Held {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { bytes: Arc::default(), most }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Whether the next large answer has to be refused.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes() >= self.most
+    }
+
+    /// The answer as bytes that are counted until the last one who has them lets go.
+    pub(crate) fn hold(&self, answer: Vec<u8>) -> Bytes {
+        if answer.capacity() < COUNTED_BYTES_MIN {
+            return answer.into();
+        }
+        self.bytes.fetch_add(answer.capacity(), Relaxed);
+        Bytes::from_owner(Counted { answer, bytes: Arc::clone(&self.bytes) })
+    }
+}
+
+struct Counted {
+    answer: Vec<u8>,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.answer
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.bytes.fetch_sub(self.answer.capacity(), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_until_the_last_one_lets_go_of_it() {
+        let held = Held::new(40_000);
+        let first = held.hold(vec![0; 20_000]);
+        let shared = first.slice(5..10);
+        assert!(!held.is_full());
+        let second = held.hold(vec![0; 20_000]);
+        assert_eq!((held.bytes(), held.is_full()), (40_000, true));
+        drop(first);
+        assert!(held.is_full());
+        drop(shared);
+        assert_eq!((held.bytes(), held.is_full()), (20_000, false));
+        drop(second);
+        assert_eq!(held.bytes(), 0);
+    }
+
+    #[test]
+    fn small_answers_do_not_count() {
+        let held = Held::new(1);
+        let small = held.hold(vec![0; 100]);
+        assert_eq!((small.len(), held.bytes()), (100, 0));
+    }
+}

@@ -1,0 +1,170 @@
+//! Recorded exchanges on recorded chains, through the gateway. They are not part of this repository: `CHAINGATE_CONFORMANCE`
+//! names their folder.
+//!
+//! A case is a file with pairs of lines `>> request` and `<< reply`. Replies are compared by structure; the texts of
+//! errors are not compared, and a case whose first comment begins with `speconly:` asks for the form only.
+
+use std::path::{Path, PathBuf};
+
+use archive::{Archive, BlockFile};
+use serde_json::Value;
+use testkit::http::Wire;
+
+use crate::demo::Demo;
+
+/// A member that services send or leave out as they like.
+const IGNORED: &str = "totalDifficulty";
+
+/// The folder of a corpus, unless there is none.
+fn corpus(name: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("CHAINGATE_CONFORMANCE") else {
+        eprintln!("skipped: CHAINGATE_CONFORMANCE does not name a folder with the corpus {name}");
+        return None;
+    };
+    Some(Path::new(&folder).join(name))
+}
+
+struct Case {
+    name: String,
+    by_form: bool,
+    exchanges: Vec<(String, Value)>,
+}
+
+fn cases(folder: &Path) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "io") {
+                cases.push(case(&entry));
+            }
+        }
+    }
+    cases
+}
+
+fn case(file: &Path) -> Case {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut case = Case { name: file.display().to_string(), by_form: false, exchanges: Vec::new() };
+    let mut request: Option<String> = None;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match (line.split_at(2), request.take()) {
+            (("//", comment), None) => {
+                case.by_form |= case.exchanges.is_empty() && comment.trim().starts_with("speconly:");
+            }
+            ((">>", sent), None) => request = Some(sent.trim().to_owned()),
+            (("<<", expected), Some(sent)) => {
+                case.exchanges.push((sent, serde_json::from_str(expected).unwrap()));
+            }
+            _ => panic!("{}: not pairs of >> and <<: {line}", case.name),
+        }
+    }
+    assert!(request.is_none() && !case.exchanges.is_empty(), "{}", case.name);
+    case
+}
+
+/// What is wrong with a reply, if anything is.
+fn difference(case: &Case, expected: &Value, got: &Value) -> Option<String> {
+    if expected["id"] != got["id"] || got["jsonrpc"] != "2.0" {
+        return Some(format!("id or version: {got}"));
+    }
+    let (mut expected, mut got) = (expected.clone(), got.clone());
+    for error in [&mut expected, &mut got].into_iter().filter_map(|reply| reply.get_mut("error")) {
+        error.as_object_mut()?.remove("message").filter(Value::is_string)?;
+    }
+    if case.by_form && expected.get("error").is_none() {
+        return form("result", expected.get("result")?, got.get("result").unwrap_or(&Value::Null));
+    }
+    structure("reply", &expected, &got)
+}
+
+fn structure(path: &str, expected: &Value, got: &Value) -> Option<String> {
+    match (expected, got) {
+        (Value::Object(expected), Value::Object(got)) => {
+            let names = expected.keys().chain(got.keys()).filter(|name| *name != IGNORED);
+            names.into_iter().find_map(|name| match (expected.get(name), got.get(name)) {
+                (Some(expected), Some(got)) => structure(&format!("{path}.{name}"), expected, got),
+                (expected, got) => Some(format!("{path}.{name}: {expected:?} became {got:?}")),
+            })
+        }
+        (Value::Array(expected), Value::Array(got)) if expected.len() == got.len() => {
+            let mut pairs = expected.iter().zip(got).enumerate();
+            pairs.find_map(|(index, (expected, got))| structure(&format!("{path}[{index}]"), expected, got))
+        }
+        _ => (expected != got).then(|| format!("{path}: {expected:.200} became {got:.200}")),
+    }
+}
+
+/// Whether two values are alike but for what they say.
+fn form(path: &str, expected: &Value, got: &Value) -> Option<String> {
+    match (expected, got) {
+        (Value::Object(expected), Value::Object(got)) => {
+            let names = expected.keys().chain(got.keys()).filter(|name| *name != IGNORED);
+            names.into_iter().find_map(|name| match (expected.get(name), got.get(name)) {
+                (Some(expected), Some(got)) => form(&format!("{path}.{name}"), expected, got),
+                _ => Some(format!("{path}.{name} is missing, or should be")),
+            })
+        }
+        (Value::Array(expected), Value::Array(got)) => {
+            let first = expected.first()?;
+            got.iter().find_map(|got| form(&format!("{path}[]"), first, got))
+        }
+        (Value::String(expected), Value::String(got)) => {
+            (is_hex(expected) && !is_hex(got)).then(|| format!("{path}: {got} is not hexadecimal"))
+        }
+        _ => (std::mem::discriminant(expected) != std::mem::discriminant(got))
+            .then(|| format!("{path}: {got} is of another kind")),
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// Imports the chain of a corpus, and compares all of its `count` cases.
+fn all_cases_pass(name: &str, count: usize) {
+    let Some(corpus) = corpus(name) else { return };
+    let genesis = std::fs::read_to_string(corpus.join("genesis.json")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let archive = Archive::open_or_create(directory.path(), &genesis).unwrap();
+    archive.import(BlockFile::open(corpus.join("chain.rlp")).unwrap(), &mut ()).unwrap();
+    let gateway = Demo::over(archive, directory, "");
+    let cases = cases(&corpus.join("io"));
+    let mut wire = Wire::connect(gateway.public);
+    let mut faults = Vec::new();
+    for case in &cases {
+        for (sent, expected) in &case.exchanges {
+            let got = wire.post("/v3/demo", sent).json();
+            faults.extend(difference(case, expected, &got).map(|fault| format!("{}: {fault}", case.name)));
+        }
+    }
+    assert!(faults.is_empty(), "{} of {}: {faults:#?}", faults.len(), cases.len());
+    assert_eq!(cases.len(), count, "cases of {name}");
+}
+
+#[test]
+fn execution_apis() {
+    all_cases_pass("execution-apis", 68);
+}
+
+#[test]
+fn the_first_blocks_of_mainnet() {
+    all_cases_pass("mainnet-0-8191", 118);
+}
+
+#[test]
+fn two_uncles_after_london() {
+    all_cases_pass("twoUncle_London", 22);
+}
+
+#[test]
+fn uncles_across_homestead() {
+    all_cases_pass("UncleFromFrontierInHomestead", 22);
+}
+
+#[test]
+fn uncles_across_london() {
+    all_cases_pass("londonUncles_BerlinToLondonAt5", 32);
+}

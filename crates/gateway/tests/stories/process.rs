@@ -1,0 +1,90 @@
+//! The program itself, in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::demo::until;
+
+pub(crate) struct Process {
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
+    pub(crate) public: SocketAddr,
+    pub(crate) operator: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Process {
+    /// Starts `chaingate` on the demo chain. `public` is where it listens, `rest` any other part of its configuration.
+    pub(crate) fn start(public: &str, rest: &str, log: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("chaingate.toml");
+        let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\n");
+        std::fs::write(&config, listen + rest).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
+            .args(["serve", "--config"])
+            .arg(&config)
+            .arg("--data-dir")
+            .arg(directory.path().join("data"))
+            .env("RUST_LOG", log)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let reader = thread::spawn(move || stderr.lines().for_each(|line| lines.lock().push(line.unwrap())));
+        let (public, operator) = addresses(&log);
+        Self { child, log, reader: Some(reader), public, operator, _directory: directory }
+    }
+
+    /// Asks it to stop, as a supervisor does.
+    pub(crate) fn terminate(&self) {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+    }
+
+    /// How it ended, and everything that it has logged.
+    pub(crate) fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        let status = self.child.wait().unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        (status, std::mem::take(&mut self.log.lock()))
+    }
+
+    /// Bytes of memory that it has now.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is as good.
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+/// Where it listens, which it says when it has started.
+fn addresses(log: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr) {
+    let mut found = None;
+    until("it serves", || {
+        let lines = log.lock();
+        let records = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        found = records.map(|record| record["fields"].clone()).find(|fields| fields["message"] == "serving");
+        found.is_some()
+    });
+    let fields = found.unwrap();
+    let address = |name: &str| fields[name].as_str().unwrap().parse().unwrap();
+    (address("public"), address("operator"))
+}

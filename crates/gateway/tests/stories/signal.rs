@@ -1,0 +1,36 @@
+//! SIGTERM: what is under way is finished, nobody is let in, and the program ends well.
+
+use std::net::TcpStream;
+
+use testkit::http::{Wire, get, request};
+
+use crate::demo::{endless, metric, until};
+use crate::gateway_under_test::chain_id;
+use crate::process::Process;
+
+#[test]
+fn a_program_that_is_told_to_stop_finishes_what_it_has_begun() {
+    let limits = "[limits]\ncall_timeout_ms = 5000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 60000";
+    let process = Process::start("127.0.0.1:0", limits, "info");
+    let (public, operator) = (process.public, process.operator);
+    let mut idle = Wire::connect(public);
+    assert_eq!(idle.post("/v3/demo", chain_id("1")).status, 200);
+    let mut busy = Wire::connect(public);
+    busy.send(request("/v3/demo", "", endless(1).as_bytes()));
+    until("the call runs", || metric(operator, "chaingate_calls_in_flight") == 1.0);
+    assert_eq!(get(operator, "/ready").status, 200);
+
+    process.terminate();
+
+    until("it is not ready", || get(operator, "/ready").status == 503);
+    assert_eq!(get(operator, "/health").status, 200);
+    assert_eq!(metric(operator, "chaingate_calls_in_flight"), 1.0, "it was not given up");
+    until("nobody is let in", || TcpStream::connect(public).is_err());
+    assert!(idle.is_closed(), "an idle connection is closed, and not reset");
+    let reply = busy.reply();
+    assert_eq!((reply.status, reply.error().as_str()), (200, "-32000 execution aborted (timeout = 5s)"));
+    assert_eq!(reply.header("connection"), Some("close"));
+    assert!(busy.is_closed());
+    let (status, log) = process.ended();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+}

@@ -1,0 +1,79 @@
+//! Large answers to callers that ask for them and do not read: memory stays within its bound.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+use testkit::http::{post, request};
+
+use crate::demo::{metric, until};
+use crate::gateway_under_test::{call, chain_id};
+use crate::process::Process;
+
+const CALLERS: usize = 64;
+
+const HELD_BYTES_MAX: u64 = 64 << 20;
+
+/// Two answers that are being made while the limit is reached, the copies that an allocator makes when a buffer grows, and
+/// what the connections themselves take.
+const SLACK_BYTES: u64 = 96 << 20;
+
+/// 10,000 logs; no two of these share an answer.
+fn logs(number: usize) -> String {
+    let chatter = "0x536F14E49e1Bb927003E83aDEBF295F3682ff121";
+    let filter =
+        format!(r#"{{"fromBlock":"0xb4","toBlock":"0xe5","address":["{chatter}","0x{number:040x}"]}}"#);
+    call("eth_getLogs", &format!("[{filter}]"))
+}
+
+/// A caller that could hardly read if it wanted to.
+fn narrow(address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket.into()
+}
+
+/// What a caller got: nothing, a part, or a whole reply.
+fn is_json_rpc_or_cut_off(mut stream: TcpStream) -> bool {
+    let mut got = Vec::new();
+    // That it was cut off in the middle is what is expected.
+    let _cut = stream.read_to_end(&mut got);
+    let Some(end) = got.windows(4).position(|window| window == b"\r\n\r\n") else { return got.is_empty() };
+    let body = &got[end + 4..];
+    body.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,")
+}
+
+#[test]
+fn large_answers_that_nobody_reads_are_held_within_bounds_and_let_go() {
+    let limits = format!(
+        "[limits]\nheld_bytes_max = {HELD_BYTES_MAX}\nwrite_timeout_ms = 3000\nkeep_alive_timeout_ms = 3000"
+    );
+    let process = Process::start("127.0.0.1:0", &limits, "info");
+    let one = post(process.public, "/v3/demo", logs(0));
+    assert_eq!(one.json()["result"].as_array().unwrap().len(), 10_000);
+    assert!(one.body.len() as u64 * CALLERS as u64 > 2 * (HELD_BYTES_MAX + SLACK_BYTES), "worth the test");
+    let before = process.memory();
+
+    let callers: Vec<_> = (1..=CALLERS)
+        .map(|number| {
+            let mut stream = narrow(process.public);
+            stream.write_all(&request("/v3/demo", "", logs(number).as_bytes())).unwrap();
+            stream
+        })
+        .collect();
+    let mut most = 0;
+    until("the slow ones are let go", || {
+        most = most.max(process.memory());
+        assert_eq!(post(process.public, "/v3/demo", chain_id("1")).status, 200, "others are served");
+        metric(process.operator, "chaingate_held_bytes") == 0.0
+            && metric(process.operator, "chaingate_connections_open") < 2.0
+    });
+
+    let grown = most.saturating_sub(before);
+    assert!(grown < HELD_BYTES_MAX + SLACK_BYTES, "memory grew by {grown} bytes");
+    assert!(callers.into_iter().all(is_json_rpc_or_cut_off));
+    assert_eq!(post(process.public, "/v3/demo", logs(0)).body.len(), one.body.len());
+}
