@@ -196,13 +196,6 @@ fn a_preflight_is_204_with_cors_headers() {
 }
 
 #[test]
-fn nobody_can_answer_is_200_and_says_nothing_of_who_was_asked() {
-    let gateway = Gateway::start();
-    let error = gateway.error("eth_call", r#"[{"data":"0x05"}]"#);
-    assert_eq!(error, "-32002 resource unavailable");
-}
-
-#[test]
 fn cors_headers_and_the_rest_stand_on_every_reply_also_on_errors() {
     let rest = "[plans.tiny]\ncredits_per_day = 1\n[plans.slow]\ncredits_per_second = 1\n\
                 [[key]]\nkey = \"tiny\"\nplan = \"tiny\"\n[[key]]\nkey = \"slow\"\nplan = \"slow\"\n\
