@@ -1,0 +1,1 @@
+//! One call over several nodes.

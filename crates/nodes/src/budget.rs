@@ -1,0 +1,1 @@
+//! How many extra calls there may be.

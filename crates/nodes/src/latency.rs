@@ -1,0 +1,1 @@
+//! How long a node's answers take, by cost class.

@@ -1,0 +1,25 @@
+//! The pool: remote nodes of one network behind one question, "what is the answer to this call?".
+//!
+//! A call goes to a node that is well and has the block asked for; to another one when that fails or is slow; and what comes
+//! back is checked before it is believed. What the healthy nodes agree on is the view: the head that this gateway
+//! serves, and the hashes below it. Nothing here knows of keys, plans, or the embedded chain.
+
+mod call; // what is asked of a node, and what it says
+
+mod transport; // bytes to and from one endpoint
+mod dialect; // what a node means by its errors
+pub mod check; // whether an answer can be true
+
+mod health; // how well a node is
+mod latency; // how long its answers take, by cost class
+mod budget; // how many extra calls there may be
+mod pick; // which node next
+
+mod node; // one node
+mod attempt; // one call over several nodes
+mod view; // the canonical chain as the nodes agree on it
+mod watch; // following every node's head
+mod pool; // all of it together
+mod partner; // foreign providers, within their budgets
+
+pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};

@@ -1,0 +1,1 @@
+//! Foreign providers, within their budgets.

@@ -1,0 +1,1 @@
+//! All nodes of this network.

@@ -1,0 +1,1 @@
+//! The canonical chain as the nodes agree on it.

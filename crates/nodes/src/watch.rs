@@ -1,0 +1,1 @@
+//! Following every node's head.
