@@ -29,11 +29,8 @@ use flights::Flights;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
 pub use pool::{Pool, PoolFull};
 
-/// Who answers calls from its own data.
-///
-/// The first five functions are the view: they are asked for almost every call and should be a look-up in memory.
-/// `answer` must only be asked about blocks that the view has named; one that has gone since is `Failure::Unavailable`.
-pub trait Source: Send + Sync + 'static {
+/// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
+pub trait View: Send + Sync {
     /// The newest canonical block.
     fn head(&self) -> BlockRef;
 
@@ -45,7 +42,12 @@ pub trait Source: Send + Sync + 'static {
 
     /// `None` also for a block that is known but not canonical.
     fn block_by_hash(&self, hash: B256) -> Option<BlockRef>;
+}
 
+/// Who answers calls from its own data.
+///
+/// It must only be asked about blocks that its view has named; one that has gone since is `Failure::Unavailable`.
+pub trait Source: View + 'static {
     /// Appends the result to `out` as JSON text (`"0x1"`, `{…}`, `null`) and says where it came from.
     ///
     /// On failure, what was appended is thrown away. Pooled work asks `budget.stopped()` now and then and ends with

@@ -88,11 +88,65 @@ impl<B> Query<B> {
     }
 }
 
+impl<B: Copy> Query<B> {
+    /// Every block that the question names.
+    pub fn blocks(&self) -> impl Iterator<Item = B> {
+        let pair = match self {
+            Self::ChainId
+            | Self::NetVersion
+            | Self::BlockNumber
+            | Self::Syncing
+            | Self::ClientVersion
+            | Self::GasPrice
+            | Self::MaxPriorityFeePerGas
+            | Self::TransactionByHash { .. }
+            | Self::TransactionReceipt { .. } => [None, None],
+            Self::FeeHistory { newest: at, .. }
+            | Self::Balance { at, .. }
+            | Self::Code { at, .. }
+            | Self::TransactionCount { at, .. }
+            | Self::StorageAt { at, .. }
+            | Self::Block { block: at, .. }
+            | Self::BlockTransactionCount { block: at }
+            | Self::BlockReceipts { block: at }
+            | Self::UncleCount { block: at }
+            | Self::Uncle { block: at, .. }
+            | Self::TransactionByIndex { block: at, .. }
+            | Self::RawBlockTransactions { block: at }
+            | Self::Logs { blocks: Blocks::One(at), .. }
+            | Self::Call { at, .. }
+            | Self::EstimateGas { at, .. } => [Some(*at), None],
+            Self::Logs { blocks: Blocks::Range { from, to }, .. } => [Some(*from), Some(*to)],
+        };
+        pair.into_iter().flatten()
+    }
+
+    /// What the question holds beyond its own size, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::FeeHistory { percentiles, .. } => percentiles.len() * size_of::<Percentile>(),
+            Self::Logs { filter, .. } => filter.heap_bytes(),
+            Self::Call { message, .. } | Self::EstimateGas { message, .. } => message.heap_bytes(),
+            _ => 0,
+        }
+    }
+}
+
 /// What `eth_call` and `eth_estimateGas` are to run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     pub request: TransactionRequest,
     pub overrides: Overrides,
+}
+
+impl Message {
+    fn heap_bytes(&self) -> usize {
+        // Overrides are held twice, as they were written and as they were read, which takes some four times as much.
+        let written: usize = self.overrides.written.iter().map(|text| text.len()).sum();
+        let input = self.request.input.input().map_or(0, |input| input.len());
+        let lists = serde_json::to_vec(&(&self.request.access_list, &self.request.authorization_list));
+        size_of::<Self>() + input + 5 * written + lists.map_or(0, |text| text.len())
+    }
 }
 
 /// Changes to state and block for one simulation. Two are equal when the caller wrote the same bytes: that is exact,

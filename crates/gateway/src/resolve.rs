@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use alloy_primitives::B256;
 
-use crate::answer::Source;
+use crate::answer::View;
 use crate::methods::{Method, Missing};
 use crate::params::{BlockParam, Blocks, Query, Tag};
 
@@ -51,16 +51,16 @@ pub struct Rules {
 
 /// Settles every block that a call names.
 pub fn resolve(
-    source: &dyn Source,
+    view: &dyn View,
     rules: &Rules,
     method: &'static Method,
     query: Query<BlockParam>,
 ) -> Result<Resolved, Unresolved> {
-    let view = View { source, rules, method, head: source.head() };
+    let pins = Pins { view, rules, method, head: view.head() };
     if let Query::Logs { filter, blocks } = query {
-        return Ok(Resolved::Pinned(Query::Logs { filter, blocks: view.log_blocks(blocks)? }));
+        return Ok(Resolved::Pinned(Query::Logs { filter, blocks: pins.log_blocks(blocks)? }));
     }
-    match query.try_map(|block| view.pin(block)) {
+    match query.try_map(|block| pins.pin(block)) {
         Ok(query) => Ok(Resolved::Pinned(query)),
         Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash) if method.missing != Missing::Error => {
             Ok(Resolved::Nothing(method.missing))
@@ -69,21 +69,21 @@ pub fn resolve(
     }
 }
 
-struct View<'a> {
-    source: &'a dyn Source,
+struct Pins<'a> {
+    view: &'a dyn View,
     rules: &'a Rules,
     method: &'static Method,
     head: BlockRef,
 }
 
-impl View<'_> {
+impl Pins<'_> {
     fn pin(&self, block: BlockParam) -> Result<BlockRef, Unresolved> {
         match block {
             BlockParam::Number(number) if number == self.head.number => Ok(self.head),
             BlockParam::Number(number) if number > self.head.number => Err(Unresolved::NoHeader),
-            BlockParam::Number(number) => self.source.block_by_number(number).ok_or(Unresolved::NoHeader),
+            BlockParam::Number(number) => self.view.block_by_number(number).ok_or(Unresolved::NoHeader),
             BlockParam::Hash { hash, .. } => {
-                self.source.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash)
+                self.view.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash)
             }
             BlockParam::Tag(tag) => self.tagged(tag),
         }
@@ -97,9 +97,9 @@ impl View<'_> {
         let block = match tag {
             // There is no pending block here, and the newest is what comes closest.
             Tag::Latest | Tag::Pending => Some(self.head),
-            Tag::Earliest => self.source.block_by_number(0),
-            Tag::Finalized => self.source.finalized(),
-            Tag::Safe => self.source.safe(),
+            Tag::Earliest => self.view.block_by_number(0),
+            Tag::Finalized => self.view.finalized(),
+            Tag::Safe => self.view.safe(),
         };
         block.ok_or(Unresolved::NoBlockForTag(tag))
     }

@@ -44,6 +44,8 @@ mod openrpc; // results against the published schemas
 mod operator; // /health, /ready, /metrics
 #[path = "stories/plans.rs"]
 mod plans; // throughput and days
+#[path = "stories/pool.rs"]
+mod pool; // nodes instead of an embedded chain
 #[path = "stories/secrecy.rs"]
 mod secrecy; // what never reaches a log
 #[path = "stories/shutdown.rs"]

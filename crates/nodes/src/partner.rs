@@ -1,1 +1,122 @@
 //! Foreign providers, within their budgets.
+//!
+//! A partner is asked only when the own pool is out for a call. It costs money, so what may be asked of it per second
+//! and per day is held here, before anything is sent.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::call::Ask;
+use crate::node::Node;
+
+/// How much may be asked of a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    pub calls_per_second: u64,
+    pub calls_per_day: u64,
+}
+
+/// One foreign provider.
+#[derive(Debug)]
+pub struct Partner<A> {
+    node: Arc<Node<A>>,
+    /// What it may be asked; anything, if nothing is named.
+    methods: Option<Vec<&'static str>>,
+    allowance: Allowance,
+    spent: Mutex<Spent>,
+}
+
+/// What has been asked, in this second and on this day.
+#[derive(Debug)]
+struct Spent {
+    second_began: Instant,
+    in_second: u64,
+    day: u64,
+    in_day: u64,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY_SECONDS: u64 = 86_400;
+
+impl<A: Ask> Partner<A> {
+    pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, allowance: Allowance) -> Self {
+        let spent = Spent { second_began: Instant::now(), in_second: 0, day: today(), in_day: 0 };
+        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent) }
+    }
+
+    pub fn node(&self) -> &Arc<Node<A>> {
+        &self.node
+    }
+
+    /// Whether it may be asked this at all.
+    pub fn has(&self, method: &str) -> bool {
+        self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
+    }
+
+    /// Takes one call out of the budget, if there is one left.
+    pub fn take(&self) -> bool {
+        self.take_on(Instant::now(), today())
+    }
+
+    fn take_on(&self, now: Instant, today: u64) -> bool {
+        let mut spent = self.spent.lock();
+        if now.saturating_duration_since(spent.second_began) >= SECOND {
+            (spent.second_began, spent.in_second) = (now, 0);
+        }
+        if today != spent.day {
+            (spent.day, spent.in_day) = (today, 0);
+        }
+        let left =
+            spent.in_second < self.allowance.calls_per_second && spent.in_day < self.allowance.calls_per_day;
+        if left {
+            spent.in_second += 1;
+            spent.in_day += 1;
+        }
+        left
+    }
+}
+
+/// The number of this day, which begins at 00:00 UTC.
+fn today() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / DAY_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, Fault, Reply};
+
+    struct Nobody;
+
+    impl Ask for Nobody {
+        async fn ask(&self, _call: &Call, _deadline: Instant) -> Result<Reply, Fault> {
+            Err(Fault::Connect)
+        }
+    }
+
+    fn partner(calls_per_second: u64, calls_per_day: u64) -> Partner<Nobody> {
+        let node = Node::new("partner", Nobody, Instant::now());
+        Partner::new(node, Some(vec!["eth_getStorageAt"]), Allowance { calls_per_second, calls_per_day })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_and_a_day_have_their_budgets() {
+        let partner = partner(2, 5);
+        let mut taken = Vec::new();
+        for second in 0..4 {
+            let now = Instant::now() + SECOND * second;
+            taken.push((0..3).filter(|_| partner.take_on(now, 7)).count());
+        }
+        assert_eq!(taken, [2, 2, 1, 0]);
+        assert!(partner.take_on(Instant::now() + SECOND * 9, 8), "another day");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_it_has_is_asked() {
+        assert!(partner(1, 1).has("eth_getStorageAt"));
+        assert!(!partner(1, 1).has("eth_call"));
+    }
+}

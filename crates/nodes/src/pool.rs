@@ -1,1 +1,302 @@
 //! All nodes of this network.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
+use crate::budget::Budgets;
+use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
+use crate::check::{Expect, Family, Verdict, check};
+use crate::dialect;
+use crate::health::Grade;
+use crate::node::{Node, Standing};
+use crate::partner::{Allowance, Partner};
+use crate::transport::{Client, Endpoint, Limits};
+use crate::view::{self, Canon, View};
+use crate::watch;
+
+/// One endpoint, and what people call it.
+#[derive(Debug)]
+pub struct Remote {
+    pub name: Option<String>,
+    pub endpoint: Endpoint,
+    pub limits: Limits,
+}
+
+/// A partner's endpoint, and what may be asked of it.
+#[derive(Debug)]
+pub struct PartnerSettings {
+    pub remote: Remote,
+    pub methods: Option<Vec<&'static str>>,
+    pub allowance: Allowance,
+}
+
+/// What a pool is made of.
+#[derive(Debug)]
+pub struct Settings {
+    pub nodes: Vec<Remote>,
+    pub partners: Vec<PartnerSettings>,
+    pub family: Family,
+    pub view: view::Settings,
+    pub watch: watch::Settings,
+}
+
+/// A node of the pool.
+pub type PoolNode = Node<Client>;
+
+/// All nodes, what they agree on, and the partners.
+pub struct Pool {
+    nodes: Vec<Arc<PoolNode>>,
+    partners: Vec<Partner<Client>>,
+    view: Arc<View>,
+    rules: Rules,
+    family: Family,
+    watcher: Mutex<Option<Watcher>>,
+}
+
+/// The thread on which the nodes are watched.
+struct Watcher {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
+    }
+}
+
+/// How an answer is judged: by the number of its node and by what it says.
+pub type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
+
+impl Pool {
+    /// Starts to watch the nodes, on a thread of its own.
+    pub fn start(settings: Settings) -> io::Result<Arc<Self>> {
+        let now = Instant::now();
+        let nodes: Vec<_> = settings.nodes.into_iter().map(|node| Arc::new(make(node, now))).collect();
+        let partners = settings
+            .partners
+            .into_iter()
+            .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
+        let view = View::new(settings.view);
+        let watcher = Watcher::start(nodes.clone(), Arc::clone(&view), settings.watch)?;
+        let rules =
+            Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: dialect::meaning };
+        Ok(Arc::new(Self {
+            nodes,
+            partners: partners.collect(),
+            view,
+            rules,
+            family: settings.family,
+            watcher: Mutex::new(Some(watcher)),
+        }))
+    }
+
+    pub fn nodes(&self) -> &[Arc<PoolNode>] {
+        &self.nodes
+    }
+
+    pub fn partners(&self) -> &[Partner<Client>] {
+        &self.partners
+    }
+
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The canonical chain as it is now; `None` before any node has told of it.
+    pub fn canon(&self) -> Option<Arc<Canon>> {
+        self.view.canon()
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Asks nodes until one gives an answer that is believed.
+    pub async fn ask(
+        &self,
+        call: &Call,
+        judge: Judge<'_>,
+        deadline: Instant,
+    ) -> Result<Answered<Client>, Failed> {
+        let numbered = |node: &PoolNode, result: &Bytes| judge(self.number_of(node), result);
+        attempt::ask(&self.nodes, call, &numbered, &self.rules, deadline).await
+    }
+
+    fn number_of(&self, node: &PoolNode) -> usize {
+        self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
+    }
+
+    /// Asks the first partner that has the method, is well, and has budget left.
+    pub async fn ask_partner(
+        &self,
+        method: &str,
+        call: &Call,
+        judge: Judge<'_>,
+        deadline: Instant,
+    ) -> Result<Answered<Client>, Failed> {
+        // What a partner has is its own affair: nobody watches its head.
+        let call = Call { needs: Needs::default(), ..call.clone() };
+        let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
+        let mut failed = Failed::Out { tried: 0, lack: None };
+        for partner in self.partners.iter().filter(|partner| partner.has(method)) {
+            if partner.node().grade(Instant::now()) == Grade::Down || !partner.take() {
+                continue;
+            }
+            let one = std::slice::from_ref(partner.node());
+            match attempt::ask(one, &call, &numbered, &self.rules, deadline).await {
+                Ok(answered) => return Ok(answered),
+                Err(why) => failed = why,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Asks which block has a number below the window, until a quorum of those who can tell agrees.
+    pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
+        let params = Bytes::from(format!("[\"{number:#x}\",false]"));
+        let found = self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await?;
+        found.into_iter().for_each(|block| canon.learn(block));
+        Ok(())
+    }
+
+    /// Asks for the block of a hash. It is learned only if it turns out to be canonical.
+    pub async fn learn_hash(&self, canon: &Canon, hash: B256, deadline: Instant) -> Result<(), Failed> {
+        let params = Bytes::from(format!("[\"{hash}\",false]"));
+        let Some(block) = self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await? else {
+            return Ok(());
+        };
+        if block.number < canon.lowest() && canon.by_number(block.number).is_none() {
+            self.learn_number(canon, block.number, deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// The block that a quorum of the nodes names; `None` when they agree that there is none.
+    async fn agree(
+        &self,
+        method: &'static str,
+        params: Bytes,
+        hash: Option<B256>,
+        number: Option<u64>,
+        deadline: Instant,
+    ) -> Result<Option<BlockId>, Failed> {
+        let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
+        let expect = Expect::Block { hash, number, full: false };
+        let mut votes: Vec<(Option<BlockId>, usize)> = Vec::new();
+        let members: Vec<_> = self.members().collect();
+        let quorum = self.view.quorum_of(members.len());
+        for node in members {
+            let Ok(Reply::Result(result)) = node.ask(&call, deadline).await else { continue };
+            let block = match check(&expect, &result, self.family) {
+                Verdict::Sound(facts) => facts.block,
+                Verdict::Null => None,
+                _ => {
+                    node.bad(Fault::Wrong, Instant::now());
+                    continue;
+                }
+            };
+            let place = votes.iter().position(|(voted, _)| *voted == block).unwrap_or_else(|| {
+                votes.push((block, 0));
+                votes.len() - 1
+            });
+            votes[place].1 += 1;
+            if votes[place].1 >= quorum {
+                return Ok(block);
+            }
+        }
+        // A block that some have and others have dropped is there.
+        let most = votes.into_iter().filter(|(block, _)| block.is_some()).max_by_key(|(_, count)| *count);
+        most.map(|(block, _)| block).ok_or(Failed::Out { tried: 0, lack: None })
+    }
+
+    /// Nodes that are of this chain and not down.
+    fn members(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
+        let now = Instant::now();
+        self.nodes
+            .iter()
+            .filter(move |node| node.known().standing() == Standing::Member && node.grade(now) != Grade::Down)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(watcher) = self.watcher.get_mut().take() {
+            let _ended = watcher.stop.send(());
+            let _joined = watcher.thread.join();
+        }
+    }
+}
+
+fn make(remote: Remote, now: Instant) -> PoolNode {
+    let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
+    Node::new(name, Client::new(remote.endpoint, remote.limits), now)
+}
+
+impl Watcher {
+    fn start(nodes: Vec<Arc<PoolNode>>, view: Arc<View>, settings: watch::Settings) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("chaingate-watch".to_owned()).spawn(move || {
+            let stopped = async {
+                let _dropped = stopped.await;
+            };
+            runtime.block_on(watch::run(nodes, view, settings, stopped));
+        })?;
+        Ok(Self { stop, thread })
+    }
+}
+
+impl watch::Watched for PoolNode {
+    type Asked = Client;
+
+    fn ask(&self) -> &Client {
+        self.asked()
+    }
+
+    fn name(&self) -> &str {
+        self.name()
+    }
+
+    fn is_up(&self) -> bool {
+        self.grade(Instant::now()) != Grade::Down
+    }
+
+    fn polled(&self, outcome: Result<(), Fault>) {
+        match outcome {
+            Ok(()) => self.good(Instant::now()),
+            Err(fault) => self.bad(fault, Instant::now()),
+        }
+    }
+
+    fn saw_head(&self, head: BlockId) {
+        self.known().set_head(head);
+    }
+
+    fn set_lowest_state(&self, number: u64) {
+        self.known().set_lowest_state(number);
+    }
+
+    fn saw_version(&self, version: &str) {
+        self.known().set_client_version(version.to_owned());
+    }
+
+    fn leave_out(&self, _reason: watch::LeftOut) {
+        self.known().set_standing(Standing::Stranger);
+    }
+
+    fn welcome(&self) {
+        self.known().set_standing(Standing::Member);
+        self.known().forget_lacks();
+    }
+}

@@ -7,6 +7,8 @@ pub mod model; // what the archive should answer, found the slow way
 pub mod truth; // an archive compared with a model
 pub mod heavy; // big chains for benchmarks
 pub mod http; // a caller that says exactly what it is told to
+pub mod anvil; // a real node
+pub mod proxy; // a real node with faults
 
 #[cfg(test)]
 mod tests;

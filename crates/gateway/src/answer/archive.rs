@@ -7,7 +7,7 @@ mod log;
 mod receipt;
 mod transaction;
 
-use super::{Budget, Failure, Limits, Provenance, Source};
+use super::{Budget, Failure, Limits, Provenance, Source, View};
 use crate::{
     params::{Blocks, LogFilter, Message, Query},
     resolve::BlockRef,
@@ -46,7 +46,7 @@ impl ArchiveSource {
     }
 }
 
-impl Source for ArchiveSource {
+impl View for ArchiveSource {
     fn head(&self) -> BlockRef {
         let snapshot = self.archive.snapshot();
         BlockRef { number: snapshot.head(), hash: snapshot.head_hash() }
@@ -69,7 +69,9 @@ impl Source for ArchiveSource {
         let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
         Some(BlockRef { number, hash })
     }
+}
 
+impl Source for ArchiveSource {
     fn answer(
         &self,
         query: &Query<BlockRef>,

@@ -23,6 +23,10 @@ impl LogFilter {
     pub fn params(&self) -> usize {
         self.addresses.len() + self.topics.iter().map(Vec::len).sum::<usize>()
     }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.params() * size_of::<B256>() + self.topics.len() * size_of::<Vec<B256>>()
+    }
 }
 
 /// The blocks of a filter.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
 use gateway::answer::archive::ArchiveSource;
-use gateway::answer::{Budget, Failure, Provenance, Source};
+use gateway::answer::{Budget, Failure, Provenance, Source, View};
 use gateway::config::Config;
 use gateway::edge::Edge;
 use gateway::listen::Server;
@@ -139,7 +139,7 @@ pub(crate) const PANIC: u8 = 3;
 pub(crate) const SLOW: u8 = 4;
 pub(crate) const UNAVAILABLE: u8 = 5;
 
-impl Source for Chain {
+impl View for Chain {
     fn head(&self) -> BlockRef {
         block(HEAD)
     }
@@ -159,7 +159,9 @@ impl Source for Chain {
     fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
         (0..=HEAD).map(block).find(|block| block.hash == hash)
     }
+}
 
+impl Source for Chain {
     fn answer(
         &self,
         query: &Query<BlockRef>,

@@ -1,0 +1,249 @@
+//! A pinned query → the call that goes to a node.
+//!
+//! Blocks are named by hash wherever the method allows it: a node on another fork, or one that has not seen the block,
+//! then says so instead of answering for another block. Everything is written anew from the typed parameters; the
+//! caller's own bytes never reach a node.
+
+use alloy_primitives::{Address, B256};
+use alloy_rpc_types_eth::TransactionRequest;
+use bytes::Bytes;
+use nodes::{Call, Class, Needs};
+
+use crate::answer::archive::json::Json;
+use crate::params::{Blocks, LogFilter, Message, Query};
+use crate::resolve::BlockRef;
+
+/// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
+///
+/// `gas_cap` is what a simulation may use.
+pub(super) fn call(query: &Query<BlockRef>, gas_cap: u64) -> Option<Call> {
+    Some(match query {
+        Query::ChainId
+        | Query::NetVersion
+        | Query::BlockNumber
+        | Query::Syncing
+        | Query::ClientVersion
+        | Query::Logs { .. } => return None,
+        Query::GasPrice => quick("eth_gasPrice", Needs::default(), |_| {}),
+        Query::MaxPriorityFeePerGas => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
+        Query::TransactionByHash { hash } => {
+            quick("eth_getTransactionByHash", Needs::default(), |params| params.hash(*hash))
+        }
+        Query::TransactionReceipt { hash } => {
+            quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(*hash))
+        }
+        Query::FeeHistory { blocks, newest, percentiles } => {
+            of_class(Class::Bulk, "eth_feeHistory", data_of(newest), |params| {
+                params.quantity(*blocks);
+                params.quantity(newest.number);
+                params.percentiles(percentiles.iter().map(|percentile| percentile.get()));
+            })
+        }
+        Query::Call { message, at } => {
+            let gas = message.request.gas.unwrap_or(gas_cap).min(gas_cap);
+            simulation("eth_call", message, at, Some(gas))
+        }
+        Query::EstimateGas { message, at } => {
+            let gas = message.request.gas.map(|gas| gas.min(gas_cap));
+            simulation("eth_estimateGas", message, at, gas)
+        }
+        other => return about_block(other),
+    })
+}
+
+/// Queries that name one block.
+fn about_block(query: &Query<BlockRef>) -> Option<Call> {
+    Some(match query {
+        Query::StorageAt { address, position, at } => quick("eth_getStorageAt", state_of(at), |params| {
+            params.address(*address);
+            params.hash(*position);
+            params.block(at);
+        }),
+        Query::Balance { address, at } => of_account("eth_getBalance", *address, at),
+        Query::Code { address, at } => of_account("eth_getCode", *address, at),
+        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", *address, at),
+        Query::Block { block, full } => {
+            let class = if *full { Class::Bulk } else { Class::Quick };
+            of_class(class, "eth_getBlockByHash", data_of(block), |params| {
+                params.hash(block.hash);
+                params.raw(if *full { b"true" } else { b"false" });
+            })
+        }
+        Query::BlockTransactionCount { block } => by_hash("eth_getBlockTransactionCountByHash", block),
+        Query::UncleCount { block } => by_hash("eth_getUncleCountByBlockHash", block),
+        Query::BlockReceipts { block } => {
+            of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
+        }
+        Query::Uncle { block, index } => by_index("eth_getUncleByBlockHashAndIndex", block, *index),
+        Query::TransactionByIndex { block, index } => {
+            by_index("eth_getTransactionByBlockHashAndIndex", block, *index)
+        }
+        Query::RawBlockTransactions { block } => {
+            of_class(Class::Bulk, "zks_getRawBlockTransactions", data_of(block), |params| {
+                params.raw(block.number.to_string().as_bytes());
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// The log query for a range of numbers, or for the one block that a caller named by its hash.
+pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> Call {
+    let newest = match blocks {
+        Blocks::One(block) => block,
+        Blocks::Range { to, .. } => to,
+    };
+    of_class(Class::Logs, "eth_getLogs", data_of(&newest), |params| params.filter(filter, blocks))
+}
+
+fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+    of_class(Class::Quick, method, needs, write)
+}
+
+fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+    let mut params = Params::new();
+    write(&mut params);
+    Call { method, params: params.end(), class, needs, may_hedge: true }
+}
+
+fn of_account(method: &'static str, address: Address, at: &BlockRef) -> Call {
+    quick(method, state_of(at), |params| {
+        params.address(address);
+        params.block(at);
+    })
+}
+
+fn by_hash(method: &'static str, block: &BlockRef) -> Call {
+    quick(method, data_of(block), |params| params.hash(block.hash))
+}
+
+fn by_index(method: &'static str, block: &BlockRef, index: u64) -> Call {
+    quick(method, data_of(block), |params| {
+        params.hash(block.hash);
+        params.quantity(index);
+    })
+}
+
+/// A simulation with its gas lowered to the cap. Without gas of its own, `eth_call` gets the cap, and an estimate
+/// what the node thinks right.
+fn simulation(method: &'static str, message: &Message, at: &BlockRef, gas: Option<u64>) -> Call {
+    of_class(Class::Evm, method, state_of(at), |params| {
+        let request = TransactionRequest { gas, ..message.request.clone() };
+        params.serialized(&request);
+        params.block(at);
+        let overrides = &message.overrides;
+        if overrides.state.is_some() || overrides.block.is_some() {
+            params.serialized(&overrides.state.clone().unwrap_or_default());
+        }
+        if let Some(block) = &overrides.block {
+            params.serialized(block);
+        }
+    })
+}
+
+fn data_of(block: &BlockRef) -> Needs {
+    Needs { block: Some(block.number), state: false }
+}
+
+fn state_of(block: &BlockRef) -> Needs {
+    Needs { block: Some(block.number), state: true }
+}
+
+/// Room for most parameters without growing.
+const PARAMS_BYTES_USUAL: usize = 256;
+
+/// An array of parameters that is being written.
+struct Params(Vec<u8>);
+
+impl Params {
+    fn new() -> Self {
+        let mut text = Vec::with_capacity(PARAMS_BYTES_USUAL);
+        text.push(b'[');
+        Self(text)
+    }
+
+    fn end(mut self) -> Bytes {
+        self.0.push(b']');
+        self.0.into()
+    }
+
+    /// Begins the next element.
+    fn next(&mut self) -> Json<'_> {
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
+        Json(&mut self.0)
+    }
+
+    fn raw(&mut self, text: &[u8]) {
+        self.next().raw(text);
+    }
+
+    fn hash(&mut self, hash: B256) {
+        self.next().data(hash.as_slice());
+    }
+
+    fn address(&mut self, address: Address) {
+        self.next().data(address.as_slice());
+    }
+
+    fn quantity(&mut self, quantity: u64) {
+        self.next().quantity(quantity);
+    }
+
+    fn block(&mut self, block: &BlockRef) {
+        let mut json = self.next();
+        json.raw(br#"{"blockHash":"#);
+        json.data(block.hash.as_slice());
+        json.raw(b"}");
+    }
+
+    fn percentiles(&mut self, percentiles: impl Iterator<Item = f64>) {
+        self.next().list(percentiles, |json, percentile| {
+            json.raw(percentile.to_string().as_bytes());
+        });
+    }
+
+    /// Types of the field, which know how they are written.
+    fn serialized(&mut self, value: &impl serde::Serialize) {
+        let json = self.next();
+        // Only maps with keys that are no strings fail, and none of these has one.
+        if serde_json::to_writer(&mut *json.0, value).is_err() {
+            json.0.extend_from_slice(b"null");
+        }
+    }
+
+    fn filter(&mut self, filter: &LogFilter, blocks: Blocks<BlockRef>) {
+        let mut json = self.next();
+        match blocks {
+            Blocks::One(block) => {
+                json.raw(br#"{"blockHash":"#);
+                json.data(block.hash.as_slice());
+            }
+            Blocks::Range { from, to } => {
+                json.raw(br#"{"fromBlock":"#);
+                json.quantity(from.number);
+                json.raw(br#","toBlock":"#);
+                json.quantity(to.number);
+            }
+        }
+        if !filter.addresses.is_empty() {
+            json.raw(br#","address":"#);
+            json.list(&filter.addresses, |json, address| {
+                json.data(address.as_slice());
+            });
+        }
+        if !filter.topics.is_empty() {
+            json.raw(br#","topics":"#);
+            json.list(&filter.topics, |json, topics| match topics.is_empty() {
+                true => {
+                    json.raw(b"null");
+                }
+                false => json.list(topics, |json, topic| {
+                    json.data(topic.as_slice());
+                }),
+            });
+        }
+        json.raw(b"}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Log queries: cut into aligned chunks of blocks, each kept on its own, so that queries which overlap share them.
+//!
+//! Chunks that are not kept are fetched in runs, as few calls as there are gaps; a node that grants less gets smaller
+//! questions, and only what failed is asked again. The results are counted while they come in.
+
+mod piece; // aligned chunks, and what is left at the ends
+mod sift; // whether the logs of a range are believed
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use nodes::{Canon, Said};
+use tokio::time::Instant;
+
+use super::expect::block_ref;
+use super::{Remote, answer, encode, says};
+use crate::answer::{Answer, Failure, Origin};
+use crate::params::{Blocks, LogFilter};
+use crate::resolve::BlockRef;
+
+use piece::{Found, Piece, cut, join};
+use sift::{Sieve, Sifted};
+
+/// A log query on its way.
+struct Search<'a> {
+    remote: &'a Remote,
+    canon: &'a Arc<Canon>,
+    filter: &'a LogFilter,
+    /// Where the caller's range begins, for the error that says how much would fit.
+    from: u64,
+    deadline: Instant,
+}
+
+impl Remote {
+    pub(super) async fn logs(
+        &self,
+        canon: &Arc<Canon>,
+        filter: &LogFilter,
+        blocks: Blocks<BlockRef>,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        let (from, to) = match blocks {
+            Blocks::One(block) => (block, block),
+            Blocks::Range { from, to } => (from, to),
+        };
+        let search = Search { remote: self, canon, filter, from: from.number, deadline };
+        let (origin, result) = match blocks {
+            Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
+            Blocks::Range { .. } => search.range(from.number, to.number).await?,
+        };
+        Ok(answer(origin, Some(to), self.held.hold_shared(result)))
+    }
+}
+
+impl Search<'_> {
+    /// The logs of a range, from what is kept and from nodes.
+    async fn range(&self, from: u64, to: u64) -> Result<(Origin, Bytes), Failure> {
+        let mut pieces = self.pieces(from, to);
+        let most = self.remote.limits.log_results_max;
+        let (mut at, mut count, mut origin) = (0, 0, Origin::Cache);
+        while at < pieces.len() {
+            let mut end = at + 1;
+            if pieces[at].found.is_none() {
+                while end < pieces.len() && pieces[end].found.is_none() {
+                    end += 1;
+                }
+                origin = Origin::Node;
+                let whole = self.fill(&mut pieces[at..end], most - count).await?;
+                if let Some(whole) = whole.filter(|_| end - at == pieces.len()) {
+                    return Ok((origin, whole));
+                }
+            }
+            for piece in &pieces[at..end] {
+                count += piece.found.as_ref().map_or(0, |found| found.count);
+                if count > most {
+                    return Err(self.too_many(piece.from.checked_sub(1)));
+                }
+            }
+            at = end;
+        }
+        Ok((origin, join(pieces.iter().filter_map(|piece| piece.found.as_ref()))))
+    }
+
+    fn pieces(&self, from: u64, to: u64) -> Vec<Piece> {
+        let mut pieces = piece::of(self.canon, self.filter, from, to);
+        for piece in &mut pieces {
+            piece.found = piece.key.as_ref().and_then(|key| {
+                let kept = self.remote.cache.get_logs(key)?;
+                super::holds(self.canon, &kept).then_some(Found { text: kept.result, count: kept.count })
+            });
+        }
+        pieces
+    }
+
+    /// Fetches what a run of pieces lacks. Gives the answer as it came, where it came as one.
+    async fn fill(&self, pieces: &mut [Piece], room: u64) -> Result<Option<Bytes>, Failure> {
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(None) };
+        let results = self.fetch(first.from, last.to, room).await?;
+        for result in &results {
+            cut(result, pieces);
+        }
+        for piece in pieces.iter_mut() {
+            let found = piece.found.get_or_insert_default();
+            if let Some(key) = piece.key.take() {
+                let kept = piece::kept(found, piece.to, self.canon);
+                self.remote.cache.keep(key, kept);
+            }
+        }
+        Ok(<[Bytes; 1]>::try_from(results).ok().map(|[whole]| whole))
+    }
+
+    /// The logs of a range in as many answers as the nodes need for it, in order.
+    async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Vec<Bytes>, Failure> {
+        let mut results = Vec::new();
+        let mut open = split(from, to, self.remote.pool.log_range());
+        while let Some((from, to)) = open.pop() {
+            let block = |number| BlockRef { number, hash: Default::default() };
+            let blocks = Blocks::Range { from: block(from), to: block(to) };
+            match self.try_ask(blocks, room).await? {
+                Sifted::Logs { result, count } => {
+                    room = room.saturating_sub(count);
+                    results.push(result);
+                }
+                Sifted::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
+                Sifted::TooWide { .. } if from == to => return Err(Failure::Unavailable),
+                Sifted::TooWide { most } => {
+                    let half = (to - from).div_ceil(2);
+                    open.extend(split(from, to, most.unwrap_or(half).clamp(1, half)));
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    /// The logs of one block, which cannot be split.
+    async fn ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
+        match self.try_ask(blocks, room).await? {
+            Sifted::Logs { result, .. } => Ok(result),
+            Sifted::TooMany { .. } => Err(self.too_many(None)),
+            Sifted::TooWide { .. } => Err(Failure::Unavailable),
+        }
+    }
+
+    async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Sifted, Failure> {
+        let call = encode::logs(self.filter, blocks);
+        let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
+        let judge = |node: usize, result: &Bytes| sieve.judge(node, result);
+        match self.remote.pool.ask(&call, &judge, self.deadline).await {
+            Ok(answered) => match answered.said {
+                Said::Result(result) => sieve.settle(result, answered.sure),
+                Said::Limit(limit) => Ok(Sifted::TooWide { most: limit.blocks }),
+                Said::Error(error) => Err(says::failure(&error, &self.remote.limits)),
+            },
+            Err(failed) => Err(says::no_logs(failed)),
+        }
+    }
+
+    /// More than may be returned; `to` is how far the caller could go.
+    fn too_many(&self, to: Option<u64>) -> Failure {
+        Failure::TooManyResults {
+            from: self.from,
+            to: to.unwrap_or(self.from).max(self.from),
+            most: self.remote.limits.log_results_max,
+        }
+    }
+}
+
+/// A range in parts of at most `most` blocks, the first one last, as they are taken from the end.
+fn split(from: u64, to: u64, most: u64) -> Vec<(u64, u64)> {
+    let mut parts = Vec::new();
+    let mut start = from;
+    loop {
+        // Parts end where the next multiple begins, so that the same limit gives the same parts.
+        let end = (start / most).saturating_add(1).saturating_mul(most).saturating_sub(1).clamp(start, to);
+        parts.push((start, end));
+        if end == to {
+            parts.reverse();
+            return parts;
+        }
+        start = end + 1;
+    }
+}
+
+/// The block that a number stands for.
+pub(super) fn canonical(canon: &Canon, number: u64) -> Option<BlockRef> {
+    canon.by_number(number).map(block_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_aligned_and_cover_the_range() {
+        for (from, to, most, parts) in [
+            (0, 9, u64::MAX, vec![(0, 9)]),
+            (3, 9, 4, vec![(3, 3), (4, 7), (8, 9)]),
+            (4, 7, 4, vec![(4, 7)]),
+            (5, 5, 1, vec![(5, 5)]),
+            (u64::MAX - 1, u64::MAX, 2, vec![(u64::MAX - 1, u64::MAX)]),
+        ] {
+            let mut found = split(from, to, most);
+            found.reverse();
+            assert_eq!(found, parts);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether the logs of a range are believed.
+//!
+//! Logs of a block that is not the view's are another fork's. Where a block of the view says by its bloom that there
+//! may be logs, and the answer has none of it, another node is asked for its opinion: blooms err, but only in that
+//! direction, and seldom.
+
+use alloy_primitives::{Bloom, BloomInput};
+use bytes::Bytes;
+use nodes::check::{self, Expect, Facts, Verdict};
+use nodes::{BlockId, Canon, Judgement};
+use parking_lot::Mutex;
+
+use super::super::Remote;
+use super::super::expect;
+use crate::answer::Failure;
+use crate::params::{Blocks, LogFilter};
+use crate::resolve::BlockRef;
+
+/// Filters with more values fit nearly every bloom, and it takes long to see.
+const BLOOM_VALUES_MAX: usize = 64;
+
+/// What an answer comes to.
+pub(super) enum Sifted {
+    Logs {
+        result: Bytes,
+        count: u64,
+    },
+    /// Up to `to` they would fit.
+    TooMany {
+        to: Option<u64>,
+    },
+    /// The node searches no more than `most` blocks at once.
+    TooWide {
+        most: Option<u64>,
+    },
+}
+
+pub(super) struct Sieve<'a> {
+    remote: &'a Remote,
+    canon: &'a Canon,
+    filter: &'a LogFilter,
+    blocks: Blocks<BlockRef>,
+    expect: Expect,
+    seen: Mutex<Seen>,
+}
+
+/// What the last answer was like.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    count: u64,
+    too_many: Option<Option<u64>>,
+    other_fork: bool,
+}
+
+impl<'a> Sieve<'a> {
+    pub(super) fn new(
+        remote: &'a Remote,
+        canon: &'a Canon,
+        filter: &'a LogFilter,
+        blocks: Blocks<BlockRef>,
+        room: u64,
+    ) -> Self {
+        let expect = expect::logs(filter, blocks, room);
+        Self { remote, canon, filter, blocks, expect, seen: Mutex::default() }
+    }
+
+    pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
+        // Counting is not a matter of trust: the limit holds whatever the mode.
+        match check::check(&self.expect, result, self.remote.family) {
+            Verdict::Sound(facts) => {
+                self.remote.judge.passed(&self.expect);
+                self.weigh(&facts)
+            }
+            Verdict::Empty => self.weigh(&Facts::default()),
+            Verdict::TooMany { to } => self.note(Seen { too_many: Some(to), ..Seen::default() }, true),
+            Verdict::Null => Judgement::Wrong("no list"),
+            Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
+                Judgement::Wrong(lie.name())
+            }
+            Verdict::Wrong(_) => {
+                let count = check::log_blocks(result).count() as u64;
+                self.note(Seen { count, ..Seen::default() }, true)
+            }
+        }
+    }
+
+    fn weigh(&self, facts: &Facts) -> Judgement {
+        let count = facts.count as u64;
+        if self.remote.judge.is_off() {
+            return self.note(Seen { count, ..Seen::default() }, true);
+        }
+        let other_fork = facts.blocks.iter().any(|block| self.is_on_another_fork(*block));
+        let sure = !other_fork && !self.may_lack(&facts.blocks);
+        self.note(Seen { count, other_fork, ..Seen::default() }, sure)
+    }
+
+    fn note(&self, seen: Seen, sure: bool) -> Judgement {
+        *self.seen.lock() = seen;
+        if sure { Judgement::Believed } else { Judgement::Doubtful }
+    }
+
+    fn is_on_another_fork(&self, block: BlockId) -> bool {
+        self.canon.by_number(block.number).is_some_and(|canonical| canonical != block)
+    }
+
+    /// Whether some block of the range may have logs that are not in the answer.
+    fn may_lack(&self, found: &[BlockId]) -> bool {
+        let (from, to) = match self.blocks {
+            Blocks::One(block) => (block.number, block.number),
+            Blocks::Range { from, to } => (from.number, to.number),
+        };
+        // Below the window nothing is known of the blocks, so a list with anything in it has to do.
+        if from < self.canon.lowest() && found.is_empty() {
+            return true;
+        }
+        let Some(bloom) = Blooms::of(self.filter) else { return found.is_empty() };
+        (from.max(self.canon.lowest())..=to)
+            .filter_map(|number| self.canon.block(number))
+            .any(|block| bloom.may_match(&block.logs_bloom) && !found.contains(&block.id))
+    }
+
+    /// The logs, once no other node is going to be asked.
+    pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Sifted, Failure> {
+        let seen = *self.seen.lock();
+        match seen.too_many {
+            Some(to) => Ok(Sifted::TooMany { to }),
+            None if seen.other_fork && !sure => Err(Failure::Unavailable),
+            None => Ok(Sifted::Logs { count: seen.count, result }),
+        }
+    }
+}
+
+/// A filter as blooms see it.
+struct Blooms {
+    addresses: Vec<Bloom>,
+    topics: Vec<Vec<Bloom>>,
+}
+
+impl Blooms {
+    fn of(filter: &LogFilter) -> Option<Self> {
+        if filter.params() > BLOOM_VALUES_MAX {
+            return None;
+        }
+        let bloom = |raw: &[u8]| Bloom::from(BloomInput::Raw(raw));
+        Some(Self {
+            addresses: filter.addresses.iter().map(|address| bloom(address.as_slice())).collect(),
+            topics: filter
+                .topics
+                .iter()
+                .map(|topics| topics.iter().map(|topic| bloom(topic.as_slice())).collect())
+                .collect(),
+        })
+    }
+
+    fn may_match(&self, block: &Bloom) -> bool {
+        let any = |values: &Vec<Bloom>| {
+            values.is_empty() || values.iter().any(|value| block.contains(value))
+        };
+        !block.is_zero() && any(&self.addresses) && self.topics.iter().all(any)
+    }
+}

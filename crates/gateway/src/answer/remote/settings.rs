@@ -1,0 +1,181 @@
+//! `[[node]]`, `[[partner]]`, `[pool]`, `[cache]` and `[integrity]` of the configuration.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::config::Section;
+use crate::methods::MethodId;
+
+/// Who else may be asked, and how far they are trusted.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub nodes: Vec<Remote>,
+    pub partners: Vec<Partner>,
+    pub integrity: Integrity,
+    /// Nodes that must have a block before it is the head; a majority by default.
+    pub quorum: Option<u64>,
+    /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
+    pub call_timeout: Duration,
+    /// How long the head may stand still before it is a fault.
+    pub head_stall: Duration,
+    /// How often a node's head is asked for at most; by default it follows the time between blocks.
+    pub poll_interval: Option<Duration>,
+    pub cache_bytes_max: u64,
+}
+
+/// One endpoint. It is shown without its address, which may carry credentials.
+#[derive(Clone)]
+pub struct Remote {
+    pub name: Option<String>,
+    pub url: String,
+    /// Where new heads are pushed.
+    pub ws_url: Option<String>,
+    pub headers: Vec<(String, String)>,
+    pub http2: bool,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A foreign provider, and how much may be asked of it.
+#[derive(Clone, Debug)]
+pub struct Partner {
+    pub remote: Remote,
+    /// What it may be asked; by default whatever may fail over.
+    pub methods: Option<Vec<&'static str>>,
+    pub calls_per_second: u64,
+    pub calls_per_day: u64,
+}
+
+/// What becomes of answers that cannot be true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Integrity {
+    /// They are not delivered, and their node is trusted less.
+    #[default]
+    Enforce,
+    /// They are delivered, counted and logged.
+    Observe,
+    /// Nobody looks.
+    Off,
+}
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+const HEAD_STALL: Duration = Duration::from_secs(60);
+
+/// Enough for a day of receipts and logs of a busy application, little beside what a node takes.
+const CACHE_BYTES_MAX: u64 = 512 << 20;
+
+/// Partners are for outages: what a small application needs, and no surprise on the bill.
+const PARTNER_CALLS_PER_SECOND: u64 = 50;
+const PARTNER_CALLS_PER_DAY: u64 = 100_000;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            partners: Vec::new(),
+            integrity: Integrity::default(),
+            quorum: None,
+            call_timeout: CALL_TIMEOUT,
+            head_stall: HEAD_STALL,
+            poll_interval: None,
+            cache_bytes_max: CACHE_BYTES_MAX,
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn read(root: &mut Section<'_>) -> Self {
+        let nodes = root.sections("node").iter_mut().filter_map(Remote::read).collect();
+        let partners = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
+        let integrity = Integrity::read(&mut root.section("integrity"));
+        let cache_bytes_max = root.section("cache").number("bytes_max", CACHE_BYTES_MAX);
+        let mut pool = root.section("pool");
+        Self {
+            nodes,
+            partners,
+            integrity,
+            quorum: pool.limit("quorum", None),
+            call_timeout: pool.milliseconds("call_timeout_ms", CALL_TIMEOUT),
+            head_stall: pool.milliseconds("head_stall_ms", HEAD_STALL),
+            poll_interval: pool.limit("poll_interval_ms", None).map(Duration::from_millis),
+            cache_bytes_max,
+        }
+    }
+}
+
+impl Remote {
+    fn read(section: &mut Section<'_>) -> Option<Self> {
+        let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
+        if url.is_none() {
+            section.mistake("url", "a URL with http:// or https:// is needed");
+        }
+        Some(Self {
+            name: section.optional_text("name"),
+            ws_url: ws_url(section),
+            headers: headers(section),
+            http2: section.flag("http2", false),
+            url: url?,
+        })
+    }
+}
+
+fn ws_url(section: &mut Section<'_>) -> Option<String> {
+    let url = section.optional_text("ws_url")?;
+    if !has_scheme(&url, ["ws://", "wss://"]) {
+        section.mistake("ws_url", "a URL with ws:// or wss:// is needed");
+    }
+    Some(url)
+}
+
+fn has_scheme(url: &str, schemes: [&str; 2]) -> bool {
+    schemes.iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// `headers = ["Name: value"]`.
+fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for line in section.texts("headers").unwrap_or_default() {
+        match line.split_once(':') {
+            Some((name, value)) => headers.push((name.trim().to_owned(), value.trim().to_owned())),
+            // What was written may be a secret, and is not repeated.
+            None => section.mistake("headers", "want \"Name: value\""),
+        }
+    }
+    headers
+}
+
+impl Partner {
+    fn read(section: &mut Section<'_>) -> Option<Self> {
+        let methods = section.texts("methods").map(|names| {
+            let row = |name: &String| match MethodId::named(name) {
+                Some(id) => Some(id.row().name),
+                None => {
+                    section.mistake("methods", &format!("no method `{name}`"));
+                    None
+                }
+            };
+            names.iter().filter_map(row).collect()
+        });
+        let calls_per_second = section.number("calls_per_second", PARTNER_CALLS_PER_SECOND);
+        let calls_per_day = section.number("calls_per_day", PARTNER_CALLS_PER_DAY);
+        Some(Self { remote: Remote::read(section)?, methods, calls_per_second, calls_per_day })
+    }
+}
+
+impl Integrity {
+    fn read(section: &mut Section<'_>) -> Self {
+        match &*section.text("mode", "enforce") {
+            "enforce" => Self::Enforce,
+            "observe" => Self::Observe,
+            "off" => Self::Off,
+            other => {
+                section.mistake("mode", &format!("no mode `{other}`; there are enforce, observe, off"));
+                Self::default()
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A gateway whose chain is elsewhere.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gateway::config::Config;
+use gateway::edge::Edge;
+use gateway::listen::Server;
+use gateway::source;
+use serde_json::Value;
+use testkit::http::{Reply, Wire, get, request};
+
+use crate::demo::until;
+use crate::gateway_under_test::call;
+
+pub(super) struct Front {
+    server: Option<Server>,
+    pub(super) public: SocketAddr,
+    pub(super) operator: SocketAddr,
+}
+
+impl Front {
+    /// In front of these nodes; `rest` is any other part of the configuration. Waits until it is ready.
+    pub(super) fn of(nodes: &[String], rest: &str) -> Self {
+        let front = Self::unready(nodes, rest);
+        until("it is ready", || get(front.operator, "/ready").status == 200);
+        front
+    }
+
+    pub(super) fn unready(nodes: &[String], rest: &str) -> Self {
+        let mut text = String::from(
+            "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
+             [pool]\npoll_interval_ms = 20\n\
+             [[key]]\nkey = \"core\"\nplan = \"core\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\naccount = \"big\"\n\
+             [[key]]\nkey = \"custom\"\nplan = \"custom\"\naccount = \"own\"\n",
+        );
+        for url in nodes {
+            text.push_str(&format!("[[node]]\nurl = \"{url}\"\n"));
+        }
+        let config = Config::parse(&(text + rest)).unwrap();
+        let sources = source::open(&config, |_, _| {}).unwrap();
+        let edge = Arc::new(Edge::new(&config, sources).unwrap());
+        let server = Server::start(&config.listen, edge).unwrap();
+        Self { public: server.public(), operator: server.operator(), server: Some(server) }
+    }
+
+    pub(super) fn wire(&self) -> Wire {
+        Wire::connect(self.public)
+    }
+
+    /// Asks with a key, and with headers that end with `\r\n`.
+    pub(super) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> Reply {
+        let body = call(method, params);
+        self.wire().send(request(&format!("/v3/{key}"), headers, body.as_bytes())).reply()
+    }
+
+    pub(super) fn ask(&self, method: &str, params: &str) -> Value {
+        self.ask_as("custom", "", method, params).json()
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.drain();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A real node that changes its mind. Needs anvil: `ANVIL` names the program.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::anvil::Anvil;
+use testkit::proxy::Proxy;
+
+use super::front::Front;
+use crate::demo::until;
+
+const ALICE: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+const BOB: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+fn start() -> Option<(Anvil, Vec<Proxy>, Front)> {
+    let Some(anvil) = Anvil::start(&[]) else {
+        eprintln!("skipped: ANVIL does not name the program anvil");
+        return None;
+    };
+    anvil.mine(10);
+    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(anvil.address)).collect();
+    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+    let front = Front::of(&urls, "[network]\nname = \"anvil\"\n");
+    Some((anvil, proxies, front))
+}
+
+fn number(reply: &Value) -> u64 {
+    u64::from_str_radix(reply["result"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+}
+
+/// Sends some wei to Bob and mines it.
+fn pay(anvil: &Anvil, wei: u64) -> Value {
+    let hash = anvil.ask("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": format!("{wei:#x}")}]));
+    anvil.mine(1);
+    hash
+}
+
+#[test]
+fn answers_of_a_block_that_is_gone_are_gone_with_it() {
+    let Some((anvil, _proxies, front)) = start() else { return };
+    let hash = pay(&anvil, 7);
+    let params = json!([hash]).to_string();
+    until("the payment is seen", || front.ask("eth_getTransactionReceipt", &params)["result"].is_object());
+    let head = anvil.head();
+    let by_number = format!(r#"["{head:#x}",false]"#);
+    let before = front.ask("eth_getBlockByNumber", &by_number)["result"]["hash"].clone();
+    for depth in [1, 2, 7] {
+        anvil.ask("anvil_reorg", json!([depth, []]));
+        let truth = anvil.ask("eth_getBlockByNumber", json!([format!("{head:#x}"), false]));
+        assert_ne!(truth["hash"], before);
+        let switched = Instant::now();
+        until("the view follows", || {
+            front.ask("eth_getBlockByNumber", &by_number)["result"]["hash"] == truth["hash"]
+        });
+        assert!(switched.elapsed() < Duration::from_secs(2), "{:?}", switched.elapsed());
+        let node_says = anvil.ask("eth_getTransactionReceipt", json!([hash]));
+        assert_eq!(front.ask("eth_getTransactionReceipt", &params)["result"], node_says, "depth {depth}");
+        let balance = anvil.ask("eth_getBalance", json!([BOB, "latest"]));
+        assert_eq!(front.ask("eth_getBalance", &format!(r#"["{BOB}","latest"]"#))["result"], balance);
+    }
+}
+
+#[test]
+fn the_head_goes_up_with_the_node_and_never_down() {
+    let Some((anvil, proxies, front)) = start() else { return };
+    let mut seen = 0;
+    for step in 0..40 {
+        anvil.mine(1);
+        if step % 10 == 5 {
+            proxies[0].set(testkit::proxy::Mood::StaleHead);
+        } else if step % 10 == 0 {
+            proxies[0].set(testkit::proxy::Mood::Honest);
+        }
+        let now = number(&front.ask("eth_blockNumber", "[]"));
+        assert!(now >= seen, "{now} after {seen}");
+        seen = now;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let head = anvil.head();
+    until("the head is reached", || number(&front.ask("eth_blockNumber", "[]")) == head);
+}

@@ -1,0 +1,354 @@
+//! A proxy in front of a real node that does what broken, slow and lying nodes do.
+//!
+//! It takes one request after another from a connection, asks the real node, and passes on what comes back, changed as
+//! its mood demands. The mood may be changed while calls are under way.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How the node behind it seems to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Honest,
+    /// Connections are closed as soon as they are made.
+    Dead,
+    /// Requests are taken and never answered.
+    Hung,
+    Slow(Duration),
+    /// A page for people instead of an answer.
+    Html,
+    /// Half of the answer, and then the end.
+    Cut,
+    /// Bytes that are no JSON.
+    Garbage,
+    /// The answer to another call.
+    WrongId,
+    /// Every answer is under the id of its neighbour, where there are several.
+    Swapped,
+    /// An error with the status of a broken server.
+    ServerError,
+    /// Too many requests, said in a reply with the status of success.
+    RateLimited,
+    /// Batches are refused.
+    NoBatches,
+    /// Transactions and receipts are not there.
+    Nulls,
+    /// No log ever matches.
+    NoLogs,
+    /// Blocks are not the ones that were asked for: their numbers are off by one.
+    WrongBlocks,
+    /// Receipts say the opposite of what happened.
+    WrongReceipts,
+    /// The head stays where it was when the mood began.
+    StaleHead,
+    /// The head is said to be far ahead.
+    FarAhead,
+    /// Another chain altogether.
+    OtherChain,
+}
+
+/// A proxy that runs until it is dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    node: SocketAddr,
+    mood: Mutex<Mood>,
+    stale: Mutex<Option<Value>>,
+    calls: AtomicU64,
+    batches: AtomicU64,
+    stopped: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Proxy {
+    pub fn start(node: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it has an address");
+        let shared = Arc::new(Shared {
+            node,
+            mood: Mutex::new(Mood::Honest),
+            stale: Mutex::default(),
+            calls: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            open: Mutex::default(),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accepting.accept(&listener));
+        Self { address, shared }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Changes the mood. Connections under way are cut when the node is dead from now on, as a killed process does.
+    pub fn set(&self, mood: Mood) {
+        if mood == Mood::StaleHead {
+            let call =
+                json!({"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]});
+            let reply = self.shared.ask_node(&call).ok();
+            *lock(&self.shared.stale) = reply.map(|reply| reply["result"].clone());
+        }
+        *lock(&self.shared.mood) = mood;
+        if mood == Mood::Dead {
+            self.shared.cut();
+        }
+    }
+
+    /// Calls that came, each of a batch counted.
+    pub fn calls(&self) -> u64 {
+        self.shared.calls.load(Relaxed)
+    }
+
+    pub fn batches(&self) -> u64 {
+        self.shared.batches.load(Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Relaxed);
+        self.shared.cut();
+        // Wakes the one who accepts, so that it sees that it is over.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn accept(self: Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            if self.stopped.load(Relaxed) {
+                return;
+            }
+            let Ok(stream) = stream else { continue };
+            if self.mood() == Mood::Dead {
+                continue;
+            }
+            if let Ok(copy) = stream.try_clone() {
+                lock(&self.open).push(copy);
+            }
+            let shared = Arc::clone(&self);
+            thread::spawn(move || {
+                // A caller that goes away ends its thread; there is nobody to tell.
+                let _ended = shared.serve(stream);
+            });
+        }
+    }
+
+    fn mood(&self) -> Mood {
+        *lock(&self.mood)
+    }
+
+    fn cut(&self) {
+        for stream in lock(&self.open).drain(..) {
+            let _gone = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut unread = Vec::new();
+        while let Some(body) = read_message(&mut stream, &mut unread)? {
+            let request: Value = serde_json::from_slice(&body)?;
+            self.count(&request);
+            if !self.answer(&mut stream, &request)? {
+                return stream.shutdown(Shutdown::Both);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, request: &Value) {
+        let calls = request.as_array().map_or(1, Vec::len);
+        self.calls.fetch_add(calls as u64, Relaxed);
+        self.batches.fetch_add(u64::from(request.is_array()), Relaxed);
+    }
+
+    /// Answers one request; says whether the connection goes on.
+    fn answer(&self, stream: &mut TcpStream, request: &Value) -> io::Result<bool> {
+        match self.mood() {
+            Mood::Dead => return Ok(false),
+            Mood::Hung => {
+                while self.mood() == Mood::Hung && !self.stopped.load(Relaxed) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                return Ok(false);
+            }
+            Mood::Slow(time) => thread::sleep(time),
+            Mood::Html => return write(stream, 200, b"<html><body>It works!</body></html>").map(|()| true),
+            Mood::Garbage => return write(stream, 200, br#"{"jsonrpc":"2.0","id":1,"resu"#).map(|()| true),
+            Mood::ServerError => return write(stream, 502, b"bad gateway").map(|()| true),
+            Mood::NoBatches if request.is_array() => {
+                let refusal = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"}}"#;
+                return write(stream, 400, refusal).map(|()| true);
+            }
+            _ => {}
+        }
+        let mut reply = self.ask_node(request)?;
+        self.change(request, &mut reply);
+        let text = reply.to_string();
+        if self.mood() == Mood::Cut {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(&text.as_bytes()[..text.len() / 2])?;
+            return Ok(false);
+        }
+        write(stream, 200, text.as_bytes()).map(|()| true)
+    }
+
+    fn ask_node(&self, request: &Value) -> io::Result<Value> {
+        let mut node = TcpStream::connect(self.node)?;
+        node.set_nodelay(true)?;
+        node.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let text = request.to_string();
+        let head = format!(
+            "POST /v3/demo HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            text.len()
+        );
+        node.write_all(head.as_bytes())?;
+        node.write_all(text.as_bytes())?;
+        let body = read_message(&mut node, &mut Vec::new())?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(serde_json::from_slice(&body)?)
+    }
+
+    fn change(&self, request: &Value, reply: &mut Value) {
+        let mood = self.mood();
+        match (request.as_array(), reply.as_array_mut()) {
+            (Some(calls), Some(replies)) => {
+                for reply in replies.iter_mut() {
+                    let call = calls.iter().find(|call| call["id"] == reply["id"]);
+                    self.change_one(mood, call.unwrap_or(&Value::Null), reply);
+                }
+                if mood == Mood::Swapped && replies.len() > 1 {
+                    let first = replies[0]["id"].clone();
+                    for at in 1..replies.len() {
+                        replies[at - 1]["id"] = replies[at]["id"].clone();
+                    }
+                    let last = replies.len() - 1;
+                    replies[last]["id"] = first;
+                }
+            }
+            _ => self.change_one(mood, request, reply),
+        }
+    }
+
+    fn change_one(&self, mood: Mood, call: &Value, reply: &mut Value) {
+        let method = call["method"].as_str().unwrap_or_default();
+        match mood {
+            Mood::WrongId => reply["id"] = json!(reply["id"].as_u64().unwrap_or_default() + 1),
+            Mood::RateLimited => {
+                let id = reply["id"].clone();
+                *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":429,"message":"Too many requests"}});
+            }
+            Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
+            Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
+            Mood::WrongBlocks => off_by_one(&mut reply["result"]),
+            Mood::WrongReceipts if method.contains("Receipt") => upside_down(&mut reply["result"]),
+            Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
+            Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {
+                self.false_head(mood, method, reply);
+            }
+            _ => {}
+        }
+    }
+
+    fn false_head(&self, mood: Mood, method: &str, reply: &mut Value) {
+        let stale = lock(&self.stale).clone().unwrap_or(Value::Null);
+        let ahead = "0x7fffffff";
+        match (mood, method) {
+            (Mood::StaleHead, "eth_blockNumber") => reply["result"] = stale["number"].clone(),
+            (Mood::StaleHead, _) => reply["result"] = stale,
+            (_, "eth_blockNumber") => reply["result"] = json!(ahead),
+            _ => reply["result"]["number"] = json!(ahead),
+        }
+    }
+}
+
+fn asks_for_head(call: &Value) -> bool {
+    call["method"] == "eth_blockNumber"
+        || call["method"] == "eth_getBlockByNumber" && call["params"][0] == "latest"
+}
+
+/// Adds one to every block number in a result.
+fn off_by_one(result: &mut Value) {
+    match result {
+        Value::Array(items) => items.iter_mut().for_each(off_by_one),
+        Value::Object(members) => {
+            for name in ["number", "blockNumber"] {
+                let number =
+                    members.get(name).and_then(Value::as_str).and_then(|text| text.strip_prefix("0x"));
+                if let Some(number) = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+                    members.insert(name.to_owned(), json!(format!("{:#x}", number + 1)));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A success becomes a failure and the other way round, and the logs are gone.
+fn upside_down(result: &mut Value) {
+    match result {
+        Value::Array(items) => items.iter_mut().for_each(upside_down),
+        Value::Object(members) => {
+            let status = if members.get("status") == Some(&json!("0x1")) { "0x0" } else { "0x1" };
+            members.insert("status".to_owned(), json!(status));
+            members.insert("logs".to_owned(), json!([]));
+        }
+        _ => {}
+    }
+}
+
+fn write(stream: &mut TcpStream, status: u16, body: &[u8]) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status} Said\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat())
+}
+
+/// The body of the next request or reply; `None` when the other side has gone.
+fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+    let end = loop {
+        if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if !read_more(stream, unread)? {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&unread[..end]).to_ascii_lowercase();
+    unread.drain(..end);
+    let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length:"));
+    let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+    while unread.len() < length {
+        if !read_more(stream, unread)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(Some(unread.drain(..length).collect()))
+}
+
+fn read_more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<bool> {
+    let mut buffer = [0; 16 << 10];
+    let length = stream.read(&mut buffer)?;
+    unread.extend_from_slice(&buffer[..length]);
+    Ok(length > 0)
+}
