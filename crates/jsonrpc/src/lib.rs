@@ -9,6 +9,7 @@
 
 mod call; // a body → calls
 mod reply; // results and errors → bytes
+mod outcome; // a node's body → outcomes
 mod scan; // the grammar of JSON, strictly
 mod value; // one JSON value, read as what a parameter should be
 
@@ -16,6 +17,7 @@ pub use call::{
     BATCH_CALLS_MAX, BadCall, BodyFault, Call, CallFault, Id, Item, METHOD_BYTES_MAX, POSITIONS_MAX, Params,
     Request, parse, parse_within,
 };
+pub use outcome::{Outcome, Outcomes};
 pub use reply::{ErrorObject, begin_result, end_result, escape_into, write_error};
 pub use scan::DEPTH_MAX;
 pub use value::{Elements, Kind, Member, Members, Value};

@@ -1,0 +1,118 @@
+//! From a name to a connection: look-up, TCP, TLS.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::call::Fault;
+
+use super::endpoint::Endpoint;
+use super::tls::{self, Purpose};
+
+/// A connection of whatever kind. One virtual call per system call does not show.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A new connection, and what is spoken on it.
+pub(super) struct Dialed {
+    pub(super) stream: Box<dyn Stream>,
+    pub(super) http2: bool,
+}
+
+/// Opens connections to one endpoint.
+pub(super) struct Dialer {
+    host: String,
+    port: u16,
+    security: Security,
+    /// Speaks HTTP/2 without agreeing on it.
+    http2: bool,
+    timeout: Duration,
+}
+
+enum Security {
+    None,
+    Tls(TlsConnector, ServerName<'static>),
+    /// The name can be on no certificate, or TLS cannot be set up: never an excuse to go without.
+    Impossible,
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Dialer({}:{})", self.host, self.port)
+    }
+}
+
+impl Dialer {
+    pub(super) fn new(
+        endpoint: &Endpoint,
+        roots: Option<Arc<RootCertStore>>,
+        purpose: Purpose,
+        timeout: Duration,
+    ) -> Self {
+        let security = if endpoint.is_tls() { secure(endpoint, roots, purpose) } else { Security::None };
+        Self {
+            host: endpoint.host().to_owned(),
+            port: endpoint.port(),
+            security,
+            http2: endpoint.http2(),
+            timeout,
+        }
+    }
+
+    pub(super) async fn dial(&self) -> Result<Dialed, Fault> {
+        let stream = self.connect().await?;
+        match &self.security {
+            Security::None => Ok(Dialed { stream: Box::new(stream), http2: self.http2 }),
+            Security::Impossible => Err(Fault::Tls),
+            Security::Tls(connector, name) => {
+                let handshake = connector.connect(name.clone(), stream);
+                let stream = timeout(self.timeout, handshake).await.map_err(|_| Fault::Connect)?;
+                let stream = stream.map_err(|error| self.refused(&error))?;
+                let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                Ok(Dialed { stream: Box::new(stream), http2: agreed || self.http2 })
+            }
+        }
+    }
+
+    /// The addresses of the name are tried in turn; the first that lets us in is taken.
+    async fn connect(&self) -> Result<TcpStream, Fault> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port));
+        let addresses = timeout(self.timeout, found).await.map_err(|_| Fault::Connect)?;
+        for address in addresses.map_err(|_| Fault::Connect)? {
+            if let Some(stream) = self.try_address(address).await {
+                return Ok(stream);
+            }
+        }
+        Err(Fault::Connect)
+    }
+
+    async fn try_address(&self, address: SocketAddr) -> Option<TcpStream> {
+        let stream = timeout(self.timeout, TcpStream::connect(address)).await.ok()?.ok()?;
+        // Each request is one write; nothing is gained by holding back its last segment.
+        stream.set_nodelay(true).ok()?;
+        Some(stream)
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Fault {
+        tracing::warn!(host = self.host, port = self.port, %error, "TLS failed");
+        Fault::Tls
+    }
+}
+
+fn secure(endpoint: &Endpoint, roots: Option<Arc<RootCertStore>>, purpose: Purpose) -> Security {
+    let name = ServerName::try_from(endpoint.host().to_owned());
+    let connector = tls::connector(roots.unwrap_or_else(tls::native), purpose);
+    match (name, connector) {
+        (Ok(name), Ok(connector)) => Security::Tls(connector, name),
+        _ => Security::Impossible,
+    }
+}

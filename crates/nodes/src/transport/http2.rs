@@ -1,0 +1,132 @@
+//! HTTP/2: one connection of hyper's carries all requests of a thread.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::time::timeout;
+
+use crate::call::Fault;
+
+use super::dial::Stream;
+use super::endpoint::Endpoint;
+use super::gzip;
+use super::http1::Trouble;
+use super::lane::Open;
+use super::limits::Limits;
+use super::outcome::Answer;
+
+/// Bytes that a node may send ahead on one stream: a large reply needs no second round trip.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+
+/// Bytes that a node may send ahead on the connection, over all streams.
+const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+
+/// A share of a connection that speaks HTTP/2.
+#[derive(Clone)]
+pub(super) struct Http2 {
+    sender: SendRequest<Full<Bytes>>,
+    used: bool,
+}
+
+impl Http2 {
+    /// Agrees on HTTP/2 and lets the connection run until it ends or nobody holds a share of it.
+    pub(super) async fn begin(stream: Box<dyn Stream>, limits: &Limits, open: Open) -> Result<Self, Fault> {
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX));
+        let handshake = timeout(limits.connect_timeout, builder.handshake(TokioIo::new(stream))).await;
+        let (sender, connection) = handshake.map_err(|_| Fault::Connect)?.map_err(|_| Fault::Connect)?;
+        tokio::spawn(async move {
+            let _open = open;
+            // How it ended is heard by those who wait for replies on it.
+            let _ = connection.await;
+        });
+        Ok(Self { sender, used: false })
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// Another share, for a line that knows nothing of the connection's past.
+    pub(super) fn share(&self) -> Self {
+        Self { sender: self.sender.clone(), used: true }
+    }
+
+    pub(super) async fn exchange(
+        &mut self,
+        body: &[u8],
+        setup: &Target,
+        limits: &Limits,
+    ) -> Result<Answer, Trouble> {
+        let request = setup.request(body).ok_or(Fault::Closed)?;
+        let heard = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request).await
+        };
+        let response = match timeout(limits.first_byte_timeout, heard).await {
+            Err(_) => return Err(Fault::Timeout.into()),
+            Ok(Err(_)) if self.used => return Err(Trouble::Stale),
+            Ok(Err(_)) => return Err(Fault::Closed.into()),
+            Ok(Ok(response)) => response,
+        };
+        self.used = true;
+        let status = response.status().as_u16();
+        let gzip = is_gzip(response.headers())?;
+        let body = collect(response.into_body(), limits.reply_bytes_max).await?;
+        let body = if gzip { gzip::inflate(body, limits.reply_bytes_max).await? } else { body };
+        Ok(Answer { status, body })
+    }
+}
+
+/// Where requests go and with which headers.
+#[derive(Clone)]
+pub(super) struct Target {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Target {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint }
+    }
+
+    fn request(&self, body: &[u8]) -> Option<http::Request<Full<Bytes>>> {
+        let mut request = http::Request::post(self.endpoint.url())
+            .header("content-type", "application/json")
+            .header("accept", "application/json");
+        if self.endpoint.gzip() {
+            request = request.header("accept-encoding", "gzip");
+        }
+        for (name, value) in self.endpoint.headers() {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(Bytes::copy_from_slice(body))).ok()
+    }
+}
+
+fn is_gzip(headers: &http::HeaderMap) -> Result<bool, Fault> {
+    match headers.get("content-encoding").map(|value| value.as_bytes()) {
+        None | Some(b"" | b"identity") => Ok(false),
+        Some(b"gzip") => Ok(true),
+        Some(_) => Err(Fault::Garbled),
+    }
+}
+
+async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
+        if data.len() > bytes_max.saturating_sub(whole.len()) {
+            return Err(Fault::TooLarge);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}

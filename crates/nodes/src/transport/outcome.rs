@@ -1,0 +1,165 @@
+//! The body of a reply → what the node says to each call.
+//!
+//! A result stays a slice of the body. The body is proven to be JSON, and each outcome to be the one to its call: a
+//! reply that could be somebody else's is worse than none.
+
+use bytes::Bytes;
+use jsonrpc::{Outcome, Outcomes, Value};
+
+use crate::call::{Fault, Reply, RpcError};
+
+/// A reply as HTTP brought it: inflated and whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Bytes,
+}
+
+/// Results up to this size are copied out of the body, so that one that is kept for long, say in a cache, does not
+/// keep the buffer that it came in.
+const COPIED_BYTES_MAX: usize = 2 << 10;
+
+/// Characters of a node's error text that are kept. Enough for any reason of a revert; the rest is noise.
+const MESSAGE_CHARS_MAX: usize = 4_096;
+
+/// Why a batch brought no replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BatchFault {
+    /// The node wants calls one by one.
+    Refused,
+    Fault(Fault),
+}
+
+impl Answer {
+    /// The reply to the only call of a request.
+    pub(super) fn single(&self, id: u64) -> Result<Reply, Fault> {
+        match self.outcomes(1) {
+            Some(Outcomes::One(outcome)) => self.reply(outcome, Some(id)),
+            Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
+        }
+    }
+
+    /// The replies to a batch of `count` calls with running ids, in the order of the calls.
+    pub(super) fn batch(&self, first_id: u64, count: usize) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        // One more than awaited is enough to know that there are too many.
+        match self.outcomes(count + 1) {
+            Some(Outcomes::Many(outcomes)) => self.matched(&outcomes, first_id, count),
+            // A lone error is the answer to the array as such.
+            Some(Outcomes::One(outcome)) if outcome.error.is_some_and(|error| !error.is_null()) => {
+                Err(self.refusal(error_of(&self.body, outcome)))
+            }
+            Some(Outcomes::One(_)) => Err(BatchFault::Fault(Fault::WrongId)),
+            None if (400..500).contains(&self.status) && self.status != 429 => Err(BatchFault::Refused),
+            None => Err(BatchFault::Fault(self.fault(Fault::Garbled))),
+        }
+    }
+
+    fn outcomes(&self, outcomes_max: usize) -> Option<Outcomes<'_>> {
+        Outcomes::read(std::str::from_utf8(&self.body).ok()?, outcomes_max)
+    }
+
+    /// What a status means when the body says nothing.
+    fn fault(&self, otherwise: Fault) -> Fault {
+        match self.status {
+            200 => otherwise,
+            429 => Fault::RateLimited,
+            status => Fault::Status(status),
+        }
+    }
+
+    /// An error to the whole batch: one about limits of rate is no word about batches.
+    fn refusal(&self, error: Option<RpcError>) -> BatchFault {
+        match error {
+            None => BatchFault::Fault(Fault::Garbled),
+            Some(error) if self.status == 429 || is_about_rate(&error) => BatchFault::Fault(Fault::RateLimited),
+            Some(_) => BatchFault::Refused,
+        }
+    }
+
+    fn matched(
+        &self,
+        outcomes: &[Outcome<'_>],
+        first_id: u64,
+        count: usize,
+    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        if outcomes.iter().any(|outcome| mentions_batch(&self.body, outcome)) {
+            return Err(BatchFault::Refused);
+        }
+        let mut replies: Vec<Option<Result<Reply, Fault>>> = vec![None; count];
+        for &outcome in outcomes {
+            let place = id_of(outcome)
+                .and_then(|id| usize::try_from(id.checked_sub(first_id)?).ok())
+                .and_then(|place| replies.get_mut(place))
+                .filter(|place| place.is_none());
+            let Some(place) = place else { return Err(BatchFault::Fault(Fault::WrongId)) };
+            *place = Some(self.reply(outcome, None));
+        }
+        // Calls that the node has left out were not answered; which of its replies are missing, it cannot say.
+        replies.into_iter().collect::<Option<_>>().ok_or(BatchFault::Fault(Fault::WrongId))
+    }
+
+    /// `id` is given unless it was compared already.
+    fn reply(&self, outcome: Outcome<'_>, id: Option<u64>) -> Result<Reply, Fault> {
+        let error = outcome.error.filter(|error| !error.is_null());
+        // Who could not read the call cannot repeat its id, and says null.
+        let nobody = outcome.id.is_none_or(Value::is_null) && error.is_some();
+        if id.is_some() && id_of(outcome) != id && !nobody {
+            return Err(Fault::WrongId);
+        }
+        match (outcome.result, error) {
+            (Some(result), None) => Ok(Reply::Result(self.kept(result))),
+            // Some nodes write a null result beside their errors.
+            (None, Some(_)) => error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled),
+            (Some(result), Some(_)) if result.is_null() => {
+                error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled)
+            }
+            _ => Err(Fault::Garbled),
+        }
+    }
+
+    fn kept(&self, value: Value<'_>) -> Bytes {
+        let raw = value.raw().as_bytes();
+        if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { self.body.slice_ref(raw) }
+    }
+}
+
+fn id_of(outcome: Outcome<'_>) -> Option<u64> {
+    outcome.id.and_then(Value::as_u64)
+}
+
+fn error_of(body: &Bytes, outcome: Outcome<'_>) -> Option<RpcError> {
+    let mut error = RpcError { code: 0, message: String::new(), data: None };
+    let mut coded = false;
+    for member in outcome.error?.members()? {
+        match &*member.name {
+            "code" => {
+                error.code = member.value.raw().parse().ok()?;
+                coded = true;
+            }
+            "message" => error.message = member.value.as_str()?.chars().take(MESSAGE_CHARS_MAX).collect(),
+            "data" => error.data = Some(body.slice_ref(member.value.raw().as_bytes())),
+            _ => {}
+        }
+    }
+    coded.then_some(error)
+}
+
+/// Providers limit the rate of calls in three dialects.
+fn is_about_rate(error: &RpcError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    error.code == 429 || message.contains("rate limit") || message.contains("too many requests")
+}
+
+/// Whether a node complains about the batch, in one of the replies or without any id. Geth's limits of a batch come
+/// this way.
+fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
+    if outcome.error.is_none_or(Value::is_null) {
+        return false;
+    }
+    let unread = outcome.id.is_none_or(Value::is_null);
+    unread
+        || error_of(body, *outcome).is_some_and(|error| {
+            let message = error.message.to_ascii_lowercase();
+            message.contains("batch") || message.contains("response too large")
+        })
+}

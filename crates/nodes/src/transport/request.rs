@@ -1,0 +1,87 @@
+//! Calls → the bytes of one request, in one buffer that a line keeps for all its requests.
+
+use super::endpoint::Endpoint;
+use super::lane::Waiting;
+
+/// What a call costs in bytes beyond its method and params.
+pub(super) const CALL_BYTES: usize = 64;
+
+/// Room for the digits of `Content-Length`. The value is written last, with spaces before it.
+const LENGTH_DIGITS: usize = 10;
+
+/// The head of all requests to one endpoint, up to the digits of the length.
+pub(super) struct Template(Vec<u8>);
+
+impl Template {
+    pub(super) fn new(endpoint: &Endpoint) -> Self {
+        let mut head = format!("POST {} HTTP/1.1\r\nhost: {}\r\n", endpoint.target(), endpoint.authority());
+        head.push_str("content-type: application/json\r\naccept: application/json\r\n");
+        head.push_str(if endpoint.gzip() { "accept-encoding: gzip\r\n" } else { "" });
+        let mut head = head.into_bytes();
+        for (name, value) in endpoint.headers() {
+            head.extend_from_slice(name.as_str().as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"content-length: ");
+        Self(head)
+    }
+}
+
+/// One request as it goes out.
+#[derive(Default)]
+pub(super) struct Request {
+    bytes: Vec<u8>,
+    body_start: usize,
+}
+
+impl Request {
+    /// Writes the calls with running ids from `first_id`: one as an object, several as an array.
+    pub(super) fn write(&mut self, template: &Template, calls: &[Waiting], first_id: u64) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&template.0);
+        let length_start = self.bytes.len();
+        self.bytes.extend_from_slice(&[b' '; LENGTH_DIGITS]);
+        self.bytes.extend_from_slice(b"\r\n\r\n");
+        self.body_start = self.bytes.len();
+        self.write_body(calls, first_id);
+
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(self.bytes.len() - self.body_start).as_bytes();
+        let end = length_start + LENGTH_DIGITS;
+        self.bytes[end - digits.len()..end].copy_from_slice(digits);
+    }
+
+    fn write_body(&mut self, calls: &[Waiting], first_id: u64) {
+        let many = calls.len() > 1;
+        for (id, call) in (first_id..).zip(calls) {
+            if many {
+                self.bytes.push(if id == first_id { b'[' } else { b',' });
+            }
+            self.write_call(call, id);
+        }
+        if many {
+            self.bytes.push(b']');
+        }
+    }
+
+    fn write_call(&mut self, call: &Waiting, id: u64) {
+        self.bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(id).as_bytes());
+        self.bytes.extend_from_slice(br#","method":""#);
+        self.bytes.extend_from_slice(call.method.as_bytes());
+        self.bytes.extend_from_slice(br#"","params":"#);
+        self.bytes.extend_from_slice(&call.params);
+        self.bytes.push(b'}');
+    }
+
+    /// Head and body.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.bytes[self.body_start..]
+    }
+}

@@ -1,0 +1,41 @@
+//! What went over the wire, counted where it happens.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The counters of one lane. Each lane has its own, so that threads do not fight over a cache line.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) connections_open: AtomicUsize,
+    pub(super) connections_made: AtomicU64,
+    pub(super) calls: AtomicU64,
+    pub(super) batches: AtomicU64,
+    pub(super) batched_calls: AtomicU64,
+    pub(super) bytes_out: AtomicU64,
+    pub(super) bytes_in: AtomicU64,
+}
+
+/// What an endpoint was asked so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub connections_open: usize,
+    pub connections_made: u64,
+    /// Calls sent, alone or in batches; one that is sent again counts again.
+    pub calls: u64,
+    pub batches: u64,
+    pub batched_calls: u64,
+    pub bytes_out: u64,
+    /// Bodies of replies, inflated.
+    pub bytes_in: u64,
+}
+
+impl Stats {
+    pub(super) fn add(&mut self, counters: &Counters) {
+        self.connections_open += counters.connections_open.load(Relaxed);
+        self.connections_made += counters.connections_made.load(Relaxed);
+        self.calls += counters.calls.load(Relaxed);
+        self.batches += counters.batches.load(Relaxed);
+        self.batched_calls += counters.batched_calls.load(Relaxed);
+        self.bytes_out += counters.bytes_out.load(Relaxed);
+        self.bytes_in += counters.bytes_in.load(Relaxed);
+    }
+}

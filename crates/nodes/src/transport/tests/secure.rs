@@ -1,0 +1,1 @@
+//! TLS, and HTTP/2 where it is agreed on.

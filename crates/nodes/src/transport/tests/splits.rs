@@ -1,0 +1,1 @@
+//! A reply may come in any pieces.

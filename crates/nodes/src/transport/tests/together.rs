@@ -1,0 +1,169 @@
+//! Calls that travel together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::node::*;
+use crate::call::{Ask, Class, Fault, Reply};
+use crate::transport::{Client, Limits};
+
+/// One connection only, so that whatever comes while it is busy must travel together.
+fn narrow(node: &Node) -> Client {
+    let limits = Limits { connections_max: 1, near_connections_max: 1, ..Limits::default() };
+    Client::new(node.endpoint(), limits)
+}
+
+/// Asks once, and `count` times while that is under way; the replies to the latter.
+async fn ask_many(client: &Client, class: Class, count: usize) -> Vec<Result<Reply, Fault>> {
+    let asks = (0..count).map(|turn| async move {
+        client.ask(&call(class, &format!("[{turn}]")), in_ms(5_000)).await
+    });
+    join_all(asks).await
+}
+
+fn echoes(count: usize) -> Vec<Result<Reply, Fault>> {
+    (0..count).map(|turn| said(&format!("[{turn}]"))).collect()
+}
+
+#[tokio::test]
+async fn quick_calls_that_wait_go_out_as_one_batch() {
+    let node = Node::answering(echo).await;
+    let client = narrow(&node);
+    assert_eq!(ask_many(&client, Class::Quick, 20).await, echoes(20));
+    let stats = client.stats();
+    assert_eq!((node.connections(), stats.calls), (1, 20));
+    assert!(stats.batches >= 1 && stats.batched_calls >= 19, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_batch_has_no_more_calls_than_allowed() {
+    let node = Node::answering(|body| {
+        assert!(body.as_array().is_none_or(|calls| calls.len() <= 3));
+        echo(body)
+    })
+    .await;
+    let limits = Limits { connections_max: 1, batch_calls_max: 3, ..Limits::default() };
+    let client = Client::new(node.endpoint(), limits);
+    assert_eq!(ask_many(&client, Class::Quick, 20).await, echoes(20));
+}
+
+#[tokio::test]
+async fn other_calls_go_alone() {
+    let node = Node::answering(|body| {
+        assert!(body.is_object());
+        echo(body)
+    })
+    .await;
+    let client = narrow(&node);
+    for class in [Class::Evm, Class::Logs, Class::Bulk] {
+        assert_eq!(ask_many(&client, class, 10).await, echoes(10));
+    }
+    assert_eq!(client.stats().batches, 0);
+}
+
+#[tokio::test]
+async fn replies_in_another_order_reach_those_who_asked() {
+    let node = Node::answering(|body| match body.as_array() {
+        None => echo(body),
+        Some(calls) => format!("[{}]", calls.iter().rev().map(echo).collect::<Vec<_>>().join(" , ")),
+    })
+    .await;
+    assert_eq!(ask_many(&narrow(&node), Class::Quick, 20).await, echoes(20));
+}
+
+/// What becomes of two calls when their batch is answered like this.
+async fn batch_answered(answer: impl Fn(u64, u64) -> String + Send + Sync + 'static) -> Vec<Result<Reply, Fault>> {
+    let node = Node::answering(move |body: &Value| match body.as_array() {
+        None => echo(body),
+        Some(calls) => answer(id_of(&calls[0]), id_of(&calls[1])),
+    })
+    .await;
+    ask_many(&narrow(&node), Class::Quick, 2).await
+}
+
+#[tokio::test]
+async fn a_batch_with_a_doubtful_id_is_discarded_whole() {
+    let wrong = vec![Err(Fault::WrongId); 2];
+    assert_eq!(batch_answered(|a, _| format!("[{},{}]", result(a, "1"), result(a, "2"))).await, wrong);
+    assert_eq!(batch_answered(|a, b| format!("[{},{}]", result(a, "1"), result(b + 1, "2"))).await, wrong);
+    assert_eq!(batch_answered(|a, _| format!("[{},{}]", result(a, "1"), result(a - 1, "2"))).await, wrong);
+    assert_eq!(batch_answered(|a, _| format!("[{}]", result(a, "1"))).await, wrong);
+    let three = |a, b| format!("[{},{},{}]", result(a, "1"), result(b, "2"), result(b + 1, "3"));
+    assert_eq!(batch_answered(three).await, wrong);
+    assert_eq!(batch_answered(|a, _| result(a, "1")).await, wrong);
+}
+
+#[tokio::test]
+async fn one_broken_reply_of_a_batch_is_the_fault_of_that_one() {
+    let replies = batch_answered(|a, b| format!("[{},{{\"id\":{b}}}]", result(a, "1"))).await;
+    assert_eq!(replies, [said("1"), Err(Fault::Garbled)]);
+    let replies = batch_answered(|a, b| format!("[{},{}", result(a, "1"), result(b, "2"))).await;
+    assert_eq!(replies, [Err(Fault::Garbled), Err(Fault::Garbled)]);
+}
+
+/// A node that answers batches like this and lone calls properly: all calls are answered, and batches are left off.
+async fn refusing(wire: &'static [u8]) {
+    let batches = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&batches);
+    let node = Node::start(move |mut talk| {
+        let seen = Arc::clone(&seen);
+        async move {
+            loop {
+                let body = talk.request().await?.body;
+                if body.is_array() {
+                    seen.fetch_add(1, Relaxed);
+                    talk.send(wire).await?;
+                } else {
+                    talk.reply(&echo(&body)).await?;
+                }
+            }
+        }
+    })
+    .await;
+    let client = Client::new(node.endpoint(), Limits::default());
+    for _ in 0..3 {
+        assert_eq!(ask_many(&client, Class::Quick, 20).await, echoes(20));
+    }
+    let seen = batches.load(Relaxed);
+    assert!((1..=2).contains(&seen), "{seen} batches, {}", String::from_utf8_lossy(wire));
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_batches_is_asked_one_by_one() {
+    refusing(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno").await;
+    refusing(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await;
+    refusing(b"HTTP/1.1 200 OK\r\ncontent-length: 65\r\n\r\n{\"id\":null,\"error\":{\"code\":-32600,\"message\":\"unsupported format\"}}").await;
+    refusing(b"HTTP/1.1 200 OK\r\ncontent-length: 64\r\n\r\n[{\"id\":null,\"error\":{\"code\":-32600,\"message\":\"batch too large\"}}]").await;
+}
+
+#[tokio::test]
+async fn a_limit_of_rate_is_no_refusal_of_batches() {
+    let limited = |_, _| r#"{"id":null,"error":{"code":-32005,"message":"Rate limit exceeded"}}"#.to_owned();
+    assert_eq!(batch_answered(limited).await, vec![Err(Fault::RateLimited); 2]);
+}
+
+#[tokio::test]
+async fn a_far_node_gets_a_connection_for_each_call() {
+    let node = Node::start(|mut talk| async move {
+        loop {
+            let body = talk.request().await?.body;
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            talk.reply(&echo(&body)).await?;
+        }
+    })
+    .await;
+    let client = node.client();
+    // The first ones show how far it is.
+    for _ in 0..3 {
+        ask_many(&client, Class::Quick, 2).await;
+    }
+    ask_many(&client, Class::Quick, 8).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(ask_many(&client, Class::Quick, 8).await, echoes(8));
+    assert!(began.elapsed() < Duration::from_millis(58), "{:?}", began.elapsed());
+    assert!(node.connections() > 2, "{}", node.connections());
+}
