@@ -1,0 +1,219 @@
+//! Forward over JSON that is known to be valid.
+//!
+//! The transport has judged the grammar already, so a cursor only needs to find its way; whatever it does not expect
+//! is `None`, never a panic. Strings that it hands out are not decoded: one with an escape is refused, because no
+//! number, hash or member name that we read needs any.
+
+use memchr::{memchr, memchr2};
+
+/// A position in a text.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is not white space, without consuming it.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match *self.bytes.get(self.at)? {
+                b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    /// Consumes `byte` if it comes next.
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Consumes `byte`, which must come next.
+    #[inline]
+    pub(super) fn expect(&mut self, byte: u8) -> Option<()> {
+        self.take(byte).then_some(())
+    }
+
+    /// Consumes exactly this text if it comes next, without white space before it.
+    #[inline(always)]
+    pub(super) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let found = self.rest().first_chunk::<N>() == Some(text);
+        if found {
+            self.at += N;
+        }
+        found
+    }
+
+    /// Consumes a string without escapes, and returns what stands between the quotes.
+    #[inline]
+    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
+        self.expect(b'"')?;
+        let rest = self.rest();
+        let end = memchr2(b'"', b'\\', rest)?;
+        self.at += end + 1;
+        (rest[end] == b'"').then(|| &rest[..end])
+    }
+
+    /// Consumes `"0x…"` with exactly `N` characters behind the prefix. Whether they are digits is yet to be seen.
+    #[inline(always)]
+    pub(super) fn fixed<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        self.peek()?;
+        let (prefix, rest) = self.rest().split_first_chunk::<3>()?;
+        let (digits, rest) = rest.split_first_chunk::<N>()?;
+        let whole = prefix == b"\"0x" && rest.first() == Some(&b'"');
+        self.at += N + 4;
+        whole.then_some(digits)
+    }
+
+    /// Consumes a quantity.
+    #[inline]
+    pub(super) fn quantity(&mut self) -> Option<u64> {
+        self.peek()?;
+        if !self.literal(b"\"0x") {
+            return None;
+        }
+        let rest = self.rest();
+        let end = rest.iter().position(|&byte| byte == b'"')?;
+        self.at += end + 1;
+        super::hex::number(&rest[..end])
+    }
+
+    /// Consumes `"0x…"` of any length. Whether these are digits is yet to be seen.
+    #[inline]
+    pub(super) fn data(&mut self) -> Option<&'a [u8]> {
+        self.peek()?;
+        if !self.literal(b"\"0x") {
+            return None;
+        }
+        let rest = self.rest();
+        let end = memchr(b'"', rest)?;
+        self.at += end + 1;
+        Some(&rest[..end])
+    }
+
+    /// Consumes `true` or `false`.
+    #[inline]
+    pub(super) fn boolean(&mut self) -> Option<bool> {
+        self.peek()?;
+        if self.literal(b"false") {
+            return Some(false);
+        }
+        self.literal(b"true").then_some(true)
+    }
+
+    /// Consumes one value of any kind.
+    pub(super) fn skip(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.skip_string(),
+            b'{' | b'[' => self.skip_nested(),
+            _ => self.skip_word(),
+        }
+    }
+
+    #[inline(always)]
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_string(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            let rest = self.rest();
+            let end = memchr2(b'"', b'\\', rest)?;
+            if rest[end] == b'"' {
+                self.at += end + 1;
+                return Some(());
+            }
+            self.at += end + 2;
+        }
+    }
+
+    /// Brackets of valid JSON pair up, so counting them is enough.
+    fn skip_nested(&mut self) -> Option<()> {
+        let mut open = 0_usize;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.skip_string()?;
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return Some(());
+            }
+        }
+    }
+
+    /// A number, `true`, `false` or `null`.
+    fn skip_word(&mut self) -> Option<()> {
+        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
+        let rest = self.rest();
+        let end = rest.iter().position(ends).unwrap_or(rest.len());
+        self.at += end;
+        (end > 0).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use super::*;
+
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+                prop::collection::btree_map(any::<String>(), inner, 0..6)
+                    .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), ..Default::default() })]
+
+        #[test]
+        fn any_value_is_skipped_to_its_end(value in any_json(), pretty: bool) {
+            let write = if pretty { serde_json::to_string_pretty } else { serde_json::to_string };
+            let text = format!("{},", write(&value).unwrap());
+            let mut cursor = Cursor::new(text.as_bytes());
+            prop_assert_eq!(cursor.skip(), Some(()));
+            prop_assert_eq!(cursor.at(), text.len() - 1);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in "[\\[\\]{}\",:\\\\0xa ]{0,40}") {
+            let mut cursor = Cursor::new(bytes.as_bytes());
+            while cursor.skip().is_some() {}
+            let mut cursor = Cursor::new(bytes.as_bytes());
+            while cursor.string().is_some() || cursor.data().is_some() || cursor.fixed::<4>().is_some() {}
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One log, read without a tree.
+//!
+//! Nodes write the members of all their logs in the same order. A reader remembers the order of the last log and
+//! compares the next name with the one it expects; only where that fails does it look the name up.
+
+use alloy_primitives::{Address, B256, Bytes, Log, LogData};
+
+use super::cursor::Cursor;
+use super::hex;
+
+/// The EVM has LOG0 to LOG4.
+pub(super) const TOPICS_MAX: usize = 4;
+
+/// Members whose place is remembered. Logs have ten or eleven of them; those further on are looked up.
+const PLACES: usize = 16;
+
+/// A log as slices of the answer. Numbers are read; digits of the rest are yet to be seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawLog<'a> {
+    pub(super) address: &'a [u8; 40],
+    topics: [&'a [u8; 64]; TOPICS_MAX],
+    topic_count: usize,
+    pub(super) data: &'a [u8],
+    pub(super) block_number: u64,
+    pub(super) block_hash: &'a [u8; 64],
+    pub(super) transaction_hash: &'a [u8; 64],
+    pub(super) transaction_index: u64,
+    pub(super) index: u64,
+    pub(super) removed: bool,
+}
+
+impl<'a> RawLog<'a> {
+    const BLANK: Self = Self {
+        address: &[b'0'; 40],
+        topics: [&[b'0'; 64]; TOPICS_MAX],
+        topic_count: 0,
+        data: &[],
+        block_number: 0,
+        block_hash: &[b'0'; 64],
+        transaction_hash: &[b'0'; 64],
+        transaction_index: 0,
+        index: 0,
+        removed: false,
+    };
+
+    #[inline]
+    pub(super) fn topics(&self) -> &[&'a [u8; 64]] {
+        &self.topics[..self.topic_count]
+    }
+
+    /// What of the log goes into blooms and roots.
+    pub(super) fn decode(&self) -> Option<Log> {
+        let address = Address::from(hex::fixed::<20>(self.address)?);
+        let topics = self.topics().iter().map(|topic| hex::fixed::<32>(*topic).map(B256::from));
+        let data = hex::is_hex(self.data).then(|| const_hex::decode(self.data).ok())??;
+        let data = LogData::new(topics.collect::<Option<_>>()?, Bytes::from(data))?;
+        Some(Log { address, data })
+    }
+
+    fn read(&mut self, member: Member, cursor: &mut Cursor<'a>) -> Option<()> {
+        match member {
+            Member::Address => self.address = cursor.fixed()?,
+            Member::Topics => self.read_topics(cursor)?,
+            Member::Data => self.data = cursor.data()?,
+            Member::BlockNumber => self.block_number = cursor.quantity()?,
+            Member::BlockHash => self.block_hash = cursor.fixed()?,
+            Member::TransactionHash => self.transaction_hash = cursor.fixed()?,
+            Member::TransactionIndex => self.transaction_index = cursor.quantity()?,
+            Member::LogIndex => self.index = cursor.quantity()?,
+            Member::Removed => self.removed = cursor.boolean()?,
+            Member::BlockTimestamp | Member::Other => cursor.skip()?,
+        }
+        Some(())
+    }
+
+    fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        cursor.expect(b'[')?;
+        if cursor.take(b']') {
+            return Some(());
+        }
+        for place in 0..TOPICS_MAX {
+            self.topics[place] = cursor.fixed()?;
+            self.topic_count = place + 1;
+            if !cursor.take(b',') {
+                return cursor.expect(b']');
+            }
+        }
+        None
+    }
+}
+
+/// The members of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Address,
+    Topics,
+    Data,
+    BlockNumber,
+    BlockHash,
+    TransactionHash,
+    TransactionIndex,
+    LogIndex,
+    Removed,
+    BlockTimestamp,
+    /// Nodes add members of their own.
+    Other,
+}
+
+impl Member {
+    /// Those without which a log says too little.
+    const REQUIRED: u16 = (1 << Self::Removed as u16) - 1;
+
+    fn named(name: &[u8]) -> Self {
+        match name {
+            b"address" => Self::Address,
+            b"topics" => Self::Topics,
+            b"data" => Self::Data,
+            b"blockNumber" => Self::BlockNumber,
+            b"blockHash" => Self::BlockHash,
+            b"transactionHash" => Self::TransactionHash,
+            b"transactionIndex" => Self::TransactionIndex,
+            b"logIndex" => Self::LogIndex,
+            b"removed" => Self::Removed,
+            b"blockTimestamp" => Self::BlockTimestamp,
+            _ => Self::Other,
+        }
+    }
+
+    /// Consumes the name and the colon if they come next. Constants, so that each is a compare of fixed size.
+    #[inline(always)]
+    fn comes_next(self, cursor: &mut Cursor<'_>) -> bool {
+        match self {
+            Self::Address => cursor.literal(b"\"address\":"),
+            Self::Topics => cursor.literal(b"\"topics\":"),
+            Self::Data => cursor.literal(b"\"data\":"),
+            Self::BlockNumber => cursor.literal(b"\"blockNumber\":"),
+            Self::BlockHash => cursor.literal(b"\"blockHash\":"),
+            Self::TransactionHash => cursor.literal(b"\"transactionHash\":"),
+            Self::TransactionIndex => cursor.literal(b"\"transactionIndex\":"),
+            Self::LogIndex => cursor.literal(b"\"logIndex\":"),
+            Self::Removed => cursor.literal(b"\"removed\":"),
+            Self::BlockTimestamp => cursor.literal(b"\"blockTimestamp\":"),
+            Self::Other => false,
+        }
+    }
+
+    /// Its bit among those seen. One that occurs twice is a trap: we might judge the one and the caller read the
+    /// other.
+    fn note(self, seen: &mut u16) -> Option<()> {
+        let bit = 1 << self as u16;
+        let repeated = *seen & bit != 0 && self != Self::Other;
+        *seen |= bit;
+        (!repeated).then_some(())
+    }
+}
+
+/// Reads logs one after another.
+#[derive(Clone, Debug)]
+pub(super) struct LogReader {
+    order: [Member; PLACES],
+}
+
+impl LogReader {
+    pub(super) fn new() -> Self {
+        Self { order: [Member::Other; PLACES] }
+    }
+
+    /// Consumes a log. `None` if it is none.
+    #[inline]
+    pub(super) fn read<'a>(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+        cursor.expect(b'{')?;
+        let (mut log, mut seen) = (RawLog::BLANK, 0);
+        for place in 0.. {
+            let member = self.member(place, cursor)?;
+            member.note(&mut seen)?;
+            log.read(member, cursor)?;
+            if !cursor.take(b',') {
+                break;
+            }
+        }
+        cursor.expect(b'}')?;
+        (seen & Member::REQUIRED == Member::REQUIRED).then_some(log)
+    }
+
+    #[inline]
+    fn member(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
+        match self.order.get(place) {
+            Some(expected) if expected.comes_next(cursor) => Some(*expected),
+            _ => self.learn(place, cursor),
+        }
+    }
+
+    fn learn(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
+        let member = Member::named(cursor.string()?);
+        cursor.expect(b':')?;
+        if let Some(remembered) = self.order.get_mut(place) {
+            *remembered = member;
+        }
+        Some(member)
+    }
+}

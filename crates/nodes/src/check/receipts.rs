@@ -1,0 +1,109 @@
+//! The receipts of a block: one after another they tell one story, and their root is the header's.
+
+use std::collections::HashSet;
+
+use alloy_consensus::constants::EMPTY_ROOT_HASH;
+use alloy_consensus::{ReceiptEnvelope, proofs};
+use alloy_primitives::{B256, Log};
+
+use super::receipt::RawReceipt;
+use super::{BlockFacts, Facts, Family, Lie, Verdict};
+use crate::BlockId;
+
+pub(super) fn check(result: &[u8], block: BlockId, header: Option<&BlockFacts>, family: Family) -> Verdict {
+    let Ok(receipts) = serde_json::from_slice::<Vec<RawReceipt<'_>>>(result) else {
+        return Verdict::Wrong(Lie::Shape);
+    };
+    if receipts.is_empty() {
+        return judge_none(block, header, family);
+    }
+    match judge(&receipts, block, header, family) {
+        Ok(proven) => {
+            Verdict::Sound(Facts { block: Some(block), count: receipts.len(), proven, ..Facts::default() })
+        }
+        Err(lie) => Verdict::Wrong(lie),
+    }
+}
+
+/// An empty list is only true if the header says so.
+fn judge_none(block: BlockId, header: Option<&BlockFacts>, family: Family) -> Verdict {
+    let Some(header) = header else { return Verdict::Empty };
+    let none = match family {
+        Family::Ethereum => header.receipts_root == EMPTY_ROOT_HASH,
+        Family::Zksync => header.transactions.is_empty(),
+    };
+    if none {
+        Verdict::Sound(Facts { block: Some(block), proven: true, ..Facts::default() })
+    } else {
+        Verdict::Wrong(Lie::ReceiptsRoot)
+    }
+}
+
+/// Whether the header's root proves them, or what is wrong.
+fn judge(
+    receipts: &[RawReceipt<'_>],
+    block: BlockId,
+    header: Option<&BlockFacts>,
+    family: Family,
+) -> Result<bool, Lie> {
+    judge_hashes(receipts, header)?;
+    let mut run = Run { next_log: 0, gas: 0, family };
+    let mut envelopes = Some(Vec::with_capacity(receipts.len()));
+    for (index, receipt) in receipts.iter().enumerate() {
+        if receipt.block() != block {
+            return Err(Lie::OtherBlock);
+        }
+        if receipt.transaction_index.0 != index as u64 {
+            return Err(Lie::OtherIndex);
+        }
+        let logs = run.judge(receipt)?;
+        envelopes = add(envelopes, receipt, logs, family)?;
+    }
+    let root = envelopes.map(|envelopes| proofs::calculate_receipt_root(&envelopes));
+    match (root, header) {
+        (Some(root), Some(header)) if root != header.receipts_root => Err(Lie::ReceiptsRoot),
+        (root, header) => Ok(root.is_some() && header.is_some()),
+    }
+}
+
+/// One receipt of a type that we do not know, and there is no root any more.
+fn add(
+    envelopes: Option<Vec<ReceiptEnvelope>>,
+    receipt: &RawReceipt<'_>,
+    logs: Vec<Log>,
+    family: Family,
+) -> Result<Option<Vec<ReceiptEnvelope>>, Lie> {
+    if family == Family::Zksync {
+        return Ok(None);
+    }
+    let Some(envelope) = receipt.envelope(logs)? else { return Ok(None) };
+    Ok(envelopes.map(|mut envelopes| {
+        envelopes.push(envelope);
+        envelopes
+    }))
+}
+
+fn judge_hashes(receipts: &[RawReceipt<'_>], header: Option<&BlockFacts>) -> Result<(), Lie> {
+    let hashes: Vec<B256> = receipts.iter().map(|receipt| receipt.transaction_hash.0).collect();
+    let distinct: HashSet<_> = hashes.iter().collect();
+    let known = header.is_none_or(|header| header.transactions == hashes);
+    if known && distinct.len() == hashes.len() { Ok(()) } else { Err(Lie::OtherTransaction) }
+}
+
+/// What runs through the receipts of a block.
+struct Run {
+    next_log: u64,
+    gas: u64,
+    family: Family,
+}
+
+impl Run {
+    fn judge(&mut self, receipt: &RawReceipt<'_>) -> Result<Vec<Log>, Lie> {
+        let first = (self.family == Family::Ethereum).then_some(self.next_log);
+        let logs = receipt.judged_logs(first, self.family)?;
+        self.next_log += logs.len() as u64;
+        let total = self.gas.checked_add(receipt.gas_used.0);
+        self.gas = receipt.cumulative_gas_used.0;
+        if total == Some(self.gas) || self.family == Family::Zksync { Ok(logs) } else { Err(Lie::Gas) }
+    }
+}
