@@ -17,8 +17,8 @@ mod pick; // which node next
 
 mod node; // one node
 mod attempt; // one call over several nodes
-mod view; // the canonical chain as the nodes agree on it
-mod watch; // following every node's head
+pub mod view; // the canonical chain as the nodes agree on it
+pub mod watch; // following every node's head
 mod pool; // all of it together
 mod partner; // foreign providers, within their budgets
 

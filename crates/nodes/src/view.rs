@@ -1,1 +1,186 @@
 //! The canonical chain as the nodes agree on it.
+//!
+//! Nodes show their heads together with the blocks below them. A block becomes the head when a quorum of the nodes has
+//! it, as its own head or below it. The head goes forward; it leaves its branch only for another one that a quorum
+//! has. What is served is an immutable picture of one moment, read without a lock and swapped as a whole.
+
+mod block; // a block as it is kept
+mod branch; // a head with its ancestors, as a watcher brings it
+mod canon; // one moment of the chain
+mod learned; // deep blocks
+mod marks; // safe and finalized
+mod state; // what is known, and what follows from it
+mod tree; // blocks linked by their parents
+mod votes; // who has which head
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use arc_swap::{ArcSwapOption, Guard};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub use block::{SeenBlock, Transactions};
+pub(crate) use branch::{Branch, Link};
+pub use canon::{Canon, WINDOW_BLOCKS};
+pub use learned::LEARNED_BLOCKS_MAX;
+use state::State;
+
+use crate::BlockId;
+
+/// A head that stands still for less than this is never called stale, however quick the chain is otherwise.
+const STALE_AFTER_MIN: Duration = Duration::from_secs(30);
+/// Blocks that must have been missed before the head is called stale.
+const STALE_AFTER_BLOCKS: u32 = 10;
+
+/// How the view decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Nodes that must have a block before it is served; a majority of those that are up unless said otherwise.
+    pub quorum: Option<usize>,
+    /// How long the head may stand still; ten blocks, and at least half a minute, unless said otherwise.
+    pub stale_after: Option<Duration>,
+}
+
+/// The view. Cheap to read from everywhere; fed by `watch`.
+#[derive(Debug)]
+pub struct View {
+    settings: Settings,
+    canon: ArcSwapOption<Canon>,
+    changes: watch::Sender<Option<Arc<Canon>>>,
+    state: Mutex<State>,
+}
+
+impl View {
+    pub fn new(settings: Settings) -> Arc<Self> {
+        let state = Mutex::new(State::new(settings.quorum));
+        let canon = ArcSwapOption::empty();
+        Arc::new(Self { settings, canon, changes: watch::Sender::new(None), state })
+    }
+
+    /// The chain of this moment, to be held as long as needed. `None` before the first head.
+    pub fn canon(&self) -> Option<Arc<Canon>> {
+        self.canon.load_full()
+    }
+
+    /// The same for a quick look, without counting a reference. Not to be held across an await.
+    pub fn peek(&self) -> Guard<Option<Arc<Canon>>> {
+        self.canon.load()
+    }
+
+    pub fn head(&self) -> Option<BlockId> {
+        self.peek().as_ref().map(|canon| canon.head())
+    }
+
+    /// Tells each change of head, safe or finalized. A slow receiver sees the newest and misses those between.
+    pub fn changes(&self) -> watch::Receiver<Option<Arc<Canon>>> {
+        self.changes.subscribe()
+    }
+
+    /// Waits for the first head.
+    pub async fn ready(&self) -> Arc<Canon> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            if let Some(canon) = self.canon() {
+                return canon;
+            }
+            // It cannot be closed: the sender is ours.
+            let _open = changes.changed().await;
+        }
+    }
+
+    /// The block of the window that lists this transaction.
+    pub fn block_of(&self, transaction: &B256) -> Option<BlockId> {
+        self.peek().as_ref().and_then(|canon| canon.contains_transaction(transaction))
+    }
+
+    /// Remembers a deep block. Who holds the `Canon` that the block was found with says it to that one instead,
+    /// which is right even when the epoch has changed meanwhile.
+    pub fn learn(&self, block: BlockId) {
+        if let Some(canon) = self.peek().as_ref() {
+            canon.learn(block);
+        }
+    }
+
+    /// How long the head has been standing still; `None` before the first.
+    pub fn head_age(&self) -> Option<Duration> {
+        self.head()?;
+        Some(self.state.lock().moved.elapsed())
+    }
+
+    /// Whether the head has been standing still for too long, or there is none yet.
+    pub fn is_stale(&self) -> bool {
+        self.head_age().is_none_or(|age| age > self.stale_after())
+    }
+
+    /// How long the head may stand still.
+    pub fn stale_after(&self) -> Duration {
+        let adaptive = || {
+            let block_time = self.block_time().unwrap_or_default();
+            STALE_AFTER_MIN.max(block_time.saturating_mul(STALE_AFTER_BLOCKS))
+        };
+        self.settings.stale_after.unwrap_or_else(adaptive)
+    }
+
+    pub fn block_time(&self) -> Option<Duration> {
+        self.peek().as_ref().and_then(|canon| canon.block_time())
+    }
+}
+
+/// What watchers say.
+impl View {
+    /// There are this many nodes, known by their place from now on.
+    pub(crate) fn enrol(&self, nodes: usize) {
+        self.state.lock().enrol(nodes, Instant::now());
+    }
+
+    /// Block 0 of this chain, once the nodes agree on it.
+    pub(crate) fn set_genesis(&self, hash: B256) {
+        self.state.lock().genesis = Some(BlockId { number: 0, hash });
+        self.decide();
+    }
+
+    /// Whether a node's word counts.
+    pub(crate) fn count(&self, node: usize, counted: bool) {
+        let changed = self.state.lock().count(node, counted);
+        if changed {
+            self.decide();
+        }
+    }
+
+    /// Whether a branch hangs together with what is known, or what is missing.
+    pub(crate) fn link(&self, branch: &Branch) -> Link {
+        self.state.lock().link(branch)
+    }
+
+    /// A node has this head. It counts only if it is linked.
+    pub(crate) fn report(&self, node: usize, branch: Branch) -> Link {
+        let link = self.state.lock().report(node, branch, Instant::now());
+        if link == Link::Linked {
+            self.decide();
+        }
+        link
+    }
+
+    /// What a node calls safe and finalized.
+    pub(crate) fn mark(&self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
+        self.state.lock().mark(node, safe, finalized);
+        self.decide();
+    }
+
+    /// Draws the conclusions from all that was said, and from the time that has passed.
+    pub(crate) fn decide(&self) {
+        let patience = self.stale_after();
+        let mut state = self.state.lock();
+        if let Some(canon) = state.decide(Instant::now(), patience) {
+            // Swapped under the lock, so that an older picture cannot overtake a newer one.
+            self.canon.store(Some(Arc::clone(&canon)));
+            self.changes.send_replace(Some(canon));
+        }
+    }
+}

@@ -1,1 +1,175 @@
 //! Following every node's head.
+//!
+//! Each node has a task that asks who it is, then polls its newest block and brings it, with the blocks below it, to the
+//! view. A node of another chain is left out and looked at again; one that does not answer is tried again and again, and
+//! greeted anew when it does, because it may have become another node meanwhile.
+
+mod chain; // which chain this is, and who is of it
+mod follow; // one node: greet, follow, lost
+mod header; // a node's block, read and checked
+mod probe; // the lowest block with state
+mod questions; // what a watcher asks
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::view::View;
+use crate::{Ask, BlockId, Fault};
+use chain::Chain;
+use follow::Watcher;
+use header::HeaderCheck;
+use probe::Prober;
+
+/// How often the view looks at the time: whether a node has fallen asleep, and whether the head is stale.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// A node said that it has this block now: a reason to poll at once.
+pub type Hint = BlockId;
+
+/// A node, as far as watching it goes.
+pub trait Watched: Send + Sync + 'static {
+    type Asked: Ask;
+
+    fn ask(&self) -> &Self::Asked;
+    /// How it is called in the log. Without credentials.
+    fn name(&self) -> &str;
+    /// Whether it is well enough for its word to count.
+    fn is_up(&self) -> bool;
+    /// How the last poll ended.
+    fn polled(&self, outcome: Result<(), Fault>);
+    /// Its newest block, which is linked to what is known.
+    fn saw_head(&self, head: BlockId);
+    /// The lowest block whose state it has.
+    fn set_lowest_state(&self, number: u64);
+    /// What it calls itself; its own words, cut to a decent length.
+    fn saw_version(&self, _version: &str) {}
+    /// It is not to be asked anything until it is welcome again.
+    fn leave_out(&self, reason: LeftOut);
+    /// It may be asked.
+    fn welcome(&self);
+    /// Heads that the node pushes, if it does. Taken once, at the start.
+    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+        None
+    }
+}
+
+/// Why a node is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    OtherChain { theirs: u64, ours: u64 },
+    OtherGenesis { theirs: B256, ours: B256 },
+    Syncing,
+    /// No majority of the nodes agrees on a chain.
+    Undecided,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherChain { theirs, ours } => write!(f, "its chain id is {theirs}, not {ours}"),
+            Self::OtherGenesis { theirs, ours } => write!(f, "its block 0 is {theirs}, not {ours}"),
+            Self::Syncing => write!(f, "it is syncing"),
+            Self::Undecided => write!(f, "the nodes do not agree on a chain; chain_id in [network] decides"),
+        }
+    }
+}
+
+/// How nodes are watched.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The chain that this must be; the majority's unless said otherwise.
+    pub chain_id: Option<u64>,
+    /// Whether a header must have the hash that it comes with. Not for the zkSync family, which hashes otherwise.
+    pub check_headers: bool,
+    /// Time between two polls; a third of the block time unless said otherwise.
+    pub poll_every: Option<Duration>,
+    /// How long one question of a watcher may take.
+    pub poll_timeout: Duration,
+    /// How often a node is asked again who it is.
+    pub greet_every: Duration,
+    /// How often the lowest block with state is looked for.
+    pub probe_every: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            chain_id: None,
+            check_headers: true,
+            poll_every: None,
+            poll_timeout: Duration::from_secs(2),
+            greet_every: Duration::from_secs(60),
+            probe_every: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What the watchers have in common.
+#[derive(Debug)]
+struct Common {
+    view: Arc<View>,
+    settings: Settings,
+    chain: Chain,
+    headers: HeaderCheck,
+}
+
+/// Watches all nodes until `stop` resolves. Everything runs on the runtime that this is called on.
+pub async fn run<W: Watched>(
+    nodes: Vec<Arc<W>>,
+    view: Arc<View>,
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+) {
+    view.enrol(nodes.len());
+    let chain = Chain::new(settings.chain_id, nodes.len());
+    let headers = HeaderCheck::new(settings.check_headers, nodes.len());
+    let common = Arc::new(Common { view, settings, chain, headers });
+    // Dropped at the end, and all tasks with it.
+    let mut tasks = JoinSet::new();
+    for (place, node) in nodes.into_iter().enumerate() {
+        tasks.spawn(Watcher::new(place, Arc::clone(&node), Arc::clone(&common)).run());
+        tasks.spawn(Prober::new(place, node, Arc::clone(&common)).run());
+    }
+    tokio::select! {
+        () = stop => {}
+        () = heartbeat(&common.view) => {}
+    }
+}
+
+/// Lets the view see that time passes, and tells when its head is stale.
+async fn heartbeat(view: &View) {
+    let mut ticks = tokio::time::interval(HEARTBEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stale = false;
+    loop {
+        ticks.tick().await;
+        view.decide();
+        let now_stale = view.head().is_some() && view.is_stale();
+        if now_stale != stale {
+            tell_stale(view, now_stale);
+        }
+        stale = now_stale;
+    }
+}
+
+fn tell_stale(view: &View, stale: bool) {
+    let head = view.head().map(|head| head.number);
+    if stale {
+        let seconds = view.head_age().unwrap_or_default().as_secs();
+        tracing::warn!(head, seconds, "the head stands still");
+    } else {
+        tracing::info!(head, "the head moves again");
+    }
+}

@@ -1,0 +1,161 @@
+//! One moment of the canonical chain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use alloy_primitives::map::B256Map;
+
+use super::block::SeenBlock;
+use super::learned::Learned;
+use crate::BlockId;
+
+/// Blocks below the head, and it, whose hashes are always known. Enough for every reorganisation that a live
+/// network has shown, and for the 128 states that a pruning node keeps.
+pub const WINDOW_BLOCKS: usize = 256;
+
+/// Blocks over which the time between two of them is measured: enough to even out whole seconds and missed slots.
+const BLOCK_TIME_BLOCKS: usize = 32;
+
+/// An immutable picture: whoever holds it sees one chain, whatever the nodes say in the meantime.
+///
+/// Only the knowledge of deep blocks grows in it, and that cannot contradict what was there.
+#[derive(Clone, Debug)]
+pub struct Canon {
+    head: BlockId,
+    pub(super) safe: Option<BlockId>,
+    pub(super) finalized: Option<BlockId>,
+    pub(super) genesis: Option<BlockId>,
+    epoch: u64,
+    /// Upwards, without gaps, never empty.
+    window: Arc<[Arc<SeenBlock>]>,
+    numbers: Arc<B256Map<u64>>,
+    learned: Arc<Learned>,
+}
+
+impl Canon {
+    /// The first picture.
+    pub(super) fn first(head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
+        Self::picture(head, below, 0, Arc::default())
+    }
+
+    /// The picture after this one, on a chain that has a block in common with it. What leaves the window stays known.
+    pub(super) fn next(&self, head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
+        let next = Self::picture(head, below, self.epoch, Arc::clone(&self.learned));
+        let lowest = next.lowest();
+        self.window.iter().take_while(|block| block.id.number < lowest).for_each(|block| {
+            next.learned.add(block.id);
+        });
+        Self { safe: self.safe, finalized: self.finalized, genesis: self.genesis, ..next }
+    }
+
+    /// The picture after this one, when no block in common is known: all that was known of numbers is void.
+    pub(super) fn next_epoch(&self, head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
+        let next = Self::picture(head, below, self.epoch + 1, Arc::default());
+        Self { genesis: self.genesis, ..next }
+    }
+
+    /// `downwards` are the head's ancestors from its parent on.
+    fn picture(
+        head: &Arc<SeenBlock>,
+        downwards: Vec<Arc<SeenBlock>>,
+        epoch: u64,
+        learned: Arc<Learned>,
+    ) -> Self {
+        let window: Arc<[_]> =
+            downwards.into_iter().take(WINDOW_BLOCKS - 1).rev().chain([Arc::clone(head)]).collect();
+        let numbers = window.iter().map(|block| (block.id.hash, block.id.number)).collect();
+        let numbers = Arc::new(numbers);
+        Self { head: head.id, safe: None, finalized: None, genesis: None, epoch, window, numbers, learned }
+    }
+
+    pub fn head(&self) -> BlockId {
+        self.head
+    }
+
+    pub fn safe(&self) -> Option<BlockId> {
+        self.safe
+    }
+
+    pub fn finalized(&self) -> Option<BlockId> {
+        self.finalized
+    }
+
+    /// Block 0, if the nodes have it.
+    pub fn genesis(&self) -> Option<BlockId> {
+        self.genesis
+    }
+
+    /// Changes when the chain may have changed below the window. Until then a number below it keeps its hash.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The lowest number of the window.
+    pub fn lowest(&self) -> u64 {
+        self.window.first().map_or(self.head.number, |block| block.id.number)
+    }
+
+    /// The blocks of the window, upwards; the last one is the head.
+    pub fn window(&self) -> &[Arc<SeenBlock>] {
+        &self.window
+    }
+
+    pub fn head_block(&self) -> Option<&Arc<SeenBlock>> {
+        self.window.last()
+    }
+
+    /// A block of the window.
+    pub fn block(&self, number: u64) -> Option<&Arc<SeenBlock>> {
+        let at = number.checked_sub(self.lowest())?;
+        self.window.get(usize::try_from(at).ok()?)
+    }
+
+    /// The canonical block of a number. `None` above the head, and below the window for numbers not learned yet.
+    pub fn by_number(&self, number: u64) -> Option<BlockId> {
+        if let Some(block) = self.block(number) {
+            return Some(block.id);
+        }
+        if number >= self.lowest() {
+            return None;
+        }
+        let genesis = self.genesis.filter(|_| number == 0);
+        genesis.or_else(|| self.learned.by_number(number).map(|hash| BlockId { number, hash }))
+    }
+
+    /// The canonical block of a hash. `None` does not say that there is none: it may be deep and not learned.
+    pub fn by_hash(&self, hash: &B256) -> Option<BlockId> {
+        let window = self.numbers.get(hash).copied();
+        let number = window.or_else(|| self.genesis.filter(|genesis| genesis.hash == *hash).map(|_| 0));
+        let number = number.or_else(|| self.learned.by_hash(hash))?;
+        Some(BlockId { number, hash: *hash })
+    }
+
+    /// The block of the window that lists this transaction. A node that does not know it lags behind; `None` says
+    /// nothing about older blocks.
+    pub fn contains_transaction(&self, hash: &B256) -> Option<BlockId> {
+        self.window.iter().rev().find(|block| block.transactions.contains(hash)).map(|block| block.id)
+    }
+
+    /// Remembers a block below the window that is known to be on this chain. What belongs to an older epoch is
+    /// remembered there and does no harm.
+    pub fn learn(&self, block: BlockId) {
+        if block.number < self.lowest() {
+            self.learned.add(block);
+        }
+    }
+
+    /// The time between two blocks, as their timestamps tell it.
+    pub fn block_time(&self) -> Option<Duration> {
+        let newest = self.window.last()?;
+        let older = self.window.get(self.window.len().saturating_sub(BLOCK_TIME_BLOCKS + 1))?;
+        let seconds = u32::try_from(newest.timestamp.checked_sub(older.timestamp)?).ok()?;
+        let blocks = u32::try_from(newest.id.number - older.id.number).ok().filter(|&blocks| blocks > 0)?;
+        Some(Duration::from_secs(u64::from(seconds)) / blocks)
+    }
+
+    /// Whether the window has this block.
+    pub(super) fn has(&self, hash: &B256) -> bool {
+        self.numbers.contains_key(hash)
+    }
+}

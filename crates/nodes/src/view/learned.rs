@@ -1,0 +1,85 @@
+//! Canonical blocks below the window, as far as someone has needed them.
+
+use std::collections::VecDeque;
+
+use alloy_primitives::B256;
+use alloy_primitives::map::{B256Map, HashMap};
+use parking_lot::RwLock;
+
+use crate::BlockId;
+
+/// Deep numbers that are remembered: some 10 MB when full, and nine days of blocks that come every twelve seconds.
+pub const LEARNED_BLOCKS_MAX: usize = 65_536;
+
+/// Number ↔ hash of deep blocks, all of one epoch: a new epoch starts with a new, empty one.
+#[derive(Debug, Default)]
+pub(super) struct Learned(RwLock<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    hashes: HashMap<u64, B256>,
+    numbers: B256Map<u64>,
+    /// In the order in which they came, so that the oldest knowledge goes first.
+    order: VecDeque<u64>,
+}
+
+impl Learned {
+    pub(super) fn by_number(&self, number: u64) -> Option<B256> {
+        self.0.read().hashes.get(&number).copied()
+    }
+
+    pub(super) fn by_hash(&self, hash: &B256) -> Option<u64> {
+        self.0.read().numbers.get(hash).copied()
+    }
+
+    /// Remembers a block. What is known of a number already stays: within an epoch it cannot change.
+    pub(super) fn add(&self, block: BlockId) {
+        let mut known = self.0.write();
+        if known.hashes.contains_key(&block.number) {
+            return;
+        }
+        if known.order.len() >= LEARNED_BLOCKS_MAX {
+            known.forget_oldest();
+        }
+        known.hashes.insert(block.number, block.hash);
+        known.numbers.insert(block.hash, block.number);
+        known.order.push_back(block.number);
+    }
+}
+
+impl Known {
+    fn forget_oldest(&mut self) {
+        let oldest = self.order.pop_front();
+        if let Some(hash) = oldest.and_then(|number| self.hashes.remove(&number)) {
+            self.numbers.remove(&hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(number: u64) -> BlockId {
+        BlockId { number, hash: B256::left_padding_from(&number.to_be_bytes()) }
+    }
+
+    #[test]
+    fn the_oldest_knowledge_makes_room() {
+        let learned = Learned::default();
+        (0..=LEARNED_BLOCKS_MAX as u64).for_each(|number| learned.add(block(number)));
+        assert_eq!(learned.by_number(0), None);
+        assert_eq!(learned.by_hash(&block(0).hash), None);
+        assert_eq!(learned.by_number(1), Some(block(1).hash));
+        assert_eq!(learned.0.read().order.len(), LEARNED_BLOCKS_MAX);
+    }
+
+    #[test]
+    fn a_number_keeps_its_first_hash() {
+        let learned = Learned::default();
+        learned.add(block(7));
+        learned.add(BlockId { number: 7, hash: B256::repeat_byte(9) });
+        assert_eq!(learned.by_number(7), Some(block(7).hash));
+        assert_eq!(learned.by_hash(&B256::repeat_byte(9)), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! All that the nodes have said, and what follows from it. Pure: the time is passed in.
+
+use std::sync::Arc;
+
+use tokio::time::{Duration, Instant};
+
+use super::block::SeenBlock;
+use super::branch::{Branch, Link};
+use super::canon::{Canon, WINDOW_BLOCKS};
+use super::marks::{self, Mark, Step};
+use super::tree::Tree;
+use super::votes::{Electorate, Voter};
+use crate::BlockId;
+
+#[derive(Debug)]
+pub(super) struct State {
+    quorum: Option<usize>,
+    pub(super) tree: Tree,
+    voters: Vec<Voter>,
+    canon: Option<Arc<Canon>>,
+    pub(super) genesis: Option<BlockId>,
+    /// When the head changed last.
+    pub(super) moved: Instant,
+    /// The last mark that went backwards, so that each is told once.
+    alarmed: Option<BlockId>,
+}
+
+impl State {
+    pub(super) fn new(quorum: Option<usize>) -> Self {
+        let (tree, moved) = (Tree::default(), Instant::now());
+        Self { quorum, tree, voters: Vec::new(), canon: None, genesis: None, moved, alarmed: None }
+    }
+
+    pub(super) fn enrol(&mut self, nodes: usize, now: Instant) {
+        self.voters = vec![Voter::new(now); nodes];
+    }
+
+    pub(super) fn count(&mut self, node: usize, counted: bool) -> bool {
+        let Some(voter) = self.voters.get_mut(node) else { return false };
+        std::mem::replace(&mut voter.counted, counted) != counted
+    }
+
+    pub(super) fn mark(&mut self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
+        if let Some(voter) = self.voters.get_mut(node) {
+            (voter.safe, voter.finalized) = (safe, finalized);
+        }
+    }
+
+    /// Walks down from the head of a branch until there is solid ground.
+    pub(super) fn link(&self, branch: &Branch) -> Link {
+        let mut block = &branch.head;
+        for _ in 1..WINDOW_BLOCKS {
+            if self.canon.as_ref().is_some_and(|canon| canon.has(&block.id.hash)) {
+                return Link::Linked;
+            }
+            let Some(below) = block.id.number.checked_sub(1) else { return self.link_to_genesis(block) };
+            let parent = branch.blocks.get(&block.parent).or_else(|| self.tree.get(&block.parent));
+            match parent {
+                Some(parent) if parent.id.number == below => block = parent,
+                Some(_) => return Link::Broken,
+                None => return Link::Missing(BlockId { number: below, hash: block.parent }),
+            }
+        }
+        Link::Linked
+    }
+
+    fn link_to_genesis(&self, block: &SeenBlock) -> Link {
+        let same = self.genesis.is_none_or(|genesis| genesis == block.id);
+        if same { Link::Linked } else { Link::Broken }
+    }
+
+    pub(super) fn report(&mut self, node: usize, branch: Branch, now: Instant) -> Link {
+        let link = self.link(&branch);
+        if link == Link::Linked
+            && let Some(voter) = self.voters.get_mut(node)
+        {
+            if voter.head != Some(branch.head.id) {
+                (voter.head, voter.moved) = (Some(branch.head.id), now);
+            }
+            branch.blocks.into_values().for_each(|block| self.tree.insert(block));
+            self.tidy();
+        }
+        link
+    }
+
+    /// Keeps what the heads and the present chain need.
+    fn tidy(&mut self) {
+        let heads = self.voters.iter().filter_map(|voter| voter.head);
+        let present = self.canon.iter().map(|canon| canon.head());
+        self.tree.keep(heads.chain(present).map(|head| head.hash));
+    }
+
+    /// The next picture, if it differs from the present one.
+    pub(super) fn decide(&mut self, now: Instant, patience: Duration) -> Option<Arc<Canon>> {
+        let electorate = Electorate::of(&self.voters, self.quorum, now, patience);
+        let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
+        let moved = best.and_then(|best| self.picture(best));
+        let mut canon = match (&moved, &self.canon) {
+            (Some(moved), _) => moved.clone(),
+            (None, Some(present)) => Canon::clone(present),
+            (None, None) => return None,
+        };
+        canon.genesis = self.genesis;
+        let (safe, finalized) = (canon.safe, canon.finalized);
+        canon.safe = marked(marks::SAFE, safe, &electorate, &canon, &mut self.alarmed);
+        canon.finalized = marked(marks::FINALIZED, finalized, &electorate, &canon, &mut self.alarmed);
+        if moved.is_some() {
+            self.moved = now;
+        } else if self.canon.as_ref().is_some_and(|present| same(present, &canon)) {
+            return None;
+        }
+        let canon = Arc::new(canon);
+        self.canon = Some(Arc::clone(&canon));
+        self.tidy();
+        Some(canon)
+    }
+
+    /// The chain with `best` as its head; `None` if the head stays where it is.
+    fn picture(&self, best: BlockId) -> Option<Canon> {
+        let mut line = self.tree.line(&best.hash).cloned();
+        let head = line.next()?;
+        let below: Vec<_> = line.collect();
+        let Some(present) = &self.canon else { return Some(Canon::first(&head, below)) };
+        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
+        if present.has(&best.hash) || best.number < present.lowest() {
+            return None;
+        }
+        let Some(common) = below.iter().find(|block| present.has(&block.id.hash)) else {
+            tell_jump(present, best);
+            return Some(present.next_epoch(&head, below));
+        };
+        let common = common.id;
+        let mut next = present.next(&head, below);
+        if common != present.head() {
+            tell_reorganisation(present, best, common);
+            next.safe = still_there(marks::SAFE, next.safe, common);
+            next.finalized = still_there(marks::FINALIZED, next.finalized, common);
+        }
+        Some(next)
+    }
+}
+
+fn same(one: &Canon, other: &Canon) -> bool {
+    (one.safe, one.finalized, one.genesis) == (other.safe, other.finalized, other.genesis)
+}
+
+/// A mark on a branch that was given up is void until the nodes agree on a new one.
+fn still_there(mark: Mark, block: Option<BlockId>, common: BlockId) -> Option<BlockId> {
+    let lost = block.filter(|block| block.number > common.number);
+    if let Some(lost) = lost {
+        let (name, number, hash) = (mark.name, lost.number, lost.hash);
+        tracing::error!(mark = name, number, %hash, "a reorganisation went below a mark; the mark is void");
+        return None;
+    }
+    block
+}
+
+fn marked(
+    mark: Mark,
+    present: Option<BlockId>,
+    electorate: &Electorate<'_>,
+    canon: &Canon,
+    alarmed: &mut Option<BlockId>,
+) -> Option<BlockId> {
+    match mark.step(present, electorate, canon) {
+        Step::Keep => present,
+        Step::To(block) => {
+            canon.learn(block);
+            Some(block)
+        }
+        Step::Backwards(block) => {
+            if alarmed.replace(block) != Some(block) {
+                let (name, to) = (mark.name, block.number);
+                let from = present.map(|present| present.number);
+                tracing::error!(mark = name, from, to, "the nodes moved a mark backwards; it stays where it was");
+            }
+            present
+        }
+    }
+}
+
+fn tell_reorganisation(present: &Canon, to: BlockId, common: BlockId) {
+    let from = present.head();
+    let depth = from.number - common.number;
+    tracing::warn!(depth, from = from.number, to = to.number, hash = %to.hash, "the chain was reorganised");
+}
+
+fn tell_jump(present: &Canon, to: BlockId) {
+    let (from, to, hash) = (present.head().number, to.number, to.hash);
+    tracing::warn!(from, to, %hash, "the new head has no known block in common with the old one: a new epoch");
+}

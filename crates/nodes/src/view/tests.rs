@@ -1,0 +1,298 @@
+//! The view by itself: what is shown to it, and what it makes of that.
+
+mod land;
+mod mixes;
+
+use land::{Land, SALT_A, SALT_B};
+use tokio::time::{Duration, advance};
+
+use super::*;
+
+/// A pool of three whose nodes all have the block `height` of a plain chain.
+fn agreed(height: u64) -> (Arc<View>, Land, B256) {
+    let view = View::new(Settings::default());
+    let mut land = Land::new();
+    view.enrol(3);
+    let tip = land.grow(land.genesis, height, SALT_A);
+    (0..3).for_each(|node| land.show(&view, node, tip));
+    (view, land, tip)
+}
+
+fn head(view: &View) -> BlockId {
+    view.head().expect("there is a head")
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_one_is_a_quorum() {
+    let view = View::new(Settings::default());
+    let mut land = Land::new();
+    view.enrol(1);
+    assert!(view.canon().is_none() && view.is_stale());
+    let tip = land.grow(land.genesis, 3, SALT_A);
+    land.show(&view, 0, tip);
+    assert_eq!(head(&view).hash, tip);
+    assert_eq!(view.ready().await.lowest(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_to_answer_does_not_decide_alone() {
+    let view = View::new(Settings::default());
+    let mut land = Land::new();
+    view.enrol(3);
+    let tip = land.grow(land.genesis, 3, SALT_A);
+    land.show(&view, 0, tip);
+    assert_eq!(view.head(), None);
+    land.show(&view, 2, tip);
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_ahead_moves_nothing_and_two_move_the_head() {
+    let (view, mut land, tip) = agreed(10);
+    let ahead = land.grow(tip, 5, SALT_A);
+    land.show(&view, 0, ahead);
+    assert_eq!(head(&view).hash, tip);
+    let one_more = land.grow(tip, 1, SALT_A);
+    land.show(&view, 1, one_more);
+    assert_eq!(head(&view).hash, one_more, "both have it: one as its head, one below its head");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_without_linked_parents_votes_for_nothing() {
+    let (view, mut land, tip) = agreed(10);
+    let far = land.grow(tip, 300, SALT_A);
+    let branch = Branch::new(land.block(far));
+    assert!(matches!(view.report(0, branch.clone()), Link::Missing(_)));
+    assert!(matches!(view.report(1, branch), Link::Missing(_)));
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_that_do_not_follow_each_other_break_a_branch() {
+    let (view, mut land, tip) = agreed(10);
+    let next = land.grow(tip, 1, SALT_A);
+    let mut block = land.block(next);
+    block.id.number += 7;
+    assert_eq!(view.report(0, Branch::new(block)), Link::Broken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_block_0_breaks_a_branch() {
+    let (view, land, _) = agreed(10);
+    view.set_genesis(land.genesis);
+    let mut other = Land::with_genesis(B256::repeat_byte(0xee));
+    let tip = other.grow(other.genesis, 5, SALT_A);
+    assert_eq!(other.bring(&view, 0, tip), Link::Broken);
+    assert_eq!(view.canon().and_then(|canon| canon.by_number(0)).map(|id| id.hash), Some(land.genesis));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_head_stays_when_nodes_fall_back_or_die() {
+    let (view, land, tip) = agreed(20);
+    let below = land.ancestor(tip, 5);
+    (0..3).for_each(|node| land.show(&view, node, below));
+    assert_eq!(head(&view).hash, tip);
+    (0..3).for_each(|node| view.count(node, false));
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_nodes_do_not_hold_the_living_up() {
+    let (view, mut land, tip) = agreed(10);
+    let next = land.grow(tip, 1, SALT_A);
+    land.show(&view, 0, next);
+    assert_eq!(head(&view).hash, tip);
+    view.count(1, false);
+    view.count(2, false);
+    assert_eq!(head(&view).hash, next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_at_zero_is_ignored_and_a_chain_at_zero_is_served() {
+    let view = View::new(Settings::default());
+    let mut land = Land::new();
+    view.enrol(2);
+    (0..2).for_each(|node| land.show(&view, node, land.genesis));
+    assert_eq!(head(&view).number, 0);
+    let tip = land.grow(land.genesis, 9, SALT_A);
+    land.show(&view, 0, tip);
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_node_is_not_waited_for_unless_most_of_them_rest() {
+    let view = View::new(Settings { stale_after: Some(Duration::from_secs(30)), ..Settings::default() });
+    let mut land = Land::new();
+    view.enrol(2);
+    let tip = land.grow(land.genesis, 5, SALT_A);
+    (0..2).for_each(|node| land.show(&view, node, tip));
+    let first = land.grow(tip, 1, SALT_A);
+    land.show(&view, 0, first);
+    assert_eq!(head(&view).hash, tip);
+    advance(Duration::from_secs(31)).await;
+    let second = land.grow(first, 1, SALT_A);
+    land.show(&view, 0, second);
+    assert_eq!(head(&view).hash, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_runs_ahead_of_a_resting_majority_is_doubted() {
+    let (view, mut land, tip) = agreed(10);
+    let mut ahead = tip;
+    for _ in 0..50 {
+        advance(Duration::from_secs(60)).await;
+        ahead = land.grow(ahead, 1, SALT_B);
+        land.show(&view, 2, ahead);
+        assert_eq!(head(&view).hash, tip);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reorganisations_of_every_depth_up_to_the_window_keep_the_epoch() {
+    for depth in [1, 2, 7, 64, 200] {
+        let (view, mut land, tip) = agreed(300);
+        let before = view.canon().expect("there is a head");
+        let fork = land.ancestor(tip, depth);
+        let other = land.grow(fork, depth, SALT_B);
+        land.show(&view, 0, other);
+        assert_eq!(head(&view).hash, tip, "one node alone reorganises nothing");
+        land.show(&view, 1, other);
+        let after = view.canon().expect("there is a head");
+        assert_eq!((after.head().hash, after.epoch()), (other, before.epoch()), "depth {depth}");
+        assert_eq!(after.by_number(300 - depth + 1).map(|id| id.hash), Some(land.ancestor(other, depth - 1)));
+        assert_eq!(after.by_hash(&tip), None, "what hung on the old branch is gone");
+        assert_eq!(after.by_number(300 - depth), before.by_number(300 - depth));
+        assert_eq!(before.head().hash, tip, "who holds the old picture still sees one chain");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reorganisation_deeper_than_the_window_starts_an_epoch() {
+    let (view, mut land, tip) = agreed(700);
+    let before = view.canon().expect("there is a head");
+    before.learn(BlockId { number: 100, hash: land.ancestor(tip, 600) });
+    assert!(view.canon().is_some_and(|canon| canon.by_number(100).is_some()));
+    let other = land.grow(land.ancestor(tip, 300), 300, SALT_B);
+    (0..2).for_each(|node| land.show(&view, node, other));
+    let after = view.canon().expect("there is a head");
+    assert_eq!((after.head().hash, after.epoch()), (other, before.epoch() + 1));
+    assert_eq!((after.by_number(100), after.lowest()), (None, 700 - WINDOW_BLOCKS as u64 + 1));
+    before.learn(BlockId { number: 101, hash: land.ancestor(tip, 599) });
+    assert_eq!(after.by_number(101), None, "what is learned late belongs to the old epoch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_majority_that_falls_back_very_far_does_not_take_the_head_along() {
+    let (view, land, tip) = agreed(700);
+    (0..3).for_each(|node| land.show(&view, node, land.ancestor(tip, 600)));
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_window_moves_along_and_what_leaves_it_stays_known() {
+    let (view, mut land, mut tip) = agreed(300);
+    for _ in 0..40 {
+        tip = land.grow(tip, 1, SALT_A);
+        (0..3).for_each(|node| land.show(&view, node, tip));
+    }
+    let canon = view.canon().expect("there is a head");
+    assert_eq!((canon.head().number, canon.lowest(), canon.window().len()), (340, 85, WINDOW_BLOCKS));
+    for number in 45..=340 {
+        let hash = land.ancestor(tip, 340 - number);
+        assert_eq!(canon.by_number(number), Some(BlockId { number, hash }));
+        assert_eq!(canon.by_hash(&hash), Some(BlockId { number, hash }));
+    }
+    assert_eq!((canon.by_number(44), canon.by_number(341)), (None, None));
+    assert!(view.state.lock().tree.len() <= WINDOW_BLOCKS * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn transactions_of_the_window_are_known_until_they_are_reorganised_away() {
+    let (view, mut land, tip) = agreed(10);
+    let transaction = land.block(tip).transactions[0];
+    assert_eq!(view.block_of(&transaction).map(|id| id.hash), Some(tip));
+    let other = land.grow(land.ancestor(tip, 1), 1, SALT_B);
+    (0..2).for_each(|node| land.show(&view, node, other));
+    assert_eq!(view.block_of(&transaction), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quorum_may_be_set() {
+    let view = View::new(Settings { quorum: Some(3), ..Settings::default() });
+    let mut land = Land::new();
+    view.enrol(3);
+    let tip = land.grow(land.genesis, 3, SALT_A);
+    land.show(&view, 0, tip);
+    land.show(&view, 1, tip);
+    assert_eq!(view.head(), None);
+    view.count(2, false);
+    assert_eq!(view.head(), None, "a set quorum does not shrink");
+    view.count(2, true);
+    land.show(&view, 2, tip);
+    assert_eq!(head(&view).hash, tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_stands_still_is_stale() {
+    let (view, mut land, tip) = agreed(100);
+    assert_eq!(view.block_time(), Some(Duration::from_secs(12)));
+    advance(Duration::from_secs(119)).await;
+    assert!(!view.is_stale());
+    advance(Duration::from_secs(2)).await;
+    assert!(view.is_stale());
+    let next = land.grow(tip, 1, SALT_A);
+    (0..2).for_each(|node| land.show(&view, node, next));
+    assert!(!view.is_stale());
+}
+
+#[tokio::test(start_paused = true)]
+async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
+    let (view, mut land, tip) = agreed(100);
+    let at = |land: &Land, number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
+    view.mark(0, at(&land, 90), at(&land, 60));
+    assert_eq!(view.canon().map(|canon| (canon.safe(), canon.finalized())), Some((None, None)));
+    view.mark(1, at(&land, 80), at(&land, 50));
+    let canon = view.canon().expect("there is a head");
+    assert_eq!((canon.safe(), canon.finalized()), (at(&land, 80), at(&land, 50)));
+    let fork = land.grow(land.ancestor(tip, 50), 20, SALT_B);
+    view.mark(2, Some(land.id(fork)), Some(land.id(fork)));
+    assert_eq!(view.canon().and_then(|canon| canon.safe()), at(&land, 80), "another branch has no say");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalized_never_goes_backwards() {
+    let (view, land, tip) = agreed(100);
+    let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
+    (0..3).for_each(|node| view.mark(node, at(90), at(60)));
+    (0..3).for_each(|node| view.mark(node, at(70), at(40)));
+    let canon = view.canon().expect("there is a head");
+    assert_eq!((canon.safe(), canon.finalized()), (at(90), at(60)));
+    (0..3).for_each(|node| view.mark(node, at(91), at(61)));
+    let canon = view.canon().expect("there is a head");
+    assert_eq!((canon.safe(), canon.finalized()), (at(91), at(61)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalized_below_the_window_takes_equal_reports() {
+    let (view, land, tip) = agreed(700);
+    let at = |number: u64| Some(land.id(land.ancestor(tip, 700 - number)));
+    view.mark(0, None, at(101));
+    view.mark(1, None, at(100));
+    assert_eq!(view.canon().and_then(|canon| canon.finalized()), None);
+    view.mark(1, None, at(101));
+    let canon = view.canon().expect("there is a head");
+    assert_eq!((canon.finalized(), canon.by_number(101)), (at(101), at(101)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reorganisation_below_finalized_voids_it_until_a_quorum_has_a_new_one() {
+    let (view, mut land, tip) = agreed(100);
+    let old = land.id(land.ancestor(tip, 10));
+    (0..3).for_each(|node| view.mark(node, None, Some(old)));
+    let other = land.grow(land.ancestor(tip, 20), 25, SALT_B);
+    (0..2).for_each(|node| land.show(&view, node, other));
+    assert_eq!(view.canon().and_then(|canon| canon.finalized()), None);
+    let new = Some(land.id(land.ancestor(other, 24)));
+    (0..2).for_each(|node| view.mark(node, None, new));
+    assert_eq!(view.canon().and_then(|canon| canon.finalized()), new);
+}

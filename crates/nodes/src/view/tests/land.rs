@@ -1,0 +1,82 @@
+//! All the chains that there are in a test, true and false ones.
+
+use std::collections::HashMap;
+
+use alloy_primitives::keccak256;
+
+use super::super::*;
+
+pub(super) const SALT_A: u64 = 1;
+pub(super) const SALT_B: u64 = 2;
+
+pub(super) struct Land {
+    pub(super) genesis: B256,
+    blocks: HashMap<B256, SeenBlock>,
+}
+
+impl Land {
+    pub(super) fn new() -> Self {
+        Self::with_genesis(B256::repeat_byte(0x11))
+    }
+
+    pub(super) fn with_genesis(genesis: B256) -> Self {
+        let block = block(BlockId { number: 0, hash: genesis }, B256::ZERO);
+        Self { genesis, blocks: [(genesis, block)].into_iter().collect() }
+    }
+
+    /// Blocks upon `from`; those of equal salt are equal.
+    pub(super) fn grow(&mut self, from: B256, blocks: u64, salt: u64) -> B256 {
+        let mut parent = self.id(from);
+        for _ in 0..blocks {
+            let hash = keccak256([parent.hash.as_slice(), &salt.to_be_bytes()].concat());
+            let id = BlockId { number: parent.number + 1, hash };
+            self.blocks.entry(hash).or_insert_with(|| block(id, parent.hash));
+            parent = id;
+        }
+        parent.hash
+    }
+
+    pub(super) fn block(&self, hash: B256) -> SeenBlock {
+        self.blocks[&hash].clone()
+    }
+
+    pub(super) fn id(&self, hash: B256) -> BlockId {
+        self.blocks[&hash].id
+    }
+
+    pub(super) fn ancestor(&self, of: B256, generations: u64) -> B256 {
+        (0..generations).fold(of, |hash, _| self.blocks[&hash].parent)
+    }
+
+    /// Whether `hash` is `ancestor` or above it.
+    pub(super) fn descends(&self, hash: B256, ancestor: B256) -> bool {
+        let generations = self.id(hash).number.checked_sub(self.id(ancestor).number);
+        generations.is_some_and(|generations| self.ancestor(hash, generations) == ancestor)
+    }
+
+    /// Brings a head to the view as a watcher does, with all the blocks that the view asks for.
+    pub(super) fn bring(&self, view: &View, node: usize, head: B256) -> Link {
+        let mut branch = Branch::new(self.block(head));
+        while let Link::Missing(missing) = view.link(&branch) {
+            branch.add(self.block(missing.hash));
+        }
+        view.report(node, branch)
+    }
+
+    pub(super) fn show(&self, view: &View, node: usize, head: B256) {
+        assert_eq!(self.bring(view, node, head), Link::Linked);
+    }
+}
+
+fn block(id: BlockId, parent: B256) -> SeenBlock {
+    SeenBlock {
+        id,
+        parent,
+        timestamp: id.number * 12,
+        gas_limit: 30_000_000,
+        base_fee: Some(7),
+        receipts_root: B256::ZERO,
+        transactions_root: B256::ZERO,
+        transactions: vec![keccak256(id.hash)].into(),
+    }
+}

@@ -1,0 +1,304 @@
+//! One node: greet → follow → lost, and again. A node that is not of this chain is left out.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::chain::Identity;
+use super::questions::{Questions, Which};
+use super::{Common, Hint, LeftOut, Watched};
+use crate::view::{Branch, Link, SeenBlock, WINDOW_BLOCKS};
+use crate::{BlockId, Fault};
+
+/// Polling is never quicker than this: a node has other things to do.
+const POLL_EVERY_MIN: Duration = Duration::from_millis(100);
+/// Polling is never slower than this: a caller should not wait longer for a block that is there.
+const POLL_EVERY_MAX: Duration = Duration::from_secs(4);
+/// Polling before the block time is known.
+const POLL_EVERY_AT_FIRST: Duration = Duration::from_secs(1);
+/// A third of the block time: a new block is seen after a sixth of it on average.
+const POLLS_PER_BLOCK: u32 = 3;
+
+/// The first wait for a node that has not answered. It doubles each time.
+const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
+/// The longest wait: a node that returns is found within this.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
+/// How often a node that is left out is looked at again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// How long the nodes may take to agree on a chain before that is told.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Blocks that are fetched at once.
+const FETCHES_AT_ONCE: u64 = 16;
+/// Rounds of fetching for one head. A window takes 17 of them when the node's numbers and hashes tell one story.
+const FETCH_ROUNDS_MAX: usize = 64;
+/// How long fetching for one head may take before the node's newest block is looked at again.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Heads between two looks at safe and finalized.
+const HEADS_PER_MARKS: u32 = 4;
+
+/// What a node's watcher does next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Greet,
+    Follow,
+    Lost,
+    LeftOut(LeftOut),
+}
+
+/// The watcher of one node.
+#[derive(Debug)]
+pub(super) struct Watcher<W> {
+    place: usize,
+    node: Arc<W>,
+    common: Arc<Common>,
+    hints: Option<mpsc::Receiver<Hint>>,
+    head: Option<BlockId>,
+    /// Blocks of a branch whose fetching was broken off, so that the next poll need not start anew.
+    unfinished: Option<Branch>,
+    heads_until_marks: u32,
+    /// Times that it was lost in a row.
+    losses: u32,
+    left_out: Option<LeftOut>,
+}
+
+impl<W: Watched> Watcher<W> {
+    pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
+        let hints = node.hints();
+        let (head, unfinished, left_out) = (None, None, None);
+        Self { place, node, common, hints, head, unfinished, heads_until_marks: 0, losses: 0, left_out }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut next = Next::Greet;
+        loop {
+            next = match next {
+                Next::Greet => self.greet().await,
+                Next::Follow => self.follow().await,
+                Next::Lost => self.lost().await,
+                Next::LeftOut(reason) => self.leave_out(reason).await,
+            };
+        }
+    }
+
+    /// Asks who the node is, before anything that it says is believed.
+    async fn greet(&mut self) -> Next {
+        let (identity, is_syncing) = match self.introduction().await {
+            Ok(introduction) => introduction,
+            Err(fault) => {
+                self.common.chain.no_answer(self.place);
+                return self.fault(fault);
+            }
+        };
+        self.common.chain.says(self.place, identity);
+        let Ok(ours) = timeout(SETTLE_TIMEOUT, self.common.chain.settled()).await else {
+            return Next::LeftOut(LeftOut::Undecided);
+        };
+        if let Some(reason) = self.common.chain.differs(identity, ours) {
+            return Next::LeftOut(reason);
+        }
+        if is_syncing {
+            return Next::LeftOut(LeftOut::Syncing);
+        }
+        if let Some(genesis) = ours.genesis {
+            self.common.view.set_genesis(genesis);
+        }
+        self.welcome();
+        Next::Follow
+    }
+
+    async fn introduction(&self) -> Result<(Identity, bool), Fault> {
+        let questions = self.questions();
+        let (chain_id, syncing, version, genesis) = tokio::try_join!(
+            questions.chain_id(),
+            questions.is_syncing(),
+            questions.version(),
+            questions.genesis(),
+        )?;
+        if let Some(version) = version {
+            self.node.saw_version(&version);
+        }
+        Ok((Identity { chain_id, genesis }, syncing))
+    }
+
+    /// Polls until the node is lost, or should say again who it is.
+    async fn follow(&mut self) -> Next {
+        let greet_at = Instant::now() + self.common.settings.greet_every;
+        while Instant::now() < greet_at {
+            if let Err(fault) = self.poll().await {
+                return self.fault(fault);
+            }
+            self.good();
+            self.rest().await;
+        }
+        Next::Greet
+    }
+
+    /// Waits a little longer each time, then greets: what answers may be another node.
+    async fn lost(&mut self) -> Next {
+        let wait = RETRY_AFTER_MIN.saturating_mul(1 << self.losses.min(16)).min(RETRY_AFTER_MAX);
+        self.losses = self.losses.saturating_add(1);
+        sleep(wait).await;
+        Next::Greet
+    }
+
+    async fn leave_out(&mut self, reason: LeftOut) -> Next {
+        if self.left_out.replace(reason) != Some(reason) {
+            tracing::warn!(node = self.node.name(), %reason, "a node is left out");
+        }
+        self.node.leave_out(reason);
+        self.common.view.count(self.place, false);
+        sleep(LOOK_AGAIN_AFTER).await;
+        Next::Greet
+    }
+
+    fn welcome(&mut self) {
+        if self.left_out.take().is_some() {
+            tracing::info!(node = self.node.name(), "a node is taken in again");
+        }
+        self.node.welcome();
+    }
+
+    fn good(&mut self) {
+        self.losses = 0;
+        self.node.polled(Ok(()));
+        self.common.view.count(self.place, self.node.is_up());
+    }
+
+    fn fault(&mut self, fault: Fault) -> Next {
+        tracing::debug!(node = self.node.name(), %fault, "a poll failed");
+        self.node.polled(Err(fault));
+        let counted = self.node.is_up() && self.left_out.is_none();
+        self.common.view.count(self.place, counted);
+        Next::Lost
+    }
+
+    /// Until the next poll is due, or the node says that it has a new block.
+    async fn rest(&mut self) {
+        let interval = self.interval();
+        let Some(hints) = &mut self.hints else { return sleep(interval).await };
+        let head = self.head;
+        let news = async {
+            while let Some(hint) = hints.recv().await {
+                if Some(hint) != head {
+                    return ControlFlow::Continue(());
+                }
+            }
+            ControlFlow::Break(())
+        };
+        if let Ok(ControlFlow::Break(())) = timeout(interval, news).await {
+            self.hints = None;
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        let adaptive = || match self.common.view.block_time() {
+            Some(time) => (time / POLLS_PER_BLOCK).clamp(POLL_EVERY_MIN, POLL_EVERY_MAX),
+            None => POLL_EVERY_AT_FIRST,
+        };
+        self.common.settings.poll_every.unwrap_or_else(adaptive)
+    }
+
+    /// Looks at the node's newest block, and brings it to the view if it is another one than before.
+    async fn poll(&mut self) -> Result<(), Fault> {
+        let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Wrong)?;
+        if self.head == Some(latest.id) {
+            return Ok(());
+        }
+        if self.bring(latest).await? && self.marks_are_due() {
+            self.look_at_marks().await?;
+        }
+        Ok(())
+    }
+
+    /// Brings a head to the view, with those of its ancestors that are not known. Whether it was taken.
+    async fn bring(&mut self, head: SeenBlock) -> Result<bool, Fault> {
+        let mut branch = match self.unfinished.take() {
+            Some(unfinished) => unfinished.with_head(head),
+            None => Branch::new(head),
+        };
+        // What was fetched until then is kept in the branch.
+        let outcome = timeout(FETCH_TIMEOUT, self.link(&mut branch)).await.unwrap_or(Ok(false));
+        if !matches!(outcome, Ok(true)) {
+            self.unfinished = Some(branch).filter(|_| outcome != Err(Fault::Wrong));
+            return outcome;
+        }
+        let head = branch.head();
+        let taken = self.common.view.report(self.place, branch) == Link::Linked;
+        if taken {
+            self.head = Some(head);
+            self.node.saw_head(head);
+        }
+        Ok(taken)
+    }
+
+    /// Fetches ancestors until the branch is linked. `false` if the node does not have one of them.
+    async fn link(&self, branch: &mut Branch) -> Result<bool, Fault> {
+        for round in 0..FETCH_ROUNDS_MAX {
+            match self.common.view.link(branch) {
+                Link::Linked => return Ok(true),
+                Link::Broken => return Err(Fault::Wrong),
+                Link::Missing(block) => {
+                    // Mostly one block is missing. If it is more, the chain below is asked for by number, many at
+                    // once, and whatever does not fit there is found by its hash.
+                    if round > 0 {
+                        self.fetch_down(branch, block.number).await?;
+                    }
+                    if !branch.has(&block.hash) && !self.fetch(branch, block).await? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    async fn fetch(&self, branch: &mut Branch, block: BlockId) -> Result<bool, Fault> {
+        let found = self.questions().block_if_known(Which::Hash(block.hash)).await?;
+        let is_found = found.is_some();
+        found.into_iter().for_each(|found| branch.add(found));
+        Ok(is_found)
+    }
+
+    /// Fetches blocks by number from `top` down. What came is kept even if one of them failed.
+    async fn fetch_down(&self, branch: &mut Branch, top: u64) -> Result<(), Fault> {
+        let bottom = branch.head().number.saturating_sub(WINDOW_BLOCKS as u64 - 1);
+        let bottom = bottom.max((top + 1).saturating_sub(FETCHES_AT_ONCE));
+        let questions = self.questions();
+        let fetches = (bottom..=top).map(|number| questions.block_if_known(Which::Number(number)));
+        let mut failed = None;
+        for fetched in join_all(fetches).await {
+            match fetched {
+                Ok(found) => found.into_iter().for_each(|block| branch.add(block)),
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn marks_are_due(&mut self) -> bool {
+        let due = self.heads_until_marks == 0;
+        self.heads_until_marks = if due { HEADS_PER_MARKS - 1 } else { self.heads_until_marks - 1 };
+        due
+    }
+
+    /// A node that does not know these tags has none.
+    async fn look_at_marks(&self) -> Result<(), Fault> {
+        let questions = self.questions();
+        let (safe, finalized) = tokio::try_join!(
+            questions.block_if_known(Which::Safe),
+            questions.block_if_known(Which::Finalized),
+        )?;
+        self.common.view.mark(self.place, safe.map(|block| block.id), finalized.map(|block| block.id));
+        Ok(())
+    }
+
+    fn questions(&self) -> Questions<'_, W::Asked> {
+        let Common { settings, headers, .. } = &*self.common;
+        Questions { asked: self.node.ask(), node: self.place, timeout: settings.poll_timeout, headers }
+    }
+}
