@@ -268,10 +268,10 @@ impl Asked<'_> {
         json.0.reserve(found.len() as usize * LOG_BYTES_TYPICAL);
         let mut writer = LogWriter::default();
         let mut separator: &[u8] = b"[";
-        let _ = found.read(|log, block| {
+        let _ = found.read(|log| {
             json.raw(separator);
             separator = b",";
-            writer.write(&log, block, json);
+            writer.write(&log, json);
             ControlFlow::<()>::Continue(())
         })?;
         json.raw(if found.is_empty() { b"[]" } else { b"]" });
