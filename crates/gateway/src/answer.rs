@@ -7,6 +7,7 @@
 //! deadline, and equal ones in flight share one answer.
 
 pub mod archive; // the embedded chain as a source
+mod echoes; // large answers that are still being read
 mod flights; // equal calls share one answer
 mod held; // answers that wait to be read
 mod moment; // patience with heavy work that is light
@@ -27,6 +28,7 @@ use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
+use echoes::Echoes;
 use flights::Flights;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
 use moment::Moments;
@@ -210,6 +212,7 @@ pub struct Answers {
     source: Arc<dyn Source>,
     pool: Arc<Pool>,
     flights: Arc<Flights>,
+    echoes: Arc<Echoes>,
     moments: Moments,
     held: Held,
     timings: Arc<Timings>,
@@ -236,8 +239,8 @@ impl Answers {
     pub fn new(source: Arc<dyn Source>, limits: Limits) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::start(limits.pool_threads, limits.pool_queue_max)?);
         let held = Held::new(limits.held_bytes_max);
-        let (flights, timings) = (Arc::default(), Arc::default());
-        Ok(Self { source, pool, flights, moments: Moments::default(), held, timings, limits })
+        let (flights, echoes, timings) = (Arc::default(), Arc::default(), Arc::default());
+        Ok(Self { source, pool, flights, echoes, moments: Moments::default(), held, timings, limits })
     }
 
     pub fn source(&self) -> &dyn Source {
@@ -259,7 +262,7 @@ impl Answers {
     /// Answers an admitted call. The permit is asked for only as proof.
     pub async fn answer(
         &self,
-        _permit: &Permit,
+        _permit: &Permit<'_>,
         method: &Method,
         query: Query<BlockRef>,
         out: &mut Vec<u8>,
@@ -308,9 +311,13 @@ impl Answers {
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
             Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
         };
+        if let Some(again) = self.echoes.again(&query) {
+            return Ok(again);
+        }
         let work = |query: Arc<Query<BlockRef>>, abandoned| {
             let (source, held, timings) =
                 (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
+            let echoes = Arc::clone(&self.echoes);
             let queued = Instant::now();
             let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned), brief: false };
             move || {
@@ -325,7 +332,13 @@ impl Answers {
                 let mut out = Vec::new();
                 let answered = contained(&*source, &query, &budget, &mut out);
                 timings.of(deadline).record(begun.elapsed());
-                Ok(Answer { provenance: answered?, shared: Some(held.hold(out)) })
+                let provenance = answered?;
+                let (shared, trace) = held.hold_traced(out);
+                // Logs hang on nothing but the blocks that the query names.
+                if let (Some(trace), Deadline::Logs) = (trace, deadline) {
+                    echoes.note(query, provenance, trace);
+                }
+                Ok(Answer { provenance, shared: Some(shared) })
             }
         };
         self.flights.join(query, &self.pool, work).await

@@ -62,7 +62,7 @@ impl ArchiveSource {
 
 impl Source for ArchiveSource {
     fn head(&self) -> BlockRef {
-        let snapshot = self.archive.snapshot();
+        let snapshot = self.archive.current();
         BlockRef { number: snapshot.head(), hash: snapshot.head_hash() }
     }
 
@@ -75,12 +75,12 @@ impl Source for ArchiveSource {
     }
 
     fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        let place = self.archive.snapshot().place(number).inspect_err(report).ok()??;
+        let place = self.archive.current().place(number).inspect_err(report).ok()??;
         Some(BlockRef { number, hash: place.hash })
     }
 
     fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
+        let number = self.archive.current().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
         Some(BlockRef { number, hash })
     }
 
@@ -90,7 +90,7 @@ impl Source for ArchiveSource {
         budget: &Budget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
-        let snapshot = self.archive.snapshot();
+        let snapshot = self.archive.current();
         let asked = Asked { snapshot: &snapshot, limits: &self.limits, budget };
         asked.answer(query, &mut Json(out)).map(Provenance::archive)
     }
