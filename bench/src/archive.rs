@@ -144,8 +144,8 @@ fn log_query(snapshot: &Snapshot, filter: &LogFilter, hits: u64) {
         for _ in 0..repeat {
             let found = snapshot.logs(0..=snapshot.head(), filter, LogLimits::NONE).expect("an answer");
             assert_eq!(found.len(), hits);
-            let flow = found.read(|log, block| {
-                black_box((log.data(), block.hash));
+            let flow = found.read(|log| {
+                black_box((log.data(), log.block_hash()));
                 ControlFlow::<()>::Continue(())
             });
             assert!(flow.expect("a readable archive").is_continue());

@@ -11,8 +11,10 @@ mod error; // what can go wrong
 mod group; // the values that a filter allows at one place
 mod index; // ordinals of new logs → rows of the index
 mod matches; // the answer of a query: ordinals, and their logs
+mod pack; // consecutive logs as a row
+mod packer; // new logs → packs
 mod query; // a filter over a range of ordinals → matches
-mod row; // one log as bytes
+mod row; // one log
 mod stop; // deadline and cancellation
 mod term; // what the index is asked for: the keys of its rows
 mod union; // many sets within a chunk as one
@@ -20,10 +22,11 @@ mod union; // many sets within a chunk as one
 pub(crate) use error::{IndexError, QueryError};
 pub(crate) use index::LogIndexer;
 pub(crate) use matches::{Matches, read};
+pub(crate) use packer::LogPacker;
 pub use query::LogFilter;
 pub(crate) use query::{LogQuery, plan};
 pub use row::LogRef;
-pub(crate) use row::LogRow;
+pub(crate) use row::{LogBlock, LogRow};
 pub(crate) use stop::Stop;
 
 /// The EVM has LOG0 to LOG4 and nothing beyond.

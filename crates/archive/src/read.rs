@@ -112,7 +112,7 @@ pub struct Snapshot {
     shared: Arc<Shared>,
     head: u64,
     head_hash: B256,
-    head_gas_limit: u64,
+    head_header: Header,
     blocks: ReadOnlyTable<u64, &'static [u8]>,
     block_numbers: ReadOnlyTable<&'static [u8; 32], u64>,
     transactions: ReadOnlyTable<u64, &'static [u8]>,
@@ -131,16 +131,16 @@ impl Snapshot {
         let transaction = database.begin_read()?;
         let head = read_head(&transaction.open_table(META)?)?;
         let blocks = transaction.open_table(BLOCKS)?;
-        let (head_hash, head_gas_limit) = {
+        let (head_hash, head_header) = {
             let row = blocks.get(head)?.ok_or(StoreError::MissingRow("the head block"))?;
             let row = BlockRow::read(row.value())?;
-            (row.place.hash, row.header()?.gas_limit)
+            (row.place.hash, row.header()?)
         };
         Ok(Self {
             shared,
             head,
             head_hash,
-            head_gas_limit,
+            head_header,
             blocks,
             block_numbers: transaction.open_table(BLOCK_NUMBERS)?,
             transactions: transaction.open_table(TRANSACTIONS)?,
@@ -172,7 +172,7 @@ impl Snapshot {
 
     /// Gas limit of the newest block.
     pub fn head_gas_limit(&self) -> u64 {
-        self.head_gas_limit
+        self.head_header.gas_limit
     }
 
     /// Number of the block that is meant, if there is such a block.
@@ -197,6 +197,10 @@ impl Snapshot {
 
     /// A block's header.
     pub fn header(&self, number: u64) -> Result<Option<Header>, StoreError> {
+        // Most calls are about the head.
+        if number == self.head {
+            return Ok(Some(self.head_header.clone()));
+        }
         self.with_block(number, |row| Ok(row.header()?))
     }
 

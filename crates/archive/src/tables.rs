@@ -9,7 +9,7 @@
 use redb::TableDefinition;
 
 /// The version of everything below. An archive of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// name → what the archive is: format version, genesis, the last block with state.
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
@@ -30,7 +30,8 @@ pub(crate) const TRANSACTION_ORDINALS: TableDefinition<'_, &[u8; 32], (u64, u64)
 /// transaction ordinal → receipt row: outcome, gas, and where its logs begin.
 pub(crate) const RECEIPTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("receipts");
 
-/// log ordinal (counted over the whole chain) → log row.
+/// number of a pack of 32 logs (ordinals are counted over the whole chain) → their row; or 2^63 + log ordinal → data
+/// that is too large for a pack.
 pub(crate) const LOGS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("logs");
 
 /// kind (1 byte), value (32 bytes), chunk of log ordinals (4 bytes) → roaring bitmap of the ordinals in it.

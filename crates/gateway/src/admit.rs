@@ -3,7 +3,6 @@
 //! What a call costs is known from its method's row, or from what is wrong with it; that it is wrong is said only
 //! after it was paid for, or a flood of broken calls would be free.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::authenticate::Caller;
@@ -19,12 +18,12 @@ pub const BATCH_CREDITS: u64 = 5;
 
 /// Proof that a call was admitted. While it lives, the call counts as in flight.
 #[derive(Debug)]
-pub struct Permit {
+pub struct Permit<'a> {
     credits: u64,
-    _place: Place,
+    _place: Place<'a>,
 }
 
-impl Permit {
+impl Permit<'_> {
     pub fn credits(&self) -> u64 {
         self.credits
     }
@@ -38,13 +37,13 @@ pub enum NotAdmitted {
 }
 
 /// Admits one call that costs `credits`.
-pub fn admit(
+pub fn admit<'a>(
     caller: &Caller,
     credits: u64,
-    capacity: &Capacity,
+    capacity: &'a Capacity,
     clock: &Clock,
     now: Moment,
-) -> Result<Permit, NotAdmitted> {
+) -> Result<Permit<'a>, NotAdmitted> {
     let place = capacity.enter().ok_or(NotAdmitted::OverCapacity)?;
     charge(caller, credits, clock, now)?;
     Ok(Permit { credits, _place: place })
@@ -74,30 +73,30 @@ pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
 #[derive(Debug)]
 pub struct Capacity {
     most: usize,
-    taken: Arc<AtomicUsize>,
+    taken: AtomicUsize,
 }
 
 impl Capacity {
     pub fn new(most: usize) -> Self {
-        Self { most, taken: Arc::default() }
+        Self { most, taken: AtomicUsize::new(0) }
     }
 
     pub fn taken(&self) -> usize {
         self.taken.load(Relaxed)
     }
 
-    pub(crate) fn enter(&self) -> Option<Place> {
+    pub(crate) fn enter(&self) -> Option<Place<'_>> {
         let before = self.taken.fetch_add(1, Relaxed);
-        let place = Place(Arc::clone(&self.taken));
+        let place = Place(&self.taken);
         (before < self.most).then_some(place)
     }
 }
 
 /// One taken place; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place<'a>(&'a AtomicUsize);
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }

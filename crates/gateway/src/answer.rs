@@ -2,12 +2,15 @@
 //!
 //! This file is the seam to whoever holds the chain. A [`Source`] is synchronous: it writes the result as JSON text into a
 //! buffer that it is given, and says at which block it is true. Where it runs is not its business. Rows of the method
-//! table marked `Inline` are answered on the thread of their connection, straight into the reply; rows marked `Pooled` run
-//! in threads of their own, behind a bounded queue, under a deadline, and equal ones in flight share one answer.
+//! table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows marked `Pooled` are
+//! given a moment there too; what takes longer starts over in threads of its own, behind a bounded queue, under a
+//! deadline, and equal ones in flight share one answer.
 
 pub mod archive; // the embedded chain as a source
+mod echoes; // large answers that are still being read
 mod flights; // equal calls share one answer
 mod held; // answers that wait to be read
+mod moment; // patience with heavy work that is light
 mod pool; // threads for heavy work
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +28,10 @@ use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
+use echoes::Echoes;
 use flights::Flights;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
+use moment::Moments;
 pub use pool::{Pool, PoolFull};
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
@@ -50,8 +55,9 @@ pub trait View: Send + Sync {
 pub trait Source: View + 'static {
     /// Appends the result to `out` as JSON text (`"0x1"`, `{…}`, `null`) and says where it came from.
     ///
-    /// On failure, what was appended is thrown away. Pooled work asks `budget.stopped()` now and then and ends with
-    /// `Failure::Timeout` when it says so.
+    /// On failure, what was appended is thrown away. Pooled work asks `budget.stopped()` now and then and ends with a
+    /// timeout when it says so. Where `budget.is_brief()`, it ends so at once when it can tell that it will take longer
+    /// than a moment, and begins nothing that cannot be stopped.
     fn answer(
         &self,
         query: &Query<BlockRef>,
@@ -110,6 +116,7 @@ pub enum Failure {
 pub struct Budget {
     deadline: Option<Instant>,
     abandoned: Option<Arc<AtomicBool>>,
+    brief: bool,
 }
 
 impl Budget {
@@ -121,6 +128,11 @@ impl Budget {
 
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// Whether this is only a try: a timeout is no answer, and the work will start over with another budget.
+    pub fn is_brief(&self) -> bool {
+        self.brief
     }
 
     /// Becomes true when nobody waits for the answer any more.
@@ -202,15 +214,17 @@ pub struct Answers {
     source: Arc<dyn Source>,
     pool: Arc<Pool>,
     flights: Arc<Flights>,
+    echoes: Arc<Echoes>,
+    moments: Moments,
     held: Held,
     timings: Arc<Timings>,
     limits: Limits,
 }
 
-/// How long pooled work took.
+/// How long heavy work took.
 #[derive(Debug, Default)]
 pub(crate) struct Timings {
-    /// Waiting for a thread.
+    /// Waiting for a thread of the pool.
     pub(crate) waits: Histogram,
     pub(crate) logs: Histogram,
     pub(crate) calls: Histogram,
@@ -227,7 +241,8 @@ impl Answers {
     pub fn new(source: Arc<dyn Source>, limits: Limits) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::start(limits.pool_threads, limits.pool_queue_max)?);
         let held = Held::new(limits.held_bytes_max);
-        Ok(Self { source, pool, flights: Arc::default(), held, timings: Arc::default(), limits })
+        let (flights, echoes, timings) = (Arc::default(), Arc::default(), Arc::default());
+        Ok(Self { source, pool, flights, echoes, moments: Moments::default(), held, timings, limits })
     }
 
     pub fn source(&self) -> &dyn Source {
@@ -249,7 +264,7 @@ impl Answers {
     /// Answers an admitted call. The permit is asked for only as proof.
     pub async fn answer(
         &self,
-        _permit: &Permit,
+        _permit: &Permit<'_>,
         method: &Method,
         query: Query<BlockRef>,
         out: &mut Vec<u8>,
@@ -259,7 +274,36 @@ impl Answers {
                 let provenance = contained(&*self.source, &query, &Budget::default(), out)?;
                 Ok(Answer { provenance, shared: None })
             }
-            Work::Pooled(deadline) => self.pooled(query, deadline).await,
+            Work::Pooled(deadline) => match self.in_a_moment(&query, deadline, out) {
+                Some(answered) => answered,
+                None => self.pooled(query, deadline).await,
+            },
+        }
+    }
+
+    /// The answer to heavy work that turns out to be light; nothing if it does not, or if this is no time to try.
+    fn in_a_moment(
+        &self,
+        query: &Query<BlockRef>,
+        deadline: Deadline,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<Answer, Failure>> {
+        // A history of fees is many reads between two looks at the clock. What is under way already is shared.
+        if deadline == Deadline::Fees || self.flights.has(query) {
+            return None;
+        }
+        let attempt = self.moments.begin()?;
+        let start = out.len();
+        match contained(&*self.source, query, &attempt.budget, out) {
+            Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
+                out.truncate(start);
+                self.moments.failed(&attempt);
+                None
+            }
+            answered => {
+                self.timings.of(deadline).record(attempt.took());
+                Some(answered.map(|provenance| Answer { provenance, shared: None }))
+            }
         }
     }
 
@@ -269,11 +313,15 @@ impl Answers {
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
             Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
         };
+        if let Some(again) = self.echoes.again(&query) {
+            return Ok(again);
+        }
         let work = |query: Arc<Query<BlockRef>>, abandoned| {
             let (source, held, timings) =
                 (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
+            let echoes = Arc::clone(&self.echoes);
             let queued = Instant::now();
-            let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned) };
+            let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned), brief: false };
             move || {
                 let begun = Instant::now();
                 timings.waits.record(begun - queued);
@@ -286,7 +334,13 @@ impl Answers {
                 let mut out = Vec::new();
                 let answered = contained(&*source, &query, &budget, &mut out);
                 timings.of(deadline).record(begun.elapsed());
-                Ok(Answer { provenance: answered?, shared: Some(held.hold(out)) })
+                let provenance = answered?;
+                let (shared, trace) = held.hold_traced(out);
+                // Logs hang on nothing but the blocks that the query names.
+                if let (Some(trace), Deadline::Logs) = (trace, deadline) {
+                    echoes.note(query, provenance, trace);
+                }
+                Ok(Answer { provenance, shared: Some(shared) })
             }
         };
         self.flights.join(query, &self.pool, work).await

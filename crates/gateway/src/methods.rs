@@ -42,7 +42,8 @@ pub enum Family {
 pub enum Work {
     /// Microseconds: on the thread of its connection.
     Inline,
-    /// Possibly seconds: in the pool, within its deadline, shared by equal calls in flight.
+    /// Possibly seconds: tried for a moment on the thread of its connection, then in the pool, within its deadline,
+    /// shared by equal calls in flight.
     Pooled(Deadline),
 }
 

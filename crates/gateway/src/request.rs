@@ -30,7 +30,7 @@ pub(crate) async fn serve(connection: &Connection, request: Request<Incoming>) -
         Ok(reply) => reply,
         Err(error) => Reply::error(Id::NULL, &error),
     };
-    let response = respond(connection, &head, reply).await;
+    let response = respond(connection, head, reply).await;
     log(connection, &response);
     response
 }

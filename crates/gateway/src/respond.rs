@@ -85,8 +85,13 @@ impl Reply {
 }
 
 /// Makes the reply to the request with this head.
-pub(crate) async fn respond(connection: &Connection, head: &Parts, mut reply: Reply) -> Response {
-    let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
+pub(crate) async fn respond(connection: &Connection, mut head: Parts, mut reply: Reply) -> Response {
+    let edge = connection.edge();
+    let is_long = reply.len() >= edge.limits.http.compress_bytes_min;
+    let encoding = if is_long { compress::accepted(&head.headers) } else { None };
+    // The map of the request becomes that of the reply, and hyper makes it that of the next request.
+    let mut headers = std::mem::take(&mut head.headers);
+    headers.clear();
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -96,9 +101,7 @@ pub(crate) async fn respond(connection: &Connection, head: &Parts, mut reply: Re
     }
     say_where_from(&mut headers, reply.provenance);
     say_extra(&mut headers, &reply.extra);
-    let edge = connection.edge();
-    if reply.len() >= edge.limits.http.compress_bytes_min
-        && let Some(encoding) = compress::accepted(&head.headers)
+    if let Some(encoding) = encoding
         && let Some(smaller) = compress::compress(encoding, &reply.parts, edge.answers.pool()).await
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
@@ -114,9 +117,6 @@ pub(crate) async fn respond(connection: &Connection, head: &Parts, mut reply: Re
     *response.headers_mut() = headers;
     response
 }
-
-/// As many as a usual reply has, so that the map does not grow.
-const HEADERS_USUAL: usize = 12;
 
 const EXPOSED: &str = "chaingate-source, chaingate-block, retry-after";
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");

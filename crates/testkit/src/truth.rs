@@ -191,11 +191,11 @@ pub fn find_logs(
 ) -> Result<Vec<MinedLog>, Finding> {
     let mut logs = Vec::new();
     let found = snapshot.logs(blocks, filter, LogLimits::NONE)?;
-    let flow = found.read(|log, block| {
+    let flow = found.read(|log| {
         let topics = log.topics().iter().map(|topic| B256::new(*topic)).collect();
         logs.push(MinedLog {
-            block_number: block.number,
-            block_hash: block.hash,
+            block_number: log.block_number(),
+            block_hash: B256::new(*log.block_hash()),
             transaction_hash: B256::new(*log.transaction_hash()),
             transaction_index: u64::from(log.transaction_index()),
             log_index: u64::from(log.log_index()),

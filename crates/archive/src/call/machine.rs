@@ -6,7 +6,7 @@
 use super::{
     precompiles::WatchedPrecompiles,
     reader::{ReadError, Reader},
-    watch::{Fault, LOOK_EVERY_GAS, Stop},
+    watch::{Fault, Stop},
 };
 use crate::state::StateSource;
 use alloy_evm::EvmEnv;
@@ -156,7 +156,7 @@ fn run_watched<'a, 'l, S: StateSource>(
         if interpreter.gas.remaining() < look_below {
             look(host)?;
             gas_at_look = interpreter.gas.remaining();
-            gas_to_look = LOOK_EVERY_GAS;
+            gas_to_look = host.db().watch.look_every_gas();
             look_below = gas_at_look.saturating_sub(gas_to_look);
         }
     };

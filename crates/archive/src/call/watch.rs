@@ -15,10 +15,14 @@ use std::{
 /// Gas that may be spent between two looks. A unit of it buys 50 ns at most, so that a look comes every millisecond,
 /// or after one instruction: over all the memory that 600 million gas pay for, that takes 50 ms. Small calls, such as
 /// reading a token balance, end before the first look.
-pub(super) const LOOK_EVERY_GAS: u64 = 20_000;
+const LOOK_EVERY_GAS: u64 = 20_000;
 
 /// State reads between two looks. Before EIP-150 a read cost 20 gas, and one from a cold disk takes 0.1 ms.
 const LOOK_EVERY_READS: u32 = 16;
+
+/// The same under a strict deadline, which may be a fraction of a millisecond away.
+const LOOK_EVERY_GAS_STRICT: u64 = 4_000;
+const LOOK_EVERY_READS_STRICT: u32 = 3;
 
 /// Looks between two full counts of the storage slots that a run holds, which walk over all its accounts.
 const COUNT_SLOTS_EVERY_LOOKS: u32 = 64;
@@ -52,6 +56,7 @@ pub struct CallLimits {
 pub struct Deadline {
     at: Instant,
     timeout: Duration,
+    strict: bool,
 }
 
 impl Deadline {
@@ -62,7 +67,12 @@ impl Deadline {
 
     /// The deadline of work that started some time ago, such as when it was queued, and that has this long in all.
     pub fn at(at: Instant, timeout: Duration) -> Self {
-        Self { at, timeout }
+        Self { at, timeout, strict: false }
+    }
+
+    /// The same, but nothing is begun that cannot be stopped and may outlast it; and the clock is looked at more often.
+    pub fn strict(at: Instant, timeout: Duration) -> Self {
+        Self { at, timeout, strict: true }
     }
 }
 
@@ -104,6 +114,8 @@ pub(super) struct Fault {
 #[derive(Debug)]
 pub(super) struct Watch<'l> {
     limits: &'l CallLimits,
+    look_every_gas: u64,
+    look_every_reads: u32,
     gas_to_look: u64,
     reads_to_look: u32,
     looks: u32,
@@ -114,10 +126,17 @@ pub(super) struct Watch<'l> {
 
 impl<'l> Watch<'l> {
     pub(super) fn new(limits: &'l CallLimits) -> Self {
+        let strict = limits.deadline.is_some_and(|deadline| deadline.strict);
+        let (look_every_gas, look_every_reads) = match strict {
+            true => (LOOK_EVERY_GAS_STRICT, LOOK_EVERY_READS_STRICT),
+            false => (LOOK_EVERY_GAS, LOOK_EVERY_READS),
+        };
         Self {
             limits,
-            gas_to_look: LOOK_EVERY_GAS,
-            reads_to_look: LOOK_EVERY_READS,
+            look_every_gas,
+            look_every_reads,
+            gas_to_look: look_every_gas,
+            reads_to_look: look_every_reads,
             looks: 0,
             code_bytes: 0,
             stopped: None,
@@ -157,6 +176,11 @@ impl<'l> Watch<'l> {
         }
     }
 
+    /// Gas that may be spent between two looks.
+    pub(super) fn look_every_gas(&self) -> u64 {
+        self.look_every_gas
+    }
+
     /// Gas that may still be spent before the next look.
     pub(super) fn gas_to_look(&self) -> u64 {
         self.gas_to_look
@@ -171,7 +195,7 @@ impl<'l> Watch<'l> {
     pub(super) fn read(&mut self) -> Result<(), Stop> {
         self.reads_to_look -= 1;
         if self.reads_to_look == 0 {
-            self.reads_to_look = LOOK_EVERY_READS;
+            self.reads_to_look = self.look_every_reads;
             self.look()?;
         }
         Ok(())
@@ -206,7 +230,8 @@ impl<'l> Watch<'l> {
         self.look()?;
         let Some(deadline) = self.limits.deadline else { return Ok(PRECOMPILE_TIME_MAX) };
         let left = deadline.at.saturating_duration_since(Instant::now());
-        Ok(left.clamp(PRECOMPILE_TIME_ALWAYS, PRECOMPILE_TIME_MAX))
+        let always = if deadline.strict { Duration::ZERO } else { PRECOMPILE_TIME_ALWAYS };
+        Ok(left.clamp(always, PRECOMPILE_TIME_MAX))
     }
 
     /// Stops a run whose precompile could take more time than it may.

@@ -5,7 +5,7 @@ use crate::{
     chain::{Block, Transaction},
     check::Checked,
     execute::{Executed, Receipt},
-    logs::{IndexError, LogIndexer, LogRow},
+    logs::{LogBlock, LogIndexer, LogPacker, LogRow},
     read::{account_as_of, code_by_hash, storage_as_of},
     rows::{
         AccountRow, BlockPlace, BlockRow, Outcome, ReceiptRow, Recipient, TransactionRow, account_key,
@@ -83,7 +83,8 @@ impl<'txn> BlockTables<'txn> {
         self.blocks.insert(header.number, row.as_slice())?;
         self.block_numbers.insert(&place.hash.0, header.number)?;
         self.store_transactions(new, &place)?;
-        self.store_receipts(new, &place, indexer)?;
+        self.store_receipts(new, &place)?;
+        self.store_logs(new, &place, indexer)?;
         self.meta.insert(META_HEAD, header.number.to_be_bytes().as_slice())?;
         Ok(place)
     }
@@ -101,38 +102,48 @@ impl<'txn> BlockTables<'txn> {
         Ok(())
     }
 
-    fn store_receipts(
+    fn store_receipts(&mut self, new: &NewBlock<'_>, place: &BlockPlace) -> Result<(), StoreError> {
+        let mut row = Vec::new();
+        let mut counters = Counters { first_log: place.first_log, logs: 0, gas: 0 };
+        let receipts = new.transactions().zip(new.receipts);
+        for (ordinal, ((transaction, sender), receipt)) in (place.first_transaction..).zip(receipts) {
+            new.receipt_row(transaction, sender, receipt, &counters).write(&mut row);
+            self.receipts.insert(ordinal, row.as_slice())?;
+            counters.logs += receipt.logs().len() as u32;
+            counters.gas = receipt.cumulative_gas_used();
+        }
+        Ok(())
+    }
+
+    fn store_logs(
         &mut self,
         new: &NewBlock<'_>,
         place: &BlockPlace,
         indexer: &mut LogIndexer,
     ) -> Result<(), StoreError> {
-        let mut row = Vec::new();
-        let mut counters = Counters { first_log: place.first_log, logs: 0, gas: 0 };
-        let receipts = new.transactions().zip(new.receipts).enumerate();
-        for (index, ((transaction, sender), receipt)) in receipts {
-            new.receipt_row(transaction, sender, receipt, &counters).write(&mut row);
-            self.receipts.insert(place.first_transaction + index as u64, row.as_slice())?;
-            for log in receipt.logs() {
-                let ordinal = counters.first_log + u64::from(counters.logs);
-                let log_row = LogRow {
-                    block_number: new.block.header.number,
-                    transaction_index: index as u32,
-                    log_index: counters.logs,
-                    transaction_hash: transaction.tx_hash(),
-                    address: &log.address,
-                    topics: log.data.topics(),
-                    data: &log.data.data,
-                };
-                row.clear();
-                log_row.encode_into(&mut row).map_err(IndexError::from)?;
-                self.logs.insert(ordinal, row.as_slice())?;
-                indexer.add(ordinal, &log.address, log.data.topics())?;
-                counters.logs += 1;
-            }
-            counters.gas = receipt.cumulative_gas_used();
+        if place.logs == 0 {
+            return Ok(());
         }
-        Ok(())
+        let (number, timestamp) = (new.block.header.number, place.timestamp);
+        let block = LogBlock { number, hash: place.hash, timestamp };
+        let mut packer = LogPacker::resume(&mut self.logs, place.first_log)?;
+        let receipts = new.transactions().zip(new.receipts).enumerate();
+        let logs = receipts.flat_map(|(index, ((transaction, _), receipt))| {
+            receipt.logs().iter().map(move |log| (index, transaction, log))
+        });
+        for (log_index, (index, transaction, log)) in logs.enumerate() {
+            let ordinal = packer.push(&LogRow {
+                block: &block,
+                transaction_index: index as u32,
+                transaction_hash: transaction.tx_hash(),
+                log_index: log_index as u32,
+                address: &log.address,
+                topics: log.data.topics(),
+                data: &log.data.data,
+            })?;
+            indexer.add(ordinal, &log.address, log.data.topics())?;
+        }
+        Ok(packer.finish()?)
     }
 }
 

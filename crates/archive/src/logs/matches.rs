@@ -1,12 +1,16 @@
 //! The answer of a query: which logs match, how many, and the logs themselves.
 
-use std::ops::{ControlFlow, Range};
+use std::{
+    cmp::Ordering,
+    ops::{ControlFlow, Range},
+};
 
 use redb::ReadableTable;
 
 use super::{
     chunk::Chunk,
     error::{Damaged, QueryError},
+    pack::{Pack, Packed, data_key, pack_of},
     row::LogRef,
     stop::Stop,
 };
@@ -14,7 +18,7 @@ use super::{
 /// How many logs are read between two looks at the deadline: about a hundred microseconds of work.
 const LOGS_PER_CHECK: usize = 256;
 
-/// Logs at most this far apart are read by walking over those between; to find one anew costs about as much
+/// Packs at most this far apart are read by walking over those between; to find one anew costs about as much
 /// as that many steps.
 const GAP_MAX: u64 = 4;
 
@@ -92,11 +96,8 @@ pub(crate) fn read<B>(
         if batch.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        for run in batch.chunk_by(|a, b| b - a <= GAP_MAX) {
-            let flow = match run {
-                [ordinal] => read_one(logs, *ordinal, &mut each)?,
-                run => read_run(logs, run, &mut each)?,
-            };
+        for run in batch.chunk_by(|a, b| pack_of(*b) - pack_of(*a) <= GAP_MAX) {
+            let flow = read_run(logs, run, &mut each)?;
             if flow.is_break() {
                 return Ok(flow);
             }
@@ -104,40 +105,58 @@ pub(crate) fn read<B>(
     }
 }
 
-fn read_one<B>(
-    logs: &impl LogTable,
-    ordinal: u64,
-    each: &mut impl FnMut(u64, LogRef<'_>) -> ControlFlow<B>,
-) -> Result<ControlFlow<B>, QueryError> {
-    let row = logs.get(ordinal)?.ok_or(Damaged { what: "no row", ordinal })?;
-    Ok(each(ordinal, view(ordinal, row.value())?))
-}
-
-/// Reads ordinals that lie close together with one walk over the table.
+/// Reads logs whose packs lie close together, with one search.
 fn read_run<B>(
     logs: &impl LogTable,
     run: &[u64],
     each: &mut impl FnMut(u64, LogRef<'_>) -> ControlFlow<B>,
 ) -> Result<ControlFlow<B>, QueryError> {
     let ([first, ..], [.., last]) = (run, run) else { return Ok(ControlFlow::Continue(())) };
-    let mut wanted = run.iter().copied().peekable();
-    for row in logs.range(*first..=*last)? {
-        let (key, row) = row?;
-        let Some(ordinal) = wanted.next_if(|ordinal| *ordinal <= key.value()) else { continue };
-        if ordinal < key.value() {
-            return Err(Damaged { what: "no row", ordinal }.into());
-        }
-        let flow = each(ordinal, view(ordinal, row.value())?);
+    let missing = |ordinal| Damaged { what: "no row", ordinal };
+    if pack_of(*first) == pack_of(*last) {
+        let row = logs.get(pack_of(*first))?.ok_or(missing(*first))?;
+        return read_pack(logs, row.value(), run, each);
+    }
+    let mut rows = logs.range(pack_of(*first)..=pack_of(*last))?;
+    for wanted in run.chunk_by(|a, b| pack_of(*a) == pack_of(*b)) {
+        let [ordinal, ..] = wanted else { continue };
+        let row = loop {
+            let (key, row) = rows.next().ok_or(missing(*ordinal))??;
+            match key.value().cmp(&pack_of(*ordinal)) {
+                Ordering::Less => {}
+                Ordering::Equal => break row,
+                Ordering::Greater => return Err(missing(*ordinal).into()),
+            }
+        };
+        let flow = read_pack(logs, row.value(), wanted, each)?;
         if flow.is_break() {
             return Ok(flow);
         }
     }
-    match wanted.next() {
-        Some(ordinal) => Err(Damaged { what: "no row", ordinal }.into()),
-        None => Ok(ControlFlow::Continue(())),
-    }
+    Ok(ControlFlow::Continue(()))
 }
 
-fn view(ordinal: u64, row: &[u8]) -> Result<LogRef<'_>, Damaged> {
-    LogRef::decode(row).ok_or(Damaged { what: "the row", ordinal })
+/// Hands over logs of one pack.
+fn read_pack<B>(
+    logs: &impl LogTable,
+    row: &[u8],
+    wanted: &[u64],
+    each: &mut impl FnMut(u64, LogRef<'_>) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>, QueryError> {
+    let pack = Pack::decode(row);
+    for ordinal in wanted.iter().copied() {
+        let damaged = |what| Damaged { what, ordinal };
+        let log = pack.and_then(|pack| pack.log(ordinal)).ok_or(damaged("the row"))?;
+        let flow = match log {
+            Packed::Whole(log) => each(ordinal, log),
+            Packed::WithoutData(log) => {
+                let data = logs.get(data_key(ordinal))?.ok_or(damaged("no data"))?;
+                each(ordinal, LogRef { data: data.value(), ..log })
+            }
+        };
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }

@@ -7,9 +7,9 @@ use std::{
 
 use super::error::QueryError;
 
-/// Reading the clock costs about a tenth of a row of the index. Every 32nd row is often enough to stop within a
-/// few milliseconds even when each row has to come from disk.
-const STEPS_PER_CHECK: u32 = 32;
+/// Reading the clock costs about a tenth of a row of the index. Every 8th row is often enough to stop within a
+/// millisecond even when each row has to come from disk.
+const STEPS_PER_CHECK: u32 = 8;
 
 /// When to give up. By default never.
 #[derive(Debug, Clone, Copy, Default)]

@@ -6,15 +6,20 @@ mod damage; // broken rows are errors
 mod filters; // each rule of a filter, by example
 mod index; // what reaches the table
 mod random; // against brute force
-mod rows; // one log as bytes
+mod packs; // many logs as bytes
 mod stops; // deadline, cancellation, and how little is read
 
 use std::ops::{ControlFlow, Range};
 
 use alloy_primitives::{Address, B256};
-use redb::{Database, ReadOnlyTable, ReadableDatabase, backends::InMemoryBackend};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
 
-use super::{error::Damaged, row::TopicsTooMany, *};
+use super::{
+    error::Damaged,
+    pack::{PACK_LOGS, PACKED_DATA_MAX, Pack, Packed, data_key, pack_of},
+    row::TopicsTooMany,
+    *,
+};
 use crate::tables::{LOG_INDEX, LOGS};
 
 /// What a filter can see of a log. Small numbers stand for addresses and topics.
@@ -59,22 +64,70 @@ fn brute_force(logs: &[TestLog], ordinals: &Range<u64>, filter: &LogFilter) -> V
     inside.map(|log| log.ordinal).collect()
 }
 
-/// The row that stands for a log; its data names the ordinal.
-fn row_of(log: &TestLog) -> Vec<u8> {
+/// Numbers of the block and the transaction that a log stands in: ten logs to a block, four to a transaction, so that
+/// packs have several of both, whole and cut.
+fn block_of(ordinal: u64) -> LogBlock {
+    LogBlock { number: ordinal / 10, hash: topic((ordinal / 10) as u16), timestamp: 1_000 + ordinal / 10 }
+}
+
+fn transaction_of(ordinal: u64) -> (u32, B256) {
+    ((ordinal % 10 / 4) as u32, topic((ordinal / 10 * 3 + ordinal % 10 / 4) as u16))
+}
+
+/// The data names the ordinal; now and then there is as much of it as a pack takes, or more.
+fn data_of(ordinal: u64) -> Vec<u8> {
+    let words = match ordinal % 97 {
+        3 => PACKED_DATA_MAX / 8,
+        5 => PACKED_DATA_MAX / 8 + 1,
+        few => few as usize % 3,
+    };
+    ordinal.to_be_bytes().repeat(words)
+}
+
+/// Calls `with` with the log as it goes into the archive.
+fn with_row<T>(log: &TestLog, with: impl FnOnce(&LogRow<'_>) -> T) -> T {
     let topics: Vec<_> = log.topics.iter().map(|n| topic(*n)).collect();
-    let mut row = Vec::new();
-    LogRow {
-        block_number: log.ordinal / 10,
-        transaction_index: 3,
+    let (transaction_index, transaction_hash) = transaction_of(log.ordinal);
+    with(&LogRow {
+        block: &block_of(log.ordinal),
+        transaction_index,
+        transaction_hash: &transaction_hash,
         log_index: (log.ordinal % 10) as u32,
-        transaction_hash: &topic(999),
         address: &address(log.address),
         topics: &topics,
-        data: &log.ordinal.to_be_bytes(),
+        data: &data_of(log.ordinal),
+    })
+}
+
+/// Whether the archive gives back what went in.
+fn is_same(found: &LogRef<'_>, log: &TestLog) -> bool {
+    with_row(log, |row| {
+        (found.block_number(), found.block_timestamp()) == (row.block.number, row.block.timestamp)
+            && found.block_hash() == &row.block.hash
+            && found.transaction_index() == row.transaction_index
+            && found.transaction_hash() == row.transaction_hash
+            && found.log_index() == row.log_index
+            && found.address() == row.address
+            && found.topics().iter().eq(row.topics.iter().map(|topic| &topic.0))
+            && found.data() == row.data
+    })
+}
+
+/// Appends logs to their packs. Where ordinals are left out, something else fills their places in the pack.
+fn pack(table: &mut redb::Table<'_, u64, &'static [u8]>, logs: &[TestLog]) {
+    for logs in logs.chunk_by(|a, b| pack_of(a.ordinal) == pack_of(b.ordinal)) {
+        let number = pack_of(logs[0].ordinal);
+        let there = table.get(number).unwrap().map_or(0, |row| Pack::decode(row.value()).unwrap().len());
+        let mut packer = LogPacker::resume(table, number * PACK_LOGS + there).unwrap();
+        for log in logs {
+            while packer.next() < log.ordinal {
+                let filler = TestLog { ordinal: packer.next(), address: 0, topics: Vec::new() };
+                with_row(&filler, |row| packer.push(row)).unwrap();
+            }
+            assert_eq!(with_row(log, |row| packer.push(row)).unwrap(), log.ordinal);
+        }
+        packer.finish().unwrap();
     }
-    .encode_into(&mut row)
-    .unwrap();
-    row
 }
 
 struct Archive(Database);
@@ -98,10 +151,9 @@ impl Archive {
         let mut indexer = LogIndexer::default();
         let write = self.0.begin_write().unwrap();
         {
-            let mut rows = write.open_table(LOGS).unwrap();
+            pack(&mut write.open_table(LOGS).unwrap(), logs);
             for log in logs {
                 let topics: Vec<_> = log.topics.iter().map(|n| topic(*n)).collect();
-                rows.insert(log.ordinal, row_of(log).as_slice()).unwrap();
                 indexer.add(log.ordinal, &address(log.address), &topics).unwrap();
             }
             indexer.flush(&mut write.open_table(LOG_INDEX).unwrap()).unwrap();
@@ -134,7 +186,7 @@ impl Archive {
         let mut seen = Vec::new();
         let flow = read(&self.logs(), matches, Stop::default(), |ordinal, found| {
             let at = logs.binary_search_by_key(&ordinal, |log| log.ordinal).unwrap();
-            assert_eq!(Some(found), LogRef::decode(&row_of(&logs[at])));
+            assert!(is_same(&found, &logs[at]), "{found:?}");
             seen.push(ordinal);
             ControlFlow::<()>::Continue(())
         });

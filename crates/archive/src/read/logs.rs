@@ -1,6 +1,6 @@
 //! Logs of a block range by a filter: counted first, read after.
 
-use super::{InBlock, Snapshot};
+use super::Snapshot;
 use crate::{
     logs::{self, LogFilter, LogQuery, LogRef, Matches, QueryError, Stop},
     store::StoreError,
@@ -76,7 +76,7 @@ impl Snapshot {
     /// The last block from `from` on that has no log from this ordinal on.
     fn last_block_before(&self, ordinal: u64, from: u64) -> Result<Option<u64>, LogsError> {
         let found = self.logs_by_ordinal(ordinal..ordinal + 1);
-        let number = found.read(|log, _| ControlFlow::Break(log.block_number()))?.break_value();
+        let number = found.read(|log| ControlFlow::Break(log.block_number()))?.break_value();
         Ok(number.filter(|number| *number > from).map(|number| number - 1))
     }
 }
@@ -92,31 +92,12 @@ impl FoundLogs<'_> {
         self.matches.is_empty()
     }
 
-    /// Hands over the logs in chain order, each with the block it stands in, until `each` breaks off.
+    /// Hands over the logs in chain order, until `each` breaks off.
     pub fn read<B>(
         &self,
-        mut each: impl FnMut(LogRef<'_>, &InBlock) -> ControlFlow<B>,
+        mut each: impl FnMut(LogRef<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>, LogsError> {
-        let mut block: Option<InBlock> = None;
-        let mut failure = None;
-        let flow = logs::read(&self.snapshot.logs, &self.matches, self.stop, |_, log| {
-            let number = log.block_number();
-            if block.is_none_or(|block| block.number != number) {
-                match self.snapshot.in_block(number) {
-                    Ok((_, found)) => block = Some(found),
-                    Err(cause) => failure = Some(cause),
-                }
-            }
-            match (&failure, &block) {
-                (None, Some(block)) => each(log, block).map_break(Some),
-                _ => ControlFlow::Break(None),
-            }
-        })?;
-        match (failure, flow) {
-            (Some(cause), _) => Err(cause.into()),
-            (None, ControlFlow::Break(Some(value))) => Ok(ControlFlow::Break(value)),
-            (None, _) => Ok(ControlFlow::Continue(())),
-        }
+        Ok(logs::read(&self.snapshot.logs, &self.matches, self.stop, |_, log| each(log))?)
     }
 }
 

@@ -101,7 +101,7 @@ fn receipt_agrees(snapshot: &Snapshot, mined: &Mined<'_>, hash: B256) {
     assert_eq!((found.row.from, found.row.to), (mined.sender, to));
     assert_eq!(&found.row.bloom, mined.receipt.logs_bloom());
     let mut logs = Vec::new();
-    let _ = snapshot.logs_by_ordinal(found.log_ordinals()).read(|log, _| {
+    let _ = snapshot.logs_by_ordinal(found.log_ordinals()).read(|log| {
         logs.push((Address::from(log.address()), log.data().to_vec()));
         ControlFlow::<()>::Continue(())
     });
@@ -161,19 +161,19 @@ fn logs_agree(snapshot: &Snapshot, model: &Model, seed: u64) {
 fn found(snapshot: &Snapshot, filter: &LogFilter, from: u64, to: u64) -> Vec<MinedLog> {
     let found = snapshot.logs(from..=to, filter, LogLimits::NONE).unwrap();
     let mut logs = Vec::new();
-    let _ = found.read(|log, block| {
-        logs.push(mined(&log, block.hash));
+    let _ = found.read(|log| {
+        logs.push(mined(&log));
         ControlFlow::<()>::Continue(())
     });
     assert_eq!(found.len(), logs.len() as u64);
     logs
 }
 
-fn mined(log: &LogRef<'_>, block_hash: B256) -> MinedLog {
+fn mined(log: &LogRef<'_>) -> MinedLog {
     let topics = log.topics().iter().map(|topic| B256::from(*topic)).collect();
     MinedLog {
         block_number: log.block_number(),
-        block_hash,
+        block_hash: B256::from(*log.block_hash()),
         transaction_hash: B256::from(*log.transaction_hash()),
         transaction_index: u64::from(log.transaction_index()),
         log_index: u64::from(log.log_index()),

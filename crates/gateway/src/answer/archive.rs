@@ -27,6 +27,20 @@ const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION")
 /// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
 const LOG_BYTES_TYPICAL: usize = 640;
 
+/// What a try may take: beyond it, work is sure to take longer than a moment, or may be.
+mod brief {
+    /// Values of a filter: each is a search in the index.
+    pub(super) const FILTER_VALUES_MAX: usize = 32;
+    /// Logs of an answer: each may be a search.
+    pub(super) const LOGS_MAX: u64 = 64;
+    /// Bytes of an answer.
+    pub(super) const JSON_BYTES_MAX: usize = 64 << 10;
+    /// Bytes of a message's data.
+    pub(super) const INPUT_BYTES_MAX: usize = 4 << 10;
+    /// Memory of a message. One instruction may go over all of it, and nothing stops it in the middle.
+    pub(super) const MEMORY_BYTES_MAX: u64 = 512 << 10;
+}
+
 /// Answers calls from an archive.
 #[derive(Debug)]
 pub struct ArchiveSource {
@@ -48,7 +62,7 @@ impl ArchiveSource {
 
 impl View for ArchiveSource {
     fn head(&self) -> BlockRef {
-        let snapshot = self.archive.snapshot();
+        let snapshot = self.archive.current();
         BlockRef { number: snapshot.head(), hash: snapshot.head_hash() }
     }
 
@@ -61,12 +75,12 @@ impl View for ArchiveSource {
     }
 
     fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        let place = self.archive.snapshot().place(number).inspect_err(report).ok()??;
+        let place = self.archive.current().place(number).inspect_err(report).ok()??;
         Some(BlockRef { number, hash: place.hash })
     }
 
     fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
+        let number = self.archive.current().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
         Some(BlockRef { number, hash })
     }
 }
@@ -78,7 +92,7 @@ impl Source for ArchiveSource {
         budget: &Budget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
-        let snapshot = self.archive.snapshot();
+        let snapshot = self.archive.current();
         let asked = Asked { snapshot: &snapshot, limits: &self.limits, budget };
         asked.answer(query, &mut Json(out)).map(Provenance::archive)
     }
@@ -251,6 +265,11 @@ impl Asked<'_> {
             Blocks::One(block) => (block, block),
             Blocks::Range { from, to } => (from, to),
         };
+        let brief = self.budget.is_brief();
+        let values = filter.addresses.len() + filter.topics.iter().map(Vec::len).sum::<usize>();
+        if brief && values > brief::FILTER_VALUES_MAX {
+            return Err(Failure::QueryTimeout);
+        }
         let filter =
             archive::LogFilter { addresses: filter.addresses.clone(), topics: filter.topics.clone() };
         let limits = LogLimits {
@@ -267,15 +286,26 @@ impl Asked<'_> {
                 },
                 other => other.into(),
             })?;
+        if brief && found.len() > brief::LOGS_MAX {
+            return Err(Failure::QueryTimeout);
+        }
+        let bytes_max = if brief { json.0.len() + brief::JSON_BYTES_MAX } else { usize::MAX };
         json.0.reserve(found.len() as usize * LOG_BYTES_TYPICAL);
         let mut writer = LogWriter::default();
         let mut separator: &[u8] = b"[";
-        let _ = found.read(|log, block| {
+        let flow = found.read(|log| {
             json.raw(separator);
             separator = b",";
-            writer.write(&log, block, json);
-            ControlFlow::<()>::Continue(())
+            writer.write(&log, json);
+            if json.0.len() > bytes_max {
+                ControlFlow::Break(Failure::QueryTimeout)
+            } else {
+                ControlFlow::Continue(())
+            }
         })?;
+        if let ControlFlow::Break(failure) = flow {
+            return Err(failure);
+        }
         json.raw(if found.is_empty() { b"[]" } else { b"]" });
         Ok(to)
     }
@@ -286,7 +316,7 @@ impl Asked<'_> {
         at: BlockRef,
         json: &mut Json<'_>,
     ) -> Result<Option<BlockRef>, Failure> {
-        let (header, limits) = self.simulation(at)?;
+        let (header, limits) = self.simulation(message, at)?;
         let rules = self.snapshot.chain().rules_at(&header);
         let state = self.snapshot.state_at(at.number);
         let output =
@@ -302,7 +332,7 @@ impl Asked<'_> {
         at: BlockRef,
         json: &mut Json<'_>,
     ) -> Result<Option<BlockRef>, Failure> {
-        let (header, limits) = self.simulation(at)?;
+        let (header, limits) = self.simulation(message, at)?;
         let rules = self.snapshot.chain().rules_at(&header);
         let state = self.snapshot.state_at(at.number);
         let gas =
@@ -313,14 +343,28 @@ impl Asked<'_> {
     }
 
     /// The block that a simulation runs at, and what it may use.
-    fn simulation(&self, at: BlockRef) -> Result<(alloy_consensus::Header, CallLimits), Failure> {
+    fn simulation(
+        &self,
+        message: &Message,
+        at: BlockRef,
+    ) -> Result<(alloy_consensus::Header, CallLimits), Failure> {
+        let timeout = self.limits.call_timeout;
+        let brief = self.budget.is_brief();
+        if brief && !is_plain(message) {
+            return Err(Failure::CallTimeout(timeout));
+        }
         let header = self.snapshot.header(at.number)?.ok_or(Failure::Unavailable)?;
         let head_gas_limit = self.snapshot.head_gas_limit();
-        let timeout = self.limits.call_timeout;
+        let deadline = if brief { Deadline::strict } else { Deadline::at };
+        let memory_bytes_max = self.limits.call_memory_bytes_max;
         let limits = CallLimits {
             gas_cap: head_gas_limit.saturating_mul(self.limits.call_gas_multiple),
-            memory_bytes_max: self.limits.call_memory_bytes_max,
-            deadline: self.budget.deadline().map(|at| Deadline::at(at, timeout)),
+            memory_bytes_max: if brief {
+                memory_bytes_max.min(brief::MEMORY_BYTES_MAX)
+            } else {
+                memory_bytes_max
+            },
+            deadline: self.budget.deadline().map(|at| deadline(at, timeout)),
             cancel: self.budget.abandoned().cloned(),
         };
         Ok((header, limits))
@@ -334,12 +378,24 @@ impl Asked<'_> {
             }
             CallError::Refused(_) | CallError::Overrides(_) => Failure::Refused(cause.to_string()),
             CallError::Stopped(Stop::Timeout { .. }) => Failure::CallTimeout(self.limits.call_timeout),
+            CallError::Stopped(_) if self.budget.is_brief() => Failure::CallTimeout(self.limits.call_timeout),
             CallError::Stopped(stop) => Failure::Execution(stop.to_string()),
             CallError::State(_) | CallError::Internal(_) | CallError::Panicked { .. } => {
                 Failure::Broken(cause.to_string())
             }
         }
     }
+}
+
+/// Whether nothing has to be done for a message before it runs but to fill in what it leaves out.
+fn is_plain(message: &Message) -> bool {
+    let (request, overrides) = (&message.request, &message.overrides);
+    overrides.state.is_none()
+        && overrides.block.is_none()
+        && request.access_list.is_none()
+        && request.authorization_list.is_none()
+        && request.blob_versioned_hashes.is_none()
+        && request.input.input().is_none_or(|input| input.len() <= brief::INPUT_BYTES_MAX)
 }
 
 fn overrides(message: &Message) -> Overrides {

@@ -56,6 +56,12 @@ impl Flights {
         waiting.outcome().await
     }
 
+    /// Whether the answer to `query` is under way.
+    pub(super) fn has(&self, query: &Query<BlockRef>) -> bool {
+        let under_way = self.under_way.lock();
+        !under_way.is_empty() && under_way.contains_key(query)
+    }
+
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
     fn board(
         &self,

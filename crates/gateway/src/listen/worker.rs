@@ -55,7 +55,9 @@ impl Worker {
         let served = runtime.and_then(|runtime| {
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener)?;
-                self.accept(listener).await;
+                let (stop, stopping) = watch::channel(false);
+                self.accept(listener, stopping).await;
+                let _nobody_listens = stop.send(true);
                 self.drain().await;
                 Ok(())
             })
@@ -65,16 +67,18 @@ impl Worker {
         }
     }
 
-    async fn accept(&self, listener: TcpListener) {
-        let mut stopping = self.stopping.clone();
+    /// Connections are told to stop by `stopping`, which is the worker's own: they ask it at every turn, and would get in
+    /// each other's way across cores.
+    async fn accept(&self, listener: TcpListener, stopping: watch::Receiver<bool>) {
+        let mut told = self.stopping.clone();
         loop {
             let accepted = tokio::select! {
                 biased;
-                _ = stopping.wait_for(|&stop| stop) => break,
+                _ = told.wait_for(|&stop| stop) => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.welcome(stream),
+                Ok((stream, _)) => self.welcome(stream, stopping.clone()),
                 Err(error) => {
                     tracing::warn!(%error, "accepting rests");
                     tokio::time::sleep(ACCEPT_REST).await;
@@ -83,11 +87,11 @@ impl Worker {
         }
         // Who has connected already, as far as they can tell, is served like the others.
         while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, listener.accept()).await {
-            self.welcome(stream);
+            self.welcome(stream, stopping.clone());
         }
     }
 
-    fn welcome(&self, stream: TcpStream) {
+    fn welcome(&self, stream: TcpStream, stopping: watch::Receiver<bool>) {
         let open = self.edge.connections.open.fetch_add(1, Relaxed) + 1;
         let place = Place(Arc::clone(&self.edge));
         let most = self.edge.limits.listen.connections_max;
@@ -102,7 +106,7 @@ impl Worker {
             }
             return;
         }
-        let (edge, index, stopping) = (Arc::clone(&self.edge), self.index, self.stopping.clone());
+        let (edge, index) = (Arc::clone(&self.edge), self.index);
         let tls = self.tls.clone();
         edge.shards[index].http.connections.fetch_add(1, Relaxed);
         tokio::spawn(async move {

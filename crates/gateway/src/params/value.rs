@@ -160,8 +160,10 @@ pub(crate) fn storage_position(text: &str) -> Result<B256, What> {
     if digits.len() > 64 {
         return Err(format!("storage key too long (want at most 32 bytes): {}", quoted(text)).into());
     }
-    let padded = format!("{digits:0>64}");
-    padded.parse().map_err(|_| format!("invalid hex in storage key: {}", quoted(text)).into())
+    let mut padded = [b'0'; 64];
+    padded[64 - digits.len()..].copy_from_slice(digits.as_bytes());
+    let position = const_hex::decode_to_array(padded);
+    position.map(B256::new).map_err(|_| format!("invalid hex in storage key: {}", quoted(text)).into())
 }
 
 /// A caller's text inside a message, no longer than a message should be.

@@ -38,8 +38,8 @@ pub(super) fn gas_in_time(id: &PrecompileId, spec: SpecId, input: &[u8], gas: u6
         PrecompileId::ModExp => modexp(spec, input),
         PrecompileId::Blake2F => blake2f(input),
         _ => {
-            let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            return time_ms.saturating_mul(GAS_PER_MS);
+            let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+            return time_us.saturating_mul(GAS_PER_MS) / 1_000;
         }
     };
     if price <= gas && takes > time { 0 } else { u64::MAX }

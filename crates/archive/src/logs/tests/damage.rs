@@ -53,32 +53,53 @@ fn a_broken_bitmap_is_an_error_for_queries_and_for_flushes() {
     }
 }
 
+/// Reads all logs of address 1 after `damage` was done to the rows, and gives what was wrong, and how many were read
+/// before.
+fn read_damaged(
+    logs: &[TestLog],
+    damage: impl FnOnce(&mut redb::Table<'_, u64, &'static [u8]>),
+) -> (u64, u64) {
+    let archive = Archive::with(logs, logs.len());
+    let write = archive.0.begin_write().unwrap();
+    damage(&mut write.open_table(LOGS).unwrap());
+    write.commit().unwrap();
+    let matches = archive.plan(0..logs.len() as u64, &filter(&[1], &[]), 1_000).unwrap();
+    let mut seen = 0;
+    let result = read(&archive.logs(), &matches, Stop::default(), |_, _| {
+        seen += 1;
+        ControlFlow::<()>::Continue(())
+    });
+    match result {
+        Err(QueryError::Damaged(Damaged { ordinal, .. })) => (ordinal, seen),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn a_missing_or_broken_log_row_is_an_error() {
-    let logs: Vec<_> = (0..40).map(|ordinal| log(ordinal, 1 + u16::from(ordinal % 20 == 0), &[])).collect();
-    for lost in [0, 20, 21, 39] {
-        for row in [None, Some(&[0; 30][..])] {
-            let archive = Archive::with(&logs, 100);
-            let write = archive.0.begin_write().unwrap();
-            match row {
-                None => drop(write.open_table(LOGS).unwrap().remove(lost).unwrap()),
-                Some(row) => drop(write.open_table(LOGS).unwrap().insert(lost, row).unwrap()),
+fn a_missing_or_broken_pack_is_an_error() {
+    // Address 1 has every fifth log, so that packs are walked; then every two hundredth, so that each is searched for.
+    for (count, step) in [(320, 5), (3_200, 200)] {
+        let logs: Vec<_> =
+            (0..count).map(|ordinal| log(ordinal, u16::from(ordinal % step == 0), &[])).collect();
+        for lost in [0, logs.len() as u64 / 64, logs.len() as u64 / 32 - 1] {
+            let first = (lost * 32).next_multiple_of(step);
+            if pack_of(first) != lost {
+                continue;
             }
-            write.commit().unwrap();
-            let filter = filter(&[1 + u16::from(lost % 20 == 0)], &[]);
-            let matches = archive.plan(0..40, &filter, 100).unwrap();
-            let mut before = 0;
-            let result = read(&archive.logs(), &matches, Stop::default(), |ordinal, _| {
-                before += u64::from(ordinal < lost);
-                ControlFlow::<()>::Continue(())
-            });
-            assert!(
-                matches!(result, Err(QueryError::Damaged(Damaged { ordinal, .. })) if ordinal == lost),
-                "log {lost}: {result:?}"
-            );
-            assert_eq!(before, matches.ordinals().filter(|ordinal| *ordinal < lost).count() as u64);
+            let expected = (first, first / step);
+            assert_eq!(read_damaged(&logs, |table| drop(table.remove(lost).unwrap())), expected);
+            let broken = |table: &mut redb::Table<'_, u64, &'static [u8]>| {
+                table.insert(lost, &[3; 40][..]).unwrap();
+            };
+            assert_eq!(read_damaged(&logs, broken), expected);
         }
     }
+}
+
+#[test]
+fn missing_data_is_an_error() {
+    let logs: Vec<_> = (0..40).map(|ordinal| log(ordinal, 1, &[])).collect();
+    assert_eq!(read_damaged(&logs, |table| drop(table.remove(data_key(5)).unwrap().unwrap())), (5, 5));
 }
 
 proptest! {
@@ -86,7 +107,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_row_panic(row in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = LogRef::decode(&row);
+        let _ = Pack::decode(&row).map(|pack| (0..40).map(|n| pack.log(n).is_some()).count());
         let _ = chunk::decode(0, &row);
     }
 

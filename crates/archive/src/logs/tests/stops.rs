@@ -179,11 +179,16 @@ fn reading_stops_when_the_reader_has_enough() {
 
 #[test]
 fn logs_close_together_are_read_with_few_searches() {
-    let logs: Vec<_> = (0..1000).map(|n| log(n, (n % 2) as u16, &[])).collect();
-    let archive = Archive::with(&logs, 1000);
+    let logs: Vec<_> = (0..8_000).map(|n| log(n, (n % 2) as u16, &[u16::from(n % 1_000 == 0)])).collect();
+    let archive = Archive::with(&logs, 8_000);
     let cancel = AtomicBool::new(false);
-    let table = Watched::new(archive.logs(), NEVER, &cancel);
-    let matches = archive.plan(0..1000, &filter(&[1], &[]), 1000).unwrap();
-    let _ = read(&table, &matches, Stop::default(), |_, _| ControlFlow::<()>::Continue(())).unwrap();
-    assert_eq!((matches.len(), table.searches.get()), (500, 2));
+    let large = |odd| logs.iter().filter(|log| log.ordinal % 2 == odd && log.ordinal % 97 == 5).count();
+    // One walk for every 256 logs, and a search for what is too large for its pack.
+    for (filter, found, searches) in [(filter(&[1], &[]), 4_000, 16 + large(1)), (filter(&[], &[&[1]]), 8, 8)]
+    {
+        let table = Watched::new(archive.logs(), NEVER, &cancel);
+        let matches = archive.plan(0..8_000, &filter, 10_000).unwrap();
+        let _ = read(&table, &matches, Stop::default(), |_, _| ControlFlow::<()>::Continue(())).unwrap();
+        assert_eq!((matches.len(), table.searches.get()), (found, searches));
+    }
 }

@@ -78,7 +78,8 @@ impl Json<'_> {
     }
 }
 
-fn encode(bytes: &[u8], digits: &mut [u8]) {
+/// Two digits per byte, into a place that has room for just them.
+pub(super) fn encode(bytes: &[u8], digits: &mut [u8]) {
     const_hex::encode_to_slice(bytes, digits).expect("the buffer has two digits per byte");
 }
 

@@ -1,46 +1,100 @@
-//! Logs. Queries of ten thousand of them are common, so what repeats within a block is written once.
+//! Logs. Queries of ten thousand of them are common, so what is the same for all logs of a transaction is written once,
+//! and what is the same for all logs is copied with places left open for the digits.
 
-use super::json::Json;
-use archive::{InBlock, LogRef};
+use super::json::{Json, encode};
+use archive::LogRef;
+
+macro_rules! hash {
+    () => {
+        "\"0x0000000000000000000000000000000000000000000000000000000000000000\""
+    };
+}
+
+macro_rules! head {
+    ($($topics:expr),*) => {
+        concat!(
+            "{\"address\":\"0x0000000000000000000000000000000000000000\",\"topics\":[",
+            $($topics,)*
+            "],\"data\":\"0x"
+        )
+    };
+}
+
+/// Everything before the data, by the number of topics.
+const HEADS: [&str; 5] = [
+    head!(),
+    head!(hash!()),
+    head!(hash!(), ",", hash!()),
+    head!(hash!(), ",", hash!(), ",", hash!()),
+    head!(hash!(), ",", hash!(), ",", hash!(), ",", hash!()),
+];
+
+/// Where the digits of the address stand in a head.
+const ADDRESS: std::ops::Range<usize> = 14..54;
+
+/// Where the digits of the first topic begin in a head.
+const TOPICS_AT: usize = 69;
+
+/// From one topic to the next.
+const TOPIC_STEP: usize = hash!().len() + 1;
 
 /// Writes logs, one after another.
 #[derive(Debug, Default)]
 pub(super) struct LogWriter {
-    block: Option<u64>,
-    /// `","blockNumber":"0x…","transactionHash":"0x`
-    before_transaction: Vec<u8>,
-    /// `,"blockHash":"0x…","blockTimestamp":"0x…","logIndex":`
-    before_index: Vec<u8>,
+    /// Block number and index of the transaction that `middle` is about.
+    transaction: Option<(u64, u32)>,
+    /// Everything between data and index: `","blockNumber":…,"logIndex":`
+    middle: Vec<u8>,
 }
 
 impl LogWriter {
-    pub(super) fn write(&mut self, log: &LogRef<'_>, block: &InBlock, json: &mut Json<'_>) {
-        if self.block != Some(block.number) {
-            self.enter(block);
+    pub(super) fn write(&mut self, log: &LogRef<'_>, json: &mut Json<'_>) {
+        let transaction = Some((log.block_number(), log.transaction_index()));
+        if self.transaction != transaction {
+            self.transaction = transaction;
+            self.enter(log);
         }
-        json.raw(b"{\"address\":\"0x").hex(log.address()).raw(b"\",\"topics\":[");
-        let mut separator: &[u8] = b"\"0x";
-        for topic in log.topics() {
-            json.raw(separator).hex(topic);
-            separator = b"\",\"0x";
-        }
-        json.raw(if log.topics().is_empty() { b"],\"data\":\"0x" } else { b"\"],\"data\":\"0x" });
-        json.hex(log.data()).raw(&self.before_transaction).hex(log.transaction_hash());
-        json.raw(b"\",\"transactionIndex\":").quantity(u64::from(log.transaction_index()));
-        json.raw(&self.before_index).quantity(u64::from(log.log_index()));
+        write_head(log, json);
+        json.hex(log.data()).raw(&self.middle).quantity(u64::from(log.log_index()));
         json.raw(b",\"removed\":false}");
     }
 
-    fn enter(&mut self, block: &InBlock) {
-        self.block = Some(block.number);
-        self.before_transaction.clear();
-        let mut json = Json(&mut self.before_transaction);
-        json.raw(b"\",\"blockNumber\":").quantity(block.number);
-        json.raw(b",\"transactionHash\":\"0x");
-        self.before_index.clear();
-        let mut json = Json(&mut self.before_index);
-        json.raw(b",\"blockHash\":").data(block.hash.as_slice());
-        json.raw(b",\"blockTimestamp\":").quantity(block.timestamp);
+    fn enter(&mut self, log: &LogRef<'_>) {
+        self.middle.clear();
+        let mut json = Json(&mut self.middle);
+        json.raw(b"\",\"blockNumber\":").quantity(log.block_number());
+        json.raw(b",\"transactionHash\":").data(log.transaction_hash());
+        json.raw(b",\"transactionIndex\":").quantity(u64::from(log.transaction_index()));
+        json.raw(b",\"blockHash\":").data(log.block_hash());
+        json.raw(b",\"blockTimestamp\":").quantity(log.block_timestamp());
         json.raw(b",\"logIndex\":");
+    }
+}
+
+fn write_head(log: &LogRef<'_>, json: &mut Json<'_>) {
+    let at = json.0.len();
+    json.raw(HEADS[log.topics().len()].as_bytes());
+    let head = &mut json.0[at..];
+    encode(log.address(), &mut head[ADDRESS]);
+    for (topic, place) in log.topics().iter().zip(head[TOPICS_AT..].chunks_mut(TOPIC_STEP)) {
+        encode(topic, &mut place[..64]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_open_places_of_a_head_are_where_its_zeros_are() {
+        for (topics, head) in HEADS.iter().enumerate() {
+            let mut digits = vec![false; head.len()];
+            digits[ADDRESS].fill(true);
+            (0..topics).for_each(|topic| digits[TOPICS_AT + topic * TOPIC_STEP..][..64].fill(true));
+            let rest: String =
+                head.chars().zip(digits).filter(|(_, digit)| !digit).map(|(letter, _)| letter).collect();
+            let expected = vec!["\"0x\""; topics].join(",");
+            assert_eq!(rest, format!("{{\"address\":\"0x\",\"topics\":[{expected}],\"data\":\"0x"));
+        }
     }
 }

@@ -62,11 +62,11 @@ fn write_logs(
     let mut first = true;
     json.raw(b"[");
     if receipt.row.logs > 0 {
-        let _ = snapshot.logs_by_ordinal(receipt.log_ordinals()).read(|log, block| {
+        let _ = snapshot.logs_by_ordinal(receipt.log_ordinals()).read(|log| {
             if !std::mem::take(&mut first) {
                 json.raw(b",");
             }
-            logs.write(&log, block, json);
+            logs.write(&log, json);
             ControlFlow::<()>::Continue(())
         })?;
     }

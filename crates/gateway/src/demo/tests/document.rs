@@ -76,7 +76,7 @@ fn known_hashes(demo: &Demo) -> BTreeSet<B256> {
         known.extend(snapshot.transaction_hashes(&place).unwrap());
     }
     let everything = snapshot.logs(0..=HEAD_NUMBER, &LogFilter::default(), LogLimits::NONE).unwrap();
-    let ended = everything.read(|log, _| {
+    let ended = everything.read(|log| {
         known.extend(log.topics().iter().copied().map(B256::new));
         ControlFlow::<()>::Continue(())
     });

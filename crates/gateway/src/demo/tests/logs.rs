@@ -9,7 +9,7 @@ fn topic_counts(demo: &Demo, name: &str) -> Vec<usize> {
     let receipt = demo.snapshot.receipt(demo.transaction(name)).unwrap().unwrap();
     let mut counts = Vec::new();
     let logs = demo.snapshot.logs_by_ordinal(receipt.log_ordinals());
-    let ended = logs.read(|log, _| {
+    let ended = logs.read(|log| {
         counts.push(log.topics().len());
         ControlFlow::<()>::Continue(())
     });
@@ -58,7 +58,7 @@ fn an_account_that_delegates_emits_logs_itself() {
         let receipt = demo.snapshot.receipt(demo.transaction(name)).unwrap().unwrap();
         let last = receipt.log_ordinals().end - 1;
         let logs = demo.snapshot.logs_by_ordinal(last..last + 1);
-        logs.read(|log, _| ControlFlow::Break(Address::from(log.address()))).unwrap().break_value()
+        logs.read(|log| ControlFlow::Break(Address::from(log.address()))).unwrap().break_value()
     };
     for name in ["delegation", "batch", "head-delegation"] {
         assert_eq!(emitter(name), Some(accounts::DAVE.address), "{name}");
