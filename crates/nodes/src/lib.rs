@@ -7,7 +7,7 @@
 mod call; // what is asked of a node, and what it says
 
 mod transport; // bytes to and from one endpoint
-mod dialect; // what a node means by its errors
+pub mod dialect; // what a node means by its errors
 pub mod check; // whether an answer can be true
 
 mod health; // how well a node is
