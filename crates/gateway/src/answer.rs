@@ -1,38 +1,40 @@
 //! Step 7: `&Permit` and a pinned query → `Answer`.
 //!
 //! This file is the seam to whoever holds the chain. A [`Source`] is synchronous: it writes the result as JSON text into a
-//! buffer that it is given, and says at which block it is true. Where it runs is not its business. Rows of the method
-//! table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows marked `Pooled` are
-//! given a moment there too; what takes longer starts over in threads of its own, behind a bounded queue, under a
-//! deadline, and equal ones in flight share one answer.
+//! buffer that it is given, and says at which block it is true. Where it runs is not its business. Nodes are asked over
+//! the network, and their answers come as bytes that are kept and shared.
 
-pub mod archive; // the embedded chain as a source
-mod echoes; // large answers that are still being read
 mod flights; // equal calls share one answer
 mod held; // answers that wait to be read
-mod moment; // patience with heavy work that is light
-mod pool; // threads for heavy work
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod embedded; // a chain of our own: where its work is done
+pub mod archive; // that chain, as a source
+mod moment; // patience with heavy work that is light
+mod threads; // for work that is heavy
+mod echoes; // large answers that are still being read
+
+pub mod remote; // the pool: nodes and partners
+mod cache; // their answers, kept by what they depend on
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, Bytes as Data};
 use bytes::Bytes;
+use nodes::Canon;
 
 use crate::admit::Permit;
 use crate::config::Section;
 use crate::meter::Histogram;
-use crate::methods::{Deadline, Method, Work};
-use crate::params::Query;
+use crate::methods::{Deadline, Method};
+use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
-use echoes::Echoes;
-use flights::Flights;
+use embedded::Embedded;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
-use moment::Moments;
-pub use pool::{Pool, PoolFull};
+use remote::Remote;
+pub use threads::{Threads, ThreadsBusy};
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
 pub trait View: Send + Sync {
@@ -209,16 +211,46 @@ impl Limits {
     }
 }
 
-/// The sources in their order, and the machinery that guards them.
+/// Whom this deployment asks.
+pub enum Sources {
+    /// A chain of our own.
+    Embedded(Arc<dyn Source>),
+    /// Nodes.
+    Remote(Remote),
+}
+
+impl<S: Source> From<Arc<S>> for Sources {
+    fn from(source: Arc<S>) -> Self {
+        Self::Embedded(source)
+    }
+}
+
+/// The sources, and what they have in common.
 pub struct Answers {
-    source: Arc<dyn Source>,
-    pool: Arc<Pool>,
-    flights: Arc<Flights>,
-    echoes: Arc<Echoes>,
-    moments: Moments,
+    asked: Asked,
+    threads: Arc<Threads>,
     held: Held,
     timings: Arc<Timings>,
-    limits: Limits,
+}
+
+enum Asked {
+    Embedded(Embedded),
+    Remote(Remote),
+}
+
+/// The chain as it is for the whole of one request.
+pub enum Pinned<'a> {
+    Embedded(&'a dyn Source),
+    Remote(Arc<Canon>),
+}
+
+impl Pinned<'_> {
+    pub fn view(&self) -> &dyn View {
+        match self {
+            Self::Embedded(source) => *source,
+            Self::Remote(canon) => &**canon,
+        }
+    }
 }
 
 /// How long heavy work took.
@@ -231,26 +263,61 @@ pub(crate) struct Timings {
     pub(crate) fees: Histogram,
 }
 
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Embedded(_) => "Embedded",
+            Self::Remote(_) => "Remote",
+        })
+    }
+}
+
+impl std::fmt::Debug for Pinned<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pinned").field(&self.view().head()).finish()
+    }
+}
+
 impl std::fmt::Debug for Answers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answers").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Answers").finish_non_exhaustive()
     }
 }
 
 impl Answers {
-    pub fn new(source: Arc<dyn Source>, limits: Limits) -> std::io::Result<Self> {
-        let pool = Arc::new(Pool::start(limits.pool_threads, limits.pool_queue_max)?);
-        let held = Held::new(limits.held_bytes_max);
-        let (flights, echoes, timings) = (Arc::default(), Arc::default(), Arc::default());
-        Ok(Self { source, pool, flights, echoes, moments: Moments::default(), held, timings, limits })
+    pub fn new(sources: Sources, limits: Limits) -> std::io::Result<Self> {
+        let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
+        let (held, timings) = (Held::new(limits.held_bytes_max), Arc::<Timings>::default());
+        let asked = match sources {
+            Sources::Embedded(source) => {
+                let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
+                Asked::Embedded(Embedded::new(source, threads, held.clone(), timings, limits))
+            }
+            Sources::Remote(remote) => Asked::Remote(remote.within(held.clone(), limits)),
+        };
+        Ok(Self { asked, threads, held, timings })
     }
 
-    pub fn source(&self) -> &dyn Source {
-        &*self.source
+    /// The chain as it is now. A request looks at it once, so that all its calls see the same.
+    pub fn pin(&self) -> Result<Pinned<'_>, Failure> {
+        match &self.asked {
+            Asked::Embedded(embedded) => Ok(Pinned::Embedded(embedded.source())),
+            Asked::Remote(remote) => remote.canon().map(Pinned::Remote).ok_or(Failure::Unavailable),
+        }
     }
 
-    pub fn pool(&self) -> &Arc<Pool> {
-        &self.pool
+    /// Makes sure that the view can name the blocks of a query, as far as they exist.
+    pub async fn learn(&self, pinned: &Pinned<'_>, query: &Query<BlockParam>) -> Result<(), Failure> {
+        if let (Asked::Remote(remote), Pinned::Remote(canon)) = (&self.asked, pinned) {
+            for block in query.blocks() {
+                remote.learn(canon, block).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn threads(&self) -> &Arc<Threads> {
+        &self.threads
     }
 
     pub(crate) fn held(&self) -> &Held {
@@ -261,90 +328,43 @@ impl Answers {
         &self.timings
     }
 
+    /// The nodes, where there are any.
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        match &self.asked {
+            Asked::Embedded(_) => None,
+            Asked::Remote(remote) => Some(remote),
+        }
+    }
+
     /// Answers an admitted call. The permit is asked for only as proof.
     pub async fn answer(
         &self,
         _permit: &Permit<'_>,
-        method: &Method,
-        query: Query<BlockRef>,
+        call: Pending<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        match method.work {
-            Work::Inline => {
-                let provenance = contained(&*self.source, &query, &Budget::default(), out)?;
-                Ok(Answer { provenance, shared: None })
+        let Pending { method, query, pinned, may_fail_over } = call;
+        match (&self.asked, pinned) {
+            (Asked::Remote(remote), Pinned::Remote(canon)) => {
+                // Boxed, because most calls of an embedded chain have no use for the room that it takes.
+                Box::pin(remote.answer(canon, method, query, may_fail_over)).await
             }
-            Work::Pooled(deadline) => match self.in_a_moment(&query, deadline, out) {
-                Some(answered) => answered,
-                None => self.pooled(query, deadline).await,
-            },
+            (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
+            (Asked::Remote(_), Pinned::Embedded(_)) => {
+                Err(Failure::Broken("a view of another source".to_owned()))
+            }
         }
     }
+}
 
-    /// The answer to heavy work that turns out to be light; nothing if it does not, or if this is no time to try.
-    fn in_a_moment(
-        &self,
-        query: &Query<BlockRef>,
-        deadline: Deadline,
-        out: &mut Vec<u8>,
-    ) -> Option<Result<Answer, Failure>> {
-        // A history of fees is many reads between two looks at the clock. What is under way already is shared.
-        if deadline == Deadline::Fees || self.flights.has(query) {
-            return None;
-        }
-        let attempt = self.moments.begin()?;
-        let start = out.len();
-        match contained(&*self.source, query, &attempt.budget, out) {
-            Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
-                out.truncate(start);
-                self.moments.failed(&attempt);
-                None
-            }
-            answered => {
-                self.timings.of(deadline).record(attempt.took());
-                Some(answered.map(|provenance| Answer { provenance, shared: None }))
-            }
-        }
-    }
-
-    async fn pooled(&self, query: Query<BlockRef>, deadline: Deadline) -> Result<Answer, Failure> {
-        let (time, failure) = match deadline {
-            Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
-            Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
-            Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
-        };
-        if let Some(again) = self.echoes.again(&query) {
-            return Ok(again);
-        }
-        let work = |query: Arc<Query<BlockRef>>, abandoned| {
-            let (source, held, timings) =
-                (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
-            let echoes = Arc::clone(&self.echoes);
-            let queued = Instant::now();
-            let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned), brief: false };
-            move || {
-                let begun = Instant::now();
-                timings.waits.record(begun - queued);
-                if budget.stopped() {
-                    return Err(failure);
-                }
-                if held.is_full() {
-                    return Err(Failure::OverCapacity);
-                }
-                let mut out = Vec::new();
-                let answered = contained(&*source, &query, &budget, &mut out);
-                timings.of(deadline).record(begun.elapsed());
-                let provenance = answered?;
-                let (shared, trace) = held.hold_traced(out);
-                // Logs hang on nothing but the blocks that the query names.
-                if let (Some(trace), Deadline::Logs) = (trace, deadline) {
-                    echoes.note(query, provenance, trace);
-                }
-                Ok(Answer { provenance, shared: Some(shared) })
-            }
-        };
-        self.flights.join(query, &self.pool, work).await
-    }
+/// A call on its way to an answer.
+#[derive(Debug)]
+pub struct Pending<'a> {
+    pub method: &'static Method,
+    pub query: Query<BlockRef>,
+    pub pinned: &'a Pinned<'a>,
+    /// Whether a partner may be asked when nobody else can answer.
+    pub may_fail_over: bool,
 }
 
 impl Timings {
@@ -355,15 +375,4 @@ impl Timings {
             Deadline::Fees => &self.fees,
         }
     }
-}
-
-/// A panic in a source costs one call its answer, and nothing else.
-fn contained(
-    source: &dyn Source,
-    query: &Query<BlockRef>,
-    budget: &Budget,
-    out: &mut Vec<u8>,
-) -> Result<Provenance, Failure> {
-    let answer = catch_unwind(AssertUnwindSafe(|| source.answer(query, budget, out)));
-    answer.unwrap_or_else(|_| Err(Failure::Broken("a source panicked".to_owned())))
 }

@@ -8,6 +8,7 @@ mod section; // one table of the file, read key by key
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::answer::remote::settings as remote;
 use crate::callers::{self, Plans, StaticKey};
 use crate::limits::Limits;
 use crate::listen;
@@ -24,23 +25,8 @@ pub struct Config {
     pub keys: Vec<StaticKey>,
     pub plans: Plans,
     pub limits: Limits,
-    pub upstream: Upstream,
+    pub remote: remote::Config,
     pub stores: Stores,
-}
-
-/// Who else may be asked.
-#[derive(Clone, Default)]
-pub struct Upstream {
-    pub nodes: Vec<String>,
-    pub partners: Vec<String>,
-}
-
-impl fmt::Debug for Upstream {
-    // These URLs carry keys.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (nodes, partners) = (self.nodes.len(), self.partners.len());
-        f.debug_struct("Upstream").field("nodes", &nodes).field("partners", &partners).finish()
-    }
 }
 
 /// Where shared things are kept, if not in the data directory.
@@ -125,7 +111,7 @@ impl Config {
             listen: listen::Config::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
             limits: Limits::read(&mut root.section("limits")),
-            upstream: Upstream { nodes: urls(root, "node"), partners: urls(root, "partner") },
+            remote: remote::Config::read(root),
             stores: Stores {
                 url: root.section("store").optional_text("url"),
                 redis_url: root.section("shared").optional_text("redis_url"),
@@ -134,17 +120,6 @@ impl Config {
             network,
         }
     }
-}
-
-fn urls(root: &mut Section<'_>, name: &str) -> Vec<String> {
-    let mut urls = Vec::new();
-    for mut section in root.sections(name) {
-        match section.optional_text("url") {
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => urls.push(url),
-            _ => section.mistake("url", "a URL with http:// or https:// is needed"),
-        }
-    }
-    urls
 }
 
 #[cfg(test)]

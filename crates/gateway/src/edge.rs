@@ -1,13 +1,12 @@
 //! What the steps of a request work with: one per process, shared by all connections.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::ArcSwap;
 
 use crate::admit::Capacity;
-use crate::answer::{Answers, Source};
+use crate::answer::{Answers, Sources};
 use crate::callers::Directory;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -40,7 +39,7 @@ pub(crate) struct Connections {
 }
 
 impl Edge {
-    pub fn new(config: &Config, source: Arc<dyn Source>) -> io::Result<Self> {
+    pub fn new(config: &Config, sources: impl Into<Sources>) -> io::Result<Self> {
         let shards = std::iter::repeat_with(Shard::default).take(config.listen.workers.max(1)).collect();
         Ok(Self {
             clock: Clock::default(),
@@ -50,7 +49,7 @@ impl Edge {
                 log_blocks_max: config.limits.answer.log_blocks_max,
             },
             network: config.network.clone(),
-            answers: Answers::new(source, config.limits.answer.clone())?,
+            answers: Answers::new(sources.into(), config.limits.answer.clone())?,
             capacity: Capacity::new(config.limits.http.calls_in_flight_max),
             limits: config.limits.clone(),
             shards,
@@ -60,6 +59,24 @@ impl Edge {
 
     /// Whether a load balancer should send callers here.
     pub fn is_ready(&self) -> bool {
-        !self.connections.draining.load(Relaxed)
+        self.unready().is_none()
+    }
+
+    /// Why callers should not be sent here, if so.
+    pub(crate) fn unready(&self) -> Option<&'static str> {
+        if self.connections.draining.load(Relaxed) {
+            return Some("draining");
+        }
+        let view = self.answers.remote()?.pool().view();
+        match view.head() {
+            None => Some("no node has shown its chain yet"),
+            Some(_) if view.is_stale() => Some("the head stands still"),
+            Some(_) => None,
+        }
+    }
+
+    /// The number of the newest block that is served.
+    pub fn head(&self) -> Option<u64> {
+        self.answers.pin().ok().map(|pinned| pinned.view().head().number)
     }
 }

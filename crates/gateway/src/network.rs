@@ -12,6 +12,8 @@ pub struct Network {
     /// A label in metrics and in the console.
     pub name: String,
     pub families: Vec<Family>,
+    /// The chain that nodes must be of; theirs decide if it is left out.
+    pub chain_id: Option<u64>,
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Methods that a partner may answer during an outage.
     pub failover: Vec<&'static str>,
@@ -32,6 +34,7 @@ impl Network {
         let families = families(network, &name);
         Self {
             families,
+            chain_id: network.limit("chain_id", None),
             unsupported_tags: unsupported_tags(network),
             failover: failover(methods),
             eth_call_requires_from: methods.flag("eth_call_requires_from", false),

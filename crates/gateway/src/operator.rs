@@ -82,8 +82,10 @@ fn answer(edge: &Edge, method: &Method, path: &str) -> Response<ReplyBody> {
     }
     match path {
         "/health" => reply(StatusCode::OK, TEXT, "alive\n".to_owned()),
-        "/ready" if edge.is_ready() => reply(StatusCode::OK, TEXT, "ready\n".to_owned()),
-        "/ready" => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, "draining\n".to_owned()),
+        "/ready" => match edge.unready() {
+            None => reply(StatusCode::OK, TEXT, "ready\n".to_owned()),
+            Some(why) => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
+        },
         "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(edge)),
         _ => reply(StatusCode::NOT_FOUND, TEXT, "/health, /ready, /metrics\n".to_owned()),
     }

@@ -3,12 +3,14 @@
 use ::http::HeaderMap;
 use ::http::request::Parts;
 use bytes::Bytes;
+use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt, StreamExt};
 use hyper::Request;
 use hyper::body::{Body, Incoming};
 use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
-use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure};
+use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure, Pending, Pinned};
 use crate::authenticate::{Caller, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
@@ -61,7 +63,15 @@ async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Res
     };
     let body = http::body(connection, head, body, &edge.limits).await?;
     let (now, id) = (connection.now(), connection.request_id());
-    let work = Work { edge, shard: connection.shard(), caller: &caller, now, id };
+    let work = Work {
+        edge,
+        shard: connection.shard(),
+        caller: &caller,
+        pinned: edge.answers.pin(),
+        may_fail_over: caller.account().plan.failover && !refuses_failover(&head.headers),
+        now,
+        id,
+    };
     match jsonrpc::parse_within(&body, edge.limits.http.batch_calls_max) {
         Ok(jsonrpc::Request::Single(item)) => Ok(single(&work, &item).await),
         Ok(jsonrpc::Request::Batch(items)) => batch(&work, &items).await,
@@ -70,6 +80,11 @@ async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Res
             Err(fault.into())
         }
     }
+}
+
+/// Whether the caller does not want a partner to see this request.
+fn refuses_failover(headers: &HeaderMap) -> bool {
+    headers.get("enable-failover").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"false"))
 }
 
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
@@ -90,6 +105,9 @@ struct Work<'a> {
     edge: &'a Edge,
     shard: &'a Shard,
     caller: &'a Caller,
+    /// The chain as all calls of the request see it.
+    pinned: Result<Pinned<'a>, Failure>,
+    may_fail_over: bool,
     now: Moment,
     id: RequestId,
 }
@@ -101,7 +119,7 @@ async fn answer(
     room: Room,
     out: &mut Vec<u8>,
 ) -> Result<Answered, ErrorReply> {
-    let Work { edge, shard, caller, now, id } = *work;
+    let Work { edge, shard, caller, now, id, .. } = *work;
     let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
     let outcome = async {
         let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max, caller.settings());
@@ -113,12 +131,16 @@ async fn answer(
             return Ok(Answered::Silently);
         }
         let method = asked.method.row();
-        let query = match resolve(edge.answers.source(), &edge.rules, method, asked.query)? {
+        let pinned = work.pinned.as_ref().map_err(Failure::clone)?;
+        edge.answers.learn(pinned, &asked.query).await?;
+        let query = match resolve(pinned.view(), &edge.rules, method, asked.query)? {
             Resolved::Nothing(missing) => return Ok(Answered::Nothing(missing)),
             Resolved::Pinned(query) => query,
         };
+        let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
         let begun = edge.clock.now();
-        let answer = edge.answers.answer(&permit, method, query, out).await;
+        let call = Pending { method, query, pinned, may_fail_over };
+        let answer = edge.answers.answer(&permit, call, out).await;
         if method.work == Place::Inline {
             shard.reads.record(edge.clock.now().since(begun));
         }
@@ -189,12 +211,21 @@ async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply>
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
     let room = Room::for_batch(work.edge.limits.http.batch_reply_bytes_max);
     let mut out = vec![b'['];
+    if work.edge.answers.remote().is_some() {
+        together(work, items, room, &mut out).await;
+        return finish(work, out);
+    }
     for (index, item) in items.iter().enumerate() {
         if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         element(work, item, room, &mut out).await;
     }
+    finish(work, out)
+}
+
+/// Closes a batch whose elements each end with a comma.
+fn finish(work: &Work<'_>, mut out: Vec<u8>) -> Result<Reply, ErrorReply> {
     match out.last_mut() {
         Some(last) if *last == b',' => *last = b']',
         _ => return Ok(Reply::silent()),
@@ -213,6 +244,37 @@ fn hold(work: &Work<'_>, reply: Vec<u8>) -> Result<Bytes, ErrorReply> {
 
 /// Calls of a batch that are answered in one go, before other connections of the thread have their turn.
 const CALLS_PER_TURN: usize = 32;
+
+/// Calls of one batch that wait for nodes at the same time. Enough to travel together, too few to crowd others out.
+const CALLS_AT_ONCE: usize = 64;
+
+/// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
+async fn together(work: &Work<'_>, items: &[Item<'_>], room: Room, out: &mut Vec<u8>) {
+    let mut waiting = FuturesOrdered::new();
+    let mut items = items.iter();
+    loop {
+        while waiting.len() < CALLS_AT_ONCE
+            && let Some(item) = items.next()
+        {
+            waiting.push_back(alone(work, item, room).boxed());
+        }
+        let Some((id, element)) = waiting.next().await else { return };
+        let start = out.len();
+        out.extend_from_slice(&element);
+        if let (Err(error), Some(id)) = (room.check(out.len()), id) {
+            out.truncate(start);
+            ErrorReply::from(error).write(out, id);
+            out.push(b',');
+        }
+    }
+}
+
+/// One call of a batch in a buffer of its own.
+async fn alone<'a>(work: &Work<'_>, item: &Item<'a>, room: Room) -> (Option<Id<'a>>, Vec<u8>) {
+    let mut out = Vec::new();
+    element(work, item, room, &mut out).await;
+    (id_of(item), out)
+}
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
 async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) {

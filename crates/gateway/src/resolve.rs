@@ -82,9 +82,7 @@ impl Pins<'_> {
             BlockParam::Number(number) if number == self.head.number => Ok(self.head),
             BlockParam::Number(number) if number > self.head.number => Err(Unresolved::NoHeader),
             BlockParam::Number(number) => self.view.block_by_number(number).ok_or(Unresolved::NoHeader),
-            BlockParam::Hash { hash, .. } => {
-                self.view.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash)
-            }
+            BlockParam::Hash { hash, .. } => self.view.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash),
             BlockParam::Tag(tag) => self.tagged(tag),
         }
     }

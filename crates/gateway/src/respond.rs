@@ -102,7 +102,7 @@ pub(crate) async fn respond(connection: &Connection, mut head: Parts, mut reply:
     say_where_from(&mut headers, reply.provenance);
     say_extra(&mut headers, &reply.extra);
     if let Some(encoding) = encoding
-        && let Some(smaller) = compress::compress(encoding, &reply.parts, edge.answers.pool()).await
+        && let Some(smaller) = compress::compress(encoding, &reply.parts, edge.answers.threads()).await
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));

@@ -34,6 +34,7 @@ pub(crate) mod script;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use meaning::read;
 pub use meaning::{CallerError, Meaning, RangeLimit};
 pub use race::NODES_MAX;
 use race::{Event, Race};

@@ -100,6 +100,9 @@ pub enum Fault {
     /// An HTTP status other than 200 without a JSON-RPC reply in its body.
     #[error("HTTP status {0}")]
     Status(u16),
+    /// An error of its own making: it will not or cannot.
+    #[error("the node refuses")]
+    Refused,
     #[error("too many requests")]
     RateLimited,
     #[error("the reply is no JSON-RPC")]

@@ -30,4 +30,7 @@ pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
 pub use health::{Grade, Health, Sign};
 pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
+pub use partner::{Allowance, Partner};
+pub use pool::{PartnerSettings, Pool, PoolNode, Remote, Settings};
 pub use transport::{Client, Endpoint, EndpointError, Limits, Stats};
+pub use view::{Canon, View};

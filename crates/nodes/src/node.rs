@@ -149,6 +149,11 @@ impl<A: Ask> Node<A> {
         }
     }
 
+    /// Who is asked, for those who keep no account of it.
+    pub fn asked(&self) -> &A {
+        &self.ask
+    }
+
     pub fn in_flight(&self, class: Class) -> u32 {
         self.in_flight[index(class)].load(Relaxed)
     }

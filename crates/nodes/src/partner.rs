@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Ask;
-use crate::node::Node;
+use crate::node::{Node, Standing};
 
 /// How much may be asked of a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ const DAY_SECONDS: u64 = 86_400;
 
 impl<A: Ask> Partner<A> {
     pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, allowance: Allowance) -> Self {
+        // Nobody watches a partner: it is of this chain because the operator says so.
+        node.known().set_standing(Standing::Member);
         let spent = Spent { second_began: Instant::now(), in_second: 0, day: today(), in_day: 0 };
         Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent) }
     }

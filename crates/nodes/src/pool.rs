@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
@@ -16,7 +15,6 @@ use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
 use crate::budget::Budgets;
 use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
 use crate::check::{Expect, Family, Verdict, check};
-use crate::dialect;
 use crate::health::Grade;
 use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};
@@ -76,7 +74,7 @@ impl fmt::Debug for Pool {
 }
 
 /// How an answer is judged: by the number of its node and by what it says.
-pub type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
+pub(crate) type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
@@ -90,7 +88,7 @@ impl Pool {
         let view = View::new(settings.view);
         let watcher = Watcher::start(nodes.clone(), Arc::clone(&view), settings.watch)?;
         let rules =
-            Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: dialect::meaning };
+            Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: attempt::read };
         Ok(Arc::new(Self {
             nodes,
             partners: partners.collect(),
@@ -131,6 +129,11 @@ impl Pool {
     ) -> Result<Answered<Client>, Failed> {
         let numbered = |node: &PoolNode, result: &Bytes| judge(self.number_of(node), result);
         attempt::ask(&self.nodes, call, &numbered, &self.rules, deadline).await
+    }
+
+    /// The widest range of blocks that every node is known to search for logs.
+    pub fn log_range(&self) -> u64 {
+        self.members().map(|node| node.known().log_range()).min().unwrap_or(u64::MAX)
     }
 
     fn number_of(&self, node: &PoolNode) -> usize {

@@ -79,7 +79,8 @@ impl Client {
     fn enqueue(&self, kind: Kind, call: Waiting) -> Result<(), Fault> {
         let runtime = Handle::current().id();
         LANES.with_borrow_mut(|lanes| {
-            let is_ours = |lane: &OwnLane| lane.client == self.id && lane.kind == kind && lane.runtime == runtime;
+            let is_ours =
+                |lane: &OwnLane| lane.client == self.id && lane.kind == kind && lane.runtime == runtime;
             let place = lanes.iter().position(is_ours).unwrap_or_else(|| {
                 // What belongs to clients and runtimes that are gone goes, too.
                 lanes.retain(|lane| lane.runtime == runtime && !lane.lane.is_closed());

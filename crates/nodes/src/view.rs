@@ -17,6 +17,7 @@ mod votes; // who has which head
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -54,13 +55,15 @@ pub struct View {
     canon: ArcSwapOption<Canon>,
     changes: watch::Sender<Option<Arc<Canon>>>,
     state: Mutex<State>,
+    chain_id: AtomicU64,
 }
 
 impl View {
     pub fn new(settings: Settings) -> Arc<Self> {
         let state = Mutex::new(State::new(settings.quorum));
         let canon = ArcSwapOption::empty();
-        Arc::new(Self { settings, canon, changes: watch::Sender::new(None), state })
+        let (changes, chain_id) = (watch::Sender::new(None), AtomicU64::new(0));
+        Arc::new(Self { settings, canon, changes, state, chain_id })
     }
 
     /// The chain of this moment, to be held as long as needed. `None` before the first head.
@@ -75,6 +78,16 @@ impl View {
 
     pub fn head(&self) -> Option<BlockId> {
         self.peek().as_ref().map(|canon| canon.head())
+    }
+
+    /// The chain that this is; zero before the nodes have agreed on one.
+    pub fn chain_id(&self) -> u64 {
+        self.chain_id.load(Relaxed)
+    }
+
+    /// How many of so many nodes must agree.
+    pub(crate) fn quorum_of(&self, nodes: usize) -> usize {
+        self.settings.quorum.unwrap_or(nodes / 2 + 1).clamp(1, nodes.max(1))
     }
 
     /// Tells each change of head, safe or finalized. A slow receiver sees the newest and misses those between.
@@ -137,6 +150,16 @@ impl View {
     /// There are this many nodes, known by their place from now on.
     pub(crate) fn enrol(&self, nodes: usize) {
         self.state.lock().enrol(nodes, Instant::now());
+    }
+
+    /// The chain that the nodes agree on.
+    pub(crate) fn set_chain_id(&self, chain_id: u64) {
+        self.chain_id.store(chain_id, Relaxed);
+    }
+
+    /// How far a node has the canonical chain: up to its own head, unless it left that chain further down.
+    pub(crate) fn reach(&self, node: usize) -> Option<BlockId> {
+        self.state.lock().reach(node)
     }
 
     /// Block 0 of this chain, once the nodes agree on it.

@@ -49,7 +49,7 @@ pub trait Watched: Send + Sync + 'static {
     fn is_up(&self) -> bool;
     /// How the last poll ended.
     fn polled(&self, outcome: Result<(), Fault>);
-    /// Its newest block, which is linked to what is known.
+    /// The newest block of the canonical chain that it has, or its own newest block if that is above the head.
     fn saw_head(&self, head: BlockId);
     /// The lowest block whose state it has.
     fn set_lowest_state(&self, number: u64);
@@ -68,8 +68,14 @@ pub trait Watched: Send + Sync + 'static {
 /// Why a node is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    OtherChain { theirs: u64, ours: u64 },
-    OtherGenesis { theirs: B256, ours: B256 },
+    OtherChain {
+        theirs: u64,
+        ours: u64,
+    },
+    OtherGenesis {
+        theirs: B256,
+        ours: B256,
+    },
     Syncing,
     /// No majority of the nodes agrees on a chain.
     Undecided,

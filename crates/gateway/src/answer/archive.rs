@@ -2,7 +2,7 @@
 
 mod block;
 mod fees;
-mod json;
+pub(super) mod json;
 mod log;
 mod receipt;
 mod transaction;
@@ -22,7 +22,7 @@ use log::LogWriter;
 use std::{ops::ControlFlow, sync::Arc};
 
 /// What the archive calls itself in `web3_clientVersion`.
-const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
+pub(super) const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
 
 /// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
 const LOG_BYTES_TYPICAL: usize = 640;

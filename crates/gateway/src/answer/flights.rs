@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::pool::Pool;
+use super::threads::Threads;
 use super::{Answer, Failure};
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -33,7 +33,7 @@ impl Flights {
     pub(super) async fn join<W>(
         self: &Arc<Self>,
         query: Query<BlockRef>,
-        pool: &Pool,
+        pool: &Threads,
         work: impl FnOnce(Arc<Query<BlockRef>>, Arc<AtomicBool>) -> W,
     ) -> Outcome
     where
@@ -54,6 +54,29 @@ impl Flights {
             }
         }
         waiting.outcome().await
+    }
+
+    /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
+    /// takes over.
+    pub(super) async fn share<F>(&self, query: &Query<BlockRef>, mut work: impl FnMut() -> F) -> Outcome
+    where
+        F: Future<Output = Outcome> + Send,
+    {
+        let query = Arc::new(query.clone());
+        loop {
+            let (sender, receiver) = oneshot::channel();
+            let Some(mine) = self.board(&query, sender) else {
+                match receiver.await {
+                    Ok(outcome) => return outcome,
+                    // The one who was at it has gone.
+                    Err(_) => continue,
+                }
+            };
+            let lead = Lead { flights: self, query: &query, mine: &mine };
+            let outcome = work().await;
+            lead.flights.land(lead.query, lead.mine, &outcome);
+            return outcome;
+        }
     }
 
     /// Whether the answer to `query` is under way.
@@ -111,6 +134,22 @@ impl Flights {
                 flight.abandoned.store(true, Relaxed);
                 under_way.remove(query);
             }
+        }
+    }
+}
+
+/// The one who works out a shared answer. Dropped before it has one, it lets the others know by hanging up on them.
+struct Lead<'a> {
+    flights: &'a Flights,
+    query: &'a Arc<Query<BlockRef>>,
+    mine: &'a Arc<AtomicBool>,
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut under_way = self.flights.under_way.lock();
+        if under_way.get(self.query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, self.mine)) {
+            under_way.remove(self.query);
         }
     }
 }

@@ -42,10 +42,22 @@ impl Held {
         if answer.capacity() < COUNTED_BYTES_MIN {
             return (answer.into(), None);
         }
-        self.bytes.fetch_add(answer.capacity(), Relaxed);
-        let counted = Arc::new(Counted { answer, bytes: Arc::clone(&self.bytes) });
+        let counted = self.count(answer.capacity(), answer.into());
         let trace = Trace(Arc::downgrade(&counted));
         (Bytes::from_owner(Reading(counted)), Some(trace))
+    }
+
+    /// The same for an answer that is bytes already.
+    pub(super) fn hold_bytes(&self, answer: Bytes) -> Bytes {
+        if answer.len() < COUNTED_BYTES_MIN {
+            return answer;
+        }
+        Bytes::from_owner(Reading(self.count(answer.len(), answer)))
+    }
+
+    fn count(&self, size: usize, answer: Bytes) -> Arc<Counted> {
+        self.bytes.fetch_add(size, Relaxed);
+        Arc::new(Counted { answer, size, bytes: Arc::clone(&self.bytes) })
     }
 }
 
@@ -73,13 +85,14 @@ impl AsRef<[u8]> for Reading {
 
 #[derive(Debug)]
 struct Counted {
-    answer: Vec<u8>,
+    answer: Bytes,
+    size: usize,
     bytes: Arc<AtomicUsize>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.bytes.fetch_sub(self.answer.capacity(), Relaxed);
+        self.bytes.fetch_sub(self.size, Relaxed);
     }
 }
 

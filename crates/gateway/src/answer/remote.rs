@@ -13,24 +13,28 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::{Answered, Canon, Pool};
+use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
 use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept};
 use super::flights::Flights;
 use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
-use crate::methods::{Cacheable, Deadline, Method, Work};
+use crate::methods::{Cacheable, Deadline, Family, Method, Work};
+use crate::network::Network;
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
-pub(crate) use integrity::Judge;
+use expect::block_ref;
+use integrity::Judge;
 use judge::Question;
+use settings::Config;
 
 /// Answers calls from nodes.
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Cache,
     flights: Flights,
+    partner_flights: Flights,
     judge: Judge,
     held: Held,
     limits: Limits,
@@ -39,16 +43,53 @@ pub struct Remote {
 }
 
 impl Remote {
+    /// Begins to watch the nodes.
+    pub fn start(config: &Config, network: &Network) -> Result<Self, String> {
+        let family = match network.families.as_slice() {
+            [Family::Zksync] => nodes::check::Family::Zksync,
+            _ => nodes::check::Family::Ethereum,
+        };
+        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
+        Ok(Self {
+            judge: Judge::new(config.integrity, config.nodes.len()),
+            pool,
+            cache: Cache::new(config.cache_bytes_max),
+            flights: Flights::default(),
+            partner_flights: Flights::default(),
+            held: Held::new(usize::MAX),
+            limits: Limits::default(),
+            family,
+            call_timeout: config.call_timeout,
+        })
+    }
+
+    /// The same within the limits of the answer step.
+    pub(super) fn within(self, held: Held, limits: Limits) -> Self {
+        Self { held, limits, ..self }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    pub(crate) fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
     /// The canonical chain as it is now; `None` before any node has told of it.
-    pub(super) fn view(&self) -> Option<Arc<Canon>> {
+    pub(super) fn canon(&self) -> Option<Arc<Canon>> {
         self.pool.canon()
     }
 
     /// Makes sure that the view can say what block is meant, if there is such a block.
     pub(super) async fn learn(&self, canon: &Canon, block: BlockParam) -> Result<(), Failure> {
         let known = match block {
-            BlockParam::Number(number) => number >= canon.lowest() || canon.block_by_number(number).is_some(),
-            BlockParam::Hash { hash, .. } => canon.block_by_hash(hash).is_some(),
+            BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
+            BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
             BlockParam::Tag(_) => true,
         };
         if known {
@@ -81,20 +122,22 @@ impl Remote {
         }
         let outcome = self.flights.share(&query, || self.fetch(canon, method, &query, at_head)).await;
         match outcome {
-            Err(Failure::Unavailable) if may_fail_over => self.from_partner(canon, method, &query).await,
+            Err(Failure::Unavailable) if may_fail_over => {
+                self.partner_flights.share(&query, || self.from_partner(canon, method, &query)).await
+            }
             other => other,
         }
     }
 
     /// What is known without asking anyone.
     fn known(&self, canon: &Canon, query: &Query<BlockRef>) -> Option<Bytes> {
-        let chain_id = self.pool.chain_id();
+        let chain_id = self.pool.view().chain_id();
         Some(match query {
             Query::ChainId => format!("\"{chain_id:#x}\"").into(),
             Query::NetVersion => format!("\"{chain_id}\"").into(),
             Query::BlockNumber => format!("\"{:#x}\"", head(canon).number).into(),
             Query::Syncing => Bytes::from_static(b"false"),
-            Query::ClientVersion => Bytes::from_static(super::CLIENT_VERSION),
+            Query::ClientVersion => Bytes::from_static(super::archive::CLIENT_VERSION),
             _ => return None,
         })
     }
@@ -140,16 +183,30 @@ impl Remote {
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Fetched, Failure> {
-        let gas_cap = canon.head_block().gas_limit.saturating_mul(self.limits.call_gas_multiple);
-        let call = encode::call(query, gas_cap)
+        let call = encode::call(query, self.gas_cap(canon))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let question = Question::new(self, canon, query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        match self.pool.ask(&call, &judge, deadline).await {
-            Ok(Answered::Result { result, doubtful }) => question.settle(result, doubtful),
-            Ok(Answered::Error(meaning)) => Err(says::failure(&meaning, &self.limits)),
-            Err(_) => Err(Failure::Unavailable),
+        let answered = self.pool.ask(&call, &judge, deadline).await;
+        self.settle(&question, answered)
+    }
+
+    fn settle(
+        &self,
+        question: &Question<'_>,
+        answered: Result<Answered<Client>, Failed>,
+    ) -> Result<Fetched, Failure> {
+        let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
+        match answered.said {
+            Said::Result(result) => question.settle(self.held.hold_bytes(result), answered.sure),
+            Said::Error(error) => Err(says::failure(&error, &self.limits)),
+            Said::Limit(_) => Err(Failure::Unavailable),
         }
+    }
+
+    fn gas_cap(&self, canon: &Canon) -> u64 {
+        let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
+        gas_limit.saturating_mul(self.limits.call_gas_multiple)
     }
 
     /// Asks a partner, when nobody of our own can answer.
@@ -159,19 +216,14 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
-        let gas_cap = canon.head_block().gas_limit.saturating_mul(self.limits.call_gas_multiple);
-        let call = encode::call(query, gas_cap).ok_or(Failure::Unavailable)?;
+        let call = encode::call(query, self.gas_cap(canon)).ok_or(Failure::Unavailable)?;
         let question = Question::new(self, canon, query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
         let deadline = Instant::now() + self.time(method);
-        match self.pool.ask_partner(method.name, &call, &judge, deadline).await {
-            Ok(Answered::Result { result, doubtful }) => {
-                let fetched = question.settle(result, doubtful)?;
-                Ok(answer(Origin::Partner, fetched.block, fetched.result))
-            }
-            Ok(Answered::Error(meaning)) => Err(says::failure(&meaning, &self.limits)),
-            Err(_) => Err(Failure::Unavailable),
-        }
+        let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
+        let fetched = self.settle(&question, answered)?;
+        tracing::info!(method = method.name, "a partner answered, because no node of our own could");
+        Ok(answer(Origin::Partner, fetched.block, fetched.result))
     }
 }
 
@@ -198,5 +250,77 @@ fn holds(canon: &Canon, kept: &Kept) -> bool {
 }
 
 fn head(canon: &Canon) -> BlockRef {
-    canon.head()
+    block_ref(canon.head())
+}
+
+impl View for Canon {
+    fn head(&self) -> BlockRef {
+        head(self)
+    }
+
+    fn finalized(&self) -> Option<BlockRef> {
+        Self::finalized(self).map(block_ref)
+    }
+
+    fn safe(&self) -> Option<BlockRef> {
+        Self::safe(self).map(block_ref)
+    }
+
+    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
+        self.by_number(number).map(block_ref)
+    }
+
+    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
+        self.by_hash(&hash).map(block_ref)
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+fn pool_settings(
+    config: &Config,
+    network: &Network,
+    family: nodes::check::Family,
+) -> Result<nodes::Settings, String> {
+    let partner = |partner: &settings::Partner| {
+        Ok::<_, String>(nodes::PartnerSettings {
+            remote: endpoint(&partner.remote)?,
+            methods: partner.methods.clone(),
+            allowance: nodes::Allowance {
+                calls_per_second: partner.calls_per_second,
+                calls_per_day: partner.calls_per_day,
+            },
+        })
+    };
+    Ok(nodes::Settings {
+        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
+        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
+        family,
+        view: nodes::view::Settings {
+            quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
+            stale_after: config.head_stall,
+        },
+        watch: nodes::watch::Settings {
+            chain_id: network.chain_id,
+            check_headers: family == nodes::check::Family::Ethereum,
+            poll_every: config.poll_interval,
+            ..nodes::watch::Settings::default()
+        },
+    })
+}
+
+fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
+    let named = |error: nodes::EndpointError| match &remote.name {
+        Some(name) => format!("node {name}: {error}"),
+        None => format!("a node: {error}"),
+    };
+    let mut endpoint = Endpoint::parse(&remote.url).map_err(named)?.with_http2(remote.http2);
+    for (name, value) in &remote.headers {
+        endpoint = endpoint.with_header(name, value).map_err(named)?;
+    }
+    Ok(nodes::Remote { name: remote.name.clone(), endpoint, limits: nodes::Limits::default() })
 }

@@ -7,20 +7,21 @@ use crate::config::Config;
 use crate::demo::contracts::TOUR;
 
 /// Shows it on the terminal.
-pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: u64) {
+pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) {
     // A terminal that went away is no reason to stop serving.
     let _shown = stdout().write_all(text(config, public, operator, head).as_bytes());
 }
 
-fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: u64) -> String {
+fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
     let key = if config.network.is_demo() { "demo" } else { "<API_KEY>" };
     let url = format!("{scheme}://{public}/v3/{key}");
     let (name, call) = (&config.network.name, example(config));
+    let head = head.map_or_else(|| "no block yet".to_owned(), |head| format!("block {head}"));
     format!(
         "
-  Chaingate {version}   network {name}, block {head}
+  Chaingate {version}   network {name}, {head}
 
     callers    {url}
     operator   http://{operator}   /health /ready /metrics
@@ -53,7 +54,7 @@ mod tests {
     #[test]
     fn the_line_to_try_names_the_address_and_the_key() {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let shown = text(&Config::default(), address(8545), address(8546), 7);
+        let shown = text(&Config::default(), address(8545), address(8546), Some(7));
         assert!(shown.contains("curl -s http://127.0.0.1:8545/v3/demo -H"), "{shown}");
         assert!(shown.contains("network demo, block 7"), "{shown}");
         assert!(shown.contains(r#""method":"eth_getStorageAt""#), "{shown}");

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use super::{Settings, banner};
-use crate::answer::archive::ArchiveSource;
+use crate::answer::Sources;
 use crate::config::Config;
 use crate::edge::Edge;
 use crate::listen::Server;
@@ -18,24 +18,23 @@ pub(super) fn run(settings: Settings) -> Result<(), String> {
     let config = settings.load()?;
     start_log();
     allow_open_files(config.limits.listen.connections_max);
-    let source = open_chain(&config)?;
-    let head = source.archive().snapshot().head();
-    let edge = Arc::new(Edge::new(&config, source).map_err(|error| error.to_string())?);
+    let sources = open_sources(&config)?;
+    let edge = Arc::new(Edge::new(&config, sources).map_err(|error| error.to_string())?);
+    let head = edge.head();
     let server = Server::start(&config.listen, edge).map_err(|error| format!("cannot listen on {error}"))?;
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, head);
     }
-    warn_of_unused(&config);
     wait_for_signal()?;
     tracing::info!("stopping: answers under way are finished first");
     server.drain();
     Ok(())
 }
 
-/// Opens the chain, and says what is going on while the demo chain is made.
-fn open_chain(config: &Config) -> Result<Arc<ArchiveSource>, String> {
+/// Opens what answers, and says what is going on while the demo chain is made.
+fn open_sources(config: &Config) -> Result<Sources, String> {
     let mut making: Option<ProgressBar> = None;
     let opened = source::open(config, |done, all| {
         let bar = making.get_or_insert_with(|| {
@@ -76,13 +75,6 @@ fn allow_open_files(connections_max: usize) {
     if allowed < wanted {
         let error = raised.err().map(|error| error.to_string());
         tracing::warn!(allowed, wanted, error, "fewer files may be open than connections_max takes");
-    }
-}
-
-fn warn_of_unused(config: &Config) {
-    let upstream = config.upstream.nodes.len() + config.upstream.partners.len();
-    if upstream > 0 {
-        tracing::warn!(upstream, "nodes and partners are configured, but only the embedded chain answers");
     }
 }
 

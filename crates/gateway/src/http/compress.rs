@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 
-use crate::answer::Pool;
+use crate::answer::Threads;
 
 /// An encoding that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn weighed(item: &str) -> (&str, u32) {
 const INLINE_BYTES_MAX: usize = 32 << 10;
 
 /// The reply in fewer bytes, or `None` if there is no place to do that now: it then goes out as it is.
-pub(crate) async fn compress(encoding: Encoding, parts: &[Bytes; 3], pool: &Pool) -> Option<Bytes> {
+pub(crate) async fn compress(encoding: Encoding, parts: &[Bytes; 3], pool: &Threads) -> Option<Bytes> {
     let parts = parts.clone();
     let squeezed = if parts.iter().map(Bytes::len).sum::<usize>() <= INLINE_BYTES_MAX {
         squeeze(encoding, &parts)

@@ -45,7 +45,7 @@ fn gauges(out: &mut String, edge: &Edge) {
     };
     let (answers, limits) = (&edge.answers, &edge.limits);
     gauge("chaingate_ready", "1 until the drain begins.", edge.is_ready().into());
-    gauge("chaingate_head_block", "Number of the newest block served.", answers.source().head().number);
+    gauge("chaingate_head_block", "Number of the newest block served.", edge.head().unwrap_or_default());
     gauge("chaingate_connections_open", "Connections now.", edge.connections.open.load(Relaxed) as u64);
     gauge(
         "chaingate_connections_max",
@@ -53,7 +53,11 @@ fn gauges(out: &mut String, edge: &Edge) {
         limits.listen.connections_max as u64,
     );
     gauge("chaingate_calls_in_flight", "Calls now.", edge.capacity.taken() as u64);
-    gauge("chaingate_pool_waiting", "Heavy calls that wait for a thread.", answers.pool().waiting() as u64);
+    gauge(
+        "chaingate_pool_waiting",
+        "Heavy calls that wait for a thread.",
+        answers.threads().waiting() as u64,
+    );
     gauge("chaingate_pool_queue_max", "Heavy calls that may wait.", limits.answer.pool_queue_max as u64);
     gauge("chaingate_held_bytes", "Large answers that wait to be read.", answers.held().bytes() as u64);
     gauge("chaingate_held_bytes_max", "Beyond this they are refused.", limits.answer.held_bytes_max as u64);

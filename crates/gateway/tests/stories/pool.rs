@@ -1,8 +1,14 @@
 //! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
 
+#[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
+#[path = "pool/front.rs"]
 mod front; // the gateway under test
+#[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
+#[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
+#[path = "pool/reorganised.rs"]
 mod reorganised; // a real node that changes its mind
+#[path = "pool/storm.rs"]
 mod storm; // everything at once

@@ -1,6 +1,7 @@
-//! What a node may mean by an error.
+//! What follows from a node's error.
 
-use crate::call::{Fault, RpcError};
+use crate::call::{Call, Class, Fault, RpcError};
+use crate::dialect::{self, Meaning as Words};
 use crate::node::Lack;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,19 +10,40 @@ pub enum Meaning {
     Caller(CallerError),
     /// This node lacks what the call needs.
     NotHere(Lack),
-    /// This node searches fewer blocks at once.
+    /// This node searches fewer blocks at once, or returns fewer logs.
     Limit(RangeLimit),
     /// The node is to blame.
     Node(Fault),
 }
 
-/// An error of the caller's own.
+/// An error of the caller's own, without the node's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallerError(pub RpcError);
+pub struct CallerError(pub Words);
 
 /// What a node grants for one log query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeLimit {
     /// The widest range, if the node has said.
     pub blocks: Option<u64>,
+}
+
+/// Reads a node's error.
+pub(crate) fn read(error: &RpcError, call: &Call) -> Meaning {
+    match dialect::read(error, call.method) {
+        Words::RangeTooWide { most, .. } if call.class == Class::Logs => {
+            Meaning::Limit(RangeLimit { blocks: most })
+        }
+        Words::TooManyResults { .. } | Words::QueryTimeout if call.class == Class::Logs => {
+            Meaning::Limit(RangeLimit { blocks: None })
+        }
+        words @ (Words::Reverted { .. } | Words::Execution(_)) if call.class == Class::Evm => {
+            Meaning::Caller(CallerError(words))
+        }
+        Words::NoMethod => Meaning::NotHere(Lack::Method),
+        Words::NoBlock => Meaning::NotHere(Lack::Block),
+        Words::NoState => Meaning::NotHere(Lack::State),
+        Words::RateLimited => Meaning::Node(Fault::RateLimited),
+        // What was asked is well-formed, so a node that says otherwise does not understand it.
+        _ => Meaning::Node(Fault::Refused),
+    }
 }

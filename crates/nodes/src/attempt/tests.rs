@@ -6,6 +6,7 @@ use tokio::time::{advance, sleep};
 use super::script::{Act, MS, Script, quick};
 use super::*;
 use crate::call::Class;
+use crate::dialect::Meaning as Words;
 use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
 use crate::node::Standing;
 
@@ -78,7 +79,7 @@ fn judge(_node: &Node<Script>, result: &Bytes) -> Judgement {
 
 fn read(error: &RpcError, _call: &Call) -> Meaning {
     match error.code {
-        REVERTED => Meaning::Caller(CallerError(error.clone())),
+        REVERTED => Meaning::Caller(CallerError(Words::Reverted { data: None })),
         NO_METHOD => Meaning::NotHere(Lack::Method),
         NO_STATE => Meaning::NotHere(Lack::State),
         TOO_WIDE => Meaning::Limit(RangeLimit { blocks: Some(1_000) }),
@@ -168,7 +169,7 @@ async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
     let pool = Pool::of([Script::new(MS, Act::Errs(REVERTED)), Script::new(MS, Act::Errs(REVERTED))]);
     for _ in 0..50 {
         let answered = pool.ask(&quick()).await.unwrap();
-        assert!(matches!(answered.said, Said::Error(CallerError(RpcError { code: REVERTED, .. }))));
+        assert!(matches!(answered.said, Said::Error(CallerError(Words::Reverted { .. }))));
         assert_eq!(answered.tried, 1);
     }
     assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::call::Fault;
 
 /// Names of the kinds of fault, as metrics say them.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "connect",
     "tls",
     "closed",
@@ -16,6 +16,7 @@ const KINDS: [&str; 10] = [
     "garbled",
     "wrong_id",
     "wrong",
+    "refused",
 ];
 
 #[derive(Debug, Default)]
@@ -58,5 +59,6 @@ fn position(fault: Fault) -> usize {
         Fault::Garbled => 7,
         Fault::WrongId => 8,
         Fault::Wrong => 9,
+        Fault::Refused => 10,
     }
 }

@@ -191,7 +191,9 @@ impl Http1 {
                     let _line = self.inbox.split_to(bytes);
                     return usize::try_from(size).map_err(|_| Fault::TooLarge);
                 }
-                httparse::Status::Partial if self.inbox.len() > CHUNK_LINE_BYTES_MAX => return Err(Fault::Garbled),
+                httparse::Status::Partial if self.inbox.len() > CHUNK_LINE_BYTES_MAX => {
+                    return Err(Fault::Garbled);
+                }
                 httparse::Status::Partial => self.more().await?,
             }
         }
@@ -234,4 +236,3 @@ const CHUNK_LINE_BYTES_MAX: usize = 256;
 
 /// Trailers are a few checksums at most.
 const TRAILER_BYTES_MAX: usize = 4 << 10;
-

@@ -71,7 +71,9 @@ impl Answer {
     fn refusal(&self, error: Option<RpcError>) -> BatchFault {
         match error {
             None => BatchFault::Fault(Fault::Garbled),
-            Some(error) if self.status == 429 || is_about_rate(&error) => BatchFault::Fault(Fault::RateLimited),
+            Some(error) if self.status == 429 || is_about_rate(&error) => {
+                BatchFault::Fault(Fault::RateLimited)
+            }
             Some(_) => BatchFault::Refused,
         }
     }

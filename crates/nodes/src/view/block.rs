@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-use alloy_primitives::B256;
 use alloy_primitives::map::B256Set;
+use alloy_primitives::{B256, Bloom};
 
 use crate::BlockId;
 
@@ -18,6 +18,9 @@ pub struct SeenBlock {
     pub base_fee: Option<u64>,
     pub receipts_root: B256,
     pub transactions_root: B256,
+    pub logs_bloom: Bloom,
+    /// Hashes of its uncles, in their order.
+    pub uncles: Vec<B256>,
     pub transactions: Transactions,
 }
 

@@ -83,6 +83,13 @@ impl State {
         link
     }
 
+    /// The highest block of the present chain that a node has; its own head, if that is above.
+    pub(super) fn reach(&self, node: usize) -> Option<BlockId> {
+        let (head, canon) = (self.voters.get(node)?.head?, self.canon.as_ref()?);
+        let common = self.tree.line(&head.hash).find(|block| canon.has(&block.id.hash))?.id;
+        Some(if common == canon.head() { head } else { common })
+    }
+
     /// Keeps what the heads and the present chain need.
     fn tidy(&mut self) {
         let heads = self.voters.iter().filter_map(|voter| voter.head);
@@ -172,7 +179,12 @@ fn marked(
             if alarmed.replace(block) != Some(block) {
                 let (name, to) = (mark.name, block.number);
                 let from = present.map(|present| present.number);
-                tracing::error!(mark = name, from, to, "the nodes moved a mark backwards; it stays where it was");
+                tracing::error!(
+                    mark = name,
+                    from,
+                    to,
+                    "the nodes moved a mark backwards; it stays where it was"
+                );
             }
             present
         }

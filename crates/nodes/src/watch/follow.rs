@@ -104,6 +104,7 @@ impl<W: Watched> Watcher<W> {
         if is_syncing {
             return Next::LeftOut(LeftOut::Syncing);
         }
+        self.common.view.set_chain_id(ours.chain_id);
         if let Some(genesis) = ours.genesis {
             self.common.view.set_genesis(genesis);
         }
@@ -133,6 +134,9 @@ impl<W: Watched> Watcher<W> {
                 return self.fault(fault);
             }
             self.good();
+            if let Some(reach) = self.common.view.reach(self.place) {
+                self.node.saw_head(reach);
+            }
             self.rest().await;
         }
         Next::Greet
@@ -231,7 +235,6 @@ impl<W: Watched> Watcher<W> {
         let taken = self.common.view.report(self.place, branch) == Link::Linked;
         if taken {
             self.head = Some(head);
-            self.node.saw_head(head);
         }
         Ok(taken)
     }

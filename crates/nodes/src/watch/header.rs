@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
-use alloy_primitives::{B256, U64, U256};
+use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
 use crate::view::{SeenBlock, Transactions};
@@ -23,6 +23,10 @@ struct Wire {
     receipts_root: B256,
     #[serde(default)]
     transactions_root: B256,
+    #[serde(default)]
+    logs_bloom: Bloom,
+    #[serde(default)]
+    uncles: Vec<B256>,
     transactions: Vec<B256>,
 }
 
@@ -37,6 +41,8 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         base_fee: wire.base_fee_per_gas.map(|fee| fee.saturating_to()),
         receipts_root: wire.receipts_root,
         transactions_root: wire.transactions_root,
+        logs_bloom: wire.logs_bloom,
+        uncles: wire.uncles,
         transactions: Transactions::from(wire.transactions),
     }))
 }
@@ -45,7 +51,8 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
 fn fits(json: &[u8], block: &SeenBlock) -> bool {
     let header = serde_json::from_slice::<alloy_consensus::Header>(json);
     let is_empty = block.transactions_root == EMPTY_ROOT_HASH;
-    is_empty == block.transactions.is_empty() && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
+    is_empty == block.transactions.is_empty()
+        && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
 }
 
 /// Whether headers are checked.

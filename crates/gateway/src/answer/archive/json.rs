@@ -7,24 +7,24 @@ use alloy_primitives::U256;
 
 /// Appends JSON text to a buffer.
 #[derive(Debug)]
-pub(super) struct Json<'a>(pub(super) &'a mut Vec<u8>);
+pub(in crate::answer) struct Json<'a>(pub(in crate::answer) &'a mut Vec<u8>);
 
 impl Json<'_> {
     /// Text as it is.
-    pub(super) fn raw(&mut self, text: &[u8]) -> &mut Self {
+    pub(in crate::answer) fn raw(&mut self, text: &[u8]) -> &mut Self {
         self.0.extend_from_slice(text);
         self
     }
 
     /// `"0x…"`, two digits per byte.
-    pub(super) fn data(&mut self, bytes: &[u8]) {
+    pub(in crate::answer) fn data(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(b"\"0x");
         self.hex(bytes);
         self.0.push(b'"');
     }
 
     /// Two digits per byte, and nothing around them.
-    pub(super) fn hex(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(in crate::answer) fn hex(&mut self, bytes: &[u8]) -> &mut Self {
         let at = self.0.len();
         self.0.resize(at + bytes.len() * 2, 0);
         encode(bytes, &mut self.0[at..]);
@@ -32,17 +32,17 @@ impl Json<'_> {
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity(&mut self, number: u64) {
+    pub(in crate::answer) fn quantity(&mut self, number: u64) {
         self.minimal(&number.to_be_bytes());
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity_u128(&mut self, number: u128) {
+    pub(in crate::answer) fn quantity_u128(&mut self, number: u128) {
         self.minimal(&number.to_be_bytes());
     }
 
     /// `"0x…"` without leading zeros.
-    pub(super) fn quantity_u256(&mut self, number: U256) {
+    pub(in crate::answer) fn quantity_u256(&mut self, number: U256) {
         self.minimal(&number.to_be_bytes::<32>());
     }
 
@@ -57,7 +57,7 @@ impl Json<'_> {
     }
 
     /// `[…]`, one item after another.
-    pub(super) fn list<T>(
+    pub(in crate::answer) fn list<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
         mut write: impl FnMut(&mut Json<'_>, T),
@@ -73,26 +73,26 @@ impl Json<'_> {
     }
 
     /// Begins an object.
-    pub(super) fn object(&mut self) -> Object<'_> {
+    pub(in crate::answer) fn object(&mut self) -> Object<'_> {
         Object { out: self.0, separator: b'{' }
     }
 }
 
 /// Two digits per byte, into a place that has room for just them.
-pub(super) fn encode(bytes: &[u8], digits: &mut [u8]) {
+pub(in crate::answer) fn encode(bytes: &[u8], digits: &mut [u8]) {
     const_hex::encode_to_slice(bytes, digits).expect("the buffer has two digits per byte");
 }
 
 /// An object under way.
 #[derive(Debug)]
-pub(super) struct Object<'a> {
+pub(in crate::answer) struct Object<'a> {
     out: &'a mut Vec<u8>,
     separator: u8,
 }
 
 impl Object<'_> {
     /// Begins a member; its value comes next.
-    pub(super) fn member(&mut self, name: &str) -> Json<'_> {
+    pub(in crate::answer) fn member(&mut self, name: &str) -> Json<'_> {
         let out = &mut *self.out;
         out.push(self.separator);
         self.separator = b',';
@@ -103,7 +103,7 @@ impl Object<'_> {
     }
 
     /// Ends the object.
-    pub(super) fn end(self) {
+    pub(in crate::answer) fn end(self) {
         self.out.push(b'}');
     }
 }

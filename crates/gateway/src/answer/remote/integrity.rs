@@ -64,7 +64,10 @@ impl Judge {
         let failed_by = check.failed_by.fetch_or(bit(node), Relaxed) | bit(node);
         let unusual = failed_by == self.everyone && failures >= FAILURES_MIN && !kind.sound.load(Relaxed);
         if unusual && !check.stepped_back.swap(true, Relaxed) {
-            tracing::warn!(check = lie.name(), "every node fails this check, so it only observes from now on");
+            tracing::warn!(
+                check = lie.name(),
+                "every node fails this check, so it only observes from now on"
+            );
         }
         self.mode == Integrity::Enforce && !check.stepped_back.load(Relaxed)
     }

@@ -1,8 +1,10 @@
 //! Whether one answer of a node is believed, and what it comes to in the view that the call was pinned to.
 
+use std::sync::Arc;
+
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::{self, Expect, Facts, Verdict};
+use nodes::check::{self, BlockFacts, Expect, Facts, Verdict};
 use nodes::{BlockId, Canon, Judgement};
 use parking_lot::Mutex;
 
@@ -26,9 +28,13 @@ impl<'a> Question<'a> {
     pub(super) fn new(remote: &'a Remote, canon: &'a Canon, query: &'a Query<BlockRef>) -> Self {
         let mut expect = expect(query);
         if let Expect::Receipts { block, header } = &mut expect {
-            *header = canon.facts(block.hash);
+            *header = facts(canon, *block);
         }
         Self { remote, canon, query, expect, facts: Mutex::default() }
+    }
+
+    pub(super) fn query(&self) -> &Query<BlockRef> {
+        self.query
     }
 
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
@@ -56,7 +62,7 @@ impl<'a> Question<'a> {
         let Some(hash) = self.transaction() else { return self.believe(facts) };
         match facts.block {
             // It is pending there, and in a block here: the node is behind.
-            None if self.canon.contains_transaction(hash).is_some() => Judgement::Doubtful,
+            None if self.canon.contains_transaction(&hash).is_some() => Judgement::Doubtful,
             Some(block) if self.is_on_another_fork(block) => Judgement::Doubtful,
             _ => self.believe(facts),
         }
@@ -80,8 +86,8 @@ impl<'a> Question<'a> {
     }
 
     /// The answer, once no other node is going to be asked.
-    pub(super) fn settle(&self, result: Bytes, doubtful: bool) -> Result<Fetched, Failure> {
-        if doubtful || &result[..] == b"null" {
+    pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Fetched, Failure> {
+        if !sure || &result[..] == b"null" {
             return self.nothing();
         }
         let facts = std::mem::take(&mut *self.facts.lock());
@@ -96,7 +102,7 @@ impl<'a> Question<'a> {
                 let block = Some(block_ref(block));
                 Ok(Fetched { result, block, keep: Some(block) })
             }
-            None if self.canon.contains_transaction(hash).is_some() => self.nothing(),
+            None if self.canon.contains_transaction(&hash).is_some() => self.nothing(),
             None => Ok(Fetched { result, block: None, keep: None }),
         }
     }
@@ -106,24 +112,20 @@ impl<'a> Question<'a> {
         let null = |block| Ok(Fetched { result: Bytes::from_static(b"null"), block, keep: None });
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                match self.canon.contains_transaction(hash) {
+                match self.canon.contains_transaction(&hash) {
                     // It is in a block of the view, and those who were asked do not know it: that is no answer.
                     Some(_) => Err(Failure::Unavailable),
                     None => null(None),
                 }
             }
-            Query::TransactionByIndex { block, index } => {
-                match self.canon.facts(block.hash).map(|facts| facts.transactions.len() as u64) {
-                    Some(count) if index < count => Err(Failure::Unavailable),
-                    _ => null(Some(block)),
-                }
-            }
-            Query::Uncle { block, index } => {
-                match self.canon.facts(block.hash).map(|facts| facts.uncles.len() as u64) {
-                    Some(count) if index < count => Err(Failure::Unavailable),
-                    _ => null(Some(block)),
-                }
-            }
+            Query::TransactionByIndex { block, index } => match self.canon.block(block.number) {
+                Some(seen) if index < seen.transactions.len() as u64 => Err(Failure::Unavailable),
+                _ => null(Some(block)),
+            },
+            Query::Uncle { block, index } => match self.canon.block(block.number) {
+                Some(seen) if index < seen.uncles.len() as u64 => Err(Failure::Unavailable),
+                _ => null(Some(block)),
+            },
             Query::RawBlockTransactions { block } => {
                 Ok(Fetched { result: Bytes::from_static(b"[]"), block: Some(block), keep: None })
             }
@@ -133,3 +135,15 @@ impl<'a> Question<'a> {
     }
 }
 
+/// What the view knows of a block, for the checks of its receipts.
+fn facts(canon: &Canon, id: BlockId) -> Option<Arc<BlockFacts>> {
+    let block = canon.block(id.number).filter(|block| block.id == id)?;
+    Some(Arc::new(BlockFacts {
+        id,
+        parent: block.parent,
+        timestamp: block.timestamp,
+        receipts_root: block.receipts_root,
+        transactions: block.transactions.to_vec(),
+        uncles: block.uncles.clone(),
+    }))
+}

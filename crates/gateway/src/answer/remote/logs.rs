@@ -48,7 +48,7 @@ impl Remote {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
         };
-        Ok(answer(origin, Some(to), self.held.hold_shared(result)))
+        Ok(answer(origin, Some(to), self.held.hold_bytes(result)))
     }
 }
 

@@ -16,8 +16,8 @@ pub struct Config {
     pub quorum: Option<u64>,
     /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
     pub call_timeout: Duration,
-    /// How long the head may stand still before it is a fault.
-    pub head_stall: Duration,
+    /// How long the head may stand still before it is a fault; ten blocks by default.
+    pub head_stall: Option<Duration>,
     /// How often a node's head is asked for at most; by default it follows the time between blocks.
     pub poll_interval: Option<Duration>,
     pub cache_bytes_max: u64,
@@ -63,7 +63,6 @@ pub enum Integrity {
 }
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
-const HEAD_STALL: Duration = Duration::from_secs(60);
 
 /// Enough for a day of receipts and logs of a busy application, little beside what a node takes.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
@@ -80,7 +79,7 @@ impl Default for Config {
             integrity: Integrity::default(),
             quorum: None,
             call_timeout: CALL_TIMEOUT,
-            head_stall: HEAD_STALL,
+            head_stall: None,
             poll_interval: None,
             cache_bytes_max: CACHE_BYTES_MAX,
         }
@@ -100,7 +99,7 @@ impl Config {
             integrity,
             quorum: pool.limit("quorum", None),
             call_timeout: pool.milliseconds("call_timeout_ms", CALL_TIMEOUT),
-            head_stall: pool.milliseconds("head_stall_ms", HEAD_STALL),
+            head_stall: pool.limit("head_stall_ms", None).map(Duration::from_millis),
             poll_interval: pool.limit("poll_interval_ms", None).map(Duration::from_millis),
             cache_bytes_max,
         }

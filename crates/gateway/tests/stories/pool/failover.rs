@@ -5,7 +5,8 @@ use testkit::proxy::{Mood, Proxy};
 use super::front::Front;
 use crate::demo::{Demo, until};
 
-const STORAGE: (&str, &str) = ("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#);
+const STORAGE: (&str, &str) =
+    ("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#);
 const UNAVAILABLE: &str = "-32002 resource unavailable";
 
 struct Outage {
@@ -36,7 +37,8 @@ fn a_partner_answers_for_plans_that_have_failover() {
     let reply = front.ask_as("growth", "", STORAGE.0, STORAGE.1);
     assert_eq!(reply.header("chaingate-source"), Some("partner"), "{}", reply.text());
     assert_eq!(reply.json()["result"], format!("0x{:064x}", 1234));
-    let by_index = front.ask_as("growth", "", "eth_getTransactionByBlockNumberAndIndex", r#"["latest","0x0"]"#);
+    let by_index =
+        front.ask_as("growth", "", "eth_getTransactionByBlockNumberAndIndex", r#"["latest","0x0"]"#);
     assert_eq!(by_index.header("chaingate-source"), Some("partner"));
     let asked = outage.partner.calls();
 

@@ -67,7 +67,10 @@ fn fixed() -> Vec<(&'static str, String)> {
         ("eth_getBlockByHash", format!(r#"["0x{}",false]"#, "ab".repeat(32))),
         ("eth_getBlockByNumber", format!(r#"["{:#x}",false]"#, HEAD_NUMBER + 1)),
         ("eth_getLogs", format!(r#"[{{"fromBlock":"0x0","toBlock":"latest","address":"{token}"}}]"#)),
-        ("eth_getLogs", format!(r#"[{{"fromBlock":"{first:#x}","toBlock":"{last:#x}","address":"{chatter}"}}]"#)),
+        (
+            "eth_getLogs",
+            format!(r#"[{{"fromBlock":"{first:#x}","toBlock":"{last:#x}","address":"{chatter}"}}]"#),
+        ),
         (
             "eth_getLogs",
             format!(r#"[{{"fromBlock":"{first:#x}","toBlock":"{:#x}","address":"{chatter}"}}]"#, first + 2),

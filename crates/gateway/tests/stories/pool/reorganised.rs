@@ -30,7 +30,8 @@ fn number(reply: &Value) -> u64 {
 
 /// Sends some wei to Bob and mines it.
 fn pay(anvil: &Anvil, wei: u64) -> Value {
-    let hash = anvil.ask("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": format!("{wei:#x}")}]));
+    let hash =
+        anvil.ask("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": format!("{wei:#x}")}]));
     anvil.mine(1);
     hash
 }

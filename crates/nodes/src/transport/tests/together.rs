@@ -19,9 +19,8 @@ fn narrow(node: &Node) -> Client {
 
 /// Asks once, and `count` times while that is under way; the replies to the latter.
 async fn ask_many(client: &Client, class: Class, count: usize) -> Vec<Result<Reply, Fault>> {
-    let asks = (0..count).map(|turn| async move {
-        client.ask(&call(class, &format!("[{turn}]")), in_ms(5_000)).await
-    });
+    let asks = (0..count)
+        .map(|turn| async move { client.ask(&call(class, &format!("[{turn}]")), in_ms(5_000)).await });
     join_all(asks).await
 }
 
@@ -76,7 +75,9 @@ async fn replies_in_another_order_reach_those_who_asked() {
 }
 
 /// What becomes of two calls when their batch is answered like this.
-async fn batch_answered(answer: impl Fn(u64, u64) -> String + Send + Sync + 'static) -> Vec<Result<Reply, Fault>> {
+async fn batch_answered(
+    answer: impl Fn(u64, u64) -> String + Send + Sync + 'static,
+) -> Vec<Result<Reply, Fault>> {
     let node = Node::answering(move |body: &Value| match body.as_array() {
         None => echo(body),
         Some(calls) => answer(id_of(&calls[0]), id_of(&calls[1])),

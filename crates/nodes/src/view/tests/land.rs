@@ -70,6 +70,8 @@ impl Land {
 
 fn block(id: BlockId, parent: B256) -> SeenBlock {
     SeenBlock {
+        logs_bloom: Default::default(),
+        uncles: Vec::new(),
         id,
         parent,
         timestamp: id.number * 12,

@@ -153,9 +153,7 @@ impl Blooms {
     }
 
     fn may_match(&self, block: &Bloom) -> bool {
-        let any = |values: &Vec<Bloom>| {
-            values.is_empty() || values.iter().any(|value| block.contains(value))
-        };
+        let any = |values: &Vec<Bloom>| values.is_empty() || values.iter().any(|value| block.contains(value));
         !block.is_zero() && any(&self.addresses) && self.topics.iter().all(any)
     }
 }

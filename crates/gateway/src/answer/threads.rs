@@ -14,13 +14,13 @@ use parking_lot::{Condvar, Mutex};
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A fixed number of threads behind a bounded queue.
-pub struct Pool {
+pub struct Threads {
     shared: Arc<Shared>,
 }
 
 /// The queue has no place for more work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolFull;
+pub struct ThreadsBusy;
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -34,13 +34,13 @@ struct Queue {
     closed: bool,
 }
 
-impl std::fmt::Debug for Pool {
+impl std::fmt::Debug for Threads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("waiting", &self.waiting()).finish()
+        f.debug_struct("Threads").field("waiting", &self.waiting()).finish()
     }
 }
 
-impl Pool {
+impl Threads {
     pub fn start(threads: usize, waiting_max: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), wake: Condvar::new(), waiting_max });
         for index in 0..threads.max(1) {
@@ -51,10 +51,10 @@ impl Pool {
     }
 
     /// Lets a thread of the pool run `job`, or refuses at once.
-    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), PoolFull> {
+    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), ThreadsBusy> {
         let mut queue = self.shared.queue.lock();
         if queue.jobs.len() >= self.shared.waiting_max {
-            return Err(PoolFull);
+            return Err(ThreadsBusy);
         }
         queue.jobs.push_back(Box::new(job));
         drop(queue);
@@ -76,7 +76,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.queue.lock().closed = true;
         self.shared.wake.notify_all();

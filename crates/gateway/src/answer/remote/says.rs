@@ -1,0 +1,52 @@
+//! What nodes mean → our failures. Their own words end here.
+
+use nodes::dialect::{Execution, Meaning};
+use nodes::{CallerError, Failed};
+
+use crate::answer::{Failure, Limits};
+use crate::params::Query;
+use crate::resolve::BlockRef;
+
+/// An error that is the caller's own.
+pub(super) fn failure(error: &CallerError, limits: &Limits) -> Failure {
+    match &error.0 {
+        Meaning::Reverted { data } => Failure::Reverted { data: data.clone().unwrap_or_default() },
+        Meaning::Execution(Execution::Timeout) => Failure::CallTimeout(limits.call_timeout),
+        Meaning::Execution(execution) if is_refusal(*execution) => Failure::Refused(execution.to_string()),
+        Meaning::Execution(execution) => Failure::Execution(execution.to_string()),
+        _ => Failure::Unavailable,
+    }
+}
+
+/// Whether the EVM was never begun.
+fn is_refusal(execution: Execution) -> bool {
+    matches!(
+        execution,
+        Execution::InsufficientFunds
+            | Execution::IntrinsicGas
+            | Execution::FeeCapBelowBaseFee
+            | Execution::TipAboveFeeCap
+            | Execution::NonceTooLow
+            | Execution::NonceTooHigh
+            | Execution::GasAboveLimit
+            | Execution::SenderNotEoa
+    )
+}
+
+/// Nobody answered. A simulation that nobody finished in time took too long; anything else is an outage.
+pub(super) fn nothing(query: &Query<BlockRef>, failed: Failed, limits: &Limits) -> Failure {
+    match (query, failed) {
+        (Query::Call { .. } | Query::EstimateGas { .. }, Failed::Deadline { .. }) => {
+            Failure::CallTimeout(limits.call_timeout)
+        }
+        _ => Failure::Unavailable,
+    }
+}
+
+/// Nobody answered a log query.
+pub(super) fn no_logs(failed: Failed) -> Failure {
+    match failed {
+        Failed::Deadline { .. } => Failure::QueryTimeout,
+        Failed::Out { .. } => Failure::Unavailable,
+    }
+}
