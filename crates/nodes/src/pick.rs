@@ -1,1 +1,150 @@
 //! Which node next.
+//!
+//! Pure: what is known of the nodes, what the call needs, and a random number go in; a position comes out.
+
+use crate::call::Needs;
+use crate::health::Grade;
+
+/// A node, as far as the choice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub grade: Grade,
+    /// Expected latency × (calls in flight + 1).
+    pub cost: u64,
+    /// Number of its newest block, if it has said.
+    pub head: Option<u64>,
+    /// The lowest block whose state it has.
+    pub lowest_state: u64,
+    /// Whether it cannot be asked whatever its health: of another chain, without the method, or tried already.
+    pub excluded: bool,
+}
+
+/// The better of two nodes drawn from those that can answer and are in the best health; `worst` is the poorest health
+/// that will do.
+///
+/// Two are drawn instead of taking the cheapest of all, or every call of a moment would go to the same node before its
+/// load shows.
+pub(crate) fn pick(candidates: &[Candidate], needs: Needs, worst: Grade, random: u64) -> Option<usize> {
+    let best = candidates.iter().filter(|c| c.can_answer(needs)).map(|c| c.grade).min()?;
+    let drawn = |nth: usize| {
+        let mut equals =
+            candidates.iter().enumerate().filter(|(_, c)| c.grade == best && c.can_answer(needs));
+        equals.nth(nth)
+    };
+    let equals = candidates.iter().filter(|c| c.grade == best && c.can_answer(needs)).count();
+    let (first, second) = two_of(equals, random);
+    let cheaper = [drawn(first), drawn(second)].into_iter().flatten().min_by_key(|(_, c)| c.cost)?;
+    (best <= worst).then_some(cheaper.0)
+}
+
+impl Candidate {
+    /// Whether it has what the call needs. One whose head is unknown is not known to have any block.
+    pub fn can_answer(&self, needs: Needs) -> bool {
+        let Some(block) = needs.block else { return !self.excluded };
+        let has_block = self.head.is_some_and(|head| head >= block);
+        let has_state = !needs.state || self.lowest_state <= block;
+        !self.excluded && has_block && has_state
+    }
+}
+
+/// Two positions below `len`, different ones if there are.
+fn two_of(len: usize, random: u64) -> (usize, usize) {
+    let len = (len as u64).max(1);
+    let first = (random & u64::from(u32::MAX)) % len;
+    let second = (first + 1 + (random >> 32) % len.saturating_sub(1).max(1)) % len;
+    (first as usize, second as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WELL: Candidate =
+        Candidate { grade: Grade::Up, cost: 10, head: Some(100), lowest_state: 0, excluded: false };
+    const NEEDS: Needs = Needs { block: Some(90), state: true };
+
+    fn picked(candidates: &[Candidate]) -> Option<usize> {
+        pick(candidates, NEEDS, Grade::Down, 7)
+    }
+
+    #[test]
+    fn who_cannot_answer_is_not_picked() {
+        let behind = Candidate { head: Some(89), ..WELL };
+        let unknown = Candidate { head: None, ..WELL };
+        let pruned = Candidate { lowest_state: 91, ..WELL };
+        let excluded = Candidate { excluded: true, ..WELL };
+        assert_eq!(picked(&[behind, unknown, pruned, excluded]), None);
+        assert_eq!(picked(&[behind, unknown, WELL, pruned, excluded]), Some(2));
+        let stateless = Needs { state: false, ..NEEDS };
+        assert_eq!(pick(&[pruned], stateless, Grade::Down, 7), Some(0));
+        assert_eq!(pick(&[unknown], Needs::default(), Grade::Down, 7), Some(0));
+    }
+
+    #[test]
+    fn better_health_comes_first_whatever_it_costs() {
+        let [up, doubted, resting, down] = Grade::ALL.map(|grade| Candidate { grade, ..WELL });
+        let dear = Candidate { cost: 1_000_000, ..up };
+        assert_eq!(picked(&[down, resting, doubted, dear]), Some(3));
+        assert_eq!(picked(&[down, resting, doubted]), Some(2));
+        assert_eq!(picked(&[down, resting]), Some(1));
+        assert_eq!(picked(&[down]), Some(0), "a closed door helps nobody");
+    }
+
+    #[test]
+    fn the_poorest_health_that_will_do_is_a_limit() {
+        let down = Candidate { grade: Grade::Down, ..WELL };
+        assert_eq!(pick(&[down], NEEDS, Grade::Doubted, 7), None);
+        assert_eq!(pick(&[down, WELL], NEEDS, Grade::Doubted, 7), Some(1));
+    }
+
+    #[test]
+    fn the_dearest_of_three_is_never_picked_and_the_others_both_are() {
+        let cost = |cost| Candidate { cost, ..WELL };
+        let candidates = [cost(30), cost(10), cost(20)];
+        let mut times = [0; 3];
+        for n in 0..3_000_u64 {
+            let random = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            times[pick(&candidates, NEEDS, Grade::Up, random).unwrap()] += 1;
+        }
+        assert_eq!(times[0], 0);
+        assert!(times[1] > 1_800 && times[2] > 800, "{times:?}");
+    }
+
+    fn candidate() -> impl Strategy<Value = Candidate> {
+        let grade = prop::sample::select(Grade::ALL.to_vec());
+        (grade, 0..50_u64, prop::option::of(80..110_u64), 0..110_u64, prop::bool::weighted(0.2)).prop_map(
+            |(grade, cost, head, lowest_state, excluded)| Candidate {
+                grade,
+                cost,
+                head,
+                lowest_state,
+                excluded,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn someone_is_picked_exactly_if_someone_can_answer(
+            candidates in prop::collection::vec(candidate(), 0..9),
+            random in any::<u64>(),
+        ) {
+            let able = || candidates.iter().filter(|candidate| candidate.can_answer(NEEDS));
+            match pick(&candidates, NEEDS, Grade::Down, random) {
+                None => prop_assert_eq!(able().count(), 0),
+                Some(position) => {
+                    prop_assert!(candidates[position].can_answer(NEEDS));
+                    prop_assert_eq!(Some(candidates[position].grade), able().map(|c| c.grade).min());
+                }
+            }
+        }
+
+        #[test]
+        fn two_are_different_if_there_are_two(len in 2_usize..200, random in any::<u64>()) {
+            let (first, second) = two_of(len, random);
+            prop_assert!(first < len && second < len && first != second);
+        }
+    }
+}
