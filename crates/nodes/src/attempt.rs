@@ -1,1 +1,204 @@
 //! One call over several nodes.
+//!
+//! | what comes                           | it says about the node | and then                                         |
+//! |--------------------------------------|------------------------|--------------------------------------------------|
+//! | a result that is believed            | good                   | done                                             |
+//! | a result that another may know better| good                   | kept as the fallback; another that has the block |
+//! | a result that cannot be true         | a lie                  | another                                          |
+//! | an error of the caller's own         | good                   | done, with that error                            |
+//! | "not here"                           | good, and it is learned| another                                          |
+//! | "too wide a range"                   | good, and it is learned| done, with the range it grants                   |
+//! | an error of the node's own, a fault  | bad                    | another                                          |
+//! | nothing, for longer than is usual    | nothing yet            | another too, within the hedge budget             |
+//! | nothing, for much longer             | mildly bad             | another too, within the retry budget             |
+//! | the deadline                         | mildly bad             | the fallback, or none                            |
+//!
+//! "Another" is within the retry budget. When all were tried and some failed, those are tried once more. The first
+//! answer that is believed wins, and whoever is still at it is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::budget::Budgets;
+use crate::call::{Ask, Call, Fault, Reply, RpcError};
+use crate::node::{Lack, Node};
+
+mod meaning;
+mod race;
+
+#[cfg(test)]
+pub(crate) mod script;
+#[cfg(test)]
+mod tests;
+
+pub use meaning::{CallerError, Meaning, RangeLimit};
+pub use race::NODES_MAX;
+use race::{Event, Race};
+
+/// What a result is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    Believed,
+    /// A null or empty result that another node may know better. Data always wins over it.
+    Doubtful,
+    /// It cannot be true, and why. The words are for the log.
+    Wrong(&'static str),
+}
+
+pub type Judge<'a, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judgement + Sync);
+
+/// What all calls of one pool have in common.
+#[derive(Debug)]
+pub struct Rules {
+    pub budgets: Budgets,
+    pub dice: Dice,
+    /// What a node means by an error.
+    pub read: fn(&RpcError, &Call) -> Meaning,
+}
+
+/// What came of a call, as far as it was answered.
+#[derive(Debug)]
+pub struct Answered<A> {
+    pub said: Said,
+    pub node: Arc<Node<A>>,
+    /// How many times a node was asked.
+    pub tried: u32,
+    /// False if it is a doubtful result that no other node could better.
+    pub sure: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Result(Bytes),
+    /// The caller's own error.
+    Error(CallerError),
+    /// The call must be split before it is asked again.
+    Limit(RangeLimit),
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// All who could be asked failed, or there are none. `lack` says so if none of them has what the call needs:
+    /// then asking later will not help either.
+    #[error("no node could answer ({tried} attempts)")]
+    Out { tried: u32, lack: Option<Lack> },
+    #[error("no answer before the deadline ({tried} attempts)")]
+    Deadline { tried: u32 },
+}
+
+/// Asks nodes until one answers.
+pub async fn ask<A: Ask>(
+    nodes: &[Arc<Node<A>>],
+    call: &Call,
+    judge: Judge<'_, A>,
+    rules: &Rules,
+    deadline: Instant,
+) -> Result<Answered<A>, Failed> {
+    if Instant::now() >= deadline {
+        return Err(Failed::Deadline { tried: 0 });
+    }
+    let mut race = Race::new(nodes, call, rules, deadline);
+    race.begin();
+    while race.is_on() {
+        match race.next().await {
+            Event::Replied(by, reply) => match settle(&mut race, by, reply, judge) {
+                Next::Done(said) => return Ok(race.won(by, said)),
+                Next::Another => race.ask_another(),
+            },
+            Event::Slow(runner) => race.hedge(runner),
+            Event::Overdue(runner) => race.replace(runner),
+            Event::BudgetMayBeBack => race.ask_another(),
+            Event::Deadline => return race.end(|tried| Failed::Deadline { tried }),
+        }
+    }
+    let lack = race.lack();
+    race.end(|tried| Failed::Out { tried, lack })
+}
+
+enum Next {
+    Done(Said),
+    Another,
+}
+
+/// What follows from a reply: for the node's health, for what is known of it, and for the call.
+fn settle<A: Ask>(
+    race: &mut Race<'_, A>,
+    by: race::By,
+    reply: Result<Reply, Fault>,
+    judge: Judge<'_, A>,
+) -> Next {
+    let node = race.node(by);
+    match reply {
+        Ok(Reply::Result(result)) => weigh(race, by, result, judge),
+        Ok(Reply::Error(error)) => match (race.rules.read)(&error, race.call) {
+            Meaning::Node(fault) => {
+                node.bad(fault, Instant::now());
+                race.failed(by);
+                Next::Another
+            }
+            Meaning::Caller(error) => {
+                node.good(Instant::now());
+                Next::Done(Said::Error(error))
+            }
+            Meaning::NotHere(lack) => {
+                node.good(Instant::now());
+                node.known().learn(lack, race.call.method, race.call.needs.block);
+                race.lacks(lack);
+                Next::Another
+            }
+            Meaning::Limit(limit) => {
+                node.good(Instant::now());
+                limit.blocks.into_iter().for_each(|blocks| node.known().narrow_log_range(blocks));
+                Next::Done(Said::Limit(limit))
+            }
+        },
+        // The node has taken note of it.
+        Err(_) => {
+            race.failed(by);
+            Next::Another
+        }
+    }
+}
+
+fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Judge<'_, A>) -> Next {
+    let node = race.node(by);
+    match judge(node, &result) {
+        Judgement::Believed => {
+            node.good(Instant::now());
+            Next::Done(Said::Result(result))
+        }
+        Judgement::Doubtful => {
+            node.good(Instant::now());
+            race.keep(by, result);
+            Next::Another
+        }
+        Judgement::Wrong(reason) => {
+            tracing::warn!(node = node.name(), method = race.call.method, reason, "a node's answer is wrong");
+            node.bad(Fault::Wrong, Instant::now());
+            race.lied();
+            Next::Another
+        }
+    }
+}
+
+/// Random numbers that a test can know beforehand (splitmix64). They choose nodes, and protect nothing.
+#[derive(Debug)]
+pub struct Dice(AtomicU64);
+
+impl Dice {
+    pub fn seeded(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    pub fn roll(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let z = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

@@ -1,1 +1,222 @@
-//! One node.
+//! One node: who it is, how it does, and what it is known to have.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::call::{Ask, Call, Class, Fault, Reply};
+use crate::health::{Grade, Health, Sign};
+use crate::latency::{Latency, index};
+use crate::pick::Candidate;
+
+mod counts;
+mod known;
+
+#[cfg(test)]
+mod tests;
+
+pub use counts::{Counts, fault_kind};
+pub use known::{Known, Lack, Standing};
+
+/// A second node is asked no sooner: a pause of this length is not worth a call.
+pub(crate) const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
+/// And no later, however slow this one usually is.
+pub(crate) const HEDGE_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// Other calls than look-ups may take long without anything being wrong. A node that says nothing to anyone for this time,
+/// in which it is polled too, has fallen silent nevertheless.
+const SILENCE_MIN: Duration = Duration::from_secs(2);
+
+pub struct Node<A> {
+    /// Host and port: what may be shown to anyone.
+    name: String,
+    ask: A,
+    health: Health,
+    latency: Latency,
+    known: Known,
+    counts: Counts,
+    in_flight: [AtomicU32; Class::ALL.len()],
+    origin: Instant,
+    /// Microseconds from the origin to the last reply of any kind.
+    replied_at: AtomicU64,
+}
+
+impl<A: Ask> Node<A> {
+    /// `name` is host and port, never a URL: those have credentials in them.
+    pub fn new(name: impl Into<String>, ask: A, now: Instant) -> Self {
+        Self {
+            name: name.into(),
+            ask,
+            health: Health::new(now),
+            latency: Latency::new(now),
+            known: Known::default(),
+            counts: Counts::default(),
+            in_flight: Default::default(),
+            origin: now,
+            replied_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks, and takes note of how long it took and of what fault there was. What a reply is worth is for others to
+    /// say, with [`Self::good`] and [`Self::bad`]; a fault has been said already.
+    pub async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+        let asked_at = Instant::now();
+        let _place = Place::take(&self.in_flight[index(call.class)]);
+        self.counts.attempts.fetch_add(1, Relaxed);
+        let reply = self.ask.ask(call, deadline).await;
+        let now = Instant::now();
+        match reply {
+            Ok(_) => self.replied(call.class, asked_at, now),
+            Err(fault) => self.failed(fault, call.class, asked_at, now),
+        }
+        reply
+    }
+
+    /// The reply was worth having, or its error was the caller's.
+    pub fn good(&self, now: Instant) {
+        self.health.record(Sign::Good, now);
+    }
+
+    /// The node is to blame.
+    pub fn bad(&self, fault: Fault, now: Instant) {
+        self.counts.count(fault);
+        self.health.record(Sign::Bad(fault), now);
+    }
+
+    /// A call was given up, because another node answered it or because time was up. That this one took longer than
+    /// usual is counted as a silence only if it said nothing to anyone since: else it was the call that was slow.
+    pub fn given_up(&self, class: Class, asked_at: Instant, now: Instant) {
+        let waited = now.saturating_duration_since(asked_at);
+        if waited >= self.hedge_delay(class) {
+            self.latency.record(class, waited, now);
+            if self.silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
+                self.health.record(Sign::Silent, now);
+            }
+        }
+    }
+
+    fn replied(&self, class: Class, asked_at: Instant, now: Instant) {
+        self.replied_at.fetch_max(self.microseconds(now), Relaxed);
+        self.latency.record(class, now.saturating_duration_since(asked_at), now);
+    }
+
+    fn failed(&self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
+        let waited = now.saturating_duration_since(asked_at);
+        if fault == Fault::Timeout {
+            self.latency.record(class, waited, now);
+        }
+        let callers_doing = match fault {
+            Fault::Timeout if waited < self.hedge_delay(class) => true,
+            // What takes long or gets large because of what was asked is no fault of a node that answers others.
+            Fault::Timeout => class != Class::Quick && !self.silent_since(asked_at),
+            Fault::TooLarge => class != Class::Quick,
+            _ => false,
+        };
+        if callers_doing {
+            self.counts.count(fault);
+        } else {
+            self.bad(fault, now);
+        }
+    }
+
+    fn microseconds(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.origin).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether it has said nothing at all since then.
+    pub fn silent_since(&self, then: Instant) -> bool {
+        self.replied_at.load(Relaxed) <= self.microseconds(then)
+    }
+
+    /// How long an answer of this class may take before another node is asked too.
+    pub fn hedge_delay(&self, class: Class) -> Duration {
+        self.latency.p95(class).unwrap_or(unknown(class)).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
+    }
+
+    /// What an answer will probably take. A node that has been idle for long is asked again sooner or later, but by one
+    /// call at a time: it may have stopped, and would draw all the others in.
+    fn expected(&self, class: Class, now: Instant) -> Duration {
+        if self.in_flight(class) == 0 {
+            self.latency.expected(class, now)
+        } else {
+            self.latency.last(class).unwrap_or(unknown(class))
+        }
+    }
+
+    /// This node as the choice sees it.
+    pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
+        let expected_us = self.expected(call.class, now).as_micros().max(1);
+        let load = u128::from(self.in_flight(call.class)) + 1;
+        Candidate {
+            grade: self.health.grade(now),
+            cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
+            head: self.known.head_number(),
+            lowest_state: self.known.lowest_state(),
+            excluded: self.known.standing() != Standing::Member || self.known.lacks(call.method),
+        }
+    }
+
+    pub fn in_flight(&self, class: Class) -> u32 {
+        self.in_flight[index(class)].load(Relaxed)
+    }
+
+    pub fn grade(&self, now: Instant) -> Grade {
+        self.health.grade(now)
+    }
+}
+
+impl<A> Node<A> {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// What an answer may take, as long as there were too few to tell.
+fn unknown(class: Class) -> Duration {
+    match class {
+        Class::Quick => Duration::from_millis(50),
+        Class::Evm => Duration::from_millis(100),
+        Class::Bulk => Duration::from_millis(300),
+        Class::Logs => HEDGE_DELAY_MAX,
+    }
+}
+
+/// What is behind the name may hold credentials.
+impl<A> std::fmt::Debug for Node<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// One call in flight, for as long as it lives.
+struct Place<'a>(&'a AtomicU32);
+
+impl<'a> Place<'a> {
+    fn take(in_flight: &'a AtomicU32) -> Self {
+        in_flight.fetch_add(1, Relaxed);
+        Self(in_flight)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

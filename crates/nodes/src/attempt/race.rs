@@ -1,0 +1,365 @@
+//! The attempts of one call that are under way, and when to start another.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Answered, Failed, Rules, Said};
+use crate::budget::REFUSED_PAUSE;
+use crate::call::{Ask, Call, Class, Fault, Reply};
+use crate::health::Grade;
+use crate::node::{Lack, Node, Standing};
+use crate::pick::{Candidate, pick};
+
+/// The most nodes that are at one call at the same time. A fourth would hardly be quicker than the third.
+const RUNNERS_MAX: usize = 3;
+/// The most nodes of a pool that are ever asked: which were tried is one word.
+pub const NODES_MAX: usize = 128;
+/// How often all nodes are tried. The second time is for those that failed, which may have been a moment's trouble;
+/// with a single node there is nobody else to ask.
+const ROUNDS_MAX: u32 = 2;
+/// A call is overdue after so many times the usual delay,
+const OVERDUE_FACTOR: u32 = 8;
+/// but not before this,
+const OVERDUE_MIN: Duration = Duration::from_millis(250);
+/// and at the latest after this part of the time that is left, so that another node has as much.
+const OVERDUE_PART: u32 = 2;
+
+/// What happens next.
+pub(super) enum Event {
+    Replied(By, Result<Reply, Fault>),
+    /// This runner takes longer than is usual.
+    Slow(usize),
+    /// This runner takes much longer.
+    Overdue(usize),
+    BudgetMayBeBack,
+    Deadline,
+}
+
+/// Who replied.
+#[derive(Clone, Copy)]
+pub(super) struct By {
+    position: usize,
+    hedge: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    First,
+    Retry,
+    Hedge,
+}
+
+type Replying<'a> = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send + 'a>>;
+
+/// One attempt under way.
+struct Runner<'a> {
+    by: By,
+    reply: Replying<'a>,
+    asked_at: Instant,
+    slow_at: Option<Instant>,
+    overdue_at: Option<Instant>,
+}
+
+pub(super) struct Race<'a, A> {
+    nodes: &'a [Arc<Node<A>>],
+    pub(super) call: &'a Call,
+    pub(super) rules: &'a Rules,
+    deadline: Instant,
+    runners: Vec<Runner<'a>>,
+    fallback: Option<Answered<A>>,
+    /// When to ask the budget again that refused an attempt which a healthy node could take.
+    budget_at: Option<Instant>,
+    so_far: SoFar,
+}
+
+/// What was tried, and what came of it. Nodes are bits.
+#[derive(Default)]
+struct SoFar {
+    attempts: u32,
+    rounds: u32,
+    tried: u128,
+    failed: u128,
+    blame: bool,
+    lack: Option<Lack>,
+    /// The first attempt is a probe, and its hedge is paid for.
+    hedge_paid: bool,
+}
+
+impl<'a, A: Ask> Race<'a, A> {
+    pub(super) fn new(
+        nodes: &'a [Arc<Node<A>>],
+        call: &'a Call,
+        rules: &'a Rules,
+        deadline: Instant,
+    ) -> Self {
+        let (runners, so_far) = (Vec::with_capacity(1), SoFar { rounds: 1, ..SoFar::default() });
+        Self { nodes, call, rules, deadline, runners, fallback: None, budget_at: None, so_far }
+    }
+
+    /// The first attempt: the best node, whatever its health, or now and then one that wants probing.
+    pub(super) fn begin(&mut self) {
+        let now = Instant::now();
+        self.rules.budgets.deposit(now);
+        let candidates = self.candidates(now);
+        let Some(best) = pick(&candidates, self.call.needs, Grade::Down, self.rules.dice.roll()) else {
+            return;
+        };
+        let first = self.due_for_probe(&candidates, candidates[best].grade, now).unwrap_or(best);
+        self.start(first, Kind::First, now);
+    }
+
+    /// A node that is due for a probe, if there is a better one that can step in. A probe gambles with the caller's
+    /// time, so the hedge that saves it is paid for beforehand.
+    fn due_for_probe(&mut self, candidates: &[Candidate], best: Grade, now: Instant) -> Option<usize> {
+        if best != Grade::Up || !self.call.may_hedge || self.call.class != Class::Quick {
+            return None;
+        }
+        let position = candidates.iter().zip(self.nodes).position(|(candidate, node)| {
+            candidate.grade > best && candidate.can_answer(self.call.needs) && node.health().probe_due(now)
+        })?;
+        self.so_far.hedge_paid = self.rules.budgets.may_hedge(false, now);
+        self.so_far.hedge_paid.then_some(position)
+    }
+
+    /// Whether anything can still come of it.
+    pub(super) fn is_on(&self) -> bool {
+        !self.runners.is_empty() || self.budget_at.is_some()
+    }
+
+    /// Waits for the first reply, or for the time to do something about there being none.
+    pub(super) async fn next(&mut self) -> Event {
+        let mut time = pin!(sleep_until(self.wake_at()));
+        let replied = poll_fn(|context| {
+            for position in 0..self.runners.len() {
+                if let Poll::Ready(reply) = self.runners[position].reply.as_mut().poll(context) {
+                    return Poll::Ready(Some((position, reply)));
+                }
+            }
+            time.as_mut().poll(context).map(|()| None)
+        });
+        match replied.await {
+            Some((position, reply)) => Event::Replied(self.runners.swap_remove(position).by, reply),
+            None => self.due(Instant::now()),
+        }
+    }
+
+    fn wake_at(&self) -> Instant {
+        let runners = self.runners.iter().flat_map(|runner| [runner.slow_at, runner.overdue_at]);
+        runners.flatten().chain(self.budget_at).fold(self.deadline, Instant::min)
+    }
+
+    fn due(&mut self, now: Instant) -> Event {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if now >= self.deadline {
+            Event::Deadline
+        } else if let Some(runner) = self.runners.iter().position(|runner| is_due(runner.overdue_at)) {
+            Event::Overdue(runner)
+        } else if let Some(runner) = self.runners.iter().position(|runner| is_due(runner.slow_at)) {
+            Event::Slow(runner)
+        } else {
+            self.budget_at = None;
+            Event::BudgetMayBeBack
+        }
+    }
+
+    /// Asks a second node while the first is at it, if there is a good one and the budget allows it.
+    pub(super) fn hedge(&mut self, runner: usize) {
+        let now = Instant::now();
+        let (by, asked_at) = (self.runners[runner].by, self.runners[runner].asked_at);
+        self.runners[runner].slow_at = None;
+        let Some(other) = self.choose(Grade::Doubted, now) else { return };
+        if self.runners.len() >= RUNNERS_MAX {
+            return;
+        }
+        let silent = self.node(by).silent_since(asked_at);
+        if std::mem::take(&mut self.so_far.hedge_paid) || self.rules.budgets.may_hedge(silent, now) {
+            self.start(other, Kind::Hedge, now);
+        } else {
+            self.runners[runner].slow_at = Some(now + REFUSED_PAUSE);
+        }
+    }
+
+    /// Asks another node because this one is overdue. It may go on, if the call is one that two may be at.
+    pub(super) fn replace(&mut self, runner: usize) {
+        let now = Instant::now();
+        let (by, asked_at) = (self.runners[runner].by, self.runners[runner].asked_at);
+        self.runners[runner].overdue_at = None;
+        self.runners[runner].slow_at = None;
+        self.node(by).given_up(self.call.class, asked_at, now);
+        self.ask_another();
+    }
+
+    /// Asks one more node: at once if the budget allows it, later if it does not and the node is a good one.
+    pub(super) fn ask_another(&mut self) {
+        let now = Instant::now();
+        let alone = self.runners.is_empty() && self.fallback.is_none();
+        let Some(other) = self.choose(if alone { Grade::Down } else { Grade::Doubted }, now) else {
+            return self.go_round_again(now);
+        };
+        if self.may_ask_another(now) {
+            self.make_room(now);
+            self.start(other, Kind::Retry, now);
+        } else if self.fallback.is_none() && self.nodes[other].grade(now) <= Grade::Doubted {
+            self.budget_at = Some(now + self.pause());
+        }
+    }
+
+    fn may_ask_another(&mut self, now: Instant) -> bool {
+        let budgets = &self.rules.budgets;
+        std::mem::take(&mut self.so_far.hedge_paid)
+            || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
+    }
+
+    /// Those that failed may be tried once more, after a short while, when there is nobody else.
+    fn go_round_again(&mut self, now: Instant) {
+        let alone = self.runners.is_empty() && self.fallback.is_none();
+        if alone && self.so_far.failed != 0 && self.so_far.rounds < ROUNDS_MAX {
+            self.so_far.rounds += 1;
+            self.so_far.tried &= !self.so_far.failed;
+            self.so_far.failed = 0;
+            self.budget_at = Some(now + self.pause());
+        }
+    }
+
+    /// Drops the oldest runner if there are too many, or if only one may be at it.
+    fn make_room(&mut self, now: Instant) {
+        let most = if self.call.may_hedge { RUNNERS_MAX - 1 } else { 0 };
+        while self.runners.len() > most {
+            let oldest = (0..self.runners.len()).min_by_key(|&position| self.runners[position].asked_at);
+            let Some(oldest) = oldest else { return };
+            let dropped = self.runners.swap_remove(oldest);
+            self.failed(dropped.by);
+            self.give_up(&dropped, now);
+        }
+    }
+
+    fn start(&mut self, position: usize, kind: Kind, now: Instant) {
+        let node: &'a Node<A> = &self.nodes[position];
+        self.so_far.attempts += 1;
+        self.so_far.tried |= 1 << position;
+        match kind {
+            Kind::First => {}
+            Kind::Retry => _ = node.counts().retries.fetch_add(1, Relaxed),
+            Kind::Hedge => _ = node.counts().hedges.fetch_add(1, Relaxed),
+        }
+        // Whatever a node that is not well says now is as good as a probe.
+        node.health().begin_probe(now);
+        let delay = node.hedge_delay(self.call.class);
+        let left = self.deadline.saturating_duration_since(now) / OVERDUE_PART;
+        let overdue =
+            if self.call.may_hedge { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN).min(left) } else { left };
+        self.runners.push(Runner {
+            by: By { position, hedge: kind == Kind::Hedge },
+            reply: Box::pin(node.ask(self.call, self.deadline)),
+            asked_at: now,
+            slow_at: self.call.may_hedge.then(|| now + delay),
+            overdue_at: Some(now + overdue),
+        });
+    }
+
+    fn choose(&self, worst: Grade, now: Instant) -> Option<usize> {
+        pick(&self.candidates(now), self.call.needs, worst, self.rules.dice.roll())
+    }
+
+    fn candidates(&self, now: Instant) -> Vec<Candidate> {
+        let candidate = |(position, node): (usize, &Arc<Node<A>>)| {
+            let candidate = node.candidate(self.call, now);
+            let tried = self.so_far.tried & 1 << position != 0;
+            Candidate { excluded: candidate.excluded || tried, ..candidate }
+        };
+        self.nodes.iter().take(NODES_MAX).enumerate().map(candidate).collect()
+    }
+
+    /// A while that differs from call to call, so that those who were refused together do not come back together.
+    fn pause(&self) -> Duration {
+        REFUSED_PAUSE + REFUSED_PAUSE * (self.rules.dice.roll() % 256) as u32 / 256
+    }
+
+    pub(super) fn node(&self, by: By) -> &'a Arc<Node<A>> {
+        &self.nodes[by.position]
+    }
+
+    pub(super) fn failed(&mut self, by: By) {
+        self.so_far.failed |= 1 << by.position;
+        self.so_far.blame = true;
+    }
+
+    pub(super) fn lied(&mut self) {
+        self.so_far.blame = true;
+    }
+
+    pub(super) fn lacks(&mut self, lack: Lack) {
+        self.so_far.lack = Some(lack);
+    }
+
+    /// Keeps a doubtful result, the first of them. It is not kept back for longer than half of the time that is left.
+    pub(super) fn keep(&mut self, by: By, result: Bytes) {
+        if self.fallback.is_none() {
+            let now = Instant::now();
+            self.deadline = now + self.deadline.saturating_duration_since(now) / 2;
+            self.fallback = Some(self.answered(by, Said::Result(result), false));
+        }
+    }
+
+    /// What no node has, if that is why there is no answer.
+    pub(super) fn lack(&self) -> Option<Lack> {
+        if self.so_far.blame { None } else { self.so_far.lack.or_else(|| self.lack_of_all()) }
+    }
+
+    fn lack_of_all(&self) -> Option<Lack> {
+        let members =
+            || self.nodes.iter().map(|node| node.known()).filter(|k| k.standing() == Standing::Member);
+        let block = self.call.needs.block.unwrap_or(0);
+        members().next()?;
+        if members().all(|known| known.lacks(self.call.method)) {
+            Some(Lack::Method)
+        } else if self.call.needs.state && members().all(|known| known.lowest_state() > block) {
+            Some(Lack::State)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn won(mut self, by: By, said: Said) -> Answered<A> {
+        if by.hedge {
+            self.node(by).counts().hedges_won.fetch_add(1, Relaxed);
+        }
+        self.drop_runners();
+        self.answered(by, said, true)
+    }
+
+    /// No answer is believed: the fallback, or the reason why there is none.
+    pub(super) fn end(mut self, failed: impl FnOnce(u32) -> Failed) -> Result<Answered<A>, Failed> {
+        self.drop_runners();
+        let tried = self.so_far.attempts;
+        self.fallback.map(|answered| Answered { tried, ..answered }).ok_or_else(|| failed(tried))
+    }
+
+    fn drop_runners(&mut self) {
+        let now = Instant::now();
+        for runner in std::mem::take(&mut self.runners) {
+            self.give_up(&runner, now);
+        }
+        if self.so_far.hedge_paid {
+            self.rules.budgets.give_hedge_back();
+        }
+    }
+
+    /// One that was overdue has been blamed for it already.
+    fn give_up(&self, runner: &Runner<'_>, now: Instant) {
+        if runner.overdue_at.is_some() {
+            self.node(runner.by).given_up(self.call.class, runner.asked_at, now);
+        }
+    }
+
+    fn answered(&self, by: By, said: Said, sure: bool) -> Answered<A> {
+        Answered { said, node: Arc::clone(self.node(by)), tried: self.so_far.attempts, sure }
+    }
+}

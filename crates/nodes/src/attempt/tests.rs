@@ -1,0 +1,398 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::{advance, sleep};
+
+use super::script::{Act, MS, Script, quick};
+use super::*;
+use crate::call::Class;
+use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
+use crate::node::Standing;
+
+mod load;
+
+const DATA: &str = r#""0x2a""#;
+const LIE: &str = r#""0xbad""#;
+const NULL: &str = "null";
+const SECOND: Duration = Duration::from_secs(1);
+/// Codes by which scripted nodes err.
+const REVERTED: i64 = 3;
+const NO_METHOD: i64 = -32601;
+const NO_STATE: i64 = -32001;
+const TOO_WIDE: i64 = -32005;
+const BROKEN: i64 = -32603;
+
+/// Nodes that play parts, and the rules between them.
+struct Pool {
+    scripts: Vec<Script>,
+    nodes: Vec<Arc<Node<Script>>>,
+    rules: Rules,
+}
+
+impl Pool {
+    fn of<const N: usize>(scripts: [Script; N]) -> Self {
+        Self::seeded(scripts.to_vec(), 1)
+    }
+
+    fn seeded(scripts: Vec<Script>, seed: u64) -> Self {
+        let nodes = scripts.iter().enumerate().map(|(n, script)| script.node(&format!("node-{n}:8545")));
+        let rules = Rules { budgets: Budgets::new(Instant::now()), dice: Dice::seeded(seed), read };
+        Self { nodes: nodes.collect(), scripts, rules }
+    }
+
+    async fn ask(&self, call: &Call) -> Result<Answered<Script>, Failed> {
+        ask(&self.nodes, call, &judge, &self.rules, Instant::now() + 10 * SECOND).await
+    }
+
+    /// The result of a quick call, and how long it took.
+    async fn quick(&self) -> (Result<Said, Failed>, Duration) {
+        let began = Instant::now();
+        let said = self.ask(&quick()).await.map(|answered| answered.said);
+        (said, began.elapsed())
+    }
+
+    fn asked(&self) -> u64 {
+        self.scripts.iter().map(Script::asked).sum()
+    }
+
+    fn grade(&self, node: usize) -> Grade {
+        self.nodes[node].grade(Instant::now())
+    }
+
+    fn total(&self, count: fn(&crate::node::Counts) -> &AtomicU64) -> u64 {
+        self.nodes.iter().map(|node| count(node.counts()).load(Relaxed)).sum()
+    }
+
+    fn spend_retries(&self) {
+        while self.rules.budgets.may_retry(Instant::now()) {}
+    }
+}
+
+fn judge(_node: &Node<Script>, result: &Bytes) -> Judgement {
+    match &result[..] {
+        b"null" => Judgement::Doubtful,
+        result if result == LIE.as_bytes() => Judgement::Wrong("it is a lie"),
+        _ => Judgement::Believed,
+    }
+}
+
+fn read(error: &RpcError, _call: &Call) -> Meaning {
+    match error.code {
+        REVERTED => Meaning::Caller(CallerError(error.clone())),
+        NO_METHOD => Meaning::NotHere(Lack::Method),
+        NO_STATE => Meaning::NotHere(Lack::State),
+        TOO_WIDE => Meaning::Limit(RangeLimit { blocks: Some(1_000) }),
+        _ => Meaning::Node(Fault::Garbled),
+    }
+}
+
+fn result(text: &'static str) -> Result<Said, Failed> {
+    Ok(Said::Result(Bytes::from_static(text.as_bytes())))
+}
+
+fn out(tried: u32) -> Failed {
+    Failed::Out { tried, lack: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_answered_by_one_node_and_no_other_is_bothered() {
+    let pool = Pool::of([Script::answers(DATA), Script::answers(DATA), Script::answers(DATA)]);
+    let answered = pool.ask(&quick()).await.unwrap();
+    assert_eq!((Ok(answered.said), answered.tried, answered.sure), (result(DATA), 1, true));
+    assert_eq!(pool.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_fails_another_answers() {
+    let faults = [Fault::Connect, Fault::Closed, Fault::Garbled, Fault::WrongId, Fault::Status(503)];
+    for (seed, fault) in (0..).zip(faults) {
+        let pool = Pool::seeded(vec![Script::fails(fault), Script::answers(DATA)], seed);
+        for _ in 0..20 {
+            assert_eq!(pool.quick().await.0, result(DATA));
+        }
+        assert!(pool.scripts[0].asked() <= 3, "it is doubted with the second fault");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_liar_is_found_out_and_another_is_believed() {
+    let pool = Pool::of([Script::answers(LIE), Script::answers(DATA)]);
+    for _ in 0..20 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    assert_ne!(pool.grade(0), Grade::Up);
+    assert!(pool.scripts[0].asked() <= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lie_is_never_the_answer_though_nobody_else_is_there() {
+    let pool = Pool::of([Script::answers(LIE), Script::fails(Fault::Connect)]);
+    for _ in 0..5 {
+        assert!(matches!(pool.quick().await.0, Err(Failed::Out { lack: None, .. })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_wins_over_null_whoever_is_asked_first() {
+    for seed in 0..20 {
+        let pool =
+            Pool::seeded(vec![Script::answers(NULL), Script::answers(NULL), Script::answers(DATA)], seed);
+        pool.scripts[2].plays(400 * MS, Act::Answers(DATA));
+        let answered = pool.ask(&quick()).await.unwrap();
+        assert_eq!((Ok(answered.said), answered.sure), (result(DATA), true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_is_the_answer_when_nobody_has_more() {
+    let pool = Pool::of([Script::answers(NULL), Script::answers(NULL), Script::fails(Fault::Closed)]);
+    let answered = pool.ask(&quick()).await.unwrap();
+    assert_eq!((Ok(answered.said), answered.tried, answered.sure), (result(NULL), 3, false));
+    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up), "a null is no fault");
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_is_not_kept_back_for_a_node_that_is_down_or_hangs_for_ever() {
+    let pool = Pool::of([Script::answers(NULL), Script::hangs()]);
+    let (said, took) = pool.quick().await;
+    assert_eq!(said, result(NULL));
+    assert!(took <= 6 * SECOND, "{took:?}");
+    for _ in 0..4 {
+        pool.nodes[1].bad(Fault::Closed, Instant::now());
+    }
+    assert_eq!(pool.quick().await, (result(NULL), MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
+    let pool = Pool::of([Script::new(MS, Act::Errs(REVERTED)), Script::new(MS, Act::Errs(REVERTED))]);
+    for _ in 0..50 {
+        let answered = pool.ask(&quick()).await.unwrap();
+        assert!(matches!(answered.said, Said::Error(CallerError(RpcError { code: REVERTED, .. }))));
+        assert_eq!(answered.tried, 1);
+    }
+    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_node_is_its_fault() {
+    let pool = Pool::of([Script::new(MS, Act::Errs(BROKEN)), Script::answers(DATA)]);
+    for _ in 0..20 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    assert_ne!(pool.grade(0), Grade::Up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_lacks_is_learned_and_asked_of_others() {
+    for code in [NO_METHOD, NO_STATE] {
+        let pool = Pool::of([Script::new(MS, Act::Errs(code)), Script::answers(DATA)]);
+        for _ in 0..20 {
+            assert_eq!(pool.quick().await.0, result(DATA));
+        }
+        assert!(pool.scripts[0].asked() <= 1);
+        assert_eq!(pool.grade(0), Grade::Up);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_node_has_is_said_now_and_later() {
+    for (code, lack) in [(NO_METHOD, Lack::Method), (NO_STATE, Lack::State)] {
+        let pool = Pool::of([Script::new(MS, Act::Errs(code)), Script::new(MS, Act::Errs(code))]);
+        assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 2, lack: Some(lack) }));
+        assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 0, lack: Some(lack) }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrower_range_is_given_back_and_remembered() {
+    let pool = Pool::of([Script::new(MS, Act::Errs(TOO_WIDE))]);
+    assert_eq!(pool.quick().await.0, Ok(Said::Limit(RangeLimit { blocks: Some(1_000) })));
+    assert_eq!(pool.nodes[0].known().log_range(), 1_000);
+    assert_eq!(pool.grade(0), Grade::Up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_and_nodes_below_the_block_are_not_asked() {
+    let pool = Pool::of([Script::answers(LIE), Script::answers(LIE), Script::answers(LIE)]);
+    pool.nodes[0].known().set_standing(Standing::Stranger);
+    pool.nodes[1].known().set_standing(Standing::Unchecked);
+    pool.nodes[2].known().set_lowest_state(91);
+    assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 0, lack: Some(Lack::State) }));
+    assert_eq!(pool.asked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_with_too_much_to_do_is_spared_for_a_moment() {
+    let pool = Pool::of([Script::fails(Fault::RateLimited), Script::answers(DATA)]);
+    for _ in 0..20 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    assert_eq!((pool.scripts[0].asked(), pool.grade(0)), (1, Grade::Resting));
+    advance(SECOND).await;
+    assert_eq!(pool.grade(0), Grade::Up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_moment_of_trouble_at_the_only_node_is_lived_through() {
+    let pool = Pool::of([Script::fails(Fault::Closed)]);
+    let (said, ()) = tokio::join!(pool.quick(), async {
+        sleep(10 * MS).await;
+        pool.scripts[0].plays(MS, Act::Answers(DATA));
+    });
+    assert_eq!(said.0, result(DATA));
+    assert!(said.1 < 50 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_kept_when_everybody_hangs() {
+    let pool = Pool::of([Script::hangs(), Script::hangs(), Script::hangs(), Script::hangs()]);
+    let (said, took) = pool.quick().await;
+    assert!(matches!(said, Err(Failed::Deadline { tried: 4 })), "{said:?}");
+    assert_eq!(took, 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_node_has_all_the_time_there_is() {
+    let pool = Pool::of([Script::new(9 * SECOND, Act::Answers(DATA))]);
+    assert_eq!(pool.quick().await, (result(DATA), 9 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_query_is_not_cut_off_to_be_begun_again_elsewhere() {
+    let slow = || Script::new(8 * SECOND, Act::Answers(DATA));
+    let pool = Pool::of([slow(), slow()]);
+    let logs = Call { class: Class::Logs, ..quick() };
+    assert!(pool.ask(&logs).await.is_ok());
+    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_one_at_a_time_may_be_at_goes_on_alone() {
+    let pool = Pool::of([Script::hangs(), Script::hangs()]);
+    let alone = Call { may_hedge: false, ..quick() };
+    let most_at_once = async {
+        let mut most = 0;
+        for _ in 0..9_000 {
+            most = most.max(pool.nodes.iter().map(|node| node.in_flight(Class::Quick)).sum::<u32>());
+            sleep(MS).await;
+        }
+        most
+    };
+    let (said, most) = tokio::join!(pool.ask(&alone), most_at_once);
+    assert!(matches!(said, Err(Failed::Deadline { tried: 2 })));
+    assert_eq!(most, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_budget_a_dead_pool_is_asked_once() {
+    let pool = Pool::of([Script::fails(Fault::Closed), Script::fails(Fault::Closed)]);
+    for node in &pool.nodes {
+        (0..4).for_each(|_| node.bad(Fault::Closed, Instant::now()));
+    }
+    pool.spend_retries();
+    assert_eq!(pool.quick().await, (Err(out(1)), Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_budget_a_call_waits_for_it_while_a_good_node_is_there() {
+    let pool = Pool::of([Script::fails(Fault::Closed), Script::answers(DATA)]);
+    pool.spend_retries();
+    for _ in 0..10 {
+        let (said, took) = pool.quick().await;
+        assert_eq!(said, result(DATA));
+        assert!(took < 200 * MS, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_are_down_and_the_first_that_returns_is_used_at_once() {
+    let dead = || Script::fails(Fault::Connect);
+    let pool = Pool::of([dead(), dead(), dead()]);
+    for _ in 0..50 {
+        assert!(pool.quick().await.0.is_err());
+        sleep(100 * MS).await;
+    }
+    assert_eq!([0, 1, 2].map(|node| pool.grade(node)), [Grade::Down; 3]);
+    pool.scripts[1].plays(MS, Act::Answers(DATA));
+    let returned = Instant::now();
+    while pool.quick().await.0 != result(DATA) {
+        sleep(10 * MS).await;
+    }
+    assert!(returned.elapsed() < BACK_OFF_MAX);
+    for _ in 0..20 {
+        assert_eq!(pool.quick().await.0, result(DATA), "it is now the best there is");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_fell_comes_back_under_load() {
+    let pool = Pool::of([Script::fails(Fault::Connect), Script::answers(DATA)]);
+    for _ in 0..2_000 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    pool.scripts[0].plays(MS, Act::Answers(DATA));
+    let returned = Instant::now();
+    while pool.grade(0) != Grade::Up {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    assert!(returned.elapsed() < BACK_OFF_MAX + 10 * BACK_OFF_MIN, "{:?}", returned.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_log_queries_leave_the_estimate_of_look_ups_alone() {
+    let pool = Pool::of([Script::answers(DATA)]);
+    for _ in 0..50 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    let before = pool.nodes[0].hedge_delay(Class::Quick);
+    pool.scripts[0].plays(5 * SECOND, Act::Answers(DATA));
+    for _ in 0..10 {
+        assert!(pool.ask(&Call { class: Class::Logs, ..quick() }).await.is_ok());
+    }
+    let node = &pool.nodes[0];
+    assert_eq!(node.hedge_delay(Class::Quick), before);
+    assert!(node.latency().expected(Class::Quick, Instant::now()) <= MS);
+    assert_eq!(pool.grade(0), Grade::Up);
+}
+
+/// Everything that a node can do to a call.
+fn any_script() -> impl Strategy<Value = Script> {
+    let act = prop_oneof![
+        Just(Act::Hangs),
+        Just(Act::Answers(NULL)),
+        Just(Act::Answers(LIE)),
+        prop::sample::select(vec![NO_METHOD, NO_STATE, BROKEN]).prop_map(Act::Errs),
+        prop::sample::select(vec![Fault::Closed, Fault::RateLimited, Fault::Wrong, Fault::Timeout])
+            .prop_map(Act::Fails),
+    ];
+    (0_u32..2_000, act).prop_map(|(ms, act)| Script::new(ms * MS, act))
+}
+
+proptest! {
+    /// With one honest and responsive node that has the block, and a budget, the answer is that node's answer.
+    #[test]
+    fn one_honest_node_is_enough(
+        others in prop::collection::vec(any_script(), 0..7),
+        place in any::<prop::sample::Index>(),
+        took_ms in 0_u32..200,
+        seed in any::<u64>(),
+        may_hedge in any::<bool>(),
+        calls in 1_usize..4,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        runtime.block_on(async {
+            let mut scripts = others;
+            let place = place.index(scripts.len() + 1);
+            scripts.insert(place, Script::new(took_ms * MS, Act::Answers(DATA)));
+            let pool = Pool::seeded(scripts, seed);
+            let call = Call { may_hedge, ..quick() };
+            for _ in 0..calls {
+                let deadline = Instant::now() + 1_000 * SECOND;
+                let answered = ask(&pool.nodes, &call, &judge, &pool.rules, deadline).await;
+                prop_assert_eq!(answered.map(|answered| answered.said), result(DATA));
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,62 @@
+//! What happened with a node, counted for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::call::Fault;
+
+/// Names of the kinds of fault, as metrics say them.
+const KINDS: [&str; 10] = [
+    "connect",
+    "tls",
+    "closed",
+    "timeout",
+    "too_large",
+    "status",
+    "rate_limited",
+    "garbled",
+    "wrong_id",
+    "wrong",
+];
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Calls that went to this node.
+    pub attempts: AtomicU64,
+    /// Those of them that another node had failed before.
+    pub retries: AtomicU64,
+    /// Those that another node was still at.
+    pub hedges: AtomicU64,
+    /// Hedges that brought the answer.
+    pub hedges_won: AtomicU64,
+    faults: [AtomicU64; KINDS.len()],
+}
+
+impl Counts {
+    pub fn count(&self, fault: Fault) {
+        self.faults[position(fault)].fetch_add(1, Relaxed);
+    }
+
+    /// Each kind of fault, and how often it was seen.
+    pub fn faults(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        KINDS.into_iter().zip(self.faults.iter().map(|count| count.load(Relaxed)))
+    }
+}
+
+pub fn fault_kind(fault: Fault) -> &'static str {
+    KINDS[position(fault)]
+}
+
+fn position(fault: Fault) -> usize {
+    match fault {
+        Fault::Connect => 0,
+        Fault::Tls => 1,
+        Fault::Closed => 2,
+        Fault::Timeout => 3,
+        Fault::TooLarge => 4,
+        Fault::Status(_) => 5,
+        Fault::RateLimited => 6,
+        Fault::Garbled => 7,
+        Fault::WrongId => 8,
+        Fault::Wrong => 9,
+    }
+}
