@@ -22,4 +22,11 @@ mod watch; // following every node's head
 mod pool; // all of it together
 mod partner; // foreign providers, within their budgets
 
+pub use attempt::{
+    Answered, CallerError, Dice, Failed, Judge, Judgement, Meaning, NODES_MAX, RangeLimit, Rules, Said, ask,
+};
+pub use budget::Budgets;
 pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
+pub use health::{Grade, Health, Sign};
+pub use latency::Latency;
+pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
