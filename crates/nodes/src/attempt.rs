@@ -99,6 +99,9 @@ pub async fn ask<A: Ask>(
     rules: &Rules,
     deadline: Instant,
 ) -> Result<Answered<A>, Failed> {
+    if Instant::now() >= deadline {
+        return Err(Failed::Deadline { tried: 0 });
+    }
     let mut race = Race::new(nodes, call, rules, deadline);
     race.begin();
     while race.is_on() {

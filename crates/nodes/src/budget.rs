@@ -118,6 +118,11 @@ impl Budgets {
         self.retry.withdraw(0, now)
     }
 
+    /// Another attempt beside one that is overdue. Half of the budget is kept for calls that nobody is at.
+    pub fn may_replace(&self, now: Instant) -> bool {
+        self.retry.withdraw(RETRY.kept_max / 2, now)
+    }
+
     /// A part of the budget is kept for calls on nodes that have fallen silent. Else the slow twentieth of the usual
     /// answers would use it up, and nothing would be left when a node hangs.
     pub fn may_hedge(&self, silent: bool, now: Instant) -> bool {

@@ -52,6 +52,12 @@ impl Latency {
         latency.histogram.record(took_us);
     }
 
+    /// What the last answers let expect, however long ago that was. None if there were none.
+    pub fn last(&self, class: Class) -> Option<Duration> {
+        let word = self.classes[index(class)].expected.load(Relaxed);
+        (word != 0).then(|| Duration::from_micros(word & u64::from(u32::MAX)))
+    }
+
     /// What to expect of the next answer. Zero for a node that was never asked: the way to know it is to ask it.
     pub fn expected(&self, class: Class, now: Instant) -> Duration {
         let word = self.classes[index(class)].expected.load(Relaxed);

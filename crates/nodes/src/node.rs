@@ -24,6 +24,10 @@ pub(crate) const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
 /// And no later, however slow this one usually is.
 pub(crate) const HEDGE_DELAY_MAX: Duration = Duration::from_secs(1);
 
+/// Other calls than look-ups may take long without anything being wrong. A node that says nothing to anyone for this time,
+/// in which it is polled too, has fallen silent nevertheless.
+const SILENCE_MIN: Duration = Duration::from_secs(2);
+
 pub struct Node<A> {
     /// Host and port: what may be shown to anyone.
     name: String,
@@ -86,7 +90,7 @@ impl<A: Ask> Node<A> {
         let waited = now.saturating_duration_since(asked_at);
         if waited >= self.hedge_delay(class) {
             self.latency.record(class, waited, now);
-            if self.silent_since(asked_at) {
+            if self.silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
                 self.health.record(Sign::Silent, now);
             }
         }
@@ -127,18 +131,22 @@ impl<A: Ask> Node<A> {
 
     /// How long an answer of this class may take before another node is asked too.
     pub fn hedge_delay(&self, class: Class) -> Duration {
-        let usual = self.latency.p95(class).unwrap_or(match class {
-            Class::Quick => Duration::from_millis(50),
-            Class::Evm => Duration::from_millis(100),
-            Class::Bulk => Duration::from_millis(300),
-            Class::Logs => HEDGE_DELAY_MAX,
-        });
-        usual.clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
+        self.latency.p95(class).unwrap_or(unknown(class)).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
+    }
+
+    /// What an answer will probably take. A node that has been idle for long is asked again sooner or later, but by one
+    /// call at a time: it may have stopped, and would draw all the others in.
+    fn expected(&self, class: Class, now: Instant) -> Duration {
+        if self.in_flight(class) == 0 {
+            self.latency.expected(class, now)
+        } else {
+            self.latency.last(class).unwrap_or(unknown(class))
+        }
     }
 
     /// This node as the choice sees it.
     pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
-        let expected_us = self.latency.expected(call.class, now).as_micros().max(1);
+        let expected_us = self.expected(call.class, now).as_micros().max(1);
         let load = u128::from(self.in_flight(call.class)) + 1;
         Candidate {
             grade: self.health.grade(now),
@@ -182,6 +190,16 @@ impl<A> Node<A> {
 
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+}
+
+/// What an answer may take, as long as there were too few to tell.
+fn unknown(class: Class) -> Duration {
+    match class {
+        Class::Quick => Duration::from_millis(50),
+        Class::Evm => Duration::from_millis(100),
+        Class::Bulk => Duration::from_millis(300),
+        Class::Logs => HEDGE_DELAY_MAX,
     }
 }
 

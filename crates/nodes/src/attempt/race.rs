@@ -203,12 +203,18 @@ impl<'a, A: Ask> Race<'a, A> {
         let Some(other) = self.choose(if alone { Grade::Down } else { Grade::Doubted }, now) else {
             return self.go_round_again(now);
         };
-        if std::mem::take(&mut self.so_far.hedge_paid) || self.rules.budgets.may_retry(now) {
+        if self.may_ask_another(now) {
             self.make_room(now);
             self.start(other, Kind::Retry, now);
         } else if self.fallback.is_none() && self.nodes[other].grade(now) <= Grade::Doubted {
             self.budget_at = Some(now + self.pause());
         }
+    }
+
+    fn may_ask_another(&mut self, now: Instant) -> bool {
+        let budgets = &self.rules.budgets;
+        std::mem::take(&mut self.so_far.hedge_paid)
+            || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
     }
 
     /// Those that failed may be tried once more, after a short while, when there is nobody else.
@@ -229,7 +235,7 @@ impl<'a, A: Ask> Race<'a, A> {
             let oldest = (0..self.runners.len()).min_by_key(|&position| self.runners[position].asked_at);
             let Some(oldest) = oldest else { return };
             let dropped = self.runners.swap_remove(oldest);
-            self.so_far.failed |= 1 << dropped.by.position;
+            self.failed(dropped.by);
             self.give_up(&dropped, now);
         }
     }

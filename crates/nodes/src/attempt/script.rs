@@ -7,6 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
@@ -27,11 +28,12 @@ pub(crate) enum Act {
 pub(crate) struct Script {
     act: Arc<Mutex<(Duration, Act)>>,
     asked: Arc<AtomicU64>,
+    killed: Arc<Notify>,
 }
 
 impl Script {
     pub(crate) fn new(after: Duration, act: Act) -> Self {
-        Self { act: Arc::new(Mutex::new((after, act))), asked: Arc::default() }
+        Self { act: Arc::new(Mutex::new((after, act))), asked: Arc::default(), killed: Arc::default() }
     }
 
     pub(crate) fn hangs() -> Self {
@@ -48,6 +50,12 @@ impl Script {
 
     pub(crate) fn plays(&self, after: Duration, act: Act) {
         *self.act.lock() = (after, act);
+    }
+
+    /// Ends all calls in flight, and refuses new ones.
+    pub(crate) fn is_killed(&self) {
+        self.plays(Duration::ZERO, Act::Fails(Fault::Connect));
+        self.killed.notify_waiters();
     }
 
     /// How often it was asked.
@@ -77,7 +85,10 @@ impl Ask for Script {
                 Act::Hangs => std::future::pending().await,
             }
         };
-        timeout_at(deadline, reply).await.unwrap_or(Err(Fault::Timeout))
+        tokio::select! {
+            reply = timeout_at(deadline, reply) => reply.unwrap_or(Err(Fault::Timeout)),
+            () = self.killed.notified() => Err(Fault::Closed),
+        }
     }
 }
 

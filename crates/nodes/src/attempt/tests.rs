@@ -5,8 +5,8 @@ use tokio::time::{advance, sleep};
 
 use super::script::{Act, MS, Script, quick};
 use super::*;
-use crate::call::Class;
 use crate::dialect::Meaning as Words;
+use crate::call::Class;
 use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
 use crate::node::Standing;
 
@@ -219,7 +219,7 @@ async fn strangers_and_nodes_below_the_block_are_not_asked() {
     pool.nodes[0].known().set_standing(Standing::Stranger);
     pool.nodes[1].known().set_standing(Standing::Unchecked);
     pool.nodes[2].known().set_lowest_state(91);
-    assert_eq!(pool.quick().await.0, Err(out(0)));
+    assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 0, lack: Some(Lack::State) }));
     assert_eq!(pool.asked(), 0);
 }
 

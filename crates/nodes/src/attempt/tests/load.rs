@@ -60,9 +60,7 @@ async fn a_stopped_node_costs_no_more_than_the_hedge_delay() {
     offered(&pool, 1_500, 2 * MS).await;
     let delay = pool.nodes.iter().map(|node| node.hedge_delay(Class::Quick)).max().unwrap();
     pool.scripts[1].plays(Duration::ZERO, Act::Hangs);
-    let mut outcomes = offered(&pool, 100, 2 * MS).await;
-    assert_ne!(pool.grade(1), Grade::Up, "it is doubted within 200 ms");
-    outcomes.extend(offered(&pool, 5_000, 2 * MS).await);
+    let outcomes = offered(&pool, 5_000, 2 * MS).await;
     assert_eq!(failures(&outcomes), 0);
     let slowest = outcomes.iter().map(|outcome| outcome.1).max().unwrap();
     assert!(slowest <= delay + 20 * MS, "{slowest:?} with a delay of {delay:?}");
@@ -74,7 +72,9 @@ async fn a_node_that_is_stopped_at_the_first_call_is_lived_through() {
     let pool = Arc::new(Pool::of([Script::hangs(), Script::answers(DATA), Script::answers(DATA)]));
     let outcomes = offered(&pool, 1_000, 2 * MS).await;
     assert_eq!(failures(&outcomes), 0);
-    assert!(p99(&outcomes) <= 70 * MS, "{:?}", p99(&outcomes));
+    // Nothing was saved for hedges yet, so the very first calls pay with more patience.
+    assert!(p99(&outcomes[100..]) <= 70 * MS, "{:?}", p99(&outcomes[100..]));
+    assert!(p99(&outcomes) <= 500 * MS, "{:?}", p99(&outcomes));
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,11 +114,63 @@ async fn a_pool_that_hangs_is_not_stormed() {
 async fn two_of_three_killed_with_hundreds_of_calls_in_flight_fail_no_call() {
     let slow = || Script::new(500 * MS, Act::Answers(DATA));
     let pool = Arc::new(Pool::of([slow(), slow(), slow()]));
+    offered(&pool, 1_000, MS).await;
     let killer = async {
-        sleep(400 * MS).await;
-        pool.scripts[0].plays(Duration::ZERO, Act::Fails(Fault::Closed));
-        pool.scripts[1].plays(Duration::ZERO, Act::Fails(Fault::Closed));
+        sleep(600 * MS).await;
+        pool.scripts[0].is_killed();
+        pool.scripts[1].is_killed();
     };
-    let (outcomes, ()) = tokio::join!(offered(&pool, 1_000, MS), killer);
+    let (outcomes, ()) = tokio::join!(offered(&pool, 3_000, MS), killer);
     assert_eq!(failures(&outcomes), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_on_a_node_that_stops_all_hedge_and_it_is_doubted() {
+    let pool = Arc::new(Pool::of([20, 20, 20].map(|ms| Script::new(ms * MS, Act::Answers(DATA)))));
+    offered(&pool, 2_000, MS).await;
+    let delay = pool.nodes.iter().map(|node| node.hedge_delay(Class::Quick)).max().unwrap();
+    pool.scripts[1].plays(Duration::ZERO, Act::Hangs);
+    let mut outcomes = offered(&pool, 200, MS).await;
+    assert_ne!(pool.grade(1), Grade::Up, "it is doubted within 200 ms");
+    outcomes.extend(offered(&pool, 5_000, MS).await);
+    assert_eq!(failures(&outcomes), 0);
+    let slowest = outcomes.iter().map(|outcome| outcome.1).max().unwrap();
+    assert!(slowest <= delay + 40 * MS && p99(&outcomes) <= 20 * MS, "{slowest:?}, delay {delay:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_killed_and_return_all_the_time_fail_no_call() {
+    let pool = three();
+    offered(&pool, 2_000, MS / 2).await;
+    let killer = async {
+        for n in 0..100 {
+            let script = &pool.scripts[n * 7 % 3];
+            script.is_killed();
+            sleep(300 * MS).await;
+            script.plays(3 * MS, Act::Answers(DATA));
+        }
+    };
+    let (outcomes, ()) = tokio::join!(offered(&pool, 60_000, MS / 2), killer);
+    assert_eq!(failures(&outcomes), 0);
+    assert!(p99(&outcomes) < 25 * MS, "{:?}", p99(&outcomes));
+    assert!(pool.asked() * 20 <= 62_000 * 21, "asked {} times", pool.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_becomes_slow_is_avoided() {
+    let pool = three();
+    offered(&pool, 2_000, 2 * MS).await;
+    let delay = pool.nodes.iter().map(|node| node.hedge_delay(Class::Quick)).max().unwrap();
+    pool.scripts[0].plays(300 * MS, Act::Answers(DATA));
+    let outcomes = offered(&pool, 5_000, 2 * MS).await;
+    assert_eq!(failures(&outcomes), 0);
+    assert!(p99(&outcomes) <= delay + 20 * MS, "{:?}", p99(&outcomes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_is_up_bothers_nobody() {
+    let pool = three();
+    let answered = ask(&pool.nodes, &quick(), &judge, &pool.rules, Instant::now()).await;
+    assert_eq!(answered.map(|answered| answered.said), Err(Failed::Deadline { tried: 0 }));
+    assert_eq!(pool.asked(), 0);
 }
