@@ -113,7 +113,9 @@ mod tests {
 
     #[test]
     fn what_is_no_reply_is_refused() {
-        for text in ["", "7", "\"x\"", "{", "{}}", "[1]", "[{},]", "<html>", "{\"id\":1,\"result\":01}", "[{}"] {
+        for text in
+            ["", "7", "\"x\"", "{", "{}}", "[1]", "[{},]", "<html>", "{\"id\":1,\"result\":01}", "[{}"]
+        {
             assert!(Outcomes::read(text, 8).is_none(), "{text}");
         }
     }

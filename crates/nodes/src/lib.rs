@@ -23,4 +23,4 @@ mod pool; // all of it together
 mod partner; // foreign providers, within their budgets
 
 pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
-pub use transport::{Client, Endpoint, EndpointError, Limits, Stats};
+pub use transport::{Client, Endpoint, EndpointError, Limits, Stats, heads};

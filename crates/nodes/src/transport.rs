@@ -20,6 +20,7 @@ mod gzip; // compressed replies
 mod outcome; // bytes → replies
 
 mod stats; // what went over the wire
+mod heads; // new heads, over a WebSocket
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use tokio_rustls::rustls::RootCertStore;
 use crate::call::{Ask, Call, Class, Fault, Reply};
 
 pub use endpoint::{Endpoint, EndpointError};
+pub use heads::heads;
 pub use limits::Limits;
 pub use stats::Stats;
 
@@ -79,7 +81,8 @@ impl Client {
     fn enqueue(&self, kind: Kind, call: Waiting) -> Result<(), Fault> {
         let runtime = Handle::current().id();
         LANES.with_borrow_mut(|lanes| {
-            let is_ours = |lane: &OwnLane| lane.client == self.id && lane.kind == kind && lane.runtime == runtime;
+            let is_ours =
+                |lane: &OwnLane| lane.client == self.id && lane.kind == kind && lane.runtime == runtime;
             let place = lanes.iter().position(is_ours).unwrap_or_else(|| {
                 // What belongs to clients and runtimes that are gone goes, too.
                 lanes.retain(|lane| lane.runtime == runtime && !lane.lane.is_closed());

@@ -99,7 +99,9 @@ fn digits(value: &[u8]) -> Option<usize> {
 }
 
 fn keeps_alive(value: &[u8], usual: bool) -> bool {
-    let says = |word: &[u8]| value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word));
+    let says = |word: &[u8]| {
+        value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word))
+    };
     !says(b"close") && (usual || says(b"keep-alive"))
 }
 

@@ -154,7 +154,8 @@ fn gzipped(text: &[u8]) -> Vec<u8> {
 async fn gzip_node(body: impl Fn(u64) -> String + Send + Sync + 'static) -> Node {
     Node::saying(move |id| {
         let body = gzipped(body(id).as_bytes());
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
         [head.into_bytes(), body].concat()
     })
     .await
