@@ -17,7 +17,7 @@ fn narrow(node: &Node) -> Client {
     Client::new(node.endpoint(), limits)
 }
 
-/// Asks once, and `count` times while that is under way; the replies to the latter.
+/// Asks `count` times at once.
 async fn ask_many(client: &Client, class: Class, count: usize) -> Vec<Result<Reply, Fault>> {
     let asks = (0..count)
         .map(|turn| async move { client.ask(&call(class, &format!("[{turn}]")), in_ms(5_000)).await });
@@ -152,7 +152,7 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
     let node = Node::start(|mut talk| async move {
         loop {
             let body = talk.request().await?.body;
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             talk.reply(&echo(&body)).await?;
         }
     })
@@ -165,13 +165,13 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
     let asks = (0..6).map(|turn| {
         let client = &client;
         async move {
-            tokio::time::sleep(Duration::from_millis(4 * turn)).await;
+            tokio::time::sleep(Duration::from_millis(10 * turn)).await;
             let began = tokio::time::Instant::now();
             assert_eq!(ask(client, "[]").await, said("[]"));
             began.elapsed()
         }
     });
     let slowest = join_all(asks).await.into_iter().max().unwrap();
-    assert!(slowest < Duration::from_millis(55), "{slowest:?}");
+    assert!(slowest < Duration::from_millis(160), "{slowest:?}");
     assert!(node.connections() > 2, "{}", node.connections());
 }
