@@ -20,6 +20,7 @@ mod gzip; // compressed replies
 mod outcome; // bytes → replies
 
 mod stats; // what went over the wire
+mod heads; // new heads, over a WebSocket
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use tokio_rustls::rustls::RootCertStore;
 use crate::call::{Ask, Call, Class, Fault, Reply};
 
 pub use endpoint::{Endpoint, EndpointError};
+pub use heads::heads;
 pub use limits::Limits;
 pub use stats::Stats;
 

@@ -70,8 +70,11 @@ impl Endpoint {
 
     /// An endpoint that tells of new heads: `ws://` or `wss://`.
     pub fn parse_websocket(url: &str) -> Result<Self, EndpointError> {
-        let endpoint = Self::read(url)?;
-        if endpoint.is_websocket() { Ok(endpoint) } else { Err(EndpointError::NotWebSocket) }
+        match Self::read(url) {
+            Ok(endpoint) if endpoint.is_websocket() => Ok(endpoint),
+            Ok(_) | Err(EndpointError::NotHttp) => Err(EndpointError::NotWebSocket),
+            Err(error) => Err(error),
+        }
     }
 
     fn read(url: &str) -> Result<Self, EndpointError> {
@@ -277,7 +280,9 @@ mod tests {
         assert_eq!(refused("ftp://node"), EndpointError::NotHttp);
         assert_eq!(refused("ws://node"), EndpointError::NotHttp);
         assert_eq!(refused("http://us%zzer@node"), EndpointError::BadCredentials);
-        assert_eq!(Endpoint::parse_websocket("http://node").unwrap_err(), EndpointError::NotWebSocket);
+        for url in ["http://node", "ftp://node"] {
+            assert_eq!(Endpoint::parse_websocket(url).unwrap_err(), EndpointError::NotWebSocket);
+        }
         assert!(Endpoint::parse_websocket("wss://node/ws").is_ok());
     }
 

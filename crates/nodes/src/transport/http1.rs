@@ -60,7 +60,7 @@ impl Http1 {
     /// Sends a request and reads its reply. Dropped before its end, it leaves a connection that is not alive.
     pub(super) async fn exchange(&mut self, request: &[u8], limits: &Limits) -> Result<Answer, Trouble> {
         self.alive = false;
-        if self.stream.write_all(request).await.is_err() {
+        if self.write(request).await.is_err() {
             return Err(self.unheard());
         }
         let head = timeout(limits.first_byte_timeout, self.head(limits)).await;
@@ -78,6 +78,12 @@ impl Http1 {
         let mut unasked = [0];
         let _ = self.stream.read(&mut unasked).await;
         self.alive = false;
+    }
+
+    async fn write(&mut self, request: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(request).await?;
+        // TLS may hold the last of it back.
+        self.stream.flush().await
     }
 
     fn unheard(&self) -> Trouble {

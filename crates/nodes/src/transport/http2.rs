@@ -1,6 +1,7 @@
 //! HTTP/2: one connection of hyper's carries all requests of a thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -25,6 +26,13 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes that a node may send ahead on the connection, over all streams.
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
+/// While replies are awaited the node is asked this often whether it is still there: one that has vanished would
+/// otherwise hold up all that share the connection.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long it may take to say so.
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// A share of a connection that speaks HTTP/2.
 #[derive(Clone)]
 pub(super) struct Http2 {
@@ -38,6 +46,8 @@ impl Http2 {
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX));

@@ -23,7 +23,8 @@ pub struct Limits {
     pub near_connections_max: usize,
     /// Below which time of an exchange a node counts as near.
     pub near: Duration,
-    /// Calls that wait for a connection of one thread. More than that would not be answered in time anyway.
+    /// Calls that wait for a connection of one thread. More than that would not be answered in time anyway,
+    /// and the next one is told so at once.
     pub queue_calls_max: usize,
     /// Calls in one batch; providers refuse at 100 and more.
     pub batch_calls_max: usize,

@@ -108,21 +108,20 @@ impl Answer {
         if id.is_some() && id_of(outcome) != id && !nobody {
             return Err(Fault::WrongId);
         }
+        // Some nodes write a null result beside their errors, and all may write a null error beside a result.
         match (outcome.result, error) {
-            (Some(result), None) => Ok(Reply::Result(self.kept(result))),
-            // Some nodes write a null result beside their errors.
-            (None, Some(_)) => error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled),
-            (Some(result), Some(_)) if result.is_null() => {
+            (Some(result), None) => Ok(Reply::Result(kept(&self.body, result))),
+            (result, Some(_)) if result.is_none_or(Value::is_null) => {
                 error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled)
             }
             _ => Err(Fault::Garbled),
         }
     }
+}
 
-    fn kept(&self, value: Value<'_>) -> Bytes {
-        let raw = value.raw().as_bytes();
-        if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { self.body.slice_ref(raw) }
-    }
+fn kept(body: &Bytes, value: Value<'_>) -> Bytes {
+    let raw = value.raw().as_bytes();
+    if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { body.slice_ref(raw) }
 }
 
 fn id_of(outcome: Outcome<'_>) -> Option<u64> {
@@ -139,7 +138,7 @@ fn error_of(body: &Bytes, outcome: Outcome<'_>) -> Option<RpcError> {
                 coded = true;
             }
             "message" => error.message = member.value.as_str()?.chars().take(MESSAGE_CHARS_MAX).collect(),
-            "data" => error.data = Some(body.slice_ref(member.value.raw().as_bytes())),
+            "data" => error.data = Some(kept(body, member.value)),
             _ => {}
         }
     }

@@ -85,7 +85,7 @@ fn a_client_outlives_the_runtimes_that_use_it() {
     let nodes = run();
     let node = nodes.block_on(Node::answering(echo));
     let client = Arc::new(node.client());
-    let serving = std::thread::spawn(move || nodes.block_on(sleep(Duration::from_secs(2))));
+    let serving = std::thread::spawn(move || nodes.block_on(async { sleep(Duration::from_secs(1)).await }));
     for turn in 0..3 {
         let params = format!("[{turn}]");
         assert_eq!(run().block_on(ask(&client, &params)), said(&params));

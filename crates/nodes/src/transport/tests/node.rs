@@ -34,8 +34,8 @@ impl Node {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 stream.set_nodelay(true).unwrap();
-                let number = seen.fetch_add(1, Relaxed);
-                tokio::spawn(script(Conversation { stream, number, inbox: Vec::new() }));
+                seen.fetch_add(1, Relaxed);
+                tokio::spawn(script(Conversation { stream, inbox: Vec::new() }));
             }
         });
         Self { address, connections }
@@ -87,8 +87,7 @@ impl Node {
 
 /// One connection, seen from the node.
 pub(super) struct Conversation {
-    pub(super) stream: TcpStream,
-    pub(super) number: usize,
+    stream: TcpStream,
     inbox: Vec<u8>,
 }
 

@@ -1,1 +1,127 @@
 //! TLS, and HTTP/2 where it is agreed on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+use super::node::*;
+use crate::call::{Ask, Class, Fault};
+use crate::transport::dial::Stream;
+use crate::transport::{Client, Endpoint, Limits};
+
+/// Says over which protocol it was asked.
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let protocol = format!("\"{:?}\"", request.version());
+    let body = request.into_body().collect().await?.to_bytes();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    Ok(Response::new(Full::from(result(id_of(&body), &protocol))))
+}
+
+async fn serve(stream: Box<dyn Stream>, http2: bool) {
+    let stream = TokioIo::new(stream);
+    let _ = if http2 {
+        let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        builder.serve_connection(stream, service_fn(answer)).await
+    } else {
+        hyper::server::conn::http1::Builder::new().serve_connection(stream, service_fn(answer)).await
+    };
+}
+
+/// A node with a certificate for `localhost`, and that certificate.
+async fn tls_node(protocol: &'static [u8]) -> (SocketAddr, CertificateDer<'static>) {
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = issued.cert.der().clone();
+    let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                serve(Box::new(stream), protocol == b"h2").await;
+            });
+        }
+    });
+    (address, certificate)
+}
+
+fn client(host: &str, address: SocketAddr, trusted: &CertificateDer<'static>) -> Client {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.clone()).unwrap();
+    let endpoint = Endpoint::parse(&format!("https://{host}:{}/key", address.port())).unwrap();
+    Client::with_roots(endpoint, Limits::default(), Arc::new(roots))
+}
+
+#[tokio::test]
+async fn a_node_is_asked_over_tls() {
+    let (address, certificate) = tls_node(b"http/1.1").await;
+    let client = client("localhost", address, &certificate);
+    assert_eq!(ask(&client, "[]").await, said("\"HTTP/1.1\""));
+    assert_eq!(ask(&client, "[]").await, said("\"HTTP/1.1\""));
+    assert_eq!(client.stats().connections_made, 1);
+}
+
+#[tokio::test]
+async fn http2_is_spoken_where_both_have_it_and_one_connection_is_enough() {
+    let (address, certificate) = tls_node(b"h2").await;
+    let client = client("localhost", address, &certificate);
+    assert_eq!(ask(&client, "[]").await, said("\"HTTP/2.0\""));
+    let calls = (0..20).map(|_| call(Class::Evm, "[]")).collect::<Vec<_>>();
+    let warm = client.ask(&calls[0], in_ms(5_000)).await;
+    assert_eq!(warm, said("\"HTTP/2.0\""));
+    let asks = calls.iter().map(|call| client.ask(call, in_ms(5_000)));
+    assert!(join_all(asks).await.iter().all(|reply| *reply == said("\"HTTP/2.0\"")));
+    // One for quick calls, one for all others.
+    assert_eq!(client.stats().connections_made, 2);
+}
+
+#[tokio::test]
+async fn http2_may_be_demanded_without_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(Box::new(stream), true));
+        }
+    });
+    let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap().with_http2(true);
+    let client = Client::new(endpoint, Limits::default());
+    assert_eq!(ask(&client, "[]").await, said("\"HTTP/2.0\""));
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_trusted_is_the_end_of_it() {
+    let (address, certificate) = tls_node(b"http/1.1").await;
+    let (_, other) = tls_node(b"http/1.1").await;
+    assert_eq!(ask(&client("localhost", address, &other), "[]").await, Err(Fault::Tls));
+    // The right one, for another name.
+    assert_eq!(ask(&client("127.0.0.1", address, &certificate), "[]").await, Err(Fault::Tls));
+}
+
+#[tokio::test]
+async fn a_node_without_tls_is_not_asked_without_it() {
+    let node = Node::start(|mut talk| async move { talk.reply("{}").await }).await;
+    let (_, certificate) = tls_node(b"http/1.1").await;
+    assert_eq!(ask(&client("localhost", node.address, &certificate), "[]").await, Err(Fault::Tls));
+}

@@ -1,1 +1,110 @@
 //! A reply may come in any pieces.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::node::*;
+use crate::call::{Fault, Reply};
+use crate::transport::http1::{Http1, Trouble};
+use crate::transport::lane::{Kind, Lane, Open};
+use crate::transport::outcome::Answer;
+use crate::transport::setup::Setup;
+use crate::transport::{Endpoint, Limits};
+
+const ID: u64 = 7;
+
+/// What is made of these bytes when they come in pieces that end at these places.
+fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let pieces: Vec<Vec<u8>> = pieces(wire, ends);
+        tokio::spawn(async move {
+            let mut request = [0; 4];
+            theirs.read_exact(&mut request).await.unwrap();
+            for piece in pieces {
+                theirs.write_all(&piece).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        let endpoint = Endpoint::parse("http://node").unwrap();
+        let setup = Setup::new(endpoint, Limits::default(), None);
+        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Single));
+        let mut connection = Http1::new(Box::new(ours), Open::new(&lane));
+        let exchange = connection.exchange(b"POST", &lane.setup.limits);
+        tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
+    })
+}
+
+fn pieces(wire: &[u8], ends: &[usize]) -> Vec<Vec<u8>> {
+    let mut ends: Vec<usize> = ends.iter().map(|end| end % (wire.len() + 1)).collect();
+    ends.extend([0, wire.len()]);
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| wire[pair[0]..pair[1]].to_vec()).collect()
+}
+
+fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
+    let mut wire = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for piece in pieces(body.as_bytes(), sizes).iter().filter(|piece| !piece.is_empty()) {
+        wire.extend(format!("{:x}\r\n", piece.len()).bytes());
+        wire.extend(piece);
+        wire.extend(b"\r\n");
+    }
+    wire.extend(b"0\r\n\r\n");
+    wire
+}
+
+fn reply(answer: Result<Answer, Trouble>) -> Result<Reply, Fault> {
+    answer.unwrap().single(ID)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_pieces_give_the_same_reply(
+        text in "[a-z]{0,300}",
+        many in prop_oneof![Just(1usize), Just(100)],
+        ends in prop::collection::vec(0usize..40_000, 0..12),
+        sizes in prop::collection::vec(0usize..40_000, 0..6),
+    ) {
+        let value = format!("\"{}\"", text.repeat(many));
+        let body = result(ID, &value);
+        prop_assert_eq!(reply(heard(&ok(&body), &ends)), said(&value));
+        prop_assert_eq!(reply(heard(&chunked(&body, &sizes), &ends)), said(&value));
+        let until_close = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+        prop_assert_eq!(reply(heard(until_close.as_bytes(), &ends)), said(&value));
+    }
+
+    #[test]
+    fn a_reply_that_is_cut_anywhere_is_none(text in "[a-z]{0,50}", cut in 1usize..200, chunks: bool) {
+        let body = result(ID, &format!("\"{text}\""));
+        let wire = if chunks { chunked(&body, &[9]) } else { ok(&body) };
+        let cut = wire.len() - cut.min(wire.len());
+        prop_assert_eq!(heard(&wire[..cut], &[]).unwrap_err(), Trouble::Fault(Fault::Closed));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(noise: Vec<u8>, start in prop_oneof![
+        Just(""), Just("HTTP/1.1 200 OK\r\n"), Just("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
+        Just("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"), Just("HTTP/1.1 200 OK\r\n\r\n[{\"id\":7,"),
+    ]) {
+        let wire = [start.as_bytes(), &noise].concat();
+        if let Ok(answer) = heard(&wire, &[]) {
+            let _ = answer.single(ID);
+            let _ = answer.batch(ID, 2);
+        }
+    }
+}
+
+#[test]
+fn every_single_split_gives_the_same_reply() {
+    let body = result(ID, "[1,{\"a\":null}]");
+    for wire in [ok(&body), chunked(&body, &[5, 17])] {
+        for end in 0..wire.len() {
+            assert_eq!(reply(heard(&wire, &[end])), said("[1,{\"a\":null}]"), "{end}");
+        }
+    }
+}
