@@ -1,0 +1,75 @@
+//! The numbers in a text about ranges.
+
+use serde_json::Value;
+
+/// Words behind which the greatest range stands.
+const BEFORE_LIMIT: [&str; 18] = [
+    "exceeds limit of",
+    "exceeds the limit of",
+    "is bigger than range limit",
+    "maximum is set to",
+    "max block range =",
+    "maximum block range",
+    "max block range",
+    "max range",
+    "blocks distance",
+    "limited to a",
+    "limited to 0 -",
+    "limited to",
+    "up to a",
+    "maximum allowed is",
+    "max is",
+    "range limit",
+    "maximum",
+    "limit",
+];
+
+/// What may stand between those words and the number.
+const FILLING: [char; 6] = [' ', ':', '=', '(', '[', '"'];
+
+/// No service allows more; a greater number is not a count of blocks.
+const LIMIT_MAX: u64 = 100_000_000;
+
+/// How many blocks a query may span. The text is in lower case.
+pub(super) fn limit(text: &str) -> Option<u64> {
+    let behind = |words: &&str| {
+        let at = text.find(*words)? + words.len();
+        number(text[at..].trim_start_matches(FILLING))
+    };
+    BEFORE_LIMIT.iter().find_map(|words| behind(&words)).filter(|most| (1..=LIMIT_MAX).contains(most))
+}
+
+/// The number that a text begins with: `10000`, `10,000`, `10k`.
+fn number(text: &str) -> Option<u64> {
+    let digit_or_comma = |symbol: char| symbol.is_ascii_digit() || symbol == ',';
+    let end = text.find(|symbol| !digit_or_comma(symbol)).unwrap_or(text.len());
+    let digits: String = text[..end].chars().filter(char::is_ascii_digit).collect();
+    let number: u64 = digits.parse().ok()?;
+    let thousands = text[end..].starts_with('k');
+    number.checked_mul(if thousands { 1_000 } else { 1 })
+}
+
+/// The number in the last pair of parentheses: `gas required exceeds allowance (30000000)`.
+pub(super) fn in_parentheses(text: &str) -> Option<u64> {
+    let (_, behind) = text.rsplit_once('(')?;
+    behind.split_once(')')?.0.trim().parse().ok()
+}
+
+/// A range that would do, as the node suggests: in the data as `from` and `to`, or in the text as `[0x1, 0x2]`.
+pub(super) fn suggested(text: &str, data: Option<&Value>) -> Option<(u64, u64)> {
+    let member = |name: &str| hexadecimal(data?.get(name)?.as_str()?);
+    let in_data = member("from").zip(member("to"));
+    in_data.or_else(|| in_brackets(text)).filter(|(from, to)| from <= to)
+}
+
+fn in_brackets(text: &str) -> Option<(u64, u64)> {
+    let inside = text.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0));
+    inside
+        .filter_map(|pair| pair.split_once(','))
+        .find_map(|(from, to)| hexadecimal(from.trim()).zip(hexadecimal(to.trim())))
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, 16).ok() }
+}
