@@ -105,7 +105,7 @@ fn members_come_in_any_order_case_and_company() {
         members.push(("l1BatchNumber", "{\"a\":[1,\"}\",2]}".to_owned()));
         members.push(("l1BatchNumber", "\"twice, and none of ours: \\\"\"".to_owned()));
         members.shuffle(&mut rng);
-        members.retain(|(name, _)| *name != "removed" || log.index % 2 == 0);
+        members.retain(|(name, _)| *name != "removed" || log.index.is_multiple_of(2));
         let space = if log.index == 6 { " \n" } else { "" };
         object(&members)
             .replace("\":", &format!("\"{space}:{space}"))
@@ -291,12 +291,12 @@ fn how_fast_logs_are_read() {
     logs.iter_mut().for_each(|log| log.topics = vec![word(0), word(1), word(log.index)]);
     let result = list(&logs);
     let asked = asked(LogQuery::new(0, 10_000, vec![], vec![vec![word(0)]], 10_000));
-    let rounds = 50;
-    let start = Instant::now();
-    for _ in 0..rounds {
+    let round = |_| {
+        let start = Instant::now();
         assert_eq!(sound(&asked, &result).count, 10_000);
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    let bytes = (rounds * result.len()) as f64;
-    eprintln!("{} bytes, {:.2} GB/s", result.len(), bytes / seconds / 1e9);
+        start.elapsed()
+    };
+    // The best of many, because the machine has other things to do.
+    let best = (0..200).map(round).min().unwrap();
+    eprintln!("{} bytes, {:.2} GB/s", result.len(), result.len() as f64 / best.as_secs_f64() / 1e9);
 }
