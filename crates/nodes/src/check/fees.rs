@@ -36,10 +36,8 @@ impl RawFees {
 
     fn is_of_range(&self, asked: &FeesAsked) -> bool {
         let blocks = self.blocks() as u64;
-        let last = self.oldest_block.0.checked_add(blocks.saturating_sub(1));
-        blocks <= asked.count
-            && (blocks == 0 || last == Some(asked.newest))
-            && (blocks > 0 || asked.count == 0)
+        let Some(more) = blocks.checked_sub(1) else { return asked.count == 0 };
+        blocks <= asked.count && self.oldest_block.0.checked_add(more) == Some(asked.newest)
     }
 
     /// One base fee more than blocks: that of the block behind the range follows from the last one.

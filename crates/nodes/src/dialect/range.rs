@@ -36,7 +36,7 @@ pub(super) fn limit(text: &str) -> Option<u64> {
         let at = text.find(*words)? + words.len();
         number(text[at..].trim_start_matches(FILLING))
     };
-    BEFORE_LIMIT.iter().find_map(|words| behind(&words)).filter(|most| (1..=LIMIT_MAX).contains(most))
+    BEFORE_LIMIT.iter().find_map(behind).filter(|most| (1..=LIMIT_MAX).contains(most))
 }
 
 /// The number that a text begins with: `10000`, `10,000`, `10k`.

@@ -267,6 +267,22 @@ static ROWS: &[Row] = &[
     any(&["payment required"], Says::Unauthorised),
     any(&["free tier"], Says::Unauthorised),
 
+    // It does not have the method.
+    code(-32601, &[], Says::NoMethod),
+    any(&["does not exist/is not available"], Says::NoMethod),             // geth
+    any(&["method", "not found"], Says::NoMethod),
+    any(&["method", "not supported"], Says::NoMethod),
+    any(&["method", "not available"], Says::NoMethod),
+    any(&["method", "not allowed"], Says::NoMethod),
+    any(&["method", "not enabled"], Says::NoMethod),                       // Besu
+    any(&["method", "not implemented"], Says::NoMethod),                   // zkSync
+    any(&["method", "disabled"], Says::NoMethod),
+    any(&["method", "not whitelisted"], Says::NoMethod),
+    any(&["unsupported method"], Says::NoMethod),                          // Alchemy
+    any(&["is not included in your current plan"], Says::NoMethod),
+    any(&["namespace is not enabled"], Says::NoMethod),                    // Nethermind
+    code(-32004, &[], Says::NoMethod),
+
     // The state is gone, or was never there.
     any(&["missing trie node"], Says::NoState),                            // geth, Erigon, BSC
     any(&["historical state", "not available"], Says::NoState),            // geth with path scheme, anvil's origin
@@ -342,22 +358,6 @@ static ROWS: &[Row] = &[
     any(&["cannot query unfinalized data"], Says::NoBlock),                // Avalanche
     any(&["genesis is not traceable"], Says::NoBlock),
     code(-32001, &["not found"], Says::NoBlock),                           // EIP-1474: resource not found
-
-    // It does not have the method.
-    code(-32601, &[], Says::NoMethod),
-    any(&["does not exist/is not available"], Says::NoMethod),             // geth
-    any(&["method", "not found"], Says::NoMethod),
-    any(&["method", "not supported"], Says::NoMethod),
-    any(&["method", "not available"], Says::NoMethod),
-    any(&["method", "not allowed"], Says::NoMethod),
-    any(&["method", "not enabled"], Says::NoMethod),                       // Besu
-    any(&["method", "not implemented"], Says::NoMethod),                   // zkSync
-    any(&["method", "disabled"], Says::NoMethod),
-    any(&["method", "not whitelisted"], Says::NoMethod),
-    any(&["unsupported method"], Says::NoMethod),                          // Alchemy
-    any(&["is not included in your current plan"], Says::NoMethod),
-    any(&["namespace is not enabled"], Says::NoMethod),                    // Nethermind
-    code(-32004, &[], Says::NoMethod),
 
     // What only a code says.
     any(&["parse error"], Says::Internal),
