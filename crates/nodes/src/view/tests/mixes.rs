@@ -159,21 +159,32 @@ impl Mix {
         let honest = alive[..self.honest].iter().filter(|alive| **alive).count();
         if honest * 2 > alive.iter().filter(|alive| **alive).count() {
             self.alive = alive;
+            // Who returns is looked at before its word counts.
+            if self.alive[node] && node < self.honest {
+                self.show(node, self.tip);
+            }
             self.view.count(node, self.alive[node]);
+            self.check_served();
         }
     }
 
     fn show(&mut self, node: usize, head: B256) {
         self.heads[node] = head;
         assert_eq!(self.land.bring(&self.view, node, head), Link::Linked);
+        self.check_served();
     }
 
-    fn check(&mut self) {
+    fn check_served(&mut self) {
         let Some(head) = self.view.head().map(|head| head.hash) else { return };
         assert!(self.true_blocks.contains(&head), "a false block is served");
         if let Some(served) = self.served.replace(head) {
             assert!(served == head || !self.land.descends(served, head), "the head went backwards");
         }
+    }
+
+    fn check(&mut self) {
+        self.check_served();
+        let Some(head) = self.served else { return };
         let had = self.had_by_an_honest_majority();
         let near = self.land.ancestor(had, self.land.id(had).number.min(1));
         assert!(self.land.descends(head, near), "the head is more than a block behind");
