@@ -59,7 +59,8 @@ pub trait Watched: Send + Sync + 'static {
     fn leave_out(&self, reason: LeftOut);
     /// It may be asked.
     fn welcome(&self);
-    /// Heads that the node pushes, if it does. Taken once, at the start.
+    /// Heads that the node pushes, if it does. Taken once, at the start. Nobody reads them while the node is lost, so
+    /// the sender must not wait for room.
     fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
         None
     }
@@ -68,8 +69,14 @@ pub trait Watched: Send + Sync + 'static {
 /// Why a node is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    OtherChain { theirs: u64, ours: u64 },
-    OtherGenesis { theirs: B256, ours: B256 },
+    OtherChain {
+        theirs: u64,
+        ours: u64,
+    },
+    OtherGenesis {
+        theirs: B256,
+        ours: B256,
+    },
     Syncing,
     /// No majority of the nodes agrees on a chain.
     Undecided,

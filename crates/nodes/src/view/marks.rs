@@ -50,7 +50,6 @@ fn agreed(reports: &[BlockId], quorum: usize, canon: &Canon) -> Option<BlockId> 
 fn agreed_below(reports: &[BlockId], quorum: usize, canon: &Canon) -> Option<BlockId> {
     let deep = reports.iter().copied().filter(|report| report.number < canon.lowest());
     let possible = deep.filter(|report| canon.by_number(report.number).is_none_or(|known| known == *report));
-    let enough =
-        possible.filter(|report| reports.iter().filter(|other| *other == report).count() >= quorum);
+    let enough = possible.filter(|report| reports.iter().filter(|other| *other == report).count() >= quorum);
     enough.max_by_key(|report| report.number)
 }

@@ -45,7 +45,8 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
 fn fits(json: &[u8], block: &SeenBlock) -> bool {
     let header = serde_json::from_slice::<alloy_consensus::Header>(json);
     let is_empty = block.transactions_root == EMPTY_ROOT_HASH;
-    is_empty == block.transactions.is_empty() && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
+    is_empty == block.transactions.is_empty()
+        && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
 }
 
 /// Whether headers are checked.

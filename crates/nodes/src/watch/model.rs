@@ -130,13 +130,17 @@ impl ModelNode {
             "web3_clientVersion" => json!("model/1"),
             "eth_syncing" if script.mood == Mood::Syncing => json!({"currentBlock": "0x1"}),
             "eth_syncing" => json!(false),
-            "eth_getBalance" if number(&params[1]) < script.lowest_state => return error("missing trie node"),
+            "eth_getBalance" if number(&params[1]) < script.lowest_state => {
+                return error("missing trie node");
+            }
             "eth_getBalance" => json!("0x0"),
-            "eth_getBlockByNumber" | "eth_getBlockByHash" => match self.find(&script, call.method, &params[0]) {
-                Some(hash) => self.block(&script, hash),
-                None if params[0] == "safe" || params[0] == "finalized" => return error("unknown block"),
-                None => Value::Null,
-            },
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                match self.find(&script, call.method, &params[0]) {
+                    Some(hash) => self.block(&script, hash),
+                    None if params[0] == "safe" || params[0] == "finalized" => return error("unknown block"),
+                    None => Value::Null,
+                }
+            }
             other => panic!("nobody asks a node for {other}"),
         };
         Reply::Result(Bytes::from(result.to_string()))

@@ -73,7 +73,10 @@ async fn the_window_is_filled_at_the_start_and_the_head_follows() {
         assert_eq!(story.head(), Some(head));
     }
     let noted = story.nodes[0].noted.lock();
-    assert_eq!((noted.head.map(|head| head.hash), noted.version.as_deref()), (Some(story.tip), Some("model/1")));
+    assert_eq!(
+        (noted.head.map(|head| head.hash), noted.version.as_deref()),
+        (Some(story.tip), Some("model/1"))
+    );
     assert_eq!((noted.lowest_state, noted.faults.len()), (Some(0), 0));
 }
 
@@ -95,7 +98,11 @@ async fn one_node_that_is_false_in_any_way_moves_and_stops_nothing() {
         let head = story.grow(1);
         story.all_have(head);
         sleep(20 * SECOND).await;
-        assert_eq!(story.nodes[1].noted.lock().head.map(|head| head.hash), Some(head), "it is back after {mood:?}");
+        assert_eq!(
+            story.nodes[1].noted.lock().head.map(|head| head.hash),
+            Some(head),
+            "it is back after {mood:?}"
+        );
     }
 }
 

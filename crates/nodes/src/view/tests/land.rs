@@ -1,8 +1,7 @@
 //! All the chains that there are in a test, true and false ones.
 
-use std::collections::HashMap;
-
 use alloy_primitives::keccak256;
+use alloy_primitives::map::B256Map;
 
 use super::super::*;
 
@@ -11,7 +10,7 @@ pub(super) const SALT_B: u64 = 2;
 
 pub(super) struct Land {
     pub(super) genesis: B256,
-    blocks: HashMap<B256, SeenBlock>,
+    blocks: B256Map<SeenBlock>,
 }
 
 impl Land {

@@ -1,7 +1,6 @@
 //! Random mixes of honest and false nodes. While the honest ones are a majority, the head is theirs.
 
-use std::collections::HashSet;
-
+use alloy_primitives::map::B256Set;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -24,7 +23,7 @@ struct Mix {
     alive: Vec<bool>,
     tip: B256,
     /// Every block that was ever on the honest chain.
-    true_blocks: HashSet<B256>,
+    true_blocks: B256Set,
     salt: u64,
     /// The branch on which false nodes meet.
     false_tip: B256,
@@ -196,7 +195,7 @@ impl Mix {
         let living: Vec<B256> = (0..self.honest).filter(|&n| self.alive[n]).map(|n| self.heads[n]).collect();
         let votes = |block: B256| living.iter().filter(|head| self.land.descends(**head, block)).count();
         let lines = living.iter().flat_map(|&head| {
-            (0..=self.land.id(head).number.min(40)).map(move |below| self.land.ancestor(head, below))
+            (0..=self.land.id(head).number.min(20)).map(move |below| self.land.ancestor(head, below))
         });
         let enough = lines.filter(|&block| votes(block) >= majority);
         enough.max_by_key(|&block| self.land.id(block).number).unwrap_or(self.land.genesis)
