@@ -121,14 +121,15 @@ impl State {
 
     /// The chain with `best` as its head; `None` if the head stays where it is.
     fn picture(&self, best: BlockId) -> Option<Canon> {
+        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
+        let stays = |present: &Arc<Canon>| present.has(&best.hash) || best.number < present.lowest();
+        if self.canon.as_ref().is_some_and(stays) {
+            return None;
+        }
         let mut line = self.tree.line(&best.hash).cloned();
         let head = line.next()?;
         let below: Vec<_> = line.collect();
         let Some(present) = &self.canon else { return Some(Canon::first(&head, below)) };
-        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
-        if present.has(&best.hash) || best.number < present.lowest() {
-            return None;
-        }
         let Some(common) = below.iter().find(|block| present.has(&block.id.hash)) else {
             tell_jump(present, best);
             return Some(present.next_epoch(&head, below));

@@ -72,10 +72,14 @@ impl<'a> Electorate<'a> {
     /// The highest block that a quorum has as its head or below it. Of two the present head is preferred, then the
     /// one with more support; the hash only makes the choice a certain one.
     pub(super) fn best(&self, tree: &Tree, present: Option<BlockId>) -> Option<BlockId> {
-        let mut support = B256Map::<(BlockId, usize)>::default();
+        let mut heads = B256Map::<usize>::default();
         for head in self.voters.iter().filter_map(|voter| voter.head) {
-            for block in tree.line(&head.hash) {
-                support.entry(block.id.hash).or_insert((block.id, 0)).1 += 1;
+            *heads.entry(head.hash).or_default() += 1;
+        }
+        let mut support = B256Map::<(BlockId, usize)>::default();
+        for (head, votes) in heads {
+            for block in tree.line(&head) {
+                support.entry(block.id.hash).or_insert((block.id, 0)).1 += votes;
             }
         }
         let enough = support.into_values().filter(|&(_, votes)| votes >= self.quorum);

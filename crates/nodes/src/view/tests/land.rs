@@ -57,7 +57,8 @@ impl Land {
     pub(super) fn bring(&self, view: &View, node: usize, head: B256) -> Link {
         let mut branch = Branch::new(self.block(head));
         while let Link::Missing(missing) = view.link(&branch) {
-            branch.add(self.block(missing.hash));
+            let more = missing.number.min(15);
+            (0..=more).for_each(|below| branch.add(self.block(self.ancestor(missing.hash, below))));
         }
         view.report(node, branch)
     }
