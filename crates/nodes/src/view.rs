@@ -149,7 +149,7 @@ impl View {
 impl View {
     /// There are this many nodes, known by their place from now on.
     pub(crate) fn enrol(&self, nodes: usize) {
-        self.state.lock().enrol(nodes, Instant::now());
+        self.state.lock().enrol(nodes);
     }
 
     /// The chain that the nodes agree on.
@@ -183,7 +183,7 @@ impl View {
 
     /// A node has this head. It counts only if it is linked.
     pub(crate) fn report(&self, node: usize, branch: Branch) -> Link {
-        let link = self.state.lock().report(node, branch, Instant::now());
+        let link = self.state.lock().report(node, branch);
         if link == Link::Linked {
             self.decide();
         }

@@ -59,7 +59,8 @@ pub trait Watched: Send + Sync + 'static {
     fn leave_out(&self, reason: LeftOut);
     /// It may be asked.
     fn welcome(&self);
-    /// Heads that the node pushes, if it does. Taken once, at the start.
+    /// Heads that the node pushes, if it does. Taken once, at the start. Nobody reads them while the node is lost, so
+    /// the sender must not wait for room.
     fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
         None
     }

@@ -1,15 +1,16 @@
 //! All that the nodes have said, and what follows from it. Pure: the time is passed in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::block::SeenBlock;
 use super::branch::{Branch, Link};
 use super::canon::{Canon, WINDOW_BLOCKS};
 use super::marks::{self, Mark, Step};
 use super::tree::Tree;
-use super::votes::{Electorate, Voter};
+use super::votes::{self, Electorate, Voter};
 use crate::BlockId;
 
 #[derive(Debug)]
@@ -31,8 +32,8 @@ impl State {
         Self { quorum, tree, voters: Vec::new(), canon: None, genesis: None, moved, alarmed: None }
     }
 
-    pub(super) fn enrol(&mut self, nodes: usize, now: Instant) {
-        self.voters = vec![Voter::new(now); nodes];
+    pub(super) fn enrol(&mut self, nodes: usize) {
+        self.voters = vec![Voter::new(); nodes];
     }
 
     pub(super) fn count(&mut self, node: usize, counted: bool) -> bool {
@@ -69,13 +70,13 @@ impl State {
         if same { Link::Linked } else { Link::Broken }
     }
 
-    pub(super) fn report(&mut self, node: usize, branch: Branch, now: Instant) -> Link {
+    pub(super) fn report(&mut self, node: usize, branch: Branch) -> Link {
         let link = self.link(&branch);
         if link == Link::Linked
             && let Some(voter) = self.voters.get_mut(node)
         {
             if voter.head != Some(branch.head.id) {
-                (voter.head, voter.moved) = (Some(branch.head.id), now);
+                (voter.head, voter.behind_since) = (Some(branch.head.id), None);
             }
             branch.blocks.into_values().for_each(|block| self.tree.insert(block));
             self.tidy();
@@ -90,8 +91,11 @@ impl State {
         Some(if common == canon.head() { head } else { common })
     }
 
-    /// Keeps what the heads and the present chain need.
+    /// Keeps what the heads and the present chain need, once there is much more than that.
     fn tidy(&mut self) {
+        if self.tree.len() <= (self.voters.len() + 2) * WINDOW_BLOCKS {
+            return;
+        }
         let heads = self.voters.iter().filter_map(|voter| voter.head);
         let present = self.canon.iter().map(|canon| canon.head());
         self.tree.keep(heads.chain(present).map(|head| head.hash));
@@ -99,6 +103,7 @@ impl State {
 
     /// The next picture, if it differs from the present one.
     pub(super) fn decide(&mut self, now: Instant, patience: Duration) -> Option<Arc<Canon>> {
+        votes::note_behind(&mut self.voters, now);
         let electorate = Electorate::of(&self.voters, self.quorum, now, patience);
         let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
         let moved = best.and_then(|best| self.picture(best));
@@ -118,20 +123,20 @@ impl State {
         }
         let canon = Arc::new(canon);
         self.canon = Some(Arc::clone(&canon));
-        self.tidy();
         Some(canon)
     }
 
     /// The chain with `best` as its head; `None` if the head stays where it is.
     fn picture(&self, best: BlockId) -> Option<Canon> {
+        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
+        let stays = |present: &Arc<Canon>| present.has(&best.hash) || best.number < present.lowest();
+        if self.canon.as_ref().is_some_and(stays) {
+            return None;
+        }
         let mut line = self.tree.line(&best.hash).cloned();
         let head = line.next()?;
         let below: Vec<_> = line.collect();
         let Some(present) = &self.canon else { return Some(Canon::first(&head, below)) };
-        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
-        if present.has(&best.hash) || best.number < present.lowest() {
-            return None;
-        }
         let Some(common) = below.iter().find(|block| present.has(&block.id.hash)) else {
             tell_jump(present, best);
             return Some(present.next_epoch(&head, below));

@@ -9,7 +9,7 @@ use alloy_primitives::map::{B256Map, B256Set};
 use super::block::SeenBlock;
 use super::canon::WINDOW_BLOCKS;
 
-/// Holds at most a window below each head that it is told to keep.
+/// Holds a window below each head that it is told to keep, and what has come since.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     blocks: B256Map<Arc<SeenBlock>>,
@@ -43,7 +43,6 @@ impl Tree {
         self.blocks.retain(|hash, _| kept.contains(hash));
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.blocks.len()
     }

@@ -95,3 +95,68 @@ impl HeaderCheck {
         hopeless
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn block() -> Value {
+        let header = alloy_consensus::Header { number: 7, base_fee_per_gas: Some(9), ..Default::default() };
+        let mut block = serde_json::to_value(&header).unwrap();
+        block["hash"] = json!(header.hash_slow());
+        block["transactions"] = json!([]);
+        block
+    }
+
+    fn judged(block: &Value) -> Option<bool> {
+        let json = block.to_string();
+        let read = read(json.as_bytes()).ok()??;
+        Some(fits(json.as_bytes(), &read))
+    }
+
+    #[test]
+    fn a_header_has_its_hash() {
+        let read = read(block().to_string().as_bytes()).unwrap().unwrap();
+        assert_eq!((read.id.number, read.base_fee), (7, Some(9)));
+        assert_eq!(judged(&block()), Some(true));
+    }
+
+    #[test]
+    fn whatever_is_changed_in_a_header_is_found_out() {
+        for (member, lie) in [
+            ("number", json!("0x8")),
+            ("parentHash", json!(B256::repeat_byte(1))),
+            ("timestamp", json!("0x1")),
+            ("gasLimit", json!("0x1")),
+            ("baseFeePerGas", json!("0xa")),
+            ("receiptsRoot", json!(B256::repeat_byte(1))),
+            ("transactions", json!([B256::repeat_byte(1)])),
+        ] {
+            let mut block = block();
+            block[member] = lie;
+            assert_eq!(judged(&block), Some(false), "{member}");
+        }
+    }
+
+    #[test]
+    fn null_is_no_block_and_a_pending_one_is_garbled() {
+        assert!(read(b"null").unwrap().is_none());
+        let mut pending = block();
+        pending["hash"] = Value::Null;
+        assert_eq!(read(pending.to_string().as_bytes()).err(), Some(Fault::Garbled));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_node_sends_panics(junk: Vec<u8>, member in 0_usize..20, text: String) {
+            let _read = read(&junk);
+            let mut block = block();
+            let name = block.as_object().unwrap().keys().nth(member).cloned();
+            block[name.unwrap_or_default()] = json!(text);
+            let _judged = judged(&block);
+        }
+    }
+}

@@ -1,1 +1,248 @@
+//! Nodes of a small world with true hashes, which do as they are told.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::B256;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Hint, LeftOut, Watched};
+use crate::{Ask, BlockId, Call, Fault, Reply, RpcError};
+
+/// Faults in a row after which a node of this world is down.
+const FAULTS_UNTIL_DOWN: usize = 3;
+
+/// Every block that was ever made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct World(Arc<Mutex<HashMap<B256, Header>>>);
+
+impl World {
+    pub(super) fn genesis(&self, salt: u8) -> B256 {
+        self.put(Header { extra_data: vec![salt].into(), ..Header::default() })
+    }
+
+    /// Blocks upon `from`; those of equal salt are equal.
+    pub(super) fn grow(&self, from: B256, blocks: u64, salt: u8) -> B256 {
+        (0..blocks).fold(from, |parent_hash, _| {
+            let number = self.header(parent_hash).number + 1;
+            let extra_data = vec![salt].into();
+            self.put(Header { parent_hash, number, timestamp: number * 12, extra_data, ..Header::default() })
+        })
+    }
+
+    pub(super) fn id(&self, hash: B256) -> BlockId {
+        BlockId { number: self.header(hash).number, hash }
+    }
+
+    pub(super) fn ancestor(&self, of: B256, generations: u64) -> B256 {
+        (0..generations).fold(of, |hash, _| self.header(hash).parent_hash)
+    }
+
+    fn header(&self, hash: B256) -> Header {
+        self.0.lock()[&hash].clone()
+    }
+
+    fn put(&self, header: Header) -> B256 {
+        let hash = header.hash_slow();
+        self.0.lock().insert(hash, header);
+        hash
+    }
+
+    fn json(&self, hash: B256) -> Value {
+        let mut block = serde_json::to_value(self.header(hash)).expect("a header is JSON");
+        block["hash"] = json!(hash);
+        block["transactions"] = json!([]);
+        block["uncles"] = json!([]);
+        block
+    }
+}
+
+/// How a node behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mood {
+    Well,
+    Dead,
+    /// Takes calls and never answers.
+    Silent,
+    /// Changes a member of each header.
+    Lying,
+    Garbled,
+    Syncing,
+    /// Shows its head, and has no other block.
+    Forgetful,
+}
+
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) mood: Mood,
+    pub(super) chain_id: u64,
+    pub(super) head: B256,
+    /// How far below the head safe and finalized are; `None` does not know the tags.
+    pub(super) marks_below: Option<(u64, u64)>,
+    pub(super) lowest_state: u64,
+    pub(super) hints: Option<mpsc::Receiver<Hint>>,
+}
+
+/// What the watcher said of it.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    pub(super) faults: Vec<Fault>,
+    faults_in_a_row: usize,
+    pub(super) head: Option<BlockId>,
+    pub(super) lowest_state: Option<u64>,
+    pub(super) left_out: Option<LeftOut>,
+    pub(super) version: Option<String>,
+    pub(super) calls: HashMap<&'static str, usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct ModelNode {
+    pub(super) world: World,
+    pub(super) script: Mutex<Script>,
+    pub(super) noted: Mutex<Noted>,
+}
+
+impl ModelNode {
+    pub(super) fn new(world: &World, head: B256) -> Arc<Self> {
+        let (mood, marks_below) = (Mood::Well, Some((2, 4)));
+        let script = Script { mood, chain_id: 1, head, marks_below, lowest_state: 0, hints: None };
+        Arc::new(Self { world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
+    }
+
+    pub(super) fn set_head(&self, head: B256) {
+        self.script.lock().head = head;
+    }
+
+    pub(super) fn set_mood(&self, mood: Mood) {
+        self.script.lock().mood = mood;
+    }
+
+    fn answer(&self, call: &Call) -> Reply {
+        let params: Vec<Value> = serde_json::from_slice(&call.params).expect("params are an array");
+        let script = self.script.lock();
+        let result = match call.method {
+            "eth_chainId" => json!(format!("{:#x}", script.chain_id)),
+            "web3_clientVersion" => json!("model/1"),
+            "eth_syncing" if script.mood == Mood::Syncing => json!({"currentBlock": "0x1"}),
+            "eth_syncing" => json!(false),
+            "eth_getBalance" if number(&params[1]) < script.lowest_state => {
+                return error("missing trie node");
+            }
+            "eth_getBalance" => json!("0x0"),
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                match self.find(&script, call.method, &params[0]) {
+                    Some(hash) => self.block(&script, hash),
+                    None if params[0] == "safe" || params[0] == "finalized" => return error("unknown block"),
+                    None => Value::Null,
+                }
+            }
+            other => panic!("nobody asks a node for {other}"),
+        };
+        Reply::Result(Bytes::from(result.to_string()))
+    }
+
+    fn find(&self, script: &Script, method: &str, block: &Value) -> Option<B256> {
+        let head = self.world.id(script.head);
+        let below = |generations: u64| self.world.ancestor(head.hash, generations);
+        if method == "eth_getBlockByHash" {
+            let hash = serde_json::from_value(block.clone()).expect("a hash");
+            return Some(hash).filter(|hash| self.world.0.lock().contains_key(hash));
+        }
+        match block.as_str() {
+            Some("latest") => Some(head.hash),
+            Some("safe") => script.marks_below.map(|(safe, _)| below(safe.min(head.number))),
+            Some("finalized") => script.marks_below.map(|(_, finalized)| below(finalized.min(head.number))),
+            _ => head.number.checked_sub(number(block)).map(below),
+        }
+    }
+
+    fn block(&self, script: &Script, hash: B256) -> Value {
+        let mut block = self.world.json(hash);
+        if script.mood == Mood::Lying {
+            block["stateRoot"] = json!(B256::repeat_byte(0xbb));
+        }
+        let is_shown = script.mood != Mood::Forgetful || hash == script.head || block["number"] == "0x0";
+        if is_shown { block } else { Value::Null }
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    let digits = value.as_str().and_then(|text| text.strip_prefix("0x")).expect("a quantity");
+    u64::from_str_radix(digits, 16).expect("a quantity")
+}
+
+fn error(message: &str) -> Reply {
+    Reply::Error(RpcError { code: -32000, message: message.to_owned(), data: None })
+}
+
+impl Ask for ModelNode {
+    async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+        *self.noted.lock().calls.entry(call.method).or_default() += 1;
+        let mood = self.script.lock().mood;
+        match mood {
+            Mood::Dead => Err(Fault::Connect),
+            Mood::Garbled => Err(Fault::Garbled),
+            Mood::Silent => {
+                sleep_until(deadline).await;
+                Err(Fault::Timeout)
+            }
+            _ => Ok(self.answer(call)),
+        }
+    }
+}
+
+impl Watched for ModelNode {
+    type Asked = Self;
+
+    fn ask(&self) -> &Self {
+        self
+    }
+
+    fn name(&self) -> &str {
+        "model"
+    }
+
+    fn is_up(&self) -> bool {
+        self.noted.lock().faults_in_a_row < FAULTS_UNTIL_DOWN
+    }
+
+    fn polled(&self, outcome: Result<(), Fault>) {
+        let mut noted = self.noted.lock();
+        match outcome {
+            Ok(()) => noted.faults_in_a_row = 0,
+            Err(fault) => {
+                noted.faults_in_a_row += 1;
+                noted.faults.push(fault);
+            }
+        }
+    }
+
+    fn saw_head(&self, head: BlockId) {
+        self.noted.lock().head = Some(head);
+    }
+
+    fn set_lowest_state(&self, number: u64) {
+        self.noted.lock().lowest_state = Some(number);
+    }
+
+    fn saw_version(&self, version: &str) {
+        self.noted.lock().version = Some(version.to_owned());
+    }
+
+    fn leave_out(&self, reason: LeftOut) {
+        self.noted.lock().left_out = Some(reason);
+    }
+
+    fn welcome(&self) {
+        self.noted.lock().left_out = None;
+    }
+
+    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+        self.script.lock().hints.take()
+    }
+}

@@ -1,1 +1,279 @@
+//! Watchers and the view together, with nodes of a small world, in stopped time.
 
+use std::future::pending;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::model::{ModelNode, Mood, World};
+use super::*;
+use crate::view::{self, WINDOW_BLOCKS};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Story {
+    world: World,
+    genesis: B256,
+    tip: B256,
+    nodes: Vec<Arc<ModelNode>>,
+    view: Arc<View>,
+    settings: Settings,
+}
+
+impl Story {
+    /// Nodes that all have one chain of this height.
+    fn of(nodes: usize, height: u64) -> Self {
+        let world = World::default();
+        let genesis = world.genesis(0);
+        let tip = world.grow(genesis, height, 1);
+        let nodes = (0..nodes).map(|_| ModelNode::new(&world, tip)).collect();
+        let settings = Settings { poll_every: Some(SECOND), ..Settings::default() };
+        Self { world, genesis, tip, nodes, view: View::new(view::Settings::default()), settings }
+    }
+
+    fn start(&self) -> JoinHandle<()> {
+        let (nodes, view, settings) = (self.nodes.clone(), Arc::clone(&self.view), self.settings.clone());
+        tokio::spawn(run(nodes, view, settings, pending()))
+    }
+
+    /// Started, and with a head that all have.
+    async fn told(nodes: usize, height: u64) -> Self {
+        let story = Self::of(nodes, height);
+        story.start();
+        story.view.ready().await;
+        sleep(3 * SECOND).await;
+        story
+    }
+
+    fn grow(&mut self, blocks: u64) -> B256 {
+        self.tip = self.world.grow(self.tip, blocks, 1);
+        self.tip
+    }
+
+    fn all_have(&self, head: B256) {
+        self.nodes.iter().for_each(|node| node.set_head(head));
+    }
+
+    fn head(&self) -> Option<B256> {
+        self.view.head().map(|head| head.hash)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_window_is_filled_at_the_start_and_the_head_follows() {
+    let mut story = Story::told(3, 1_000).await;
+    let canon = story.view.ready().await;
+    assert_eq!((canon.head().hash, canon.lowest()), (story.tip, 1_001 - WINDOW_BLOCKS as u64));
+    assert_eq!(canon.genesis().map(|genesis| genesis.hash), Some(story.genesis));
+    assert_eq!(canon.by_number(900).map(|id| id.hash), Some(story.world.ancestor(story.tip, 100)));
+    for _ in 0..10 {
+        let head = story.grow(1);
+        story.all_have(head);
+        sleep(2 * SECOND).await;
+        assert_eq!(story.head(), Some(head));
+    }
+    let noted = story.nodes[0].noted.lock();
+    assert_eq!(
+        (noted.head.map(|head| head.hash), noted.version.as_deref()),
+        (Some(story.tip), Some("model/1"))
+    );
+    assert_eq!((noted.lowest_state, noted.faults.len()), (Some(0), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_node_that_is_false_in_any_way_moves_and_stops_nothing() {
+    for mood in [Mood::Dead, Mood::Silent, Mood::Lying, Mood::Garbled, Mood::Syncing, Mood::Forgetful] {
+        let mut story = Story::of(3, 50);
+        story.nodes[1].set_mood(mood);
+        story.start();
+        story.view.ready().await;
+        for _ in 0..5 {
+            let head = story.grow(1);
+            story.all_have(head);
+            story.nodes[1].set_head(story.world.grow(head, 100, 9));
+            sleep(10 * SECOND).await;
+            assert_eq!(story.head(), Some(head), "{mood:?}");
+        }
+        story.nodes[1].set_mood(Mood::Well);
+        let head = story.grow(1);
+        story.all_have(head);
+        sleep(20 * SECOND).await;
+        assert_eq!(
+            story.nodes[1].noted.lock().head.map(|head| head.hash),
+            Some(head),
+            "it is back after {mood:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_header_that_does_not_fit_its_hash_is_a_fault() {
+    let story = Story::told(3, 50).await;
+    story.nodes[2].set_mood(Mood::Lying);
+    sleep(5 * SECOND).await;
+    let noted = story.nodes[2].noted.lock();
+    assert!(!noted.faults.is_empty() && noted.faults.iter().all(|fault| *fault == Fault::Wrong));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_header_fits_the_check_steps_back() {
+    let story = Story::of(3, 50);
+    story.nodes.iter().for_each(|node| node.set_mood(Mood::Lying));
+    story.start();
+    assert_eq!(story.view.ready().await.head().hash, story.tip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_chain_is_left_out_and_looked_at_again() {
+    let story = Story::of(3, 50);
+    story.nodes[0].script.lock().chain_id = 5;
+    story.start();
+    assert_eq!(story.view.ready().await.head().hash, story.tip);
+    let other = LeftOut::OtherChain { theirs: 5, ours: 1 };
+    assert_eq!(story.nodes[0].noted.lock().left_out, Some(other));
+    story.nodes[0].script.lock().chain_id = 1;
+    sleep(10 * SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().left_out, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_becomes_one_of_another_chain_is_found_out() {
+    let story = Story::told(3, 50).await;
+    let foreign = story.world.grow(story.world.genesis(7), 60, 1);
+    story.nodes[2].set_head(foreign);
+    sleep(70 * SECOND).await;
+    assert!(matches!(story.nodes[2].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+    assert_eq!(story.head(), Some(story.tip));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
+    let story = Story::of(2, 50);
+    story.nodes[0].script.lock().chain_id = 5;
+    story.start();
+    sleep(12 * SECOND).await;
+    assert_eq!(story.head(), None);
+    assert_eq!(story.nodes[1].noted.lock().left_out, Some(LeftOut::Undecided));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configured_chain_decides() {
+    let mut story = Story::of(3, 50);
+    story.settings.chain_id = Some(5);
+    story.nodes[0].script.lock().chain_id = 5;
+    story.start();
+    story.view.ready().await;
+    sleep(SECOND).await;
+    let other = LeftOut::OtherChain { theirs: 1, ours: 5 };
+    let left_out: Vec<_> = story.nodes.iter().map(|node| node.noted.lock().left_out).collect();
+    assert_eq!(left_out, [None, Some(other), Some(other)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reorganisations_are_followed_with_the_parents_fetched() {
+    for depth in [1, 2, 7, 64, 300] {
+        let story = Story::told(3, 600).await;
+        let epoch = story.view.ready().await.epoch();
+        let other = story.world.grow(story.world.ancestor(story.tip, depth), depth, 2);
+        story.all_have(other);
+        sleep(5 * SECOND).await;
+        let canon = story.view.ready().await;
+        assert_eq!(canon.head().hash, other, "depth {depth}");
+        assert_eq!(canon.epoch() - epoch, u64::from(depth == 300), "depth {depth}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_die_one_by_one_and_the_head_goes_on() {
+    let mut story = Story::told(3, 50).await;
+    for dead in 0..3 {
+        let head = story.grow(1);
+        story.all_have(head);
+        sleep(20 * SECOND).await;
+        assert_eq!(story.head(), Some(head), "{dead} dead");
+        story.nodes[dead].set_mood(Mood::Dead);
+    }
+    let head = story.tip;
+    sleep(20 * SECOND).await;
+    assert_eq!(story.head(), Some(head));
+    let next = story.grow(1);
+    story.all_have(next);
+    story.nodes.iter().for_each(|node| node.set_mood(Mood::Well));
+    sleep(5 * SECOND).await;
+    assert_eq!(story.head(), Some(next), "they are found again within seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn safe_and_finalized_follow_and_some_nodes_have_none() {
+    let mut story = Story::told(3, 50).await;
+    story.nodes[0].script.lock().marks_below = None;
+    for _ in 0..8 {
+        let head = story.grow(1);
+        story.all_have(head);
+        sleep(2 * SECOND).await;
+    }
+    let canon = story.view.ready().await;
+    let marks = (canon.safe().map(|safe| safe.number), canon.finalized().map(|finalized| finalized.number));
+    assert!(matches!(marks, (Some(52..=56), Some(50..=54))), "{marks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lowest_state_is_found_and_moves_along_where_a_node_prunes() {
+    let mut story = Story::of(3, 1_000);
+    story.nodes[0].script.lock().lowest_state = 873;
+    story.start();
+    story.view.ready().await;
+    sleep(SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(873));
+    assert_eq!(story.nodes[1].noted.lock().lowest_state, Some(0));
+    let head = story.grow(10);
+    story.all_have(head);
+    sleep(5 * SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(883));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_wakes_the_poll_at_once() {
+    let mut story = Story::of(1, 50);
+    story.settings.poll_every = Some(100 * SECOND);
+    story.settings.greet_every = 1_000 * SECOND;
+    let (sender, receiver) = mpsc::channel(1);
+    story.nodes[0].script.lock().hints = Some(receiver);
+    story.start();
+    story.view.ready().await;
+    let head = story.grow(1);
+    story.all_have(head);
+    let (mut changes, before) = (story.view.changes(), Instant::now());
+    sender.send(story.world.id(head)).await.expect("someone listens");
+    while story.head() != Some(head) {
+        changes.changed().await.expect("the view is there");
+    }
+    assert!(before.elapsed() < SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn polling_adapts_to_the_block_time() {
+    let mut story = Story::of(1, 50);
+    story.settings.poll_every = None;
+    story.start();
+    story.view.ready().await;
+    let polls = |story: &Story| story.nodes[0].noted.lock().calls["eth_getBlockByNumber"];
+    let before = polls(&story);
+    sleep(40 * SECOND).await;
+    assert!((9..=12).contains(&(polls(&story) - before)), "a third of twelve seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watchers_stop_when_told() {
+    let story = Story::of(2, 50);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let until = async { stopped.await.unwrap_or_default() };
+    let task = tokio::spawn(run(story.nodes.clone(), Arc::clone(&story.view), story.settings.clone(), until));
+    story.view.ready().await;
+    stop.send(()).expect("it runs");
+    task.await.expect("it ends");
+    let calls = |story: &Story| story.nodes[0].noted.lock().calls.values().sum::<usize>();
+    let before = calls(&story);
+    sleep(60 * SECOND).await;
+    assert_eq!(calls(&story), before);
+}

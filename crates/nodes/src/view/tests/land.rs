@@ -1,8 +1,7 @@
 //! All the chains that there are in a test, true and false ones.
 
-use std::collections::HashMap;
-
 use alloy_primitives::keccak256;
+use alloy_primitives::map::B256Map;
 
 use super::super::*;
 
@@ -11,7 +10,7 @@ pub(super) const SALT_B: u64 = 2;
 
 pub(super) struct Land {
     pub(super) genesis: B256,
-    blocks: HashMap<B256, SeenBlock>,
+    blocks: B256Map<SeenBlock>,
 }
 
 impl Land {
@@ -58,7 +57,8 @@ impl Land {
     pub(super) fn bring(&self, view: &View, node: usize, head: B256) -> Link {
         let mut branch = Branch::new(self.block(head));
         while let Link::Missing(missing) = view.link(&branch) {
-            branch.add(self.block(missing.hash));
+            let more = missing.number.min(15);
+            (0..=more).for_each(|below| branch.add(self.block(self.ancestor(missing.hash, below))));
         }
         view.report(node, branch)
     }

@@ -1,7 +1,6 @@
 //! Random mixes of honest and false nodes. While the honest ones are a majority, the head is theirs.
 
-use std::collections::HashSet;
-
+use alloy_primitives::map::B256Set;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -24,7 +23,7 @@ struct Mix {
     alive: Vec<bool>,
     tip: B256,
     /// Every block that was ever on the honest chain.
-    true_blocks: HashSet<B256>,
+    true_blocks: B256Set,
     salt: u64,
     /// The branch on which false nodes meet.
     false_tip: B256,
@@ -159,21 +158,32 @@ impl Mix {
         let honest = alive[..self.honest].iter().filter(|alive| **alive).count();
         if honest * 2 > alive.iter().filter(|alive| **alive).count() {
             self.alive = alive;
+            // Who returns is looked at before its word counts.
+            if self.alive[node] && node < self.honest {
+                self.show(node, self.tip);
+            }
             self.view.count(node, self.alive[node]);
+            self.check_served();
         }
     }
 
     fn show(&mut self, node: usize, head: B256) {
         self.heads[node] = head;
         assert_eq!(self.land.bring(&self.view, node, head), Link::Linked);
+        self.check_served();
     }
 
-    fn check(&mut self) {
+    fn check_served(&mut self) {
         let Some(head) = self.view.head().map(|head| head.hash) else { return };
         assert!(self.true_blocks.contains(&head), "a false block is served");
         if let Some(served) = self.served.replace(head) {
             assert!(served == head || !self.land.descends(served, head), "the head went backwards");
         }
+    }
+
+    fn check(&mut self) {
+        self.check_served();
+        let Some(head) = self.served else { return };
         let had = self.had_by_an_honest_majority();
         let near = self.land.ancestor(had, self.land.id(had).number.min(1));
         assert!(self.land.descends(head, near), "the head is more than a block behind");
@@ -185,7 +195,7 @@ impl Mix {
         let living: Vec<B256> = (0..self.honest).filter(|&n| self.alive[n]).map(|n| self.heads[n]).collect();
         let votes = |block: B256| living.iter().filter(|head| self.land.descends(**head, block)).count();
         let lines = living.iter().flat_map(|&head| {
-            (0..=self.land.id(head).number.min(40)).map(move |below| self.land.ancestor(head, below))
+            (0..=self.land.id(head).number.min(20)).map(move |below| self.land.ancestor(head, below))
         });
         let enough = lines.filter(|&block| votes(block) >= majority);
         enough.max_by_key(|&block| self.land.id(block).number).unwrap_or(self.land.genesis)
