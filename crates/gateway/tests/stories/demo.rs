@@ -75,6 +75,11 @@ pub(crate) fn endless(number: usize) -> String {
     call("eth_call", &format!(r#"[{message},"latest",{{"{LOOPER}":{{"code":"0x5b5f56"}}}}]"#))
 }
 
+/// The same as the code of a creation, with nothing about it that tells at once how long it will take.
+pub(crate) fn endless_creation(number: usize) -> String {
+    call("eth_call", &format!(r#"[{{"data":"0x5b5f56{number:08x}"}}]"#))
+}
+
 /// The value of a series without labels.
 pub(crate) fn metric(operator: SocketAddr, name: &str) -> f64 {
     let page = get(operator, "/metrics");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::http::{Wire, get, request};
 
+use crate::demo::Demo;
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
 fn run(data: &str) -> String {
@@ -112,4 +113,34 @@ fn a_panic_costs_one_call_its_answer() {
         assert_eq!(gateway.error("eth_call", r#"[{"data":"0x03"}]"#), "-32603 internal error");
     }
     assert_eq!(gateway.post(run("0xaa")).json()["result"], "0xaa");
+}
+
+/// A call with overrides goes to the pool at once, and one without is tried where it came in.
+#[test]
+fn a_call_has_the_same_answer_wherever_it_runs() {
+    let demo = Demo::with("");
+    let messages = [
+        r#"{"data":"0x5f5ff3"}"#,
+        r#"{"data":"0x602a5f5260205ff3"}"#,
+        r#"{"data":"0x602a5f5260205ffd"}"#,
+        r#"{"data":"0xfe"}"#,
+        r#"{"data":"0x5f5ff3","gas":"0x1"}"#,
+        // All of the gas, told by the code that it would leave behind.
+        r#"{"data":"0x5a5f5260205ff3","gas":"0x100000"}"#,
+        r#"{"data":"0x5a5f5260205ff3"}"#,
+        // Memory that a try does not have, and more than anyone has.
+        r#"{"data":"0x6001620fffff5360205ff3"}"#,
+        r#"{"data":"0x6001630fffffff5360205ff3"}"#,
+        // A precompile that is too dear for a try.
+        r#"{"data":"0x60805f60805f60015afa60205ff3"}"#,
+        r#"{"to":"0x0000000000000000000000000000000000000001","data":"0x"}"#,
+        r#"{"from":"0x0000000000000000000000000000000000000009","to":"0x0000000000000000000000000000000000000008","value":"0x1"}"#,
+    ];
+    for method in ["eth_call", "eth_estimateGas"] {
+        for message in messages {
+            let tried = demo.call(method, &format!(r#"[{message},"latest"]"#));
+            let pooled = demo.call(method, &format!(r#"[{message},"latest",{{}}]"#));
+            assert_eq!(tried, pooled, "{method} {message}");
+        }
+    }
 }
