@@ -7,6 +7,7 @@ mod stories {
     mod corpora;
     mod damage;
     mod execution;
+    mod failing_disks;
     mod opening;
     mod random_chains;
     mod readers;

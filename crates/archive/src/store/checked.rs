@@ -60,11 +60,6 @@ impl Health {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Whether something failed that was not taken note of yet.
-    pub(super) fn take_failure(&self) -> bool {
-        self.failed.swap(false, Ordering::AcqRel)
-    }
-
     /// Waits for what is under way; nothing reaches the file this way any more, because it belongs to another.
     pub(super) fn retire(&self) {
         *self.retired.write().unwrap_or_else(PoisonError::into_inner) = true;

@@ -2,8 +2,8 @@
 //!
 //! redb takes one failed read or write for the end: whatever is not in its cache is refused from then on. For an
 //! archive of terabytes, one bad sector that nobody can repair must not be that. So the database is opened again, on
-//! the same file, and only who asks for that sector gets an error. Where that fails, the old one stays, with what is
-//! in its cache.
+//! the same file, and only who asks for that sector gets an error, and who was reading at that very moment. Where
+//! opening fails, the old database stays, with what is in its cache, until the next attempt.
 
 use super::{
     OpenError, StoreError,
@@ -16,10 +16,14 @@ use std::{
     io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 /// Memory that the store may use for pages, read and written ones together.
 const PAGE_CACHE_BYTES: usize = 512 << 20;
+
+/// How long nobody tries to open the database again after that failed: meanwhile what is in its cache is answered.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A file that is open, and the database in it.
 #[derive(Debug)]
@@ -27,7 +31,8 @@ pub(super) struct Disk {
     // In the order in which they have to go: a database that is dropped still writes.
     current: ArcSwap<Opened>,
     file: Arc<dyn StorageBackend>,
-    reopening: Mutex<()>,
+    /// When opening failed.
+    reopening: Mutex<Option<Instant>>,
     _lock: Option<Lock>,
 }
 
@@ -63,7 +68,7 @@ impl Disk {
     ) -> Result<Self, DatabaseError> {
         let opened = Opened::new(checked(Arc::clone(&file)))?;
         let current = ArcSwap::from_pointee(opened);
-        Ok(Self { current, file, reopening: Mutex::new(()), _lock: lock })
+        Ok(Self { current, file, reopening: Mutex::default(), _lock: lock })
     }
 
     /// The database as it is open now.
@@ -83,21 +88,21 @@ impl Disk {
         self.current.load().health.has_failed()
     }
 
-    /// Opens the database anew after a failure, once for each, and lets `look` see it before anybody else does.
+    /// Opens the database anew after a failure, and lets `look` see it before anybody else does.
     pub(super) fn reopen(
         &self,
         look: impl FnOnce(&Database) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let _held = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = self.current.load_full();
-        if !failed.health.take_failure() {
+        let mut failed = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_failed() || failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Ok(());
         }
-        failed.health.retire();
-        let opened = Opened::new(Checked::open(Arc::clone(&self.file)))?;
-        look(&opened.database)?;
-        self.current.store(Arc::new(opened));
-        Ok(())
+        self.current.load().health.retire();
+        let reopened = Opened::new(Checked::open(Arc::clone(&self.file)))
+            .map_err(StoreError::from)
+            .and_then(|opened| look(&opened.database).map(|()| opened));
+        *failed = reopened.is_err().then(Instant::now);
+        reopened.map(|opened| self.current.store(Arc::new(opened)))
     }
 }
 
