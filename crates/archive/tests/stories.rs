@@ -8,6 +8,7 @@ mod stories {
     mod damage;
     mod execution;
     mod failing_disks;
+    mod memory_disk;
     mod opening;
     mod random_chains;
     mod readers;

@@ -6,20 +6,24 @@
 //!
 //! `CHAINGATE_FLIPS` says how many bits are tried, `CHAINGATE_FLIPS_SEED` which; 300 and always the same by default.
 
-use super::setup::{Fresh, archive_of, blocks, write};
+use super::{
+    memory_disk::MemoryDisk,
+    setup::{Fresh, archive_of, blocks, write},
+};
 use archive::{ARCHIVE_FILE, Archive};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
     collections::BTreeMap,
-    fs::File,
-    os::unix::fs::FileExt,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    sync::Arc,
 };
 use testkit::{
     chain::{Size, random_chain},
     truth::{Finding, Truth},
 };
+
+/// How many flips share one check of the whole file, which takes its time.
+const CHECKED_ONE_OF: u32 = 8;
 
 /// Blocks that are left for an import after the damage.
 const BLOCKS_LEFT: u64 = 3;
@@ -32,13 +36,15 @@ fn a_flipped_bit_makes_no_wrong_answer() {
         assert_eq!(fate(&intact, &truth), Fate::Right);
         let places = Places::of(&intact);
         let mut fates = BTreeMap::<Fate, u32>::new();
-        for _ in 0..flips() / 2 {
+        for number in 0..flips() / 2 {
             let flip = places.flip(&mut rng);
             let mut damaged = intact.clone();
             damaged[flip.byte] ^= 1 << flip.bit;
             let fate = fate(&damaged, &truth);
             assert!(!matches!(fate, Fate::Wrong | Fate::Panic), "{fate:?} after {flip:?}");
-            assert!(fate == Fate::Right || is_found(&damaged), "{fate:?} after {flip:?}, and no check finds it");
+            if fate != Fate::Right && number % CHECKED_ONE_OF == 0 {
+                assert!(is_found(&damaged), "{fate:?} after {flip:?}, and no check finds it");
+            }
             *fates.entry(fate).or_default() += 1;
         }
         eprintln!("{fates:?}");
@@ -56,20 +62,15 @@ fn a_bit_that_flips_in_an_open_archive_costs_the_calls_that_need_it() {
     let mut rng = rng();
     let mut fates = BTreeMap::<Fate, u32>::new();
     for _ in 0..flips() / 4 {
-        let directory = tempfile::tempdir().unwrap();
-        let path = write(directory.path(), ARCHIVE_FILE, &intact);
-        let archive = Archive::open(directory.path()).unwrap();
-        let file = File::options().write(true).open(path).unwrap();
+        let disk = MemoryDisk::new(intact.clone(), None);
+        let archive = Archive::open_on(disk.clone()).unwrap();
         let flip = places.flip(&mut rng);
-        let byte = u64::try_from(flip.byte).unwrap();
-        file.write_all_at(&[intact[flip.byte] ^ (1 << flip.bit)], byte).unwrap();
-        let fate = fate_of(|| read(&archive, &truth, [5, 30]));
+        disk.flip(flip.byte, flip.bit);
+        let fate = fate_of(|| read(&archive, &truth, [5]));
         assert!(matches!(fate, Fate::Right | Fate::NotRead), "{fate:?} after {flip:?} in an open archive");
         assert_eq!(archive.snapshot().head(), truth.model.head() - BLOCKS_LEFT);
-        if flip.byte >= FRONT_BYTES {
-            file.write_all_at(&[intact[flip.byte]], byte).unwrap();
-        }
-        let after = fate_of(|| read(&archive, &truth, [5, 30]));
+        disk.flip(flip.byte, flip.bit);
+        let after = fate_of(|| read(&archive, &truth, [5]));
         assert_eq!(after, Fate::Right, "when {flip:?} was undone");
         *fates.entry(fate).or_default() += 1;
     }
@@ -92,7 +93,10 @@ fn sectors_that_are_lost_or_misplaced_make_no_wrong_answer() {
         misplaced.copy_within(there * SECTOR..(there + 1) * SECTOR, here * SECTOR);
         for (damaged, what) in [(lost, "lost"), (misplaced, "misplaced")] {
             let fate = fate(&damaged, &truth);
-            assert!(!matches!(fate, Fate::Wrong | Fate::Panic), "{fate:?}: sector {here} is {what} ({there})");
+            assert!(
+                !matches!(fate, Fate::Wrong | Fate::Panic),
+                "{fate:?}: sector {here} is {what} ({there})"
+            );
         }
     }
 }
@@ -156,18 +160,16 @@ enum Fate {
 }
 
 fn fate(file: &[u8], truth: &Truth) -> Fate {
-    let directory = tempfile::tempdir().unwrap();
-    write(directory.path(), ARCHIVE_FILE, file);
-    fate_of(|| read_and_import(directory.path(), truth))
+    fate_of(|| read_and_import(MemoryDisk::new(file.to_vec(), None), truth))
 }
 
 fn fate_of(run: impl FnOnce() -> Fate) -> Fate {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(Fate::Panic)
 }
 
-fn read_and_import(directory: &Path, truth: &Truth) -> Fate {
-    let Ok(archive) = Archive::open(directory) else { return Fate::NotOpened };
-    let fate = read(&archive, truth, [5, 30]);
+fn read_and_import(disk: Arc<MemoryDisk>, truth: &Truth) -> Fate {
+    let Ok(archive) = Archive::open_on(disk) else { return Fate::NotOpened };
+    let fate = read(&archive, truth, [5]);
     if fate != Fate::Right {
         return fate;
     }
