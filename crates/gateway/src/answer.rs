@@ -41,10 +41,11 @@ pub trait Source: Send + Sync + 'static {
 
     fn safe(&self) -> Option<BlockRef>;
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef>;
+    /// That nothing can be said is another matter than that there is no such block.
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure>;
 
     /// `None` also for a block that is known but not canonical.
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef>;
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure>;
 
     /// Appends the result to `out` as JSON text (`"0x1"`, `{…}`, `null`) and says where it came from.
     ///

@@ -60,14 +60,14 @@ impl Source for ArchiveSource {
         Some(self.head())
     }
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        let place = self.archive.snapshot().place(number).inspect_err(report).ok()??;
-        Some(BlockRef { number, hash: place.hash })
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        let place = self.archive.snapshot().place(number).inspect_err(report)?;
+        Ok(place.map(|place| BlockRef { number, hash: place.hash }))
     }
 
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
-        Some(BlockRef { number, hash })
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        let number = self.archive.snapshot().number_of(BlockId::Hash(hash)).inspect_err(report)?;
+        Ok(number.map(|number| BlockRef { number, hash }))
     }
 
     fn answer(
