@@ -1,5 +1,10 @@
 //! The file on disk: opening it, refusing what is not ours, and the snapshots that reads are made on.
 
+mod checked; // compares what is read with its checksum
+mod disk; // the database on its file
+mod front; // what the file is, and redb's header, twice
+mod layout; // where everything stands in the file
+
 use crate::{
     chain::{ChainSpec, GenesisError},
     logs::IndexError,
@@ -10,22 +15,20 @@ use crate::{
 };
 use alloy_primitives::{Address, B256};
 use arc_swap::ArcSwap;
+use checked::FileFault;
+use disk::Disk;
 use quick_cache::{Weighter, sync::Cache};
-use redb::{Database, DatabaseError, ReadableDatabase, WriteTransaction};
+use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError, WriteTransaction};
 use revm::state::Bytecode;
 use std::{
     fs::{File, TryLockError},
     ops::Deref,
-    panic::catch_unwind,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 /// Name of the archive file inside the data directory.
 pub const ARCHIVE_FILE: &str = "archive.redb";
-
-/// Memory that the store may use for pages, read and written ones together.
-pub(crate) const PAGE_CACHE_BYTES: usize = 512 << 20;
 
 /// Memory that analysed contract code may use. Analysis costs more than most calls.
 pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
@@ -34,13 +37,12 @@ pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
 /// again: the contract, the sender, the one who gets the fees.
 pub(crate) const ACCOUNTS_CACHED: usize = 65_536;
 
-pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_GENESIS: &str = "genesis";
 pub(crate) const META_HEAD: &str = "head";
 
 /// An archive that is open. One process at a time can have it open.
 pub struct Archive {
-    database: Database,
+    disk: Disk,
     path: PathBuf,
     shared: Arc<Shared>,
     snapshot: ArcSwap<Snapshot>,
@@ -78,9 +80,15 @@ impl Archive {
         if !path.exists() {
             return Err(OpenError::Missing(path));
         }
-        let database = open_database(&path)?;
-        let stored = Stored::read(&database, &path)?;
-        Self::with(database, path, ChainSpec::from_json(&stored.genesis)?)
+        Self::with(Disk::open(&path)?, path)
+    }
+
+    /// Opens the archive in something that behaves like its file, for tests of disks that fail. Nobody holds a lock.
+    #[doc(hidden)]
+    pub fn open_on(file: Arc<dyn StorageBackend>) -> Result<Self, OpenError> {
+        let path = PathBuf::from(ARCHIVE_FILE);
+        let disk = Disk::open_on(file).map_err(|cause| OpenError::from_database(&path, cause))?;
+        Self::with(disk, path)
     }
 
     /// Opens the archive in a data directory, or makes one that holds the genesis block.
@@ -105,36 +113,47 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Reads the whole file of a data directory and compares every page with its checksum, which reads do not.
+    /// Reads all that is in use of the file of a data directory, and compares every sector and every page with its
+    /// checksum.
     ///
     /// Gives the number of the newest block.
     pub fn verify(data_dir: &Path) -> Result<u64, OpenError> {
-        // The store panics on some kinds of damage before it comes to its checksums.
-        let path = data_dir.join(ARCHIVE_FILE);
-        catch_unwind(|| {
-            let head = Self::open(data_dir)?.snapshot().head();
-            check_pages(&path).map(|()| head)
-        })
-        .unwrap_or_else(|_| Err(OpenError::Damaged(path.clone())))
+        let head = Self::open(data_dir)?.snapshot().head();
+        check_pages(&data_dir.join(ARCHIVE_FILE)).map(|()| head)
     }
 
-    fn with(database: Database, path: PathBuf, chain: ChainSpec) -> Result<Self, OpenError> {
+    fn with(disk: Disk, path: PathBuf) -> Result<Self, OpenError> {
         const EXPECTED_CONTRACTS: usize = 4096;
         let code = Cache::with_weighter(EXPECTED_CONTRACTS, CODE_CACHE_BYTES, CodeWeight);
         let accounts = Cache::new(ACCOUNTS_CACHED);
+        let opened = disk.opened();
+        let chain = ChainSpec::from_json(&read_genesis(&opened.database, &path)?)?;
         let shared = Arc::new(Shared { chain, code, accounts });
-        let snapshot = Snapshot::take(&database, Arc::clone(&shared))?;
-        Ok(Self { database, path, shared, snapshot: ArcSwap::from_pointee(snapshot) })
+        let snapshot = Snapshot::take(&opened.database, Arc::clone(&shared))?;
+        Ok(Self { disk, path, shared, snapshot: ArcSwap::from_pointee(snapshot) })
     }
 
     /// The archive as of the last commit. All reads of one snapshot see the same chain.
     pub fn snapshot(&self) -> Arc<Snapshot> {
+        if self.disk.has_failed() {
+            self.reopen();
+        }
         self.snapshot.load_full()
     }
 
     /// The same, for a read that is over soon: nothing is counted that other cores count too.
     pub fn current(&self) -> impl Deref<Target = Arc<Snapshot>> {
+        if self.disk.has_failed() {
+            self.reopen();
+        }
         self.snapshot.load()
+    }
+
+    fn reopen(&self) {
+        let reopened = self.disk.reopen(|database| self.show(database));
+        if let Err(cause) = reopened {
+            tracing::error!(%cause, "the disk failed, and the archive could not be opened anew");
+        }
     }
 
     /// The rules of the chain.
@@ -148,7 +167,7 @@ impl Archive {
     }
 
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
-        let mut transaction = self.database.begin_write().map_err(StoreError::from)?;
+        let mut transaction = self.disk.opened().database.begin_write().map_err(StoreError::from)?;
         // Recovery after a crash is then a matter of milliseconds, whatever the size of the file.
         transaction.set_quick_repair(true);
         Ok(transaction)
@@ -157,7 +176,11 @@ impl Archive {
     /// Makes a transaction durable and shows it to the readers that come from now on.
     pub(crate) fn commit(&self, transaction: WriteTransaction) -> Result<(), StoreError> {
         transaction.commit().map_err(StoreError::from)?;
-        let snapshot = Snapshot::take(&self.database, Arc::clone(&self.shared))?;
+        self.show(&self.disk.opened().database)
+    }
+
+    fn show(&self, database: &Database) -> Result<(), StoreError> {
+        let snapshot = Snapshot::take(database, Arc::clone(&self.shared))?;
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
@@ -169,14 +192,9 @@ impl std::fmt::Debug for Archive {
     }
 }
 
-fn open_database(path: &Path) -> Result<Database, OpenError> {
-    let opened = Database::builder().set_cache_size(PAGE_CACHE_BYTES).open(path);
-    opened.map_err(|cause| OpenError::from_database(path, cause))
-}
-
-/// Compares every page with its checksum.
+/// Compares everything in use with its checksums.
 fn check_pages(path: &Path) -> Result<(), OpenError> {
-    match open_database(path)?.check_integrity() {
+    match Disk::open(path)?.check() {
         Ok(true) => Ok(()),
         Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
             Err(OpenError::Damaged(path.to_owned()))
@@ -213,36 +231,26 @@ fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError
 }
 
 fn write_genesis(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
-    let database = Database::builder().create(path).map_err(|cause| OpenError::from_database(path, cause))?;
-    let transaction = database.begin_write().map_err(StoreError::from)?;
+    let disk = Disk::create(path)?;
+    let transaction = disk.opened().database.begin_write().map_err(StoreError::from)?;
     {
         let mut meta = transaction.open_table(META).map_err(StoreError::from)?;
-        meta.insert(META_FORMAT, FORMAT_VERSION.to_be_bytes().as_slice()).map_err(StoreError::from)?;
         meta.insert(META_GENESIS, genesis.as_bytes()).map_err(StoreError::from)?;
     }
     crate::import::store_genesis(&transaction, chain)?;
     Ok(transaction.commit().map_err(StoreError::from)?)
 }
 
-/// What an archive says of itself.
-struct Stored {
-    genesis: String,
-}
-
-impl Stored {
-    fn read(database: &Database, path: &Path) -> Result<Self, OpenError> {
-        let foreign = || OpenError::Foreign(path.to_owned());
-        let transaction = database.begin_read().map_err(StoreError::from)?;
-        let meta = transaction.open_table(META).map_err(|_| foreign())?;
-        let format = meta.get(META_FORMAT).map_err(StoreError::from)?.ok_or_else(foreign)?;
-        let format = <[u8; 4]>::try_from(format.value()).map(u32::from_be_bytes).map_err(|_| foreign())?;
-        if format != FORMAT_VERSION {
-            return Err(OpenError::Format { path: path.to_owned(), found: format });
-        }
-        let genesis = meta.get(META_GENESIS).map_err(StoreError::from)?.ok_or_else(foreign)?;
-        let genesis = std::str::from_utf8(genesis.value()).map_err(|_| foreign())?.to_owned();
-        Ok(Self { genesis })
-    }
+/// The genesis file that an archive was made from.
+fn read_genesis(database: &Database, path: &Path) -> Result<String, OpenError> {
+    let foreign = || OpenError::Foreign(path.to_owned());
+    let transaction = database.begin_read().map_err(StoreError::from)?;
+    let meta = transaction.open_table(META).map_err(|cause| match cause {
+        TableError::Storage(cause) => OpenError::Store(cause.into()),
+        _ => foreign(),
+    })?;
+    let genesis = meta.get(META_GENESIS).map_err(StoreError::from)?.ok_or_else(foreign)?;
+    std::str::from_utf8(genesis.value()).map(str::to_owned).map_err(|_| foreign())
 }
 
 /// Why an archive cannot be opened.
@@ -312,13 +320,12 @@ pub enum OpenError {
 impl OpenError {
     fn from_database(path: &Path, cause: DatabaseError) -> Self {
         match cause {
-            DatabaseError::DatabaseAlreadyOpen => Self::InUse(path.to_owned()),
-            DatabaseError::UpgradeRequired(_) => Self::Foreign(path.to_owned()),
-            DatabaseError::Storage(redb::StorageError::Io(cause))
-                if cause.kind() == std::io::ErrorKind::InvalidData =>
-            {
-                Self::Foreign(path.to_owned())
-            }
+            DatabaseError::Storage(redb::StorageError::Io(cause)) => match FileFault::behind(&cause) {
+                Some(FileFault::Foreign) => Self::Foreign(path.to_owned()),
+                Some(FileFault::Format(found)) => Self::Format { path: path.to_owned(), found },
+                Some(_) => Self::Damaged(path.to_owned()),
+                None => Self::Store(StoreError::from(redb::Error::Io(cause))),
+            },
             other => Self::Store(StoreError::from(other)),
         }
     }
@@ -360,3 +367,6 @@ impl From<IndexError> for StoreError {
 }
 
 impl revm::context::DBErrorMarker for StoreError {}
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use redb::TableDefinition;
 /// The version of everything below. An archive of another version is refused.
 pub(crate) const FORMAT_VERSION: u32 = 2;
 
-/// name → what the archive is: format version, genesis, the last block with state.
+/// name → what the archive is: genesis, the last block with state.
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 
 /// block number → block row: header, uncles, withdrawals, and where its transactions and logs begin.

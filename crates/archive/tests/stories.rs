@@ -7,6 +7,8 @@ mod stories {
     mod corpora;
     mod damage;
     mod execution;
+    mod failing_disks;
+    mod memory_disk;
     mod opening;
     mod random_chains;
     mod readers;

@@ -45,10 +45,11 @@ pub trait View: Send + Sync {
 
     fn safe(&self) -> Option<BlockRef>;
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef>;
+    /// That nothing can be said is another matter than that there is no such block.
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure>;
 
     /// `None` also for a block that is known but not canonical.
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef>;
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure>;
 }
 
 /// Who answers calls from its own data.
@@ -221,6 +222,12 @@ pub enum Sources {
 
 impl<S: Source> From<Arc<S>> for Sources {
     fn from(source: Arc<S>) -> Self {
+        Self::Embedded(source)
+    }
+}
+
+impl From<Arc<dyn Source>> for Sources {
+    fn from(source: Arc<dyn Source>) -> Self {
         Self::Embedded(source)
     }
 }

@@ -242,6 +242,7 @@ impl From<Unresolved> for ErrorReply {
             Unresolved::NoBlockForTag(tag) => {
                 Self::call(EXECUTION, format!("{} block not found", tag.name()))
             }
+            Unresolved::Failed(failure) => failure.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use alloy_primitives::B256;
 
-use crate::answer::View;
+use crate::answer::{Failure, View};
 use crate::methods::{Method, Missing};
 use crate::params::{BlockParam, Blocks, Query, Tag};
 
@@ -29,7 +29,10 @@ pub enum Resolved {
 /// Why the blocks of a call cannot be settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    TagNotSupported { tag: Tag, method: &'static str },
+    TagNotSupported {
+        tag: Tag,
+        method: &'static str,
+    },
     PendingLogs,
     NoHeader,
     NoHeaderForHash,
@@ -37,7 +40,18 @@ pub enum Unresolved {
     UnknownLogsBlock,
     BadRange,
     BeyondHead,
-    RangeTooLong { blocks: u64, most: u64 },
+    RangeTooLong {
+        blocks: u64,
+        most: u64,
+    },
+    /// The source cannot say whether there is such a block.
+    Failed(Failure),
+}
+
+impl From<Failure> for Unresolved {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 /// What a network's settings say about blocks.
@@ -81,8 +95,10 @@ impl Pins<'_> {
         match block {
             BlockParam::Number(number) if number == self.head.number => Ok(self.head),
             BlockParam::Number(number) if number > self.head.number => Err(Unresolved::NoHeader),
-            BlockParam::Number(number) => self.view.block_by_number(number).ok_or(Unresolved::NoHeader),
-            BlockParam::Hash { hash, .. } => self.view.block_by_hash(hash).ok_or(Unresolved::NoHeaderForHash),
+            BlockParam::Number(number) => self.view.block_by_number(number)?.ok_or(Unresolved::NoHeader),
+            BlockParam::Hash { hash, .. } => {
+                self.view.block_by_hash(hash)?.ok_or(Unresolved::NoHeaderForHash)
+            }
             BlockParam::Tag(tag) => self.tagged(tag),
         }
     }
@@ -95,7 +111,7 @@ impl Pins<'_> {
         let block = match tag {
             // There is no pending block here, and the newest is what comes closest.
             Tag::Latest | Tag::Pending => Some(self.head),
-            Tag::Earliest => self.view.block_by_number(0),
+            Tag::Earliest => self.view.block_by_number(0)?,
             Tag::Finalized => self.view.finalized(),
             Tag::Safe => self.view.safe(),
         };
@@ -105,8 +121,11 @@ impl Pins<'_> {
     fn log_blocks(&self, blocks: Blocks<BlockParam>) -> Result<Blocks<BlockRef>, Unresolved> {
         let (from, to) = match blocks {
             Blocks::One(block) => {
-                let block = self.pin(block).map_err(|_| Unresolved::UnknownLogsBlock)?;
-                return Ok(Blocks::One(block));
+                let block = self.pin(block).map_err(|error| match error {
+                    Unresolved::Failed(_) => error,
+                    _ => Unresolved::UnknownLogsBlock,
+                });
+                return block.map(Blocks::One);
             }
             Blocks::Range { from, to } => (self.log_number(from)?, self.log_number(to)?),
         };

@@ -3,10 +3,12 @@
 
 use super::setup::{Fresh, archive_of, blocks, small_chain, write};
 use archive::{ARCHIVE_FILE, Archive, OpenError};
-use redb::{Database, TableDefinition, TableHandle};
-use std::path::Path;
+use redb::{Database, TableDefinition};
+use std::{ops::Range, path::Path};
 
-const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+/// Where the two copies of the front are, and the version in each.
+const FRONTS: [usize; 2] = [0, 4096];
+const VERSION: Range<usize> = 12..16;
 
 #[test]
 fn an_archive_that_was_closed_opens_where_it_was() {
@@ -80,8 +82,14 @@ fn an_archive_of_another_format_version_is_refused_and_left_alone() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
     drop(archive);
-    for version in [0_u32, 2, u32::MAX] {
-        set_meta(directory.path(), "format", &version.to_be_bytes());
+    let path = directory.path().join(ARCHIVE_FILE);
+    let ours = std::fs::read(&path).unwrap();
+    for version in [0_u32, 1, 3, u32::MAX] {
+        let mut other = ours.clone();
+        for front in FRONTS {
+            other[front..][VERSION].copy_from_slice(&version.to_be_bytes());
+        }
+        std::fs::write(&path, &other).unwrap();
         for opened in [
             Archive::open(directory.path()),
             Archive::open_or_create(directory.path(), &truth.model.genesis_json()),
@@ -90,17 +98,28 @@ fn an_archive_of_another_format_version_is_refused_and_left_alone() {
             assert!(matches!(error, OpenError::Format { found, .. } if found == version), "{error}");
             assert!(error.to_string().contains(&format!("has format version {version}, this program reads")));
         }
+        assert_eq!(std::fs::read(&path).unwrap(), other);
     }
-    set_meta(directory.path(), "format", &1_u32.to_be_bytes());
+    std::fs::write(&path, ours).unwrap();
     truth.check(&Archive::open(directory.path()).unwrap().snapshot()).unwrap();
 }
 
 #[test]
-fn a_format_version_that_is_no_number_is_foreign() {
+fn an_archive_without_its_front_or_its_end_is_damaged() {
     let Fresh { directory, archive } = archive_of(&small_chain());
     drop(archive);
-    set_meta(directory.path(), "format", b"one");
-    assert_foreign(directory.path());
+    let path = directory.path().join(ARCHIVE_FILE);
+    let whole = std::fs::read(&path).unwrap();
+    let mut no_front = whole.clone();
+    for front in FRONTS {
+        no_front[front + VERSION.end] ^= 1;
+    }
+    let no_end = whole[..whole.len() - 1000].to_vec();
+    for damaged in [no_front, no_end] {
+        std::fs::write(&path, damaged).unwrap();
+        let error = Archive::open(directory.path()).unwrap_err();
+        assert!(matches!(error, OpenError::Damaged(_)), "{error:?}");
+    }
 }
 
 #[test]
@@ -141,33 +160,8 @@ fn a_half_made_archive_is_made_anew() {
     assert_eq!(names, [ARCHIVE_FILE]);
 }
 
-/// `docs/storage-format.md` lists them; a test beside their definitions compares the two.
-#[test]
-fn a_new_archive_has_all_tables() {
-    use redb::ReadableDatabase;
-    let Fresh { directory, archive } = archive_of(&small_chain());
-    drop(archive);
-    let database = Database::open(directory.path().join(ARCHIVE_FILE)).unwrap();
-    let transaction = database.begin_read().unwrap();
-    let tables = transaction.list_tables().unwrap();
-    let mut found: Vec<String> = tables.map(|table| table.name().to_owned()).collect();
-    found.sort();
-    let document = include_str!("../../../../docs/storage-format.md");
-    let listed = document.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
-    let mut listed: Vec<&str> = listed.collect();
-    listed.sort_unstable();
-    assert_eq!(found, listed);
-}
-
 fn assert_foreign(directory: &Path) {
     let error = Archive::open(directory).unwrap_err();
     assert!(matches!(error, OpenError::Foreign(_)), "{error:?}");
     assert!(error.to_string().ends_with("is not an archive of this program"));
-}
-
-fn set_meta(directory: &Path, name: &str, value: &[u8]) {
-    let database = Database::open(directory.join(ARCHIVE_FILE)).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert(name, value).unwrap();
-    transaction.commit().unwrap();
 }

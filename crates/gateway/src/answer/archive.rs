@@ -74,14 +74,14 @@ impl View for ArchiveSource {
         Some(self.head())
     }
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        let place = self.archive.current().place(number).inspect_err(report).ok()??;
-        Some(BlockRef { number, hash: place.hash })
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        let place = self.archive.current().place(number).inspect_err(report)?;
+        Ok(place.map(|place| BlockRef { number, hash: place.hash }))
     }
 
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        let number = self.archive.current().number_of(BlockId::Hash(hash)).inspect_err(report).ok()??;
-        Some(BlockRef { number, hash })
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        let number = self.archive.current().number_of(BlockId::Hash(hash)).inspect_err(report)?;
+        Ok(number.map(|number| BlockRef { number, hash }))
     }
 }
 

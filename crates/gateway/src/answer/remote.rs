@@ -245,7 +245,7 @@ fn holds(canon: &Canon, kept: &Kept) -> bool {
     match kept.block {
         None => true,
         Some(block) if block.number < canon.lowest() => kept.epoch == canon.epoch(),
-        Some(block) => canon.block_by_number(block.number) == Some(block),
+        Some(block) => canon.by_number(block.number).map(block_ref) == Some(block),
     }
 }
 
@@ -266,12 +266,12 @@ impl View for Canon {
         Self::safe(self).map(block_ref)
     }
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        self.by_number(number).map(block_ref)
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        Ok(self.by_number(number).map(block_ref))
     }
 
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        self.by_hash(&hash).map(block_ref)
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        Ok(self.by_hash(&hash).map(block_ref))
     }
 }
 

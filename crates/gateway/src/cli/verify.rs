@@ -5,10 +5,10 @@ use archive::Archive;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Read the whole archive and compare every page with its checksum
+/// Read the whole archive and compare everything in use with its checksums
 ///
-/// Reads at run time do not do this: a disk that changes bytes behind the program's back can make answers wrong. Run it
-/// after a disk fault, or before you trust a copied file. The archive must not be in use.
+/// At run time this is done with whatever is read, and damage is an error of the calls that meet it. Run this to know
+/// beforehand: after a disk fault, or before you trust a copied file. The archive must not be in use.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Directory of the archive

@@ -1,5 +1,7 @@
 //! What was counted, as Prometheus text. Every label comes from a closed set, so the number of series is known.
 
+mod remote; // nodes, cache and partners
+
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,6 +16,9 @@ pub(super) fn text(edge: &Edge) -> String {
     calls(&mut out, edge);
     latency(&mut out, edge);
     work(&mut out, edge);
+    if let Some(remote) = edge.answers.remote() {
+        remote::write(&mut out, remote);
+    }
     out
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::gateway_under_test::{Gateway, UNREADABLE, block, call, chain_id};
 
 #[test]
 fn an_id_comes_back_byte_for_byte() {
@@ -168,4 +168,20 @@ fn a_method_name_over_128_bytes_is_refused() {
     let gateway = Gateway::start();
     assert!(gateway.error(&"m".repeat(128), "[]").starts_with("-32601"));
     assert_eq!(gateway.error(&"m".repeat(129), "[]"), "-32600 method name too long");
+}
+
+/// A disk that fails must not look like a chain without that block.
+#[test]
+fn a_block_that_cannot_be_read_is_an_error_and_not_null() {
+    let gateway = Gateway::start();
+    let (number, hash) = (format!("\"{UNREADABLE:#x}\""), format!("\"{}\"", block(UNREADABLE).hash));
+    for (method, params) in [
+        ("eth_getBlockByNumber", format!("[{number},false]")),
+        ("eth_getBlockByHash", format!("[{hash},false]")),
+        ("eth_getBalance", format!("[\"0x{}\",{number}]", "00".repeat(20))),
+        ("eth_getLogs", format!("[{{\"fromBlock\":{number},\"toBlock\":\"0x8\"}}]")),
+        ("eth_getLogs", format!("[{{\"blockHash\":{hash}}}]")),
+    ] {
+        assert_eq!(gateway.error(method, &params), "-32603 internal error", "{method} {params}");
+    }
 }

@@ -139,6 +139,9 @@ pub(crate) const PANIC: u8 = 3;
 pub(crate) const SLOW: u8 = 4;
 pub(crate) const UNAVAILABLE: u8 = 5;
 
+/// A block about which nothing can be said.
+pub(crate) const UNREADABLE: u64 = 6;
+
 impl View for Chain {
     fn head(&self) -> BlockRef {
         block(HEAD)
@@ -152,12 +155,18 @@ impl View for Chain {
         None
     }
 
-    fn block_by_number(&self, number: u64) -> Option<BlockRef> {
-        (number <= HEAD).then(|| block(number))
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        match number {
+            UNREADABLE => Err(Failure::Broken("a disk that fails".to_owned())),
+            _ => Ok((number <= HEAD).then(|| block(number))),
+        }
     }
 
-    fn block_by_hash(&self, hash: B256) -> Option<BlockRef> {
-        (0..=HEAD).map(block).find(|block| block.hash == hash)
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        match (0..=HEAD).map(block).find(|block| block.hash == hash) {
+            Some(BlockRef { number: UNREADABLE, .. }) => Err(Failure::Broken("a disk that fails".to_owned())),
+            found => Ok(found),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use tokio::time::{advance, sleep};
 
 use super::script::{Act, MS, Script, quick};
 use super::*;
-use crate::dialect::Meaning as Words;
 use crate::call::Class;
+use crate::dialect::Meaning as Words;
 use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
 use crate::node::Standing;
 

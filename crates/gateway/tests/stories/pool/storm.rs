@@ -54,8 +54,14 @@ fn no_call_fails_and_no_answer_is_wrong_while_one_node_is_honest() {
     let asked = AtomicU64::new(0);
     let mut times = thread::scope(|scope| {
         scope.spawn(|| trouble(&proxies, &over));
-        let callers: Vec<_> =
-            (0..CALLERS).map(|seed| scope.spawn(|| steady(&front, &questions, seed, &asked))).collect();
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|seed| {
+                scope.spawn({
+                    let (front, questions, asked) = (&front, &questions, &asked);
+                    move || steady(front, questions, seed, asked)
+                })
+            })
+            .collect();
         let times: Vec<_> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
         over.store(true, Relaxed);
         times

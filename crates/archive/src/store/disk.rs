@@ -1,0 +1,141 @@
+//! The database on its file, held against other processes, and opened anew when the disk failed.
+//!
+//! redb takes one failed read or write for the end: whatever is not in its cache is refused from then on. For an
+//! archive of terabytes, one bad sector that nobody can repair must not be that. So the database is opened again, on
+//! the same file, and only who asks for that sector gets an error, and who was reading at that very moment. Where
+//! opening fails, the old database stays, with what is in its cache, until the next attempt.
+
+use super::{
+    OpenError, StoreError,
+    checked::{Checked, Health},
+};
+use arc_swap::ArcSwap;
+use redb::{Database, DatabaseError, StorageBackend, backends::FileBackend};
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Memory that the store may use for pages, read and written ones together.
+const PAGE_CACHE_BYTES: usize = 512 << 20;
+
+/// How long nobody tries to open the database again after that failed: meanwhile what is in its cache is answered.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A file that is open, and the database in it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    // In the order in which they have to go: a database that is dropped still writes.
+    current: ArcSwap<Opened>,
+    file: Arc<dyn StorageBackend>,
+    /// When opening failed.
+    reopening: Mutex<Option<Instant>>,
+    _lock: Option<Lock>,
+}
+
+/// The database, from one failure of the disk to the next.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) database: Database,
+    health: Arc<Health>,
+}
+
+impl Disk {
+    /// Opens the archive in a file.
+    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        let (lock, file) = Lock::take(path, File::options().read(true).write(true))?;
+        Self::with(file, Some(lock), Checked::open).map_err(|cause| OpenError::from_database(path, cause))
+    }
+
+    /// Opens the archive in something that behaves like a file.
+    pub(super) fn open_on(file: Arc<dyn StorageBackend>) -> Result<Self, DatabaseError> {
+        Self::with(file, None, Checked::open)
+    }
+
+    /// Makes a new file.
+    pub(super) fn create(path: &Path) -> Result<Self, OpenError> {
+        let (lock, file) = Lock::take(path, File::options().read(true).write(true).create_new(true))?;
+        Self::with(file, Some(lock), Checked::create).map_err(|cause| OpenError::from_database(path, cause))
+    }
+
+    fn with(
+        file: Arc<dyn StorageBackend>,
+        lock: Option<Lock>,
+        checked: fn(Arc<dyn StorageBackend>) -> Checked,
+    ) -> Result<Self, DatabaseError> {
+        let opened = Opened::new(checked(Arc::clone(&file)))?;
+        let current = ArcSwap::from_pointee(opened);
+        Ok(Self { current, file, reopening: Mutex::default(), _lock: lock })
+    }
+
+    /// The database as it is open now.
+    pub(super) fn opened(&self) -> Arc<Opened> {
+        self.current.load_full()
+    }
+
+    /// Reads everything that is in use and compares it with its checksums; false if something had to be repaired.
+    pub(super) fn check(self) -> Result<bool, DatabaseError> {
+        let opened = Arc::into_inner(self.current.into_inner());
+        opened
+            .map_or(Err(DatabaseError::TransactionInProgress), |mut opened| opened.database.check_integrity())
+    }
+
+    /// Whether reading or writing failed since the database was opened.
+    pub(super) fn has_failed(&self) -> bool {
+        self.current.load().health.has_failed()
+    }
+
+    /// Opens the database anew after a failure, and lets `look` see it before anybody else does.
+    pub(super) fn reopen(
+        &self,
+        look: impl FnOnce(&Database) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut failed = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_failed() || failed.is_some_and(|at| at.elapsed() < PAUSE) {
+            return Ok(());
+        }
+        self.current.load().health.retire();
+        let reopened = Opened::new(Checked::open(Arc::clone(&self.file)))
+            .map_err(StoreError::from)
+            .and_then(|opened| look(&opened.database).map(|()| opened));
+        *failed = reopened.is_err().then(Instant::now);
+        reopened.map(|opened| self.current.store(Arc::new(opened)))
+    }
+}
+
+impl Opened {
+    fn new(checked: Checked) -> Result<Self, DatabaseError> {
+        let health = checked.health();
+        let database = Database::builder().set_cache_size(PAGE_CACHE_BYTES).create_with_backend(checked)?;
+        Ok(Self { database, health })
+    }
+}
+
+/// Keeps other processes away from a file. Snapshots may live longer than the archive, and keep its file open; the
+/// lock goes with the archive.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    fn take(path: &Path, options: &OpenOptions) -> Result<(Self, Arc<dyn StorageBackend>), OpenError> {
+        let failed = |cause: io::Error| OpenError::Store(StoreError::from(redb::Error::Io(cause)));
+        let file = options.open(path).map_err(failed)?;
+        file.try_lock().map_err(|cause| match cause {
+            TryLockError::WouldBlock => OpenError::InUse(path.to_owned()),
+            TryLockError::Error(cause) => failed(cause),
+        })?;
+        let lock = Self(file.try_clone().map_err(failed)?);
+        let file = FileBackend::new(file).map_err(|cause| OpenError::from_database(path, cause))?;
+        Ok((lock, Arc::new(file)))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file lets go of it as well, only later.
+        let _ = self.0.unlock();
+    }
+}

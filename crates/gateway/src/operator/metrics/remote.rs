@@ -1,0 +1,114 @@
+//! Nodes, the cache of their answers, and partners. Nodes are named by host and port, or as the configuration calls them.
+
+use std::fmt::{Display, Write};
+use std::sync::atomic::Ordering::Relaxed;
+
+use nodes::{Class, Grade, PoolNode};
+use tokio::time::Instant;
+
+use super::{describe, label};
+use crate::answer::remote::Remote;
+
+pub(super) fn write(out: &mut String, remote: &Remote) {
+    view(out, remote);
+    cache(out, remote);
+    checks(out, remote);
+    let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
+    let partners = remote.pool().partners().iter().map(|partner| ("partner", &**partner.node()));
+    let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
+    health(out, &nodes);
+    traffic(out, &all);
+    faults(out, &all);
+}
+
+fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+    describe(out, name, kind, help);
+    let _ok = writeln!(out, "{name} {value}");
+}
+
+fn view(out: &mut String, remote: &Remote) {
+    let view = remote.pool().view();
+    let age = view.head_age().map_or(0.0, |age| age.as_secs_f64());
+    one(out, "chaingate_head_age_seconds", "gauge", "How long the head has been standing still.", age);
+    let stale = u8::from(view.is_stale());
+    one(out, "chaingate_head_stale", "gauge", "1 while that is too long, or there is no head.", stale);
+    let finalized = view.canon().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
+    one(out, "chaingate_finalized_block", "gauge", "Number of the newest finalized block.", finalized);
+}
+
+fn cache(out: &mut String, remote: &Remote) {
+    let (cache, counts) = (remote.cache(), remote.cache().counts());
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
+    one(out, "chaingate_cache_hits_total", "counter", "Answers that were kept.", count(&counts.hits));
+    one(out, "chaingate_cache_misses_total", "counter", "Answers that were not.", count(&counts.misses));
+    one(out, "chaingate_cache_evictions_total", "counter", "Answers pushed out.", count(&counts.evictions));
+    one(out, "chaingate_cache_bytes", "gauge", "Bytes of the answers that are kept.", cache.bytes());
+}
+
+fn checks(out: &mut String, remote: &Remote) {
+    let name = "chaingate_wrong_answers_total";
+    describe(out, name, "counter", "Answers that could not be true, by the check that found them out.");
+    for (check, failures) in remote.judge().failures() {
+        let _ok = writeln!(out, "{name}{{check=\"{check}\"}} {failures}");
+    }
+}
+
+type Named<'a> = (&'static str, &'a PoolNode);
+
+/// One line for each node.
+fn lines(out: &mut String, name: &str, nodes: &[Named<'_>], value: impl Fn(&PoolNode) -> u64) {
+    for (kind, node) in nodes {
+        let _ok = writeln!(out, "{name}{{{kind}=\"{}\"}} {}", label(node.name()), value(node));
+    }
+}
+
+fn health(out: &mut String, nodes: &[Named<'_>]) {
+    let now = Instant::now();
+    let name = "chaingate_node_health";
+    describe(out, name, "gauge", "3 up, 2 doubted, 1 resting, 0 down.");
+    lines(out, name, nodes, |node| match node.grade(now) {
+        Grade::Up => 3,
+        Grade::Doubted => 2,
+        Grade::Resting => 1,
+        Grade::Down => 0,
+    });
+    let name = "chaingate_node_head_block";
+    describe(out, name, "gauge", "How far the node has the chain.");
+    lines(out, name, nodes, |node| node.known().head_number().unwrap_or_default());
+    let name = "chaingate_node_calls_in_flight";
+    describe(out, name, "gauge", "Calls that the node is at.");
+    lines(out, name, nodes, |node| Class::ALL.iter().map(|&class| u64::from(node.in_flight(class))).sum());
+}
+
+fn traffic(out: &mut String, nodes: &[Named<'_>]) {
+    let mut counter = |name: &str, help: &str, value: &dyn Fn(&PoolNode) -> u64| {
+        describe(out, name, "counter", help);
+        lines(out, name, nodes, value);
+    };
+    counter("chaingate_node_calls_total", "Calls sent.", &|node| node.counts().attempts.load(Relaxed));
+    counter("chaingate_node_retries_total", "Those that another had failed before.", &|node| {
+        node.counts().retries.load(Relaxed)
+    });
+    counter("chaingate_node_hedges_total", "Those that another was still at.", &|node| {
+        node.counts().hedges.load(Relaxed)
+    });
+    counter("chaingate_node_hedges_won_total", "Hedges that brought the answer.", &|node| {
+        node.counts().hedges_won.load(Relaxed)
+    });
+    counter("chaingate_node_received_bytes_total", "Bytes of replies.", &|node| {
+        node.asked().stats().bytes_in
+    });
+    counter("chaingate_node_batches_total", "Requests with several calls.", &|node| {
+        node.asked().stats().batches
+    });
+}
+
+fn faults(out: &mut String, nodes: &[Named<'_>]) {
+    let name = "chaingate_node_faults_total";
+    describe(out, name, "counter", "Faults by their kind.");
+    for (kind, node) in nodes {
+        for (fault, count) in node.counts().faults() {
+            let _ok = writeln!(out, "{name}{{{kind}=\"{}\",fault=\"{fault}\"}} {count}", label(node.name()));
+        }
+    }
+}
