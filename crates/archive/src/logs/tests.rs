@@ -103,7 +103,7 @@ fn with_row<T>(log: &TestLog, with: impl FnOnce(&LogRow<'_>) -> T) -> T {
 fn is_same(found: &LogRef<'_>, log: &TestLog) -> bool {
     with_row(log, |row| {
         (found.block_number(), found.block_timestamp()) == (row.block.number, row.block.timestamp)
-            && found.block_hash() == &row.block.hash
+            && *found.block_hash() == row.block.hash
             && found.transaction_index() == row.transaction_index
             && found.transaction_hash() == row.transaction_hash
             && found.log_index() == row.log_index

@@ -18,14 +18,11 @@ use archive::{
     StateSource, Stop, StoreError,
 };
 use json::Json;
-use log::LogWriter;
+use log::{LOG_BYTES_TYPICAL, LogWriter};
 use std::{ops::ControlFlow, sync::Arc};
 
 /// What the archive calls itself in `web3_clientVersion`.
 pub(super) const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
-
-/// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
-const LOG_BYTES_TYPICAL: usize = 640;
 
 /// What a try may take: beyond it, work is sure to take longer than a moment, or may be.
 mod brief {

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::echoes::Echoes;
 use super::flights::Flights;
@@ -74,7 +74,7 @@ impl Embedded {
         if deadline == Deadline::Fees || self.flights.has(query) {
             return None;
         }
-        let attempt = self.moments.begin()?;
+        let attempt = self.moments.begin(self.time(deadline).0)?;
         let start = out.len();
         match contained(&*self.source, query, &attempt.budget, out) {
             Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
@@ -89,12 +89,17 @@ impl Embedded {
         }
     }
 
-    async fn pooled(&self, query: Query<BlockRef>, deadline: Deadline) -> Result<Answer, Failure> {
-        let (time, failure) = match deadline {
+    /// How long heavy work may take, and what is said when it takes longer.
+    fn time(&self, deadline: Deadline) -> (Duration, Failure) {
+        match deadline {
             Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
             Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
-        };
+        }
+    }
+
+    async fn pooled(&self, query: Query<BlockRef>, deadline: Deadline) -> Result<Answer, Failure> {
+        let (time, failure) = self.time(deadline);
         if let Some(again) = self.echoes.again(&query) {
             return Ok(again);
         }

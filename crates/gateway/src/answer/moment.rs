@@ -42,8 +42,11 @@ pub(super) struct Try {
 }
 
 impl Moments {
-    /// Begins a try, unless they rest.
-    pub(super) fn begin(&self) -> Option<Try> {
+    /// Begins a try, unless they rest, or the work has less than a moment in all.
+    pub(super) fn begin(&self, time: Duration) -> Option<Try> {
+        if time < MOMENT {
+            return None;
+        }
         let began = Instant::now();
         if self.since_origin(began) < self.rest_until.load(Relaxed) {
             return None;
@@ -74,15 +77,27 @@ impl Try {
 mod tests {
     use super::*;
 
+    const TIME: Duration = Duration::from_secs(1);
+
     #[test]
     fn tries_rest_after_one_that_failed_in_proportion_to_what_it_took() {
         let moments = Moments::default();
-        let attempt = moments.begin().unwrap();
-        assert!(attempt.budget.is_brief());
+        let attempt = moments.begin(TIME).unwrap();
         std::thread::sleep(MOMENT);
         moments.failed(&attempt);
-        assert!(moments.begin().is_none());
-        std::thread::sleep(LOST_MAX * (REST + 1));
-        assert!(moments.begin().is_some());
+        let ended = moments.since_origin(Instant::now());
+        let (began, until) = (moments.since_origin(attempt.began), moments.rest_until.load(Relaxed));
+        let ns = |time: Duration| time.as_nanos() as u64;
+        assert!(until >= began + ns(MOMENT) * u64::from(REST + 1));
+        assert!(until <= ended + ns(LOST_MAX) * u64::from(REST));
+    }
+
+    #[test]
+    fn there_is_no_try_while_they_rest_or_for_work_that_has_no_time() {
+        let moments = Moments::default();
+        assert!(moments.begin(TIME).is_some_and(|attempt| attempt.budget.is_brief()));
+        assert!(moments.begin(Duration::ZERO).is_none());
+        moments.rest_until.store(u64::MAX, Relaxed);
+        assert!(moments.begin(TIME).is_none());
     }
 }

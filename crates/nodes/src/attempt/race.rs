@@ -211,9 +211,11 @@ impl<'a, A: Ask> Race<'a, A> {
         }
     }
 
+    /// A second opinion is no retry: nobody has failed, and each node gives one at most.
     fn may_ask_another(&mut self, now: Instant) -> bool {
         let budgets = &self.rules.budgets;
-        std::mem::take(&mut self.so_far.hedge_paid)
+        self.fallback.is_some()
+            || std::mem::take(&mut self.so_far.hedge_paid)
             || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
     }
 

@@ -19,8 +19,9 @@ fn packed(rows: &[LogRow<'_>]) -> Vec<u8> {
         packer.push(row).unwrap();
     }
     packer.finish().unwrap();
-    let row = table.get(0).unwrap().unwrap().value().to_vec();
-    row
+    drop(table);
+    write.commit().unwrap();
+    archive.logs().get(0).unwrap().unwrap().value().to_vec()
 }
 
 #[test]

@@ -33,7 +33,15 @@ impl Json<'_> {
 
     /// `"0x…"` without leading zeros.
     pub(in crate::answer) fn quantity(&mut self, number: u64) {
-        self.minimal(&number.to_be_bytes());
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1) as usize;
+        let mut text = *b"\"0x0123456789abcdef\"";
+        let (_, places) = text.split_at_mut(3);
+        for (place, digit) in places[..digits].iter_mut().rev().zip(0..) {
+            *place = DIGITS[(number >> (4 * digit) & 0xf) as usize];
+        }
+        places[digits] = b'"';
+        self.0.extend_from_slice(&text[..3 + digits + 1]);
     }
 
     /// `"0x…"` without leading zeros.
@@ -120,10 +128,9 @@ mod tests {
 
     #[test]
     fn quantities_have_no_leading_zeros() {
-        for (number, text) in
-            [(0, "\"0x0\""), (1, "\"0x1\""), (16, "\"0x10\""), (u64::MAX, "\"0xffffffffffffffff\"")]
-        {
-            assert_eq!(written(|json| json.quantity(number)), text);
+        for number in (0..64).flat_map(|bits| [(1_u64 << bits) - 1, 1 << bits]).chain([u64::MAX]) {
+            assert_eq!(written(|json| json.quantity(number)), format!("\"{number:#x}\""));
+            assert_eq!(written(|json| json.quantity_u128(number.into())), format!("\"{number:#x}\""));
         }
         assert_eq!(written(|json| json.quantity_u256(U256::MAX)), format!("\"0x{}\"", "f".repeat(64)));
         assert_eq!(written(|json| json.quantity_u128(0x1234)), "\"0x1234\"");

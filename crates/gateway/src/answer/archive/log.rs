@@ -20,6 +20,9 @@ macro_rules! head {
     };
 }
 
+/// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
+pub(super) const LOG_BYTES_TYPICAL: usize = 640;
+
 /// Everything before the data, by the number of topics.
 const HEADS: [&str; 5] = [
     head!(),
@@ -41,6 +44,7 @@ const TOPIC_STEP: usize = hash!().len() + 1;
 /// Writes logs, one after another.
 #[derive(Debug, Default)]
 pub(super) struct LogWriter {
+    head: Head,
     /// Block number and index of the transaction that `middle` is about.
     transaction: Option<(u64, u32)>,
     /// Everything between data and index: `","blockNumber":…,"logIndex":`
@@ -54,8 +58,8 @@ impl LogWriter {
             self.transaction = transaction;
             self.enter(log);
         }
-        write_head(log, json);
-        json.hex(log.data()).raw(&self.middle).quantity(u64::from(log.log_index()));
+        json.raw(self.head.of(log)).hex(log.data());
+        json.raw(&self.middle).quantity(u64::from(log.log_index()));
         json.raw(b",\"removed\":false}");
     }
 
@@ -71,13 +75,33 @@ impl LogWriter {
     }
 }
 
-fn write_head(log: &LogRef<'_>, json: &mut Json<'_>) {
-    let at = json.0.len();
-    json.raw(HEADS[log.topics().len()].as_bytes());
-    let head = &mut json.0[at..];
-    encode(log.address(), &mut head[ADDRESS]);
-    for (topic, place) in log.topics().iter().zip(head[TOPICS_AT..].chunks_mut(TOPIC_STEP)) {
-        encode(topic, &mut place[..64]);
+/// The head of the last log, and what it says. Logs of one answer have much in common: what a filter asks for, above all.
+#[derive(Debug, Default)]
+struct Head {
+    text: Vec<u8>,
+    address: [u8; 20],
+    topics: [[u8; 32]; 4],
+}
+
+impl Head {
+    /// The head of this log. Only what differs from the last one is written anew.
+    fn of(&mut self, log: &LogRef<'_>) -> &[u8] {
+        let template = HEADS[log.topics().len()];
+        if self.text.len() != template.len() {
+            *self = Self { text: template.as_bytes().to_vec(), ..Self::default() };
+        }
+        if self.address != *log.address() {
+            self.address = *log.address();
+            encode(&self.address, &mut self.text[ADDRESS]);
+        }
+        let places = self.text[TOPICS_AT..].chunks_mut(TOPIC_STEP);
+        for ((last, topic), place) in self.topics.iter_mut().zip(log.topics()).zip(places) {
+            if last != topic {
+                *last = *topic;
+                encode(topic, &mut place[..64]);
+            }
+        }
+        &self.text
     }
 }
 

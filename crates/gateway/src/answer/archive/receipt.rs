@@ -1,8 +1,14 @@
 //! Transaction receipts.
 
-use super::{json::Json, log::LogWriter};
+use super::{
+    json::Json,
+    log::{LOG_BYTES_TYPICAL, LogWriter},
+};
 use archive::{LogsError, Outcome, ReceiptData, Recipient, Snapshot};
 use std::ops::ControlFlow;
+
+/// Logs that room is made for at once. A row that is damaged may claim any number of them.
+const RESERVED_LOGS_MAX: u32 = 1_024;
 
 /// The EIP-2718 type of transactions that carry blobs.
 const BLOB_TRANSACTION: u8 = 3;
@@ -60,6 +66,7 @@ fn write_logs(
     json: &mut Json<'_>,
 ) -> Result<(), LogsError> {
     let mut first = true;
+    json.0.reserve(receipt.row.logs.min(RESERVED_LOGS_MAX) as usize * LOG_BYTES_TYPICAL);
     json.raw(b"[");
     if receipt.row.logs > 0 {
         let _ = snapshot.logs_by_ordinal(receipt.log_ordinals()).read(|log| {
