@@ -4,6 +4,7 @@
 //! |--------------------------------------|------------------------|--------------------------------------------------|
 //! | a result that is believed            | good                   | done                                             |
 //! | a result that another may know better| good                   | kept as the fallback; another that has the block |
+//! | a null where we know of something    | good                   | another                                          |
 //! | a result that cannot be true         | a lie                  | another                                          |
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
@@ -45,6 +46,8 @@ pub enum Judgement {
     Believed,
     /// A null or empty result that another node may know better. Data always wins over it.
     Doubtful,
+    /// A null where there is something, as the view knows: the node is late, or has lost it. No answer at all.
+    Late,
     /// It cannot be true, and why. The words are for the log.
     Wrong(&'static str),
 }
@@ -175,6 +178,11 @@ fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Jud
         Judgement::Doubtful => {
             node.good(Instant::now());
             race.keep(by, result);
+            Next::Another
+        }
+        Judgement::Late => {
+            node.good(Instant::now());
+            race.late(by);
             Next::Another
         }
         Judgement::Wrong(reason) => {

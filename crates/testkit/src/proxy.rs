@@ -30,7 +30,7 @@ pub enum Mood {
     Garbage,
     /// The answer to another call.
     WrongId,
-    /// Every answer is under the id of its neighbour, where there are several.
+    /// The answers of a batch come in another order.
     Swapped,
     /// An error with the status of a broken server.
     ServerError,
@@ -44,7 +44,7 @@ pub enum Mood {
     NoLogs,
     /// Blocks are not the ones that were asked for: their numbers are off by one.
     WrongBlocks,
-    /// Receipts say the opposite of what happened.
+    /// The receipts of a block say the opposite of what happened.
     WrongReceipts,
     /// The head stays where it was when the mood began.
     StaleHead,
@@ -64,6 +64,7 @@ pub struct Proxy {
 #[derive(Debug)]
 struct Shared {
     node: SocketAddr,
+    path: &'static str,
     mood: Mutex<Mood>,
     stale: Mutex<Option<Value>>,
     calls: AtomicU64,
@@ -73,11 +74,13 @@ struct Shared {
 }
 
 impl Proxy {
-    pub fn start(node: SocketAddr) -> Self {
+    /// In front of a node that takes its calls at `path`.
+    pub fn start(node: SocketAddr, path: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
         let shared = Arc::new(Shared {
             node,
+            path,
             mood: Mutex::new(Mood::Honest),
             stale: Mutex::default(),
             calls: AtomicU64::new(0),
@@ -219,7 +222,8 @@ impl Shared {
         node.set_read_timeout(Some(Duration::from_secs(30)))?;
         let text = request.to_string();
         let head = format!(
-            "POST /v3/demo HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            "POST {} HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            self.path,
             text.len()
         );
         node.write_all(head.as_bytes())?;
@@ -236,13 +240,8 @@ impl Shared {
                     let call = calls.iter().find(|call| call["id"] == reply["id"]);
                     self.change_one(mood, call.unwrap_or(&Value::Null), reply);
                 }
-                if mood == Mood::Swapped && replies.len() > 1 {
-                    let first = replies[0]["id"].clone();
-                    for at in 1..replies.len() {
-                        replies[at - 1]["id"] = replies[at]["id"].clone();
-                    }
-                    let last = replies.len() - 1;
-                    replies[last]["id"] = first;
+                if mood == Mood::Swapped {
+                    replies.reverse();
                 }
             }
             _ => self.change_one(mood, request, reply),
@@ -260,7 +259,7 @@ impl Shared {
             Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
-            Mood::WrongReceipts if method.contains("Receipt") => upside_down(&mut reply["result"]),
+            Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
             Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {
                 self.false_head(mood, method, reply);

@@ -106,6 +106,7 @@ static LINES: &[Line] = &[
 
     line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` makes its own chain and comes with the key `demo`"),
     line("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: which methods exist"),
+    line("[network]", "chain_id", "what a majority of the nodes says", "the chain that nodes must be of; others are left out"),
     line("[network]", "unsupported_tags.safe", "none", "methods for which this tag is refused; any tag may stand for `safe`"),
 
     line("[listen]", "public", "", "the address for callers"),
@@ -167,8 +168,27 @@ static LINES: &[Line] = &[
     line("[limits]", "pool_threads", "one per core", "threads for log queries and calls"),
     line("[limits]", "pool_queue_max", "", "calls that may wait for such a thread"),
 
-    line("[[node]]", "url", "required", "a node to ask; without one, the embedded chain answers"),
+    line("[[node]]", "url", "required", "a node to ask; without one, the embedded chain answers. Credentials may stand in it"),
+    line("[[node]]", "name", "host and port", "what metrics and the log call it"),
+    line("[[node]]", "ws_url", "none", "where it pushes new heads, `ws://` or `wss://`"),
+    line("[[node]]", "headers", "none", "`[\"Name: value\"]`, sent with every request"),
+    line("[[node]]", "http2", "", "speak HTTP/2 without asking; over https it is agreed on"),
     line("[[partner]]", "url", "required", "who may be asked during an outage"),
+    line("[[partner]]", "methods", "those of `[methods] failover`", "what it may be asked"),
+    line("[[partner]]", "calls_per_second", "", "calls that may go there in a second"),
+    line("[[partner]]", "calls_per_day", "", "calls that may go there on a day (UTC)"),
+    line("[[partner]]", "name", "host and port", "what metrics and the log call it"),
+    line("[[partner]]", "headers", "none", "`[\"Name: value\"]`, sent with every request"),
+    line("[[partner]]", "http2", "", "speak HTTP/2 without asking"),
+
+    line("[pool]", "quorum", "a majority", "nodes that must have a block before it is the head"),
+    line("[pool]", "call_timeout_ms", "", "how long a call may take over all nodes that are asked; log queries and simulations have limits of their own"),
+    line("[pool]", "poll_interval_ms", "a third of the block time", "time between two looks at a node's head"),
+    line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
+
+    line("[cache]", "bytes_max", "", "memory for answers that are kept"),
+
+    line("[integrity]", "mode", "", "what becomes of answers that cannot be true: `enforce`, `observe` or `off`; see [nodes.md](nodes.md)"),
     line("[store]", "url", "", "where accounts and keys are kept, if not in the data directory"),
     line("[shared]", "redis_url", "", "where limits are shared between instances"),
 ];

@@ -88,6 +88,8 @@ struct SoFar {
     failed: u128,
     blame: bool,
     lack: Option<Lack>,
+    /// Someone had nothing where there is something.
+    late: bool,
     /// The first attempt is a probe, and its hedge is paid for.
     hedge_paid: bool,
 }
@@ -215,6 +217,7 @@ impl<'a, A: Ask> Race<'a, A> {
     fn may_ask_another(&mut self, now: Instant) -> bool {
         let budgets = &self.rules.budgets;
         self.fallback.is_some()
+            || self.so_far.late
             || std::mem::take(&mut self.so_far.hedge_paid)
             || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
     }
@@ -293,6 +296,13 @@ impl<'a, A: Ask> Race<'a, A> {
         self.so_far.blame = true;
     }
 
+    /// This one has nothing yet, and may have it when it is asked again.
+    pub(super) fn late(&mut self, by: By) {
+        self.so_far.failed |= 1 << by.position;
+        self.so_far.blame = true;
+        self.so_far.late = true;
+    }
+
     pub(super) fn lied(&mut self) {
         self.so_far.blame = true;
     }
@@ -301,11 +311,17 @@ impl<'a, A: Ask> Race<'a, A> {
         self.so_far.lack = Some(lack);
     }
 
-    /// Keeps a doubtful result, the first of them. It is not kept back for longer than half of the time that is left.
+    /// Keeps a doubtful result: the first of them, or the first that says something. It is not kept back for longer
+    /// than half of the time that is left.
     pub(super) fn keep(&mut self, by: By, result: Bytes) {
         if self.fallback.is_none() {
             let now = Instant::now();
             self.deadline = now + self.deadline.saturating_duration_since(now) / 2;
+        }
+        let says_nothing =
+            |kept: &Answered<A>| matches!(&kept.said, Said::Result(result) if is_nothing(result));
+        if self.fallback.is_none() || !is_nothing(&result) && self.fallback.as_ref().is_some_and(says_nothing)
+        {
             self.fallback = Some(self.answered(by, Said::Result(result), false));
         }
     }
@@ -364,4 +380,9 @@ impl<'a, A: Ask> Race<'a, A> {
     fn answered(&self, by: By, said: Said, sure: bool) -> Answered<A> {
         Answered { said, node: Arc::clone(self.node(by)), tried: self.so_far.attempts, sure }
     }
+}
+
+/// Whether a result is a null or an empty list.
+fn is_nothing(result: &[u8]) -> bool {
+    matches!(result.trim_ascii(), b"null" | b"[]")
 }

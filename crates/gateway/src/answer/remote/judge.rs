@@ -48,6 +48,7 @@ impl<'a> Question<'a> {
                 self.remote.judge.passed(&self.expect);
                 self.place(facts)
             }
+            Verdict::Null if self.is_there() => Judgement::Late,
             Verdict::Null => Judgement::Doubtful,
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
@@ -62,7 +63,7 @@ impl<'a> Question<'a> {
         let Some(hash) = self.transaction() else { return self.believe(facts) };
         match facts.block {
             // It is pending there, and in a block here: the node is behind.
-            None if self.canon.contains_transaction(&hash).is_some() => Judgement::Doubtful,
+            None if self.canon.contains_transaction(&hash).is_some() => Judgement::Late,
             Some(block) if self.is_on_another_fork(block) => Judgement::Doubtful,
             _ => self.believe(facts),
         }
@@ -107,31 +108,37 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What it means that no node has anything to say.
-    fn nothing(&self) -> Result<Fetched, Failure> {
-        let null = |block| Ok(Fetched { result: Bytes::from_static(b"null"), block, keep: None });
+    /// Whether the view knows that there is something to say.
+    fn is_there(&self) -> bool {
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                match self.canon.contains_transaction(&hash) {
-                    // It is in a block of the view, and those who were asked do not know it: that is no answer.
-                    Some(_) => Err(Failure::Unavailable),
-                    None => null(None),
-                }
+                self.canon.contains_transaction(&hash).is_some()
             }
-            Query::TransactionByIndex { block, index } => match self.canon.block(block.number) {
-                Some(seen) if index < seen.transactions.len() as u64 => Err(Failure::Unavailable),
-                _ => null(Some(block)),
-            },
-            Query::Uncle { block, index } => match self.canon.block(block.number) {
-                Some(seen) if index < seen.uncles.len() as u64 => Err(Failure::Unavailable),
-                _ => null(Some(block)),
-            },
-            Query::RawBlockTransactions { block } => {
-                Ok(Fetched { result: Bytes::from_static(b"[]"), block: Some(block), keep: None })
+            Query::TransactionByIndex { block, index } => {
+                self.canon.block(block.number).is_some_and(|seen| index < seen.transactions.len() as u64)
             }
+            Query::Uncle { block, index } => {
+                self.canon.block(block.number).is_some_and(|seen| index < seen.uncles.len() as u64)
+            }
+            Query::RawBlockTransactions { .. } => false,
             // The view has the block, so there is something to say about it.
-            _ => Err(Failure::Unavailable),
+            _ => true,
         }
+    }
+
+    /// What it means that no node has anything to say.
+    fn nothing(&self) -> Result<Fetched, Failure> {
+        if self.is_there() {
+            return Err(Failure::Unavailable);
+        }
+        let (result, block) = match *self.query {
+            Query::RawBlockTransactions { block } => (Bytes::from_static(b"[]"), Some(block)),
+            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => {
+                (Bytes::from_static(b"null"), Some(block))
+            }
+            _ => (Bytes::from_static(b"null"), None),
+        };
+        Ok(Fetched { result, block, keep: None })
     }
 }
 

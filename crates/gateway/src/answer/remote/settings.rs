@@ -108,13 +108,19 @@ impl Config {
 
 impl Remote {
     fn read(section: &mut Section<'_>) -> Option<Self> {
+        let node = Self::read_endpoint(section);
+        let ws_url = ws_url(section);
+        node.map(|node| Self { ws_url, ..node })
+    }
+
+    fn read_endpoint(section: &mut Section<'_>) -> Option<Self> {
         let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
         if url.is_none() {
             section.mistake("url", "a URL with http:// or https:// is needed");
         }
         Some(Self {
             name: section.optional_text("name"),
-            ws_url: ws_url(section),
+            ws_url: None,
             headers: headers(section),
             http2: section.flag("http2", false),
             url: url?,
@@ -161,7 +167,7 @@ impl Partner {
         });
         let calls_per_second = section.number("calls_per_second", PARTNER_CALLS_PER_SECOND);
         let calls_per_day = section.number("calls_per_day", PARTNER_CALLS_PER_DAY);
-        Some(Self { remote: Remote::read(section)?, methods, calls_per_second, calls_per_day })
+        Some(Self { remote: Remote::read_endpoint(section)?, methods, calls_per_second, calls_per_day })
     }
 }
 

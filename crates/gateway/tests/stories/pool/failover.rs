@@ -19,7 +19,7 @@ struct Outage {
 impl Outage {
     fn begin(partner: &str) -> Self {
         let chain = Demo::with("");
-        let (node, other) = (Proxy::start(chain.public), Proxy::start(chain.public));
+        let (node, other) = (Proxy::start(chain.public, "/v3/demo"), Proxy::start(chain.public, "/v3/demo"));
         let rest = format!(
             "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n[[partner]]\nurl = \"{}\"\n{partner}\n",
             other.url()
@@ -83,7 +83,7 @@ fn what_a_partner_says_is_checked_too() {
 #[test]
 fn a_gateway_without_a_head_is_not_ready_and_says_so() {
     let chain = Demo::with("");
-    let node = Proxy::start(chain.public);
+    let node = Proxy::start(chain.public, "/v3/demo");
     node.set(Mood::Dead);
     let front = Front::unready(&[node.url()], "[network]\nname = \"demo\"\n");
     assert_eq!(testkit::http::get(front.operator, "/ready").status, 503);

@@ -56,7 +56,7 @@ fn one_bad_node_of_three_changes_no_answer() {
     let node = Demo::with("");
     let questions = questions::all(&node);
     for mood in MOODS {
-        let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public)).collect();
+        let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
         let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
         // Nothing is kept, so that every question reaches a node.
         let front = Front::of(&urls, &format!("{FAMILY}[cache]\nbytes_max = 0\n"));
@@ -70,7 +70,7 @@ fn a_node_that_is_bad_from_the_start_changes_no_answer() {
     let node = Demo::with("");
     let questions = questions::all(&node);
     for mood in [Mood::Dead, Mood::Hung, Mood::Html, Mood::FarAhead, Mood::OtherChain, Mood::WrongBlocks] {
-        let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public)).collect();
+        let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
         proxies[0].set(mood);
         let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
         let front = Front::of(&urls, FAMILY);

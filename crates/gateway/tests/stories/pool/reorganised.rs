@@ -18,7 +18,7 @@ fn start() -> Option<(Anvil, Vec<Proxy>, Front)> {
         return None;
     };
     anvil.mine(10);
-    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(anvil.address)).collect();
+    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(anvil.address, "/")).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
     let front = Front::of(&urls, "[network]\nname = \"anvil\"\n");
     Some((anvil, proxies, front))

@@ -1,8 +1,9 @@
 //! Whether the logs of a range are believed.
 //!
 //! Logs of a block that is not the view's are another fork's. Where a block of the view says by its bloom that there
-//! may be logs, and the answer has none of it, another node is asked for its opinion: blooms err, but only in that
-//! direction, and seldom.
+//! may be logs, and the answer has none of it, another node is asked for its opinion, because blooms err only in that
+//! direction. Those of busy blocks err often, so they are asked only about answers without any logs, and about the
+//! newest blocks, which nodes are late with.
 
 use alloy_primitives::{Bloom, BloomInput};
 use bytes::Bytes;
@@ -18,6 +19,9 @@ use crate::resolve::BlockRef;
 
 /// Filters with more values fit nearly every bloom, and it takes long to see.
 const BLOOM_VALUES_MAX: usize = 64;
+
+/// Blocks below the head that a node may be late with, or have another version of.
+const NEWEST_BLOCKS: u64 = 4;
 
 /// What an answer comes to.
 pub(super) enum Sifted {
@@ -85,13 +89,21 @@ impl<'a> Sieve<'a> {
     }
 
     fn weigh(&self, facts: &Facts) -> Judgement {
-        let count = facts.count as u64;
-        if self.remote.judge.is_off() {
-            return self.note(Seen { count, ..Seen::default() }, true);
-        }
+        let seen = self.seen(facts);
+        let sure = self.remote.judge.is_off() || !seen.other_fork && !self.may_lack(&facts.blocks);
+        self.note(seen, sure)
+    }
+
+    fn seen(&self, facts: &Facts) -> Seen {
         let other_fork = facts.blocks.iter().any(|block| self.is_on_another_fork(*block));
-        let sure = !other_fork && !self.may_lack(&facts.blocks);
-        self.note(Seen { count, other_fork, ..Seen::default() }, sure)
+        Seen { count: facts.count as u64, other_fork, too_many: None }
+    }
+
+    fn look_again(&self, result: &[u8]) -> Seen {
+        match check::check(&self.expect, result, self.remote.family) {
+            Verdict::Sound(facts) => self.seen(&facts),
+            _ => Seen::default(),
+        }
     }
 
     fn note(&self, seen: Seen, sure: bool) -> Judgement {
@@ -114,14 +126,17 @@ impl<'a> Sieve<'a> {
             return true;
         }
         let Some(bloom) = Blooms::of(self.filter) else { return found.is_empty() };
-        (from.max(self.canon.lowest())..=to)
+        let newest = self.canon.head().number.saturating_sub(NEWEST_BLOCKS - 1);
+        let doubted = if found.is_empty() { self.canon.lowest() } else { newest.max(self.canon.lowest()) };
+        (from.max(doubted)..=to)
             .filter_map(|number| self.canon.block(number))
             .any(|block| bloom.may_match(&block.logs_bloom) && !found.contains(&block.id))
     }
 
     /// The logs, once no other node is going to be asked.
     pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Sifted, Failure> {
-        let seen = *self.seen.lock();
+        // A doubtful answer that is delivered need not be the one that was looked at last.
+        let seen = if sure { *self.seen.lock() } else { self.look_again(&result) };
         match seen.too_many {
             Some(to) => Ok(Sifted::TooMany { to }),
             None if seen.other_fork && !sure => Err(Failure::Unavailable),
