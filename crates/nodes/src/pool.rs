@@ -1,5 +1,7 @@
 //! All nodes of this network.
 
+mod watched; // a node as its watcher sees it
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -21,12 +23,15 @@ use crate::partner::{Allowance, Partner};
 use crate::transport::{Client, Endpoint, Limits};
 use crate::view::{self, Canon, View};
 use crate::watch;
+use watched::WatchedNode;
 
 /// One endpoint, and what people call it.
 #[derive(Debug)]
 pub struct Remote {
     pub name: Option<String>,
     pub endpoint: Endpoint,
+    /// Where it pushes new heads.
+    pub heads: Option<Endpoint>,
     pub limits: Limits,
 }
 
@@ -80,13 +85,18 @@ impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
     pub fn start(settings: Settings) -> io::Result<Arc<Self>> {
         let now = Instant::now();
-        let nodes: Vec<_> = settings.nodes.into_iter().map(|node| Arc::new(make(node, now))).collect();
+        let mut watched = Vec::new();
+        for mut remote in settings.nodes {
+            let heads = remote.heads.take();
+            watched.push(Arc::new(WatchedNode { node: Arc::new(make(remote, now)), heads }));
+        }
+        let nodes = watched.iter().map(|watched| Arc::clone(&watched.node)).collect();
         let partners = settings
             .partners
             .into_iter()
             .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
         let view = View::new(settings.view);
-        let watcher = Watcher::start(nodes.clone(), Arc::clone(&view), settings.watch)?;
+        let watcher = Watcher::start(watched, Arc::clone(&view), settings.watch)?;
         let rules =
             Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: attempt::read };
         Ok(Arc::new(Self {
@@ -247,7 +257,7 @@ fn make(remote: Remote, now: Instant) -> PoolNode {
 }
 
 impl Watcher {
-    fn start(nodes: Vec<Arc<PoolNode>>, view: Arc<View>, settings: watch::Settings) -> io::Result<Self> {
+    fn start(nodes: Vec<Arc<WatchedNode>>, view: Arc<View>, settings: watch::Settings) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("chaingate-watch".to_owned()).spawn(move || {
@@ -257,49 +267,5 @@ impl Watcher {
             runtime.block_on(watch::run(nodes, view, settings, stopped));
         })?;
         Ok(Self { stop, thread })
-    }
-}
-
-impl watch::Watched for PoolNode {
-    type Asked = Client;
-
-    fn ask(&self) -> &Client {
-        self.asked()
-    }
-
-    fn name(&self) -> &str {
-        self.name()
-    }
-
-    fn is_up(&self) -> bool {
-        self.grade(Instant::now()) != Grade::Down
-    }
-
-    fn polled(&self, outcome: Result<(), Fault>) {
-        match outcome {
-            Ok(()) => self.good(Instant::now()),
-            Err(fault) => self.bad(fault, Instant::now()),
-        }
-    }
-
-    fn saw_head(&self, head: BlockId) {
-        self.known().set_head(head);
-    }
-
-    fn set_lowest_state(&self, number: u64) {
-        self.known().set_lowest_state(number);
-    }
-
-    fn saw_version(&self, version: &str) {
-        self.known().set_client_version(version.to_owned());
-    }
-
-    fn leave_out(&self, _reason: watch::LeftOut) {
-        self.known().set_standing(Standing::Stranger);
-    }
-
-    fn welcome(&self) {
-        self.known().set_standing(Standing::Member);
-        self.known().forget_lacks();
     }
 }

@@ -322,5 +322,6 @@ fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
     for (name, value) in &remote.headers {
         endpoint = endpoint.with_header(name, value).map_err(named)?;
     }
-    Ok(nodes::Remote { name: remote.name.clone(), endpoint, limits: nodes::Limits::default() })
+    let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
+    Ok(nodes::Remote { name: remote.name.clone(), endpoint, heads, limits: nodes::Limits::default() })
 }

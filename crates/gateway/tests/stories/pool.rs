@@ -3,7 +3,7 @@
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
-mod front; // the gateway under test
+pub(crate) mod front; // the gateway under test
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
 #[path = "pool/questions.rs"]

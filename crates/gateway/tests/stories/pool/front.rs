@@ -13,21 +13,21 @@ use testkit::http::{Reply, Wire, get, request};
 use crate::demo::until;
 use crate::gateway_under_test::call;
 
-pub(super) struct Front {
+pub(crate) struct Front {
     server: Option<Server>,
-    pub(super) public: SocketAddr,
-    pub(super) operator: SocketAddr,
+    pub(crate) public: SocketAddr,
+    pub(crate) operator: SocketAddr,
 }
 
 impl Front {
     /// In front of these nodes; `rest` is any other part of the configuration. Waits until it is ready.
-    pub(super) fn of(nodes: &[String], rest: &str) -> Self {
+    pub(crate) fn of(nodes: &[String], rest: &str) -> Self {
         let front = Self::unready(nodes, rest);
         until("it is ready", || get(front.operator, "/ready").status == 200);
         front
     }
 
-    pub(super) fn unready(nodes: &[String], rest: &str) -> Self {
+    pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
         let mut text = String::from(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
              [pool]\npoll_interval_ms = 20\n\
@@ -44,17 +44,17 @@ impl Front {
         Self { public: server.public(), operator: server.operator(), server: Some(server) }
     }
 
-    pub(super) fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> Wire {
         Wire::connect(self.public)
     }
 
     /// Asks with a key, and with headers that end with `\r\n`.
-    pub(super) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> Reply {
+    pub(crate) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> Reply {
         let body = call(method, params);
         self.wire().send(request(&format!("/v3/{key}"), headers, body.as_bytes())).reply()
     }
 
-    pub(super) fn ask(&self, method: &str, params: &str) -> Value {
+    pub(crate) fn ask(&self, method: &str, params: &str) -> Value {
         self.ask_as("custom", "", method, params).json()
     }
 }

@@ -1,0 +1,71 @@
+//! A node as its watcher sees it.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::PoolNode;
+use crate::call::{BlockId, Fault};
+use crate::health::Grade;
+use crate::node::Standing;
+use crate::transport::{Client, Endpoint, heads};
+use crate::watch::{Hint, LeftOut, Watched};
+
+#[derive(Debug)]
+pub(super) struct WatchedNode {
+    pub(super) node: Arc<PoolNode>,
+    /// Where it pushes new heads.
+    pub(super) heads: Option<Endpoint>,
+}
+
+impl Watched for WatchedNode {
+    type Asked = Client;
+
+    fn ask(&self) -> &Client {
+        self.node.asked()
+    }
+
+    fn name(&self) -> &str {
+        self.node.name()
+    }
+
+    fn is_up(&self) -> bool {
+        self.node.grade(Instant::now()) != Grade::Down
+    }
+
+    fn polled(&self, outcome: Result<(), Fault>) {
+        match outcome {
+            Ok(()) => self.node.good(Instant::now()),
+            Err(fault) => self.node.bad(fault, Instant::now()),
+        }
+    }
+
+    fn saw_head(&self, head: BlockId) {
+        self.node.known().set_head(head);
+    }
+
+    fn set_lowest_state(&self, number: u64) {
+        self.node.known().set_lowest_state(number);
+    }
+
+    fn saw_version(&self, version: &str) {
+        self.node.known().set_client_version(version.to_owned());
+    }
+
+    fn leave_out(&self, _reason: LeftOut) {
+        self.node.known().set_standing(Standing::Stranger);
+    }
+
+    fn welcome(&self) {
+        let known = self.node.known();
+        known.set_standing(Standing::Member);
+        // It may have become another version meanwhile. What it refuses now is learned again.
+        known.forget_lacks();
+        known.set_log_range(u64::MAX);
+    }
+
+    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+        self.heads.clone().map(heads)
+    }
+}
