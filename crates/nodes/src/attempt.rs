@@ -9,6 +9,7 @@
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
 //! | "too wide a range"                   | good, and it is learned| done, with the range it grants                   |
+//! | an error that a caller may have made | nothing                | another                                          |
 //! | an error of the node's own, a fault  | bad                    | another                                          |
 //! | nothing, for longer than is usual    | nothing yet            | another too, within the hedge budget             |
 //! | nothing, for much longer             | mildly bad             | another too, within the retry budget             |
@@ -147,6 +148,10 @@ fn settle<A: Ask>(
             Meaning::Caller(error) => {
                 node.good(Instant::now());
                 Next::Done(Said::Error(error))
+            Meaning::Unclear => {
+                race.failed(by);
+                Next::Another
+            }
             }
             Meaning::NotHere(lack) => {
                 node.good(Instant::now());

@@ -176,6 +176,18 @@ async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+/// A dozen simulations with too little gas, in a dialect that was not known, once took a whole pool down.
+#[tokio::test(start_paused = true)]
+async fn words_that_are_not_known_about_a_simulation_blame_nobody() {
+    let mut pool = Pool::of([Script::new(MS, Act::Errs(-32603)), Script::new(MS, Act::Errs(-32602))]);
+    pool.rules.read = super::read;
+    let simulation = Call { class: Class::Evm, ..quick() };
+    for _ in 0..20 {
+        assert!(pool.ask(&simulation).await.is_err());
+    }
+    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+}
+
 async fn an_error_of_the_node_is_its_fault() {
     let pool = Pool::of([Script::new(MS, Act::Errs(BROKEN)), Script::answers(DATA)]);
     for _ in 0..20 {
