@@ -39,6 +39,7 @@ mod tests;
 pub(crate) use meaning::read;
 pub use meaning::{CallerError, Meaning, RangeLimit};
 pub use race::NODES_MAX;
+pub(crate) use race::ROUNDS_MAX;
 use race::{Event, Race};
 
 /// What a result is worth.
@@ -62,6 +63,8 @@ pub struct Rules {
     pub dice: Dice,
     /// What a node means by an error.
     pub read: fn(&RpcError, &Call) -> Meaning,
+    /// How often all nodes are tried.
+    pub rounds_max: u32,
 }
 
 /// What came of a call, as far as it was answered.
@@ -145,13 +148,13 @@ fn settle<A: Ask>(
                 race.failed(by);
                 Next::Another
             }
-            Meaning::Caller(error) => {
-                node.good(Instant::now());
-                Next::Done(Said::Error(error))
             Meaning::Unclear => {
                 race.failed(by);
                 Next::Another
             }
+            Meaning::Caller(error) => {
+                node.good(Instant::now());
+                Next::Done(Said::Error(error))
             }
             Meaning::NotHere(lack) => {
                 node.good(Instant::now());

@@ -60,6 +60,7 @@ pub struct Pool {
     family: Family,
     watcher: Mutex<Option<Watcher>>,
 }
+    partner_rules: Rules,
 
 /// The thread on which the nodes are watched.
 struct Watcher {
@@ -87,13 +88,19 @@ impl Pool {
             .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
         let view = View::new(settings.view);
         let watcher = Watcher::start(nodes.clone(), Arc::clone(&view), settings.watch)?;
-        let rules =
-            Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: attempt::read };
+        let rules = |rounds_max| Rules {
+            budgets: Budgets::new(now),
+            dice: Dice::seeded(rand::random()),
+            read: attempt::read,
+            rounds_max,
+        };
         Ok(Arc::new(Self {
             nodes,
             partners: partners.collect(),
             view,
-            rules,
+            rules: rules(attempt::ROUNDS_MAX),
+            // What is taken out of a partner's budget is one call.
+            partner_rules: rules(1),
             family: settings.family,
             watcher: Mutex::new(Some(watcher)),
         }))
@@ -153,11 +160,11 @@ impl Pool {
         let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
         let mut failed = Failed::Out { tried: 0, lack: None };
         for partner in self.partners.iter().filter(|partner| partner.has(method)) {
-            if partner.node().grade(Instant::now()) == Grade::Down || !partner.take() {
+            if !partner.is_worth_asking(Instant::now()) || !partner.take() {
                 continue;
             }
             let one = std::slice::from_ref(partner.node());
-            match attempt::ask(one, &call, &numbered, &self.rules, deadline).await {
+            match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
                 Ok(answered) => return Ok(answered),
                 Err(why) => failed = why,
             }

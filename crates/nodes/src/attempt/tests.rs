@@ -37,7 +37,8 @@ impl Pool {
 
     fn seeded(scripts: Vec<Script>, seed: u64) -> Self {
         let nodes = scripts.iter().enumerate().map(|(n, script)| script.node(&format!("node-{n}:8545")));
-        let rules = Rules { budgets: Budgets::new(Instant::now()), dice: Dice::seeded(seed), read };
+        let (budgets, dice) = (Budgets::new(Instant::now()), Dice::seeded(seed));
+        let rules = Rules { budgets, dice, read, rounds_max: ROUNDS_MAX };
         Self { nodes: nodes.collect(), scripts, rules }
     }
 
@@ -175,7 +176,6 @@ async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
     assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
 }
 
-#[tokio::test(start_paused = true)]
 /// A dozen simulations with too little gas, in a dialect that was not known, once took a whole pool down.
 #[tokio::test(start_paused = true)]
 async fn words_that_are_not_known_about_a_simulation_blame_nobody() {
@@ -188,6 +188,7 @@ async fn words_that_are_not_known_about_a_simulation_blame_nobody() {
     assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
 }
 
+#[tokio::test(start_paused = true)]
 async fn an_error_of_the_node_is_its_fault() {
     let pool = Pool::of([Script::new(MS, Act::Errs(BROKEN)), Script::answers(DATA)]);
     for _ in 0..20 {
