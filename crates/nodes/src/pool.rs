@@ -4,12 +4,15 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
 use crate::budget::Budgets;
@@ -57,10 +60,10 @@ pub struct Pool {
     partners: Vec<Partner<Client>>,
     view: Arc<View>,
     rules: Rules,
+    partner_rules: Rules,
     family: Family,
     watcher: Mutex<Option<Watcher>>,
 }
-    partner_rules: Rules,
 
 /// The thread on which the nodes are watched.
 struct Watcher {
@@ -73,6 +76,9 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
     }
 }
+
+/// When a block is asked of all nodes, how long the others have once the first has answered.
+const STRAGGLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an answer is judged: by the number of its node and by what it says.
 pub(crate) type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
@@ -204,12 +210,21 @@ impl Pool {
         let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
         let expect = Expect::Block { hash, number, full: false };
         let mut votes: Vec<(Option<BlockId>, usize)> = Vec::new();
-        let members: Vec<_> = self.members().collect();
-        let quorum = self.view.quorum_of(members.len());
-        for node in members {
-            let Ok(Reply::Result(result)) = node.ask(&call, deadline).await else { continue };
+        let ask = |node| {
+            let reply = PoolNode::ask(node, &call, deadline);
+            async move { (node, reply.await) }
+        };
+        // All at once, or one that hangs would take the time of all others.
+        let mut replies: FuturesUnordered<_> = self.members().map(|node| ask(&**node)).collect();
+        let quorum = self.view.quorum_of(replies.len());
+        let mut patience = deadline;
+        while let Ok(Some((node, reply))) = timeout_at(patience, replies.next()).await {
+            let Ok(Reply::Result(result)) = reply else { continue };
+            patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
             let block = match check(&expect, &result, self.family) {
                 Verdict::Sound(facts) => facts.block,
+                // There is a block of every number below the head: this node has dropped it.
+                Verdict::Null if number.is_some() => continue,
                 Verdict::Null => None,
                 _ => {
                     node.bad(Fault::Wrong, Instant::now());
