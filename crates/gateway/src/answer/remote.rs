@@ -164,7 +164,7 @@ impl Remote {
                 self.cache.keep(asked.key(), kept);
             }
         }
-        Ok(answer(Origin::Node, fetched.block, fetched.result))
+        Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 
     /// How long a call may take over all nodes that are asked.
@@ -198,7 +198,7 @@ impl Remote {
     ) -> Result<Fetched, Failure> {
         let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
         match answered.said {
-            Said::Result(result) => question.settle(self.held.hold_bytes(result), answered.sure),
+            Said::Result(result) => question.settle(result, answered.sure),
             Said::Error(error) => Err(says::failure(&error, &self.limits)),
             Said::Limit(_) => Err(Failure::Unavailable),
         }
@@ -223,7 +223,7 @@ impl Remote {
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         tracing::info!(method = method.name, "a partner answered, because no node of our own could");
-        Ok(answer(Origin::Partner, fetched.block, fetched.result))
+        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 }
 
