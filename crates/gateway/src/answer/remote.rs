@@ -159,7 +159,8 @@ impl Remote {
         let fetched = self.ask(canon, query, deadline).await?;
         if let Some(block) = fetched.keep {
             let asked = Asked { query, head: at_head };
-            let kept = Kept { result: fetched.result.clone(), block, epoch: canon.epoch(), count: 0 };
+            let (result, deep_in) = (fetched.result.clone(), deep_in(canon, block));
+            let kept = Kept { result, block, deep_in, count: 0 };
             if method.cacheable != Cacheable::Never {
                 self.cache.keep(asked.key(), kept);
             }
@@ -242,10 +243,11 @@ fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
 
 /// Whether what an answer hangs on is still canonical.
 fn holds(canon: &Canon, kept: &Kept) -> bool {
-    match kept.block {
-        None => true,
-        Some(block) if block.number < canon.lowest() => kept.epoch == canon.epoch(),
-        Some(block) => canon.by_number(block.number).map(block_ref) == Some(block),
+    let Some(block) = kept.block else { return true };
+    match canon.by_number(block.number) {
+        Some(canonical) => block_ref(canonical) == block,
+        // Nobody remembers which block has this number.
+        None => kept.deep_in == Some(canon.epoch()),
     }
 }
 
@@ -257,6 +259,11 @@ impl View for Canon {
     fn head(&self) -> BlockRef {
         head(self)
     }
+
+/// The epoch in which the number of a block cannot change any more, if it is that deep.
+fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
+    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
+}
 
     fn finalized(&self) -> Option<BlockRef> {
         Self::finalized(self).map(block_ref)
