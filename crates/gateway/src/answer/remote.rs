@@ -16,7 +16,7 @@ use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
 use tokio::time::Instant;
 
-use super::cache::{Asked, Cache, Kept};
+use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
@@ -33,8 +33,8 @@ use settings::Config;
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Cache,
-    flights: Flights,
-    partner_flights: Flights,
+    flights: Flights<Key>,
+    partner_flights: Flights<Key>,
     judge: Judge,
     held: Held,
     limits: Limits,
@@ -120,10 +120,12 @@ impl Remote {
         if let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) {
             return Ok(answer(Origin::Cache, kept.block, kept.result));
         }
-        let outcome = self.flights.share(&query, || self.fetch(canon, method, &query, at_head)).await;
+        let key = flight(canon, &query);
+        let outcome = self.flights.share(key, || self.fetch(canon, method, &query, at_head)).await;
         match outcome {
             Err(Failure::Unavailable) if may_fail_over => {
-                self.partner_flights.share(&query, || self.from_partner(canon, method, &query)).await
+                let key = flight(canon, &query);
+                self.partner_flights.share(key, || self.from_partner(canon, method, &query)).await
             }
             other => other,
         }
@@ -241,6 +243,13 @@ fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block }, shared: Some(result) }
 }
 
+/// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and
+/// what is not there yet at one head may be there at the next.
+fn flight(canon: &Canon, query: &Query<BlockRef>) -> Key {
+    let names_a_block = query.blocks().next().is_some();
+    Asked { query, head: (!names_a_block).then(|| head(canon).hash) }.key()
+}
+
 /// Whether what an answer hangs on is still canonical.
 fn holds(canon: &Canon, kept: &Kept) -> bool {
     let Some(block) = kept.block else { return true };
@@ -251,6 +260,11 @@ fn holds(canon: &Canon, kept: &Kept) -> bool {
     }
 }
 
+/// The epoch in which the number of a block cannot change any more, if it is that deep.
+fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
+    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
+}
+
 fn head(canon: &Canon) -> BlockRef {
     block_ref(canon.head())
 }
@@ -259,11 +273,6 @@ impl View for Canon {
     fn head(&self) -> BlockRef {
         head(self)
     }
-
-/// The epoch in which the number of a block cannot change any more, if it is that deep.
-fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
-    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
-}
 
     fn finalized(&self) -> Option<BlockRef> {
         Self::finalized(self).map(block_ref)
