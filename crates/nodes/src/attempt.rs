@@ -9,6 +9,7 @@
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
 //! | "too wide a range"                   | good, and it is learned| done, with the range it grants                   |
+//! | an error that a caller may have made | nothing                | another                                          |
 //! | an error of the node's own, a fault  | bad                    | another                                          |
 //! | nothing, for longer than is usual    | nothing yet            | another too, within the hedge budget             |
 //! | nothing, for much longer             | mildly bad             | another too, within the retry budget             |
@@ -38,6 +39,7 @@ mod tests;
 pub(crate) use meaning::read;
 pub use meaning::{CallerError, Meaning, RangeLimit};
 pub use race::NODES_MAX;
+pub(crate) use race::ROUNDS_MAX;
 use race::{Event, Race};
 
 /// What a result is worth.
@@ -61,6 +63,8 @@ pub struct Rules {
     pub dice: Dice,
     /// What a node means by an error.
     pub read: fn(&RpcError, &Call) -> Meaning,
+    /// How often all nodes are tried.
+    pub rounds_max: u32,
 }
 
 /// What came of a call, as far as it was answered.
@@ -141,6 +145,10 @@ fn settle<A: Ask>(
         Ok(Reply::Error(error)) => match (race.rules.read)(&error, race.call) {
             Meaning::Node(fault) => {
                 node.bad(fault, Instant::now());
+                race.failed(by);
+                Next::Another
+            }
+            Meaning::Unclear => {
                 race.failed(by);
                 Next::Another
             }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Ask;
+use crate::health::Grade;
 use crate::node::{Node, Standing};
 
 /// How much may be asked of a partner.
@@ -56,6 +57,11 @@ impl<A: Ask> Partner<A> {
     /// Whether it may be asked this at all.
     pub fn has(&self, method: &str) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
+    }
+
+    /// Whether it is well, or has been left alone for long enough to try. Nobody polls it, so a call has to.
+    pub fn is_worth_asking(&self, now: Instant) -> bool {
+        self.node.grade(now) != Grade::Down || self.node.health().probe_due(now)
     }
 
     /// Takes one call out of the budget, if there is one left.

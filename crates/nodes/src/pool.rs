@@ -6,12 +6,15 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
 use crate::budget::Budgets;
@@ -62,6 +65,7 @@ pub struct Pool {
     partners: Vec<Partner<Client>>,
     view: Arc<View>,
     rules: Rules,
+    partner_rules: Rules,
     family: Family,
     watcher: Mutex<Option<Watcher>>,
 }
@@ -77,6 +81,9 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
     }
 }
+
+/// When a block is asked of all nodes, how long the others have once the first has answered.
+const STRAGGLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an answer is judged: by the number of its node and by what it says.
 pub(crate) type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
@@ -97,13 +104,19 @@ impl Pool {
             .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
         let view = View::new(settings.view);
         let watcher = Watcher::start(watched, Arc::clone(&view), settings.watch)?;
-        let rules =
-            Rules { budgets: Budgets::new(now), dice: Dice::seeded(rand::random()), read: attempt::read };
+        let rules = |rounds_max| Rules {
+            budgets: Budgets::new(now),
+            dice: Dice::seeded(rand::random()),
+            read: attempt::read,
+            rounds_max,
+        };
         Ok(Arc::new(Self {
             nodes,
             partners: partners.collect(),
             view,
-            rules,
+            rules: rules(attempt::ROUNDS_MAX),
+            // What is taken out of a partner's budget is one call.
+            partner_rules: rules(1),
             family: settings.family,
             watcher: Mutex::new(Some(watcher)),
         }))
@@ -163,11 +176,11 @@ impl Pool {
         let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
         let mut failed = Failed::Out { tried: 0, lack: None };
         for partner in self.partners.iter().filter(|partner| partner.has(method)) {
-            if partner.node().grade(Instant::now()) == Grade::Down || !partner.take() {
+            if !partner.is_worth_asking(Instant::now()) || !partner.take() {
                 continue;
             }
             let one = std::slice::from_ref(partner.node());
-            match attempt::ask(one, &call, &numbered, &self.rules, deadline).await {
+            match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
                 Ok(answered) => return Ok(answered),
                 Err(why) => failed = why,
             }
@@ -207,12 +220,21 @@ impl Pool {
         let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
         let expect = Expect::Block { hash, number, full: false };
         let mut votes: Vec<(Option<BlockId>, usize)> = Vec::new();
-        let members: Vec<_> = self.members().collect();
-        let quorum = self.view.quorum_of(members.len());
-        for node in members {
-            let Ok(Reply::Result(result)) = node.ask(&call, deadline).await else { continue };
+        let ask = |node| {
+            let reply = PoolNode::ask(node, &call, deadline);
+            async move { (node, reply.await) }
+        };
+        // All at once, or one that hangs would take the time of all others.
+        let mut replies: FuturesUnordered<_> = self.members().map(|node| ask(&**node)).collect();
+        let quorum = self.view.quorum_of(replies.len());
+        let mut patience = deadline;
+        while let Ok(Some((node, reply))) = timeout_at(patience, replies.next()).await {
+            let Ok(Reply::Result(result)) = reply else { continue };
+            patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
             let block = match check(&expect, &result, self.family) {
                 Verdict::Sound(facts) => facts.block,
+                // There is a block of every number below the head: this node has dropped it.
+                Verdict::Null if number.is_some() => continue,
                 Verdict::Null => None,
                 _ => {
                     node.bad(Fault::Wrong, Instant::now());

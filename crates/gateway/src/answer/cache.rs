@@ -77,8 +77,9 @@ pub(super) struct Kept {
     pub(super) result: Bytes,
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
-    /// What was known of numbers below the view's window when it was kept; a deep reorganisation makes it void.
-    pub(super) epoch: u64,
+    /// The epoch in which it was kept, if its block was below the view's window even then. A block that was not may
+    /// have lost its place on its way down there.
+    pub(super) deep_in: Option<u64>,
     /// How many logs there are, for a chunk of them.
     pub(super) count: u64,
 }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     fn kept(text: &str) -> Kept {
-        Kept { result: Bytes::copy_from_slice(text.as_bytes()), block: None, epoch: 0, count: 0 }
+        Kept { result: Bytes::copy_from_slice(text.as_bytes()), block: None, deep_in: None, count: 0 }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::resolve::BlockRef;
 pub(super) struct Embedded {
     source: Arc<dyn Source>,
     threads: Arc<Threads>,
-    flights: Arc<Flights>,
+    flights: Arc<Flights<Query<BlockRef>>>,
     echoes: Arc<Echoes>,
     moments: Moments,
     held: Held,

@@ -4,6 +4,7 @@
 //! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -12,15 +13,19 @@ use tokio::sync::oneshot;
 
 use super::threads::Threads;
 use super::{Answer, Failure};
-use crate::params::Query;
-use crate::resolve::BlockRef;
 
 type Outcome = Result<Answer, Failure>;
 
-#[derive(Default)]
-pub(super) struct Flights {
+/// What is under way, by question. Two questions are equal only if the same answer is right for both.
+pub(super) struct Flights<Q> {
     // The default hasher is keyed: callers choose what is hashed here.
-    under_way: Mutex<HashMap<Arc<Query<BlockRef>>, Flight>>,
+    under_way: Mutex<HashMap<Arc<Q>, Flight>>,
+}
+
+impl<Q> Default for Flights<Q> {
+    fn default() -> Self {
+        Self { under_way: Mutex::default() }
+    }
 }
 
 struct Flight {
@@ -28,16 +33,17 @@ struct Flight {
     abandoned: Arc<AtomicBool>,
 }
 
-impl Flights {
+impl<Q: Eq + Hash> Flights<Q> {
     /// Waits for the answer to `query`, which is started in `pool` unless it is under way already.
     pub(super) async fn join<W>(
         self: &Arc<Self>,
-        query: Query<BlockRef>,
+        query: Q,
         pool: &Threads,
-        work: impl FnOnce(Arc<Query<BlockRef>>, Arc<AtomicBool>) -> W,
+        work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
     ) -> Outcome
     where
         W: FnOnce() -> Outcome + Send + 'static,
+        Q: Send + Sync + 'static,
     {
         let (sender, receiver) = oneshot::channel();
         let query = Arc::new(query);
@@ -58,11 +64,11 @@ impl Flights {
 
     /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
     /// takes over.
-    pub(super) async fn share<F>(&self, query: &Query<BlockRef>, mut work: impl FnMut() -> F) -> Outcome
+    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome
     where
         F: Future<Output = Outcome> + Send,
     {
-        let query = Arc::new(query.clone());
+        let query = Arc::new(query);
         loop {
             let (sender, receiver) = oneshot::channel();
             let Some(mine) = self.board(&query, sender) else {
@@ -80,17 +86,13 @@ impl Flights {
     }
 
     /// Whether the answer to `query` is under way.
-    pub(super) fn has(&self, query: &Query<BlockRef>) -> bool {
+    pub(super) fn has(&self, query: &Q) -> bool {
         let under_way = self.under_way.lock();
         !under_way.is_empty() && under_way.contains_key(query)
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn board(
-        &self,
-        query: &Arc<Query<BlockRef>>,
-        waiter: oneshot::Sender<Outcome>,
-    ) -> Option<Arc<AtomicBool>> {
+    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<Outcome>) -> Option<Arc<AtomicBool>> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
@@ -103,7 +105,7 @@ impl Flights {
     }
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
-    fn land(&self, query: &Arc<Query<BlockRef>>, mine: &Arc<AtomicBool>, outcome: &Outcome) {
+    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome) {
         let mut under_way = self.under_way.lock();
         if under_way.get(query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, mine))
             && let Some(flight) = under_way.remove(query)
@@ -117,7 +119,7 @@ impl Flights {
     }
 
     /// The pool is full: whoever joined in the meantime is refused too.
-    fn refuse(&self, query: &Arc<Query<BlockRef>>) -> Outcome {
+    fn refuse(&self, query: &Arc<Q>) -> Outcome {
         let flight = self.under_way.lock().remove(query);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             let _gone = waiter.send(Err(Failure::OverCapacity));
@@ -126,7 +128,7 @@ impl Flights {
     }
 
     /// Someone has gone; if it was the last one, the work has no purpose any more.
-    fn leave(&self, query: &Arc<Query<BlockRef>>) {
+    fn leave(&self, query: &Arc<Q>) {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.retain(|waiter| !waiter.is_closed());
@@ -139,13 +141,13 @@ impl Flights {
 }
 
 /// The one who works out a shared answer. Dropped before it has one, it lets the others know by hanging up on them.
-struct Lead<'a> {
-    flights: &'a Flights,
-    query: &'a Arc<Query<BlockRef>>,
+struct Lead<'a, Q: Eq + Hash> {
+    flights: &'a Flights<Q>,
+    query: &'a Arc<Q>,
     mine: &'a Arc<AtomicBool>,
 }
 
-impl Drop for Lead<'_> {
+impl<Q: Eq + Hash> Drop for Lead<'_, Q> {
     fn drop(&mut self) {
         let mut under_way = self.flights.under_way.lock();
         if under_way.get(self.query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, self.mine)) {
@@ -155,20 +157,20 @@ impl Drop for Lead<'_> {
 }
 
 /// One who waits. Dropped before the answer, it leaves.
-struct Waiting<'a> {
-    flights: &'a Flights,
-    query: &'a Arc<Query<BlockRef>>,
+struct Waiting<'a, Q: Eq + Hash> {
+    flights: &'a Flights<Q>,
+    query: &'a Arc<Q>,
     receiver: oneshot::Receiver<Outcome>,
 }
 
-impl Waiting<'_> {
+impl<Q: Eq + Hash> Waiting<'_, Q> {
     async fn outcome(mut self) -> Outcome {
         let outcome = (&mut self.receiver).await;
         outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<Q: Eq + Hash> Drop for Waiting<'_, Q> {
     fn drop(&mut self) {
         // Closed first, so that `leave` sees this waiter as gone.
         self.receiver.close();

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
 use tokio::time::Instant;
 
-use super::cache::{Asked, Cache, Kept};
+use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
@@ -33,8 +33,8 @@ use settings::Config;
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Cache,
-    flights: Flights,
-    partner_flights: Flights,
+    flights: Flights<Key>,
+    partner_flights: Flights<Key>,
     judge: Judge,
     held: Held,
     limits: Limits,
@@ -120,10 +120,12 @@ impl Remote {
         if let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) {
             return Ok(answer(Origin::Cache, kept.block, kept.result));
         }
-        let outcome = self.flights.share(&query, || self.fetch(canon, method, &query, at_head)).await;
+        let key = flight(canon, &query);
+        let outcome = self.flights.share(key, || self.fetch(canon, method, &query, at_head)).await;
         match outcome {
             Err(Failure::Unavailable) if may_fail_over => {
-                self.partner_flights.share(&query, || self.from_partner(canon, method, &query)).await
+                let key = flight(canon, &query);
+                self.partner_flights.share(key, || self.from_partner(canon, method, &query)).await
             }
             other => other,
         }
@@ -159,12 +161,13 @@ impl Remote {
         let fetched = self.ask(canon, query, deadline).await?;
         if let Some(block) = fetched.keep {
             let asked = Asked { query, head: at_head };
-            let kept = Kept { result: fetched.result.clone(), block, epoch: canon.epoch(), count: 0 };
+            let (result, deep_in) = (fetched.result.clone(), deep_in(canon, block));
+            let kept = Kept { result, block, deep_in, count: 0 };
             if method.cacheable != Cacheable::Never {
                 self.cache.keep(asked.key(), kept);
             }
         }
-        Ok(answer(Origin::Node, fetched.block, fetched.result))
+        Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 
     /// How long a call may take over all nodes that are asked.
@@ -198,7 +201,7 @@ impl Remote {
     ) -> Result<Fetched, Failure> {
         let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
         match answered.said {
-            Said::Result(result) => question.settle(self.held.hold_bytes(result), answered.sure),
+            Said::Result(result) => question.settle(result, answered.sure),
             Said::Error(error) => Err(says::failure(&error, &self.limits)),
             Said::Limit(_) => Err(Failure::Unavailable),
         }
@@ -223,7 +226,7 @@ impl Remote {
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         tracing::info!(method = method.name, "a partner answered, because no node of our own could");
-        Ok(answer(Origin::Partner, fetched.block, fetched.result))
+        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 }
 
@@ -240,13 +243,26 @@ fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block }, shared: Some(result) }
 }
 
+/// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and
+/// what is not there yet at one head may be there at the next.
+fn flight(canon: &Canon, query: &Query<BlockRef>) -> Key {
+    let names_a_block = query.blocks().next().is_some();
+    Asked { query, head: (!names_a_block).then(|| head(canon).hash) }.key()
+}
+
 /// Whether what an answer hangs on is still canonical.
 fn holds(canon: &Canon, kept: &Kept) -> bool {
-    match kept.block {
-        None => true,
-        Some(block) if block.number < canon.lowest() => kept.epoch == canon.epoch(),
-        Some(block) => canon.by_number(block.number).map(block_ref) == Some(block),
+    let Some(block) = kept.block else { return true };
+    match canon.by_number(block.number) {
+        Some(canonical) => block_ref(canonical) == block,
+        // Nobody remembers which block has this number.
+        None => kept.deep_in == Some(canon.epoch()),
     }
+}
+
+/// The epoch in which the number of a block cannot change any more, if it is that deep.
+fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
+    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
 }
 
 fn head(canon: &Canon) -> BlockRef {

@@ -4,6 +4,8 @@
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
 pub(crate) mod front; // the gateway under test
+#[path = "pool/kept.rs"]
+mod kept; // answers that are kept
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
 #[path = "pool/questions.rs"]

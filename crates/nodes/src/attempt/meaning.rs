@@ -12,6 +12,8 @@ pub enum Meaning {
     NotHere(Lack),
     /// This node searches fewer blocks at once, or returns fewer logs.
     Limit(RangeLimit),
+    /// It cannot, and a caller may have brought that about: nobody is to blame.
+    Unclear,
     /// The node is to blame.
     Node(Fault),
 }
@@ -42,6 +44,8 @@ pub(crate) fn read(error: &RpcError, call: &Call) -> Meaning {
         Words::NoMethod => Meaning::NotHere(Lack::Method),
         Words::NoBlock => Meaning::NotHere(Lack::Block),
         Words::NoState => Meaning::NotHere(Lack::State),
+        // What callers simulate is theirs, and nodes have more words for what is wrong with it than we know.
+        Words::BadParams | Words::Internal if call.class == Class::Evm => Meaning::Unclear,
         Words::RateLimited => Meaning::Node(Fault::RateLimited),
         // What was asked is well-formed, so a node that says otherwise does not understand it.
         _ => Meaning::Node(Fault::Refused),

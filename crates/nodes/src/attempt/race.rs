@@ -21,9 +21,9 @@ use crate::pick::{Candidate, pick};
 const RUNNERS_MAX: usize = 3;
 /// The most nodes of a pool that are ever asked: which were tried is one word.
 pub const NODES_MAX: usize = 128;
-/// How often all nodes are tried. The second time is for those that failed, which may have been a moment's trouble;
+/// How often all nodes of a pool are tried. The second time is for those that failed, which may have been a moment's trouble;
 /// with a single node there is nobody else to ask.
-const ROUNDS_MAX: u32 = 2;
+pub(crate) const ROUNDS_MAX: u32 = 2;
 /// A call is overdue after so many times the usual delay,
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
@@ -225,7 +225,7 @@ impl<'a, A: Ask> Race<'a, A> {
     /// Those that failed may be tried once more, after a short while, when there is nobody else.
     fn go_round_again(&mut self, now: Instant) {
         let alone = self.runners.is_empty() && self.fallback.is_none();
-        if alone && self.so_far.failed != 0 && self.so_far.rounds < ROUNDS_MAX {
+        if alone && self.so_far.failed != 0 && self.so_far.rounds < self.rules.rounds_max {
             self.so_far.rounds += 1;
             self.so_far.tried &= !self.so_far.failed;
             self.so_far.failed = 0;

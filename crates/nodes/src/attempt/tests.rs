@@ -37,7 +37,8 @@ impl Pool {
 
     fn seeded(scripts: Vec<Script>, seed: u64) -> Self {
         let nodes = scripts.iter().enumerate().map(|(n, script)| script.node(&format!("node-{n}:8545")));
-        let rules = Rules { budgets: Budgets::new(Instant::now()), dice: Dice::seeded(seed), read };
+        let (budgets, dice) = (Budgets::new(Instant::now()), Dice::seeded(seed));
+        let rules = Rules { budgets, dice, read, rounds_max: ROUNDS_MAX };
         Self { nodes: nodes.collect(), scripts, rules }
     }
 
@@ -171,6 +172,18 @@ async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
         let answered = pool.ask(&quick()).await.unwrap();
         assert!(matches!(answered.said, Said::Error(CallerError(Words::Reverted { .. }))));
         assert_eq!(answered.tried, 1);
+    }
+    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+}
+
+/// A dozen simulations with too little gas, in a dialect that was not known, once took a whole pool down.
+#[tokio::test(start_paused = true)]
+async fn words_that_are_not_known_about_a_simulation_blame_nobody() {
+    let mut pool = Pool::of([Script::new(MS, Act::Errs(-32603)), Script::new(MS, Act::Errs(-32602))]);
+    pool.rules.read = super::read;
+    let simulation = Call { class: Class::Evm, ..quick() };
+    for _ in 0..20 {
+        assert!(pool.ask(&simulation).await.is_err());
     }
     assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
 }

@@ -102,6 +102,7 @@ static ROWS: &[Row] = &[
     evm(&["gas required exceeds block gas limit"], Says::Stopped(E::GasAllowance { most: None })), // Besu
     evm(&["cannot estimate gas, gas spent exceeded"], Says::Stopped(E::GasAllowance { most: None })), // Nethermind
     evm(&["intrinsic gas too low"], Says::Stopped(E::IntrinsicGas)),       // geth, reth, Erigon, anvil
+    evm(&["intrinsic gas too high"], Says::Stopped(E::IntrinsicGas)),      // anvil: what the call has is too little
     evm(&["intrinsic gas exceeds gas limit"], Says::Stopped(E::IntrinsicGas)), // Besu
     evm(&["intrinsic_gas_exceeds"], Says::Stopped(E::IntrinsicGas)),       // Besu
     evm(&["gas limit below intrinsic gas"], Says::Stopped(E::IntrinsicGas)), // Nethermind
@@ -117,6 +118,7 @@ static ROWS: &[Row] = &[
     evm(&["miner premium is negative"], Says::Stopped(E::FeeCapBelowBaseFee)), // Nethermind
     evm(&["higher than max fee per gas"], Says::Stopped(E::TipAboveFeeCap)), // geth
     evm(&["tip higher than fee cap"], Says::Stopped(E::TipAboveFeeCap)),   // Erigon
+    evm(&["max_priority_fee_per_gas", "greater than", "max_fee_per_gas"], Says::Stopped(E::TipAboveFeeCap)), // anvil
     evm(&["priority fee", "greater than max fee"], Says::Stopped(E::TipAboveFeeCap)), // reth, zkSync
     evm(&["max priority fee per gas cannot be greater"], Says::Stopped(E::TipAboveFeeCap)), // Besu
     evm(&["insufficient funds"], Says::Stopped(E::InsufficientFunds)),     // geth, reth, Erigon, anvil
@@ -145,6 +147,7 @@ static ROWS: &[Row] = &[
     evm(&["address collision"], Says::Stopped(E::AddressCollision)),
     evm(&["createcollision"], Says::Stopped(E::AddressCollision)),         // anvil
     evm(&["out of gas"], Says::Stopped(E::OutOfGas)),                      // geth, Parity
+    evm(&["memoryoog"], Says::Stopped(E::OutOfGas)),                       // anvil
     evm(&["outofgas"], Says::Stopped(E::OutOfGas)),                        // Nethermind, anvil
     evm(&["out-of-gas"], Says::Stopped(E::OutOfGas)),
     evm(&["out_of_gas"], Says::Stopped(E::OutOfGas)),

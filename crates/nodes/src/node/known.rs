@@ -122,13 +122,9 @@ impl Known {
         self.log_range.load(Relaxed)
     }
 
-    /// Narrower for good, until the watcher says otherwise; never below one block.
+    /// Narrower until the node is greeted again; never below one block.
     pub fn narrow_log_range(&self, blocks: u64) {
         self.log_range.fetch_min(blocks.max(1), Relaxed);
-    }
-
-    pub fn set_log_range(&self, blocks: u64) {
-        self.log_range.store(blocks.max(1), Relaxed);
     }
 
     pub fn client_version(&self) -> Option<Arc<String>> {
@@ -143,9 +139,10 @@ impl Known {
         self.lacking.load().contains(&method)
     }
 
-    /// A node that was exchanged for another version may know its methods again.
+    /// A node that was exchanged for another version may know its methods again, and search wider ranges.
     pub fn forget_lacks(&self) {
         self.lacking.store(Arc::default());
+        self.log_range.store(u64::MAX, Relaxed);
     }
 
     /// Learns from a refusal of a call that needed `block`.

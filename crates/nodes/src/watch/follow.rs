@@ -232,6 +232,8 @@ impl<W: Watched> Watcher<W> {
             return outcome;
         }
         let head = branch.head();
+        // Before the view may make it the head of all: from then on, calls go to those who are known to have it.
+        self.node.saw_head(head);
         let taken = self.common.view.report(self.place, branch) == Link::Linked;
         if taken {
             self.head = Some(head);

@@ -62,7 +62,9 @@ impl Judge {
         let check = &kind.checks[lie as usize];
         let failures = check.failures.fetch_add(1, Relaxed) + 1;
         let failed_by = check.failed_by.fetch_or(bit(node), Relaxed) | bit(node);
-        let unusual = failed_by == self.everyone && failures >= FAILURES_MIN && !kind.sound.load(Relaxed);
+        // Partners are not asked for their vote.
+        let all = failed_by & self.everyone == self.everyone;
+        let unusual = all && failures >= FAILURES_MIN && !kind.sound.load(Relaxed);
         if unusual && !check.stepped_back.swap(true, Relaxed) {
             tracing::warn!(
                 check = lie.name(),

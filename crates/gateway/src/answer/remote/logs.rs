@@ -112,8 +112,13 @@ impl Search<'_> {
     /// The logs of a range in as many answers as the nodes need for it, in order.
     async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Vec<Bytes>, Failure> {
         let mut results = Vec::new();
-        let mut open = split(from, to, self.remote.pool.log_range());
-        while let Some((from, to)) = open.pop() {
+        // What is still to be asked, the lowest last. Parts are cut off as they are asked: there may be millions.
+        let mut open = vec![(from, to, self.remote.pool.log_range())];
+        while let Some((from, last, most)) = open.pop() {
+            let to = part_end(from, last, most);
+            if to < last {
+                open.push((to + 1, last, most));
+            }
             let block = |number| BlockRef { number, hash: Default::default() };
             let blocks = Blocks::Range { from: block(from), to: block(to) };
             match self.try_ask(blocks, room).await? {
@@ -125,7 +130,7 @@ impl Search<'_> {
                 Sifted::TooWide { .. } if from == to => return Err(Failure::Unavailable),
                 Sifted::TooWide { most } => {
                     let half = (to - from).div_ceil(2);
-                    open.extend(split(from, to, most.unwrap_or(half).clamp(1, half)));
+                    open.push((from, to, most.unwrap_or(half).clamp(1, half)));
                 }
             }
         }
@@ -165,20 +170,10 @@ impl Search<'_> {
     }
 }
 
-/// A range in parts of at most `most` blocks, the first one last, as they are taken from the end.
-fn split(from: u64, to: u64, most: u64) -> Vec<(u64, u64)> {
-    let mut parts = Vec::new();
-    let mut start = from;
-    loop {
-        // Parts end where the next multiple begins, so that the same limit gives the same parts.
-        let end = (start / most).saturating_add(1).saturating_mul(most).saturating_sub(1).clamp(start, to);
-        parts.push((start, end));
-        if end == to {
-            parts.reverse();
-            return parts;
-        }
-        start = end + 1;
-    }
+/// Where the first part of a range ends that has at most `most` blocks. Parts end where the next multiple begins, so that
+/// the same limit gives the same parts.
+fn part_end(from: u64, to: u64, most: u64) -> u64 {
+    (from / most).saturating_add(1).saturating_mul(most).saturating_sub(1).clamp(from, to)
 }
 
 /// The block that a number stands for.
@@ -192,15 +187,12 @@ mod tests {
 
     #[test]
     fn parts_are_aligned_and_cover_the_range() {
-        for (from, to, most, parts) in [
-            (0, 9, u64::MAX, vec![(0, 9)]),
-            (3, 9, 4, vec![(3, 3), (4, 7), (8, 9)]),
-            (4, 7, 4, vec![(4, 7)]),
-            (5, 5, 1, vec![(5, 5)]),
-        ] {
-            let mut found = split(from, to, most);
-            found.reverse();
-            assert_eq!(found, parts);
+        for (from, to, most, ends) in
+            [(0, 9, u64::MAX, vec![9]), (3, 9, 4, vec![3, 7, 9]), (4, 7, 4, vec![7]), (5, 5, 1, vec![5])]
+        {
+            let next = |end: &u64| (*end < to).then(|| part_end(end + 1, to, most));
+            let found: Vec<_> = std::iter::successors(Some(part_end(from, to, most)), next).collect();
+            assert_eq!(found, ends);
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use nodes::Endpoint;
+
 use crate::config::Section;
 use crate::methods::MethodId;
 
@@ -88,22 +90,46 @@ impl Default for Config {
 
 impl Config {
     pub(crate) fn read(root: &mut Section<'_>) -> Self {
-        let nodes = root.sections("node").iter_mut().filter_map(Remote::read).collect();
-        let partners = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
+        let nodes = read_nodes(root);
+        let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
+        if nodes.is_empty() && !partners.is_empty() {
+            root.mistake("partner", "partners stand in for nodes, and there is no [[node]]");
+        }
         let integrity = Integrity::read(&mut root.section("integrity"));
         let cache_bytes_max = root.section("cache").number("bytes_max", CACHE_BYTES_MAX);
         let mut pool = root.section("pool");
+        let quorum = pool.limit("quorum", None);
+        if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
+            pool.mistake("quorum", "there are fewer nodes than that, so no block would ever be the head");
+        }
+        let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
+        if call_timeout.is_zero() {
+            pool.mistake("call_timeout_ms", "no call can be answered in no time");
+        }
         Self {
             nodes,
             partners,
             integrity,
-            quorum: pool.limit("quorum", None),
-            call_timeout: pool.milliseconds("call_timeout_ms", CALL_TIMEOUT),
+            quorum,
+            call_timeout,
             head_stall: pool.limit("head_stall_ms", None).map(Duration::from_millis),
             poll_interval: pool.limit("poll_interval_ms", None).map(Duration::from_millis),
             cache_bytes_max,
         }
     }
+}
+
+/// One node under two entries would have two votes on what the head is.
+fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
+    let mut nodes: Vec<Remote> = Vec::new();
+    for mut section in root.sections("node") {
+        let Some(node) = Remote::read(&mut section) else { continue };
+        if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
+            section.mistake("url", "this node is listed already");
+        }
+        nodes.push(node);
+    }
+    nodes
 }
 
 impl Remote {
@@ -118,20 +144,35 @@ impl Remote {
         if url.is_none() {
             section.mistake("url", "a URL with http:// or https:// is needed");
         }
-        Some(Self {
+        let node = Self {
             name: section.optional_text("name"),
             ws_url: None,
             headers: headers(section),
             http2: section.flag("http2", false),
             url: url?,
-        })
+        };
+        node.judge(section);
+        Some(node)
+    }
+
+    /// Finds what cannot be used before anything is started with it. What is wrong is not repeated: it may be secret.
+    fn judge(&self, section: &mut Section<'_>) {
+        let endpoint = match Endpoint::parse(&self.url) {
+            Ok(endpoint) => endpoint,
+            Err(error) => return section.mistake("url", &error.to_string()),
+        };
+        for (name, value) in &self.headers {
+            if let Err(error) = endpoint.clone().with_header(name, value) {
+                section.mistake("headers", &error.to_string());
+            }
+        }
     }
 }
 
 fn ws_url(section: &mut Section<'_>) -> Option<String> {
     let url = section.optional_text("ws_url")?;
-    if !has_scheme(&url, ["ws://", "wss://"]) {
-        section.mistake("ws_url", "a URL with ws:// or wss:// is needed");
+    if let Err(error) = Endpoint::parse_websocket(&url) {
+        section.mistake("ws_url", &error.to_string());
     }
     Some(url)
 }

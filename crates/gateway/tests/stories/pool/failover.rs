@@ -71,6 +71,30 @@ fn a_partner_has_a_budget_and_methods() {
     assert_eq!(outage.partner.calls(), 2);
 }
 
+/// Nobody polls a partner. One that had failed a few times was never asked again.
+#[test]
+fn a_partner_that_is_back_is_asked_again() {
+    let outage = Outage::begin("");
+    let ask = || outage.front.ask_as("growth", "", STORAGE.0, STORAGE.1);
+    outage.partner.set(Mood::ServerError);
+    for _ in 0..8 {
+        assert_eq!(ask().error(), UNAVAILABLE);
+    }
+    outage.partner.set(Mood::Honest);
+    until("the partner answers", || ask().header("chaingate-source") == Some("partner"));
+}
+
+/// One call out of the budget was two calls to a partner that failed.
+#[test]
+fn a_partner_that_fails_is_not_asked_more_often_than_its_budget_says() {
+    let outage = Outage::begin("calls_per_day = 2");
+    outage.partner.set(Mood::ServerError);
+    for _ in 0..4 {
+        assert_eq!(outage.front.ask_as("growth", "", STORAGE.0, STORAGE.1).error(), UNAVAILABLE);
+    }
+    assert_eq!(outage.partner.calls(), 2);
+}
+
 #[test]
 fn what_a_partner_says_is_checked_too() {
     let outage = Outage::begin("");

@@ -13,11 +13,16 @@ const ALICE: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 const BOB: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 fn start() -> Option<(Anvil, Vec<Proxy>, Front)> {
+    start_at(10)
+}
+
+/// With so many blocks before anybody looks.
+fn start_at(blocks: u64) -> Option<(Anvil, Vec<Proxy>, Front)> {
     let Some(anvil) = Anvil::start(&[]) else {
         eprintln!("skipped: ANVIL does not name the program anvil");
         return None;
     };
-    anvil.mine(10);
+    anvil.mine(blocks);
     let proxies: Vec<_> = (0..3).map(|_| Proxy::start(anvil.address, "/")).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
     let front = Front::of(&urls, "[network]\nname = \"anvil\"\n");
@@ -79,4 +84,60 @@ fn the_head_goes_up_with_the_node_and_never_down() {
     }
     let head = anvil.head();
     until("the head is reached", || number(&front.ask("eth_blockNumber", "[]")) == head);
+}
+
+/// Mines so many blocks, no more than the view can follow at a time.
+fn mine_followed(anvil: &Anvil, front: &Front, blocks: u64) {
+    for _ in 0..blocks.div_ceil(50) {
+        anvil.mine(50);
+        let head = anvil.head();
+        until("the head is reached", || number(&front.ask("eth_blockNumber", "[]")) == head);
+    }
+}
+
+/// A receipt was kept with its block. The block lost its place, nobody asked meanwhile, and when its number had left the
+/// window the receipt was an answer again.
+#[test]
+fn an_answer_does_not_come_back_when_its_block_is_deep() {
+    let Some((anvil, _proxies, front)) = start() else { return };
+    let hash = pay(&anvil, 7);
+    let params = json!([hash]).to_string();
+    until("the payment is seen", || front.ask("eth_getTransactionReceipt", &params)["result"].is_object());
+    let kept = front.ask("eth_getTransactionReceipt", &params)["result"].clone();
+    anvil.ask("anvil_reorg", json!([1, []]));
+    mine_followed(&anvil, &front, 300);
+    let truth = anvil.ask("eth_getTransactionReceipt", json!([hash]));
+    assert_ne!(truth, kept, "the block is gone");
+    assert_eq!(front.ask("eth_getTransactionReceipt", &params)["result"], truth);
+}
+
+/// The nodes were asked one after the other which block has a deep number, and one that hangs had the time of all.
+#[test]
+fn a_node_that_hangs_does_not_hold_up_deep_numbers() {
+    let Some((_anvil, proxies, front)) = start_at(400) else { return };
+    proxies[0].set(testkit::proxy::Mood::Hung);
+    for deep in 1..4 {
+        let asked = Instant::now();
+        let reply = front.ask("eth_getBlockByNumber", &format!(r#"["{deep:#x}",false]"#));
+        assert_eq!(reply["result"]["number"], format!("{deep:#x}"), "{reply}");
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    }
+}
+
+/// The view had a new head before its node was known to have it, and for that time nobody could be asked about it.
+#[test]
+fn a_new_head_can_be_asked_about_at_once() {
+    let Some(anvil) = Anvil::start(&[]) else {
+        return eprintln!("skipped: ANVIL does not name the program anvil");
+    };
+    let node = Proxy::start(anvil.address, "/");
+    let front = Front::of(&[node.url()], "[network]\nname = \"anvil\"\n[cache]\nbytes_max = 0\n");
+    node.set(testkit::proxy::Mood::Slow(Duration::from_millis(30)));
+    for _ in 0..12 {
+        anvil.mine(1);
+        for _ in 0..8 {
+            let reply = front.ask("eth_getBalance", &format!(r#"["{BOB}","latest"]"#));
+            assert!(reply["result"].is_string(), "{reply}");
+        }
+    }
 }

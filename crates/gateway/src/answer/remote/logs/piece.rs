@@ -7,6 +7,7 @@ use bytes::Bytes;
 use nodes::Canon;
 use nodes::check::log_blocks;
 
+use super::super::deep_in;
 use super::canonical;
 use crate::answer::cache::{Kept, Key};
 use crate::params::LogFilter;
@@ -67,10 +68,11 @@ fn anchor(canon: &Canon, last: u64) -> BlockRef {
 
 /// A chunk as it is kept: a copy, because the answer that it was cut from may be many times as large.
 pub(super) fn kept(found: &Found, last: u64, canon: &Arc<Canon>) -> Kept {
+    let block = Some(anchor(canon, last));
     Kept {
         result: Bytes::copy_from_slice(&found.text),
-        block: Some(anchor(canon, last)),
-        epoch: canon.epoch(),
+        block,
+        deep_in: deep_in(canon, block),
         count: found.count,
     }
 }
