@@ -2,7 +2,7 @@
 //! with the same contracts, blocks and logs. What counts are the ratios within one run.
 
 use crate::{
-    load::{self, Load},
+    load::{self, Load, Traffic},
     peers::{self, Peer},
 };
 use archive::{Archive, LogFilter};
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use testkit::heavy::{self, LogHeavyChain};
 
-const BLOCKS: u64 = 2000;
-const LOGS_PER_BLOCK: u64 = 50;
-const ROUNDS: usize = 3;
+pub(crate) const BLOCKS: u64 = 2000;
+pub(crate) const LOGS_PER_BLOCK: u64 = 50;
+pub(crate) const ROUNDS: usize = 3;
 
 /// One kind of call.
 struct Row {
@@ -26,10 +26,7 @@ struct Row {
 pub(crate) fn run(seconds: u64) {
     let chain = heavy::log_heavy(BLOCKS, LOGS_PER_BLOCK);
     let folder = tempfile::tempdir().expect("a folder");
-    let archive = Archive::open_or_create(folder.path(), &chain.chain.genesis_json()).expect("a new archive");
-    let blocks: Vec<_> = chain.chain.blocks.iter().map(|built| built.block.clone()).collect();
-    archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
-    drop(archive);
+    import(&chain, folder.path());
 
     let chaingate = peers::chaingate(folder.path());
     let anvil = peers::anvil(BLOCKS, LOGS_PER_BLOCK);
@@ -46,6 +43,13 @@ pub(crate) fn run(seconds: u64) {
     for row in rows(&chain, &chaingate, anvil.as_ref()) {
         measure(&row, &chaingate, anvil.as_ref(), seconds, folder.path());
     }
+}
+
+/// Makes an archive of a chain.
+pub(crate) fn import(chain: &LogHeavyChain, folder: &Path) {
+    let archive = Archive::open_or_create(folder, &chain.chain.genesis_json()).expect("a new archive");
+    let blocks: Vec<_> = chain.chain.blocks.iter().map(|built| built.block.clone()).collect();
+    archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
 }
 
 fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Row> {
@@ -79,7 +83,7 @@ fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Ro
 }
 
 /// The topics of a filter as callers write them.
-fn topics(filter: &LogFilter) -> Vec<Value> {
+pub(crate) fn topics(filter: &LogFilter) -> Vec<Value> {
     let topic = |any: &Vec<_>| if any.is_empty() { Value::Null } else { json!(any) };
     filter.topics.iter().map(topic).collect()
 }
@@ -93,19 +97,20 @@ fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, fold
         String::from_utf8_lossy(&reply)
     );
     let hyper = peers::hyper(reply.len());
-    let servers: Vec<(&str, &Peer, &str)> =
+    let servers: Vec<(&str, &Peer, &String)> =
         [("chaingate", chaingate, &row.bodies[0]), ("hyper", &hyper, &row.bodies[0])]
             .into_iter()
             .chain(anvil.map(|anvil| ("anvil", anvil, &row.bodies[1])))
-            .map(|(name, peer, body)| (name, peer, body.as_str()))
             .collect();
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
         for ((_, peer, body), loads) in servers.iter().zip(&mut loads) {
-            loads.push(load::run(&peer.url, body, peer.process(), row.connections, seconds, folder));
+            let traffic =
+                Traffic { bodies: std::slice::from_ref(body), connections: row.connections, seconds };
+            loads.push(load::run(peer, traffic, folder));
         }
     }
-    let medians: Vec<Load> = loads.iter().map(|loads| median(loads)).collect();
+    let medians: Vec<Load> = loads.iter().map(|loads| load::median(loads)).collect();
     for ((name, ..), load) in servers.iter().zip(&medians) {
         let ratio = medians[0].per_second / load.per_second;
         println!(
@@ -113,11 +118,4 @@ fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, fold
             row.name, load.per_second, load.p50_us, load.p99_us, load.cpu_us
         );
     }
-}
-
-/// The run in the middle by requests per second.
-fn median(loads: &[Load]) -> Load {
-    let mut loads = loads.to_vec();
-    loads.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    loads[loads.len() / 2]
 }

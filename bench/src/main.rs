@@ -5,16 +5,21 @@ mod archive;
 mod gateway;
 mod hyper_server;
 mod load;
+mod mock_node;
+mod nginx;
 mod peers;
+mod pool;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainnet-0-8191
        chaingate-bench gateway [SECONDS]   the gateway beside a bare hyper server and anvil, SECONDS a run (5)
+       chaingate-bench pool [SECONDS]      the gateway in front of a node beside nginx and a bare hyper server
 
-`gateway` needs target/release/chaingate and wrk, and takes anvil from $ANVIL or the PATH, without it if there is none
-(name the program itself, not a script that starts it, or its CPU time is not seen).";
+`gateway` and `pool` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
+there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
+from the PATH or /usr/sbin, without it if there is none; its node is a mock that repeats the answers of a real one.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +28,9 @@ fn main() -> ExitCode {
         ["archive", corpora] => archive::run(Some(corpora.into())),
         ["gateway"] => gateway::run(5),
         ["gateway", seconds] if seconds.parse::<u64>().is_ok() => gateway::run(seconds.parse().unwrap_or(5)),
+        ["pool"] => pool::run(5),
+        ["pool", seconds] if seconds.parse::<u64>().is_ok() => pool::run(seconds.parse().unwrap_or(5)),
+        ["mock-node", original] => mock_node::run(original),
         ["hyper-server", bytes] => hyper_server::run(bytes.parse().unwrap_or(0)),
         _ => {
             println!("{USAGE}");

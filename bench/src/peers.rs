@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
@@ -17,8 +18,21 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+    pub(crate) fn new(url: String, child: Child) -> Self {
+        Self { url, child }
+    }
+
+    /// The server's process and those that it has started.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        std::iter::once(id).chain(children).collect()
+    }
+
+    /// Waits until the server has ended by itself.
+    pub(crate) fn wait(&mut self) {
+        let _ended = self.child.wait();
     }
 
     /// Sends one call and gives the whole reply body.
@@ -37,23 +51,44 @@ impl Drop for Peer {
 
 /// The gateway on an archive.
 pub(crate) fn chaingate(data_dir: &Path) -> Peer {
+    serve(18645, "demo", "--data-dir", data_dir)
+}
+
+/// The gateway in front of a node. `rest` is any other part of its configuration.
+pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) -> Peer {
+    let config = folder.join(format!("{port}.toml"));
+    let text =
+        format!("[[node]]\nurl = \"{}\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}", node.url);
+    fs::write(&config, text).expect("a folder to write to");
+    serve(port, "bench", "--config", &config)
+}
+
+fn serve(port: u16, key: &str, option: &str, path: &Path) -> Peer {
+    let (listen, operator) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{}", port + 1));
     let child = Command::new("target/release/chaingate")
-        .args(["serve", "--listen", "127.0.0.1:18645", "--operator", "127.0.0.1:18646", "--data-dir"])
-        .arg(data_dir)
+        .args(["serve", "--listen", &listen, "--operator", &operator, option])
+        .arg(path)
         .stderr(Stdio::null())
         .spawn()
         .expect("target/release/chaingate: build it with `cargo build --release`");
-    ready(Peer { url: "http://127.0.0.1:18645/v3/demo".to_owned(), child })
+    ready(Peer { url: format!("http://{listen}/v3/{key}"), child })
 }
 
 /// A bare hyper server whose replies have this length.
 pub(crate) fn hyper(bytes: usize) -> Peer {
+    this_program(["hyper-server", &bytes.to_string()])
+}
+
+/// A node that repeats what another has said.
+pub(crate) fn mock_node(original: &Peer) -> Peer {
+    this_program(["mock-node", &original.url])
+}
+
+/// A server that is part of this program, and says its port.
+fn this_program(arguments: [&str; 2]) -> Peer {
     let program = std::env::current_exe().expect("this program");
-    let mut child = Command::new(program)
-        .args(["hyper-server", &bytes.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this program starts");
+    let mut child =
+        Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("this program starts");
     let mut port = String::new();
     let stdout = child.stdout.take().expect("a pipe");
     BufReader::new(stdout).read_line(&mut port).expect("a port");
@@ -93,10 +128,11 @@ impl Peer {
     }
 }
 
-fn ready(peer: Peer) -> Peer {
-    let probe = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+/// Waits until a server knows its head.
+pub(crate) fn ready(peer: Peer) -> Peer {
+    let probe = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
     for _ in 0..300 {
-        if post(&peer.url, probe).is_some() {
+        if post(&peer.url, probe).is_some_and(|reply| reply.windows(8).any(|text| text == b"\"result\"")) {
             return peer;
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -105,7 +141,7 @@ fn ready(peer: Peer) -> Peer {
 }
 
 /// One request on a connection of its own.
-fn post(url: &str, body: &str) -> Option<Vec<u8>> {
+pub(crate) fn post(url: &str, body: &str) -> Option<Vec<u8>> {
     let (host, path) = url.strip_prefix("http://")?.split_once('/')?;
     let mut stream = TcpStream::connect(host).ok()?;
     let length = body.len();

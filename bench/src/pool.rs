@@ -1,0 +1,234 @@
+//! The gateway in front of a node, beside nginx in front of the same node and a bare hyper server with replies of the
+//! same length. What counts are the ratios within one run.
+//!
+//! Cached: the same body again and again. Uncached: nothing is kept, and bodies differ from request to request, so
+//! that neither what is kept nor what is under way helps.
+
+use crate::{
+    gateway::{BLOCKS, LOGS_PER_BLOCK, ROUNDS, import, topics},
+    load::{self, Load, Traffic},
+    nginx::{Mode, Nginx},
+    peers::{self, Peer},
+};
+use alloy_primitives::Address;
+use archive::LogFilter;
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+use testkit::heavy::{self, LogHeavyChain};
+
+/// One kind of call.
+struct Row {
+    name: &'static str,
+    /// Different questions of the same kind with answers of the same size.
+    bodies: Vec<String>,
+    connections: u32,
+}
+
+/// What a ratio to a peer should be.
+#[derive(Clone, Copy)]
+struct Aim {
+    peer: &'static str,
+    /// Requests per second, at least.
+    speed: f64,
+    /// CPU time per request, at most.
+    cpu: f64,
+    /// The slowest percent, at most.
+    p99: f64,
+}
+
+const NOTHING: Aim = Aim { peer: "", speed: 0.0, cpu: f64::MAX, p99: f64::MAX };
+
+const CACHED: [Aim; 2] = [
+    Aim { peer: "nginx cache", speed: 1.4, p99: 1.2, ..NOTHING },
+    Aim { peer: "hyper", speed: 0.85, ..NOTHING },
+];
+
+const UNCACHED: Aim = Aim { peer: "nginx pass", speed: 1.0, cpu: 1.1, p99: 1.2 };
+
+/// Every log of a large answer is looked at.
+const UNCACHED_LARGE: Aim = Aim { speed: 0.9, cpu: f64::MAX, ..UNCACHED };
+
+/// Large answers at once, for the memory that they take.
+const LARGE_CONNECTIONS: u32 = 64;
+
+/// Runs everything and prints two tables.
+pub(crate) fn run(seconds: u64) {
+    let chain = heavy::log_heavy(BLOCKS, LOGS_PER_BLOCK);
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let data_dir = folder.join("archive");
+    fs::create_dir(&data_dir).expect("a folder to write to");
+    import(&chain, &data_dir);
+    let original = peers::chaingate(&data_dir);
+    let node = peers::mock_node(&original);
+    let rows = rows(&chain, &original);
+    println!(
+        "{seconds} s a run, median of {ROUNDS} interleaved rounds, 1 wrk thread; cpu is the server's, per request;\n\
+         ratios are the gateway's to its peer's, with ! where they miss their aim; load average {}",
+        load_average()
+    );
+    println!("blutgang is left out: no package of it is at hand");
+    cached(&rows, &node, seconds, folder);
+    uncached(&rows, &node, seconds, folder);
+    println!("load average {}", load_average());
+}
+
+fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
+    let call = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+    };
+    let storage =
+        |number: u64| call("eth_getStorageAt", json!([heavy::COUNTER, format!("{number:#x}"), "latest"]));
+    let receipt = |number: u64| {
+        let block = original.call("eth_getBlockByNumber", json!([format!("{:#x}", BLOCKS - number), false]));
+        call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
+    };
+    let balance = |number: u64| {
+        let holder = heavy::holder(number).into_word();
+        let data = testkit::asm::call_data("balanceOf(address)", &[holder.into()]);
+        call("eth_call", json!([{"to": heavy::TOKEN, "data": data}, "latest"]))
+    };
+    let logs = |filter: &LogFilter, number: u64| {
+        // Another address, which has no logs, makes it another question with the same answer.
+        let nobody =
+            Address::from_word(alloy_primitives::B256::from(alloy_primitives::U256::from(number + 1)));
+        let addresses = filter.addresses.iter().copied().chain([nobody]).collect::<Vec<_>>();
+        let filter =
+            json!({"fromBlock": "0x0", "toBlock": "latest", "address": addresses, "topics": topics(filter)});
+        call("eth_getLogs", json!([filter]))
+    };
+    let many = |name, count, body: &dyn Fn(u64) -> String| Row {
+        name,
+        bodies: (0..count).map(body).collect(),
+        connections: 64,
+    };
+    vec![
+        many("storage", 2000, &storage),
+        many("receipt", 1000, &receipt),
+        many("call", 2000, &balance),
+        many("logs x1", 1000, &|number| logs(&chain.one, number)),
+        many("logs x100", 256, &|number| logs(&chain.hundred, number)),
+        Row { connections: 4, ..many("logs x10000", 128, &|number| logs(&chain.ten_thousand, number)) },
+    ]
+}
+
+fn cached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
+    let gateway = peers::chaingate_pool(18653, node, "", folder);
+    let nginx = Nginx::start(Mode::Cache, 18651, node, folder);
+    say_title("cached", nginx.is_some());
+    for row in rows {
+        let bodies = &row.bodies[..1];
+        let hyper = peers::hyper(check(&gateway, bodies));
+        let mut servers = vec![("chaingate", &gateway)];
+        if let Some(nginx) = &nginx {
+            check(&nginx.peer, bodies);
+            servers.push(("nginx cache", &nginx.peer));
+        }
+        servers.push(("hyper", &hyper));
+        let traffic = Traffic { bodies, connections: row.connections, seconds };
+        measure(row.name, &servers, &CACHED, traffic, folder);
+    }
+}
+
+fn uncached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
+    let gateway = peers::chaingate_pool(18655, node, "[cache]\nbytes_max = 0\n", folder);
+    let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
+    say_title("uncached", nginx.is_some());
+    for row in rows {
+        // The node learns both ways to ask.
+        check(&gateway, &row.bodies);
+        let mut servers = vec![("chaingate", &gateway)];
+        if let Some(nginx) = &nginx {
+            check(&nginx.peer, &row.bodies);
+            servers.push(("nginx pass", &nginx.peer));
+        }
+        let aim = if row.connections < 64 { UNCACHED_LARGE } else { UNCACHED };
+        let traffic = Traffic { bodies: &row.bodies, connections: row.connections, seconds };
+        measure(row.name, &servers, &[aim], traffic, folder);
+    }
+    let Some(row) = rows.last() else { return };
+    println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, nothing kept");
+    let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));
+    for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {
+        memory(name, peer, Traffic { bodies: &row.bodies, connections: LARGE_CONNECTIONS, seconds }, folder);
+    }
+}
+
+/// Asks everything once, and gives the length of the last reply.
+fn check(peer: &Peer, bodies: &[String]) -> usize {
+    let mut bytes = 0;
+    for body in bodies {
+        let reply = peer.post(body);
+        let start = String::from_utf8_lossy(&reply[..reply.len().min(200)]);
+        assert!(start.contains("\"result\":") && !start.contains("\"result\":null"), "{body}: {start}");
+        bytes = reply.len();
+    }
+    bytes
+}
+
+fn say_title(kind: &str, nginx: bool) {
+    if !nginx {
+        println!("nginx is left out: neither the PATH nor /usr/sbin has it");
+    }
+    println!(
+        "\n{kind:<14}{:<13}{:>11}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}",
+        "server", "requests/s", "p50 µs", "p99 µs", "cpu µs", "speed", "cpu", "p99"
+    );
+}
+
+fn measure(row: &str, servers: &[(&str, &Peer)], aims: &[Aim], traffic: Traffic<'_>, folder: &Path) {
+    let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
+    for _ in 0..ROUNDS {
+        for ((_, peer), loads) in servers.iter().zip(&mut loads) {
+            loads.push(load::run(peer, traffic, folder));
+        }
+    }
+    let medians: Vec<Load> = loads.iter().map(|loads| load::median(loads)).collect();
+    let ours = medians[0];
+    for ((name, _), load) in servers.iter().zip(&medians) {
+        let aim = aims.iter().find(|aim| aim.peer == *name).copied().unwrap_or(NOTHING);
+        let speed = ours.per_second / load.per_second;
+        let (cpu, p99) = (ours.cpu_us / load.cpu_us, ours.p99_us / load.p99_us);
+        println!(
+            "{row:<14}{name:<13}{:>11.0}{:>10.0}{:>10.0}{:>10.1}{:>10}{:>8}{:>8}",
+            load.per_second,
+            load.p50_us,
+            load.p99_us,
+            load.cpu_us,
+            marked(speed, speed < aim.speed),
+            marked(cpu, cpu > aim.cpu),
+            marked(p99, p99 > aim.p99)
+        );
+    }
+}
+
+fn marked(ratio: f64, missed: bool) -> String {
+    format!("{ratio:.2}{}", if missed { "!" } else { " " })
+}
+
+fn memory(name: &str, peer: &Peer, traffic: Traffic<'_>, folder: &Path) {
+    let before = status_mb(peer, "VmRSS:");
+    let load = load::try_run(peer, traffic, folder);
+    println!(
+        "{name:<14}{before:.0} MB before, {:.0} MB after, {:.0} MB at most; {:.0} requests/s, {:.0} failed",
+        status_mb(peer, "VmRSS:"),
+        status_mb(peer, "VmHWM:"),
+        load.per_second,
+        load.errors
+    );
+}
+
+/// A figure of the server's processes together.
+fn status_mb(peer: &Peer, figure: &str) -> f64 {
+    let of = |process: u32| -> Option<f64> {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(figure))?;
+        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+    };
+    peer.processes().into_iter().filter_map(of).sum::<f64>() / 1024.0
+}
+
+fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
