@@ -217,7 +217,7 @@ pub enum Sources {
     /// A chain of our own.
     Embedded(Arc<dyn Source>),
     /// Nodes.
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 impl<S: Source> From<Arc<S>> for Sources {
@@ -242,7 +242,7 @@ pub struct Answers {
 
 enum Asked {
     Embedded(Embedded),
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 /// The chain as it is for the whole of one request.
@@ -300,7 +300,7 @@ impl Answers {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
                 Asked::Embedded(Embedded::new(source, threads, held.clone(), timings, limits))
             }
-            Sources::Remote(remote) => Asked::Remote(remote.within(held.clone(), limits)),
+            Sources::Remote(remote) => Asked::Remote(Box::new(remote.within(held.clone(), limits))),
         };
         Ok(Self { asked, threads, held, timings })
     }

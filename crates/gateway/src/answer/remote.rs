@@ -125,7 +125,7 @@ impl Remote {
         match outcome {
             Err(Failure::Unavailable) if may_fail_over => {
                 let key = flight(canon, &query);
-                self.partner_flights.share(key, || self.from_partner(canon, method, &query)).await
+                self.partner_flights.share(key, || self.ask_partner(canon, method, &query)).await
             }
             other => other,
         }
@@ -213,7 +213,7 @@ impl Remote {
     }
 
     /// Asks a partner, when nobody of our own can answer.
-    async fn from_partner(
+    async fn ask_partner(
         &self,
         canon: &Arc<Canon>,
         method: &Method,

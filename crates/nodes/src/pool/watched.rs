@@ -62,7 +62,6 @@ impl Watched for WatchedNode {
         known.set_standing(Standing::Member);
         // It may have become another version meanwhile. What it refuses now is learned again.
         known.forget_lacks();
-        known.set_log_range(u64::MAX);
     }
 
     fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
