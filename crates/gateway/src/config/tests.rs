@@ -203,3 +203,27 @@ fn what_is_not_toml_does_not_show_a_key() {
         assert!(!told.contains("canary"), "{told}");
     }
 }
+
+/// These were called right, and then kept the gateway from starting, or from ever having a head.
+#[test]
+fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() {
+    let text = "[[node]]\nurl = \"http://host:99999/SECRET\"\n\
+                [[node]]\nurl = \"http://a/SECRET\"\nheaders = [\"Bad Name: SECRET\"]\n\
+                [[node]]\nurl = \"http://b\"\nws_url = \"http://b\"\n\
+                [[node]]\nurl = \"http://b\"\n\
+                [pool]\nquorum = 9\ncall_timeout_ms = 0\n";
+    let said = Config::parse(text).unwrap_err().to_string();
+    for mistake in [
+        "node 1.url: this is no URL",
+        "node 2.headers: this is no name of a header",
+        "node 3.ws_url: the URL must begin with ws:// or wss://",
+        "node 4.url: this node is listed already",
+        "pool.quorum: there are fewer nodes",
+        "pool.call_timeout_ms: no call",
+    ] {
+        assert!(said.contains(mistake), "{mistake}: {said}");
+    }
+    assert!(!said.contains("SECRET"), "{said}");
+    let alone = Config::parse("[[partner]]\nurl = \"http://a\"\n").unwrap_err().to_string();
+    assert!(alone.contains("there is no [[node]]"), "{alone}");
+}

@@ -116,6 +116,15 @@ mod tests {
         assert!(judge.refuses(1, &BLOCK, Lie::OtherBlock), "other checks stay");
     }
 
+    /// A partner has a number of its own, which no node has.
+    #[test]
+    fn a_partner_that_fails_too_changes_nothing() {
+        let judge = Judge::new(Integrity::Enforce, 1);
+        assert!(judge.refuses(1, &BLOCK, Lie::HeaderHash));
+        let refused = (0..FAILURES_MIN).filter(|_| judge.refuses(0, &BLOCK, Lie::HeaderHash)).count();
+        assert!((refused as u64) < FAILURES_MIN, "it steps back");
+    }
+
     #[test]
     fn a_check_that_was_ever_passed_stays() {
         let judge = Judge::new(Integrity::Enforce, 2);
