@@ -168,13 +168,18 @@ impl<W: Watched> Watcher<W> {
     }
 
     fn good(&mut self) {
-        self.losses = 0;
+        if std::mem::take(&mut self.losses) > 0 {
+            tracing::info!(node = self.node.name(), "a node answers again");
+        }
         self.node.polled(Ok(()));
         self.common.view.count(self.place, self.node.is_up());
     }
 
     fn fault(&mut self, fault: Fault) -> Next {
-        tracing::debug!(node = self.node.name(), %fault, "a poll failed");
+        // Once for each time that it is lost: the next tries fail as a matter of course.
+        if self.losses == 0 {
+            tracing::warn!(node = self.node.name(), %fault, "a node does not answer");
+        }
         self.node.polled(Err(fault));
         let counted = self.node.is_up() && self.left_out.is_none();
         self.common.view.count(self.place, counted);

@@ -27,8 +27,14 @@ pub(super) struct Question<'a> {
 impl<'a> Question<'a> {
     pub(super) fn new(remote: &'a Remote, canon: &'a Canon, query: &'a Query<BlockRef>) -> Self {
         let mut expect = expect(query);
-        if let Expect::Receipts { block, header } = &mut expect {
-            *header = facts(canon, *block);
+        match (&mut expect, query) {
+            (Expect::Receipts { block, header }, _) => *header = facts(canon, *block),
+            (Expect::Uncle { block, hash }, Query::Uncle { index, .. }) => {
+                let seen = canon.block(block.number).filter(|seen| seen.id == *block);
+                let index = usize::try_from(*index).unwrap_or(usize::MAX);
+                *hash = seen.and_then(|seen| seen.uncles.get(index)).copied();
+            }
+            _ => {}
         }
         Self { remote, canon, query, expect, facts: Mutex::default() }
     }

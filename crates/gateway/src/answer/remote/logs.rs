@@ -127,7 +127,8 @@ impl Search<'_> {
                     results.push(result);
                 }
                 Sifted::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
-                Sifted::TooWide { .. } if from == to => return Err(Failure::Unavailable),
+                // One block cannot be split, so it is the number of its logs that the node minds.
+                Sifted::TooWide { .. } if from == to => return Err(self.too_many(from.checked_sub(1))),
                 Sifted::TooWide { most } => {
                     let half = (to - from).div_ceil(2);
                     open.push((from, to, most.unwrap_or(half).clamp(1, half)));
@@ -141,8 +142,7 @@ impl Search<'_> {
     async fn ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
         match self.try_ask(blocks, room).await? {
             Sifted::Logs { result, .. } => Ok(result),
-            Sifted::TooMany { .. } => Err(self.too_many(None)),
-            Sifted::TooWide { .. } => Err(Failure::Unavailable),
+            Sifted::TooMany { .. } | Sifted::TooWide { .. } => Err(self.too_many(None)),
         }
     }
 
