@@ -23,7 +23,7 @@ pub(super) enum Key {
     Query(Query<BlockRef>),
     /// The question is about the head, which is this.
     AtHead(Query<BlockRef>, B256),
-    /// The logs of one aligned chunk of blocks. The hash of its last block stands for all of them.
+    /// The logs of some blocks, mostly an aligned chunk. The hash of its last block stands for all of them.
     Logs { filter: Box<LogFilter>, first: u64, last: BlockRef },
 }
 
@@ -124,7 +124,15 @@ impl Cache {
         Self { store, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
     }
 
+    /// Whether anything is kept at all.
+    pub(super) fn is_on(&self) -> bool {
+        self.entry_bytes_max > 0
+    }
+
     pub(super) fn get(&self, asked: &Asked<'_>) -> Option<Kept> {
+        if !self.is_on() {
+            return None;
+        }
         self.count(self.store.get(asked))
     }
 

@@ -4,6 +4,7 @@
 //! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -70,18 +71,34 @@ impl<Q: Eq + Hash> Flights<Q> {
     {
         let query = Arc::new(query);
         loop {
-            let (sender, receiver) = oneshot::channel();
-            let Some(mine) = self.board(&query, sender) else {
-                match receiver.await {
+            let mine = match self.lead_or_wait(&query) {
+                Ok(mine) => mine,
+                Err(receiver) => match receiver.await {
                     Ok(outcome) => return outcome,
                     // The one who was at it has gone.
                     Err(_) => continue,
-                }
+                },
             };
-            let lead = Lead { flights: self, query: &query, mine: &mine };
+            let lead = Lead { flights: self, query: &query, mine: &mine, landed: false };
             let outcome = work().await;
-            lead.flights.land(lead.query, lead.mine, &outcome);
+            lead.land(&outcome);
             return outcome;
+        }
+    }
+
+    /// Leads a new flight, or waits for the one under way.
+    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<Outcome>> {
+        match self.under_way.lock().entry(Arc::clone(query)) {
+            Entry::Occupied(mut flight) => {
+                let (sender, receiver) = oneshot::channel();
+                flight.get_mut().waiters.push(sender);
+                Err(receiver)
+            }
+            Entry::Vacant(place) => {
+                let abandoned = Arc::new(AtomicBool::new(false));
+                place.insert(Flight { waiters: Vec::new(), abandoned: Arc::clone(&abandoned) });
+                Ok(abandoned)
+            }
         }
     }
 
@@ -106,15 +123,18 @@ impl<Q: Eq + Hash> Flights<Q> {
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
     fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome) {
-        let mut under_way = self.under_way.lock();
-        if under_way.get(query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, mine))
-            && let Some(flight) = under_way.remove(query)
-        {
-            drop(under_way);
-            for waiter in flight.waiters {
-                // One that hangs up in this moment needs no answer.
-                let _gone = waiter.send(outcome.clone());
-            }
+        let flight = self.end(query, mine);
+        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
+            // One that hangs up in this moment needs no answer.
+            let _gone = waiter.send(outcome.clone());
+        }
+    }
+
+    /// Takes this very flight out.
+    fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight> {
+        match self.under_way.lock().entry(Arc::clone(query)) {
+            Entry::Occupied(flight) if Arc::ptr_eq(&flight.get().abandoned, mine) => Some(flight.remove()),
+            _ => None,
         }
     }
 
@@ -145,13 +165,20 @@ struct Lead<'a, Q: Eq + Hash> {
     flights: &'a Flights<Q>,
     query: &'a Arc<Q>,
     mine: &'a Arc<AtomicBool>,
+    landed: bool,
+}
+
+impl<Q: Eq + Hash> Lead<'_, Q> {
+    fn land(mut self, outcome: &Outcome) {
+        self.landed = true;
+        self.flights.land(self.query, self.mine, outcome);
+    }
 }
 
 impl<Q: Eq + Hash> Drop for Lead<'_, Q> {
     fn drop(&mut self) {
-        let mut under_way = self.flights.under_way.lock();
-        if under_way.get(self.query).is_some_and(|flight| Arc::ptr_eq(&flight.abandoned, self.mine)) {
-            under_way.remove(self.query);
+        if !self.landed {
+            self.flights.end(self.query, self.mine);
         }
     }
 }

@@ -156,18 +156,24 @@ impl Remote {
         }
         let deadline = Instant::now() + self.time(method);
         if let Query::Logs { filter, blocks } = query {
-            return self.logs(canon, filter, *blocks, deadline).await;
+            let found = self.logs(canon, filter, *blocks, deadline).await?;
+            // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew.
+            if found.origin == Origin::Cache {
+                self.keep(canon, Asked { query, head: None }, found.result.clone(), Some(found.block));
+            }
+            return Ok(answer(found.origin, Some(found.block), self.held.hold_bytes(found.result)));
         }
         let fetched = self.ask(canon, query, deadline).await?;
-        if let Some(block) = fetched.keep {
-            let asked = Asked { query, head: at_head };
-            let (result, deep_in) = (fetched.result.clone(), deep_in(canon, block));
-            let kept = Kept { result, block, deep_in, count: 0 };
-            if method.cacheable != Cacheable::Never {
-                self.cache.keep(asked.key(), kept);
-            }
+        if let Some(block) = fetched.keep.filter(|_| method.cacheable != Cacheable::Never) {
+            self.keep(canon, Asked { query, head: at_head }, fetched.result.clone(), block);
         }
         Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
+    }
+
+    fn keep(&self, canon: &Canon, asked: Asked<'_>, result: Bytes, block: Option<BlockRef>) {
+        if self.cache.is_on() {
+            self.cache.keep(asked.key(), Kept { result, block, deep_in: deep_in(canon, block), count: 0 });
+        }
     }
 
     /// How long a call may take over all nodes that are asked.

@@ -13,8 +13,8 @@ use nodes::{Canon, Said};
 use tokio::time::Instant;
 
 use super::expect::block_ref;
-use super::{Remote, answer, encode, says};
-use crate::answer::{Answer, Failure, Origin};
+use super::{Remote, encode, says};
+use crate::answer::{Failure, Origin};
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
 
@@ -31,6 +31,21 @@ struct Search<'a> {
     deadline: Instant,
 }
 
+/// The logs of a range in the parts that they came in, in order.
+struct Parts {
+    results: Vec<Bytes>,
+    /// Whether no other node might have known better.
+    sure: bool,
+}
+
+/// The answer to a log query.
+pub(super) struct FoundLogs {
+    pub(super) origin: Origin,
+    pub(super) result: Bytes,
+    /// The newest block of the range.
+    pub(super) block: BlockRef,
+}
+
 impl Remote {
     pub(super) async fn logs(
         &self,
@@ -38,7 +53,7 @@ impl Remote {
         filter: &LogFilter,
         blocks: Blocks<BlockRef>,
         deadline: Instant,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<FoundLogs, Failure> {
         let (from, to) = match blocks {
             Blocks::One(block) => (block, block),
             Blocks::Range { from, to } => (from, to),
@@ -48,15 +63,18 @@ impl Remote {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
         };
-        Ok(answer(origin, Some(to), self.held.hold_bytes(result)))
+        Ok(FoundLogs { origin, result, block: to })
     }
 }
 
 impl Search<'_> {
     /// The logs of a range, from what is kept and from nodes.
     async fn range(&self, from: u64, to: u64) -> Result<(Origin, Bytes), Failure> {
-        let mut pieces = self.pieces(from, to);
         let most = self.remote.limits.log_results_max;
+        if !self.remote.cache.is_on() {
+            return Ok((Origin::Node, self.unkept(from, to, most).await?));
+        }
+        let mut pieces = self.pieces(from, to);
         let (mut at, mut count, mut origin) = (0, 0, Origin::Cache);
         while at < pieces.len() {
             let mut end = at + 1;
@@ -81,6 +99,18 @@ impl Search<'_> {
         Ok((origin, join(pieces.iter().filter_map(|piece| piece.found.as_ref()))))
     }
 
+    /// The logs of a range of which nothing is kept.
+    async fn unkept(&self, from: u64, to: u64, room: u64) -> Result<Bytes, Failure> {
+        match <[Bytes; 1]>::try_from(self.fetch(from, to, room).await?.results) {
+            Ok([whole]) => Ok(whole),
+            Err(parts) => {
+                let mut piece = [Piece::without_key(from, to)];
+                parts.iter().for_each(|part| cut(part, &mut piece));
+                Ok(join(piece.iter().filter_map(|piece| piece.found.as_ref())))
+            }
+        }
+    }
+
     fn pieces(&self, from: u64, to: u64) -> Vec<Piece> {
         let mut pieces = piece::of(self.canon, self.filter, from, to);
         for piece in &mut pieces {
@@ -95,13 +125,14 @@ impl Search<'_> {
     /// Fetches what a run of pieces lacks. Gives the answer as it came, where it came as one.
     async fn fill(&self, pieces: &mut [Piece], room: u64) -> Result<Option<Bytes>, Failure> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(None) };
-        let results = self.fetch(first.from, last.to, room).await?;
+        let Parts { results, sure } = self.fetch(first.from, last.to, room).await?;
         for result in &results {
             cut(result, pieces);
         }
         for piece in pieces.iter_mut() {
             let found = piece.found.get_or_insert_default();
-            if let Some(key) = piece.key.take() {
+            // What a node may be late with is asked for again, unless it is a whole chunk.
+            if let Some(key) = piece.key.take().filter(|_| sure || piece.is_chunk) {
                 let kept = piece::kept(found, piece.to, self.canon);
                 self.remote.cache.keep(key, kept);
             }
@@ -110,8 +141,8 @@ impl Search<'_> {
     }
 
     /// The logs of a range in as many answers as the nodes need for it, in order.
-    async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Vec<Bytes>, Failure> {
-        let mut results = Vec::new();
+    async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Parts, Failure> {
+        let mut fetched = Parts { results: Vec::new(), sure: true };
         // What is still to be asked, the lowest last. Parts are cut off as they are asked: there may be millions.
         let mut open = vec![(from, to, self.remote.pool.log_range())];
         while let Some((from, last, most)) = open.pop() {
@@ -122,9 +153,10 @@ impl Search<'_> {
             let block = |number| BlockRef { number, hash: Default::default() };
             let blocks = Blocks::Range { from: block(from), to: block(to) };
             match self.try_ask(blocks, room).await? {
-                Sifted::Logs { result, count } => {
+                Sifted::Logs { result, count, sure } => {
                     room = room.saturating_sub(count);
-                    results.push(result);
+                    fetched.sure &= sure;
+                    fetched.results.push(result);
                 }
                 Sifted::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
                 // One block cannot be split, so it is the number of its logs that the node minds.
@@ -135,7 +167,7 @@ impl Search<'_> {
                 }
             }
         }
-        Ok(results)
+        Ok(fetched)
     }
 
     /// The logs of one block, which cannot be split.

@@ -1,4 +1,5 @@
-//! Pieces of a range: aligned chunks, which are kept, and what is left at its ends, which is not.
+//! Pieces of a range: aligned chunks, which queries that overlap share, and what is left at its ends, which is kept for
+//! those who ask for the very same blocks.
 
 use std::sync::Arc;
 
@@ -25,9 +26,17 @@ const CHUNKS_MAX: u64 = 256;
 pub(super) struct Piece {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Where it is kept, if it is a whole chunk.
+    /// Where it is kept, if it is.
     pub(super) key: Option<Key>,
+    pub(super) is_chunk: bool,
     pub(super) found: Option<Found>,
+}
+
+impl Piece {
+    /// Blocks whose logs are not kept.
+    pub(super) fn without_key(from: u64, to: u64) -> Self {
+        Self { from, to, key: None, is_chunk: false, found: None }
+    }
 }
 
 /// The logs of a piece: their text, with commas between and nothing around, and their number.
@@ -40,7 +49,7 @@ pub(super) struct Found {
 /// Cuts a range into pieces, upwards.
 pub(super) fn of(canon: &Canon, filter: &LogFilter, from: u64, to: u64) -> Vec<Piece> {
     if (to - from) / CHUNK_BLOCKS > CHUNKS_MAX {
-        return vec![Piece { from, to, key: None, found: None }];
+        return vec![Piece::without_key(from, to)];
     }
     let mut pieces = Vec::new();
     let mut start = from;
@@ -48,9 +57,9 @@ pub(super) fn of(canon: &Canon, filter: &LogFilter, from: u64, to: u64) -> Vec<P
         let chunk = start / CHUNK_BLOCKS * CHUNK_BLOCKS;
         let last = chunk.saturating_add(CHUNK_BLOCKS - 1);
         let end = last.min(to);
-        let is_whole = start == chunk && end == last;
-        let key = is_whole.then(|| key(canon, filter, chunk, last));
-        pieces.push(Piece { from: start, to: end, key, found: None });
+        let is_chunk = start == chunk && end == last;
+        let key = Some(key(canon, filter, start, end));
+        pieces.push(Piece { from: start, to: end, key, is_chunk, found: None });
         let Some(next) = end.checked_add(1) else { break };
         start = next;
     }
@@ -137,7 +146,7 @@ mod tests {
     }
 
     fn piece(from: u64, to: u64) -> Piece {
-        Piece { from, to, key: None, found: None }
+        Piece::without_key(from, to)
     }
 
     #[test]

@@ -28,15 +28,13 @@ pub(super) enum Sifted {
     Logs {
         result: Bytes,
         count: u64,
+        /// Whether no other node might have known better.
+        sure: bool,
     },
     /// Up to `to` they would fit.
-    TooMany {
-        to: Option<u64>,
-    },
+    TooMany { to: Option<u64> },
     /// The node searches no more than `most` blocks at once.
-    TooWide {
-        most: Option<u64>,
-    },
+    TooWide { most: Option<u64> },
 }
 
 pub(super) struct Sieve<'a> {
@@ -140,7 +138,7 @@ impl<'a> Sieve<'a> {
         match seen.too_many {
             Some(to) => Ok(Sifted::TooMany { to }),
             None if seen.other_fork && !sure => Err(Failure::Unavailable),
-            None => Ok(Sifted::Logs { count: seen.count, result }),
+            None => Ok(Sifted::Logs { count: seen.count, result, sure }),
         }
     }
 }
