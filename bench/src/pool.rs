@@ -67,7 +67,7 @@ pub(crate) fn run(seconds: u64) {
          ratios are the gateway's to its peer's, with ! where they miss their aim; load average {}",
         load_average()
     );
-    println!("blutgang is left out: no package of it is at hand");
+    println!("blutgang is left out: this program does not know how to start it");
     cached(&rows, &node, seconds, folder);
     uncached(&rows, &node, seconds, folder);
     println!("load average {}", load_average());

@@ -92,6 +92,8 @@ pub enum Verdict {
     /// More logs than allowed. From the start of the range up to this block they would fit.
     TooMany {
         to: Option<u64>,
+        /// The blocks of the logs up to there, and the one that is too many.
+        blocks: Vec<BlockId>,
     },
     Wrong(Lie),
 }

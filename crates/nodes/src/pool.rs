@@ -139,10 +139,6 @@ impl Pool {
         self.view.canon()
     }
 
-    pub fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
     /// Asks nodes until one gives an answer that is believed.
     pub async fn ask(
         &self,
@@ -224,14 +220,16 @@ impl Pool {
             let reply = PoolNode::ask(node, &call, deadline);
             async move { (node, reply.await) }
         };
-        // All at once, or one that hangs would take the time of all others.
-        let mut replies: FuturesUnordered<_> = self.members().map(|node| ask(&**node)).collect();
-        let quorum = self.view.quorum_of(replies.len());
+        // All at once, or one that hangs would take the time of all others. Those that are down too: one may be back.
+        let mut replies: FuturesUnordered<_> = self.of_this_chain().map(|node| ask(&**node)).collect();
+        let quorum = self.view.quorum_of(self.members().count());
         let mut patience = deadline;
         while let Ok(Some((node, reply))) = timeout_at(patience, replies.next()).await {
             let Ok(Reply::Result(result)) = reply else { continue };
             patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
             let block = match check(&expect, &result, self.family) {
+                // The hash proves the block, so one node that has it is enough.
+                Verdict::Sound(facts) if hash.is_some() => return Ok(facts.block),
                 Verdict::Sound(facts) => facts.block,
                 // There is a block of every number below the head: this node has dropped it.
                 Verdict::Null if number.is_some() => continue,
@@ -250,17 +248,19 @@ impl Pool {
                 return Ok(block);
             }
         }
-        // A block that some have and others have dropped is there.
-        let most = votes.into_iter().filter(|(block, _)| block.is_some()).max_by_key(|(_, count)| *count);
+        // A block that some have and others have dropped is there; nobody's is not, if anybody could say so.
+        let most = votes.into_iter().max_by_key(|(block, count)| (block.is_some(), *count));
         most.map(|(block, _)| block).ok_or(Failed::Out { tried: 0, lack: None })
+    }
+
+    fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
+        self.nodes.iter().filter(|node| node.known().standing() == Standing::Member)
     }
 
     /// Nodes that are of this chain and not down.
     fn members(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         let now = Instant::now();
-        self.nodes
-            .iter()
-            .filter(move |node| node.known().standing() == Standing::Member && node.grade(now) != Grade::Down)
+        self.of_this_chain().filter(move |node| node.grade(now) != Grade::Down)
     }
 }
 

@@ -107,19 +107,6 @@ impl View {
         }
     }
 
-    /// The block of the window that lists this transaction.
-    pub fn block_of(&self, transaction: &B256) -> Option<BlockId> {
-        self.peek().as_ref().and_then(|canon| canon.contains_transaction(transaction))
-    }
-
-    /// Remembers a deep block. Who holds the `Canon` that the block was found with says it to that one instead,
-    /// which is right even when the epoch has changed meanwhile.
-    pub fn learn(&self, block: BlockId) {
-        if let Some(canon) = self.peek().as_ref() {
-            canon.learn(block);
-        }
-    }
-
     /// How long the head has been standing still; `None` before the first.
     pub fn head_age(&self) -> Option<Duration> {
         self.head()?;

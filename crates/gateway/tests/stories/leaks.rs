@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use testkit::http::{Wire, get, request};
 
 use crate::gateway_under_test::{call, chain_id};
+use crate::http2::post as post_http2;
 use crate::process::Process;
 
 /// Long enough that they cannot be found by chance.
@@ -63,11 +61,7 @@ async fn over_http2(public: std::net::SocketAddr, path: &str) {
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::post(format!("http://test{path}")).header("content-type", "application/json");
-    let response =
-        sender.send_request(request.body(Full::<Bytes>::from(chain_id("1"))).unwrap()).await.unwrap();
-    assert_eq!(response.status(), 200);
-    response.into_body().collect().await.unwrap();
+    assert_eq!(post_http2(&mut sender, path, chain_id("1")).await.0, 200);
 }
 
 #[test]

@@ -67,7 +67,10 @@ pub(super) fn check(query: &LogQuery, result: &[u8]) -> Verdict {
     match judge.judge_all(result) {
         Ok(None) if judge.facts.count == 0 => Verdict::Empty,
         Ok(None) => Verdict::Sound(judge.facts),
-        Ok(Some(block)) => Verdict::TooMany { to: block.checked_sub(1).filter(|to| *to >= query.from) },
+        Ok(Some(block)) => {
+            let to = block.checked_sub(1).filter(|to| *to >= query.from);
+            Verdict::TooMany { to, blocks: judge.facts.blocks }
+        }
         Err(lie) => Verdict::Wrong(lie),
     }
 }

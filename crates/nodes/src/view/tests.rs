@@ -230,10 +230,10 @@ async fn the_window_moves_along_and_what_leaves_it_stays_known() {
 async fn transactions_of_the_window_are_known_until_they_are_reorganised_away() {
     let (view, mut land, tip) = agreed(10);
     let transaction = land.block(tip).transactions[0];
-    assert_eq!(view.block_of(&transaction).map(|id| id.hash), Some(tip));
+    assert_eq!(view.canon().unwrap().contains_transaction(&transaction).map(|id| id.hash), Some(tip));
     let other = land.grow(land.ancestor(tip, 1), 1, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
-    assert_eq!(view.block_of(&transaction), None);
+    assert_eq!(view.canon().unwrap().contains_transaction(&transaction), None);
 }
 
 #[tokio::test(start_paused = true)]

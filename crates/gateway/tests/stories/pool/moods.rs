@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
 use super::questions::{self, Question, outcome};
-use crate::demo::Demo;
+use crate::demo::{Demo, until};
 
 /// The demo chain has every method.
 const FAMILY: &str = "[network]\nname = \"demo\"\n";
@@ -76,4 +78,39 @@ fn a_node_that_is_bad_from_the_start_changes_no_answer() {
         let front = Front::of(&urls, FAMILY);
         ask_all(&front, &questions, &format!("{mood:?}"));
     }
+}
+
+/// A node that shifted block numbers by one made the end of the range that would fit one too high: what is beyond the
+/// limit was believed without looking at whose blocks it was in.
+#[test]
+fn how_far_a_query_could_go_is_told_by_the_blocks_of_the_view() {
+    let node = Demo::with("");
+    let questions = questions::all(&node);
+    let too_many: Vec<_> =
+        questions.into_iter().filter(|question| question.truth["code"] == -32005).collect();
+    assert_eq!(too_many.len(), 1);
+    let proxies: Vec<_> = (0..2).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
+    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+    let front = Front::of(&urls, &format!("{FAMILY}[cache]\nbytes_max = 0\n"));
+    proxies[0].set(Mood::WrongBlocks);
+    (0..20).for_each(|_| ask_all(&front, &too_many, "shifted"));
+}
+
+/// The only node that answers had just come back, and whether a block exists was asked only of nodes that were up.
+#[test]
+fn a_node_that_is_just_back_may_say_that_there_is_no_such_block() {
+    let node = Demo::with("");
+    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
+    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+    let front = Front::of(&urls, FAMILY);
+    proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
+    let address = proxies[2].address.to_string();
+    let is_down = |line: &str| {
+        line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
+    };
+    until("it is down", || get(front.operator, "/metrics").text().lines().any(is_down));
+    proxies[2].set(Mood::Honest);
+    let unknown = format!(r#"["0x{}",false]"#, "ab".repeat(32));
+    assert_eq!(front.ask("eth_getBlockByHash", &unknown)["result"], Value::Null);
+    assert!(front.ask("eth_getBlockByHash", &unknown).get("error").is_none());
 }

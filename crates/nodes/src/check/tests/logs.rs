@@ -262,9 +262,9 @@ fn one_log_too_many_ends_the_count() {
     let limited = |most| LogQuery::new(100, 200, vec![], vec![], most);
     assert!(matches!(verdict(limited(10), &result), Verdict::Sound(_)));
     // The tenth log is in block 103, the seventh in 102, the third in 100 itself.
-    assert_eq!(verdict(limited(9), &result), Verdict::TooMany { to: Some(102) });
-    assert_eq!(verdict(limited(6), &result), Verdict::TooMany { to: Some(101) });
-    assert_eq!(verdict(limited(2), &result), Verdict::TooMany { to: None });
+    assert!(matches!(verdict(limited(9), &result), Verdict::TooMany { to, .. } if to == Some(102)));
+    assert!(matches!(verdict(limited(6), &result), Verdict::TooMany { to, .. } if to == Some(101)));
+    assert!(matches!(verdict(limited(2), &result), Verdict::TooMany { to, .. } if to.is_none()));
 }
 
 #[test]

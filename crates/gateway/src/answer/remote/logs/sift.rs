@@ -43,6 +43,7 @@ pub(super) struct Sieve<'a> {
     filter: &'a LogFilter,
     blocks: Blocks<BlockRef>,
     expect: Expect,
+    room: u64,
     seen: Mutex<Seen>,
 }
 
@@ -63,7 +64,7 @@ impl<'a> Sieve<'a> {
         room: u64,
     ) -> Self {
         let expect = expect::logs(filter, blocks, room);
-        Self { remote, canon, filter, blocks, expect, seen: Mutex::default() }
+        Self { remote, canon, filter, blocks, expect, room, seen: Mutex::default() }
     }
 
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
@@ -74,14 +75,18 @@ impl<'a> Sieve<'a> {
                 self.weigh(&facts)
             }
             Verdict::Empty => self.weigh(&Facts::default()),
-            Verdict::TooMany { to } => self.note(Seen { too_many: Some(to), ..Seen::default() }, true),
+            Verdict::TooMany { to, blocks } => {
+                let seen = self.too_many(to, &blocks);
+                self.note(seen, self.remote.judge.is_off() || !seen.other_fork)
+            }
             Verdict::Null => Judgement::Wrong("no list"),
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
             Verdict::Wrong(_) => {
                 let count = check::log_blocks(result).count() as u64;
-                self.note(Seen { count, ..Seen::default() }, true)
+                let too_many = (count > self.room).then_some(None);
+                self.note(Seen { count, too_many, other_fork: false }, true)
             }
         }
     }
@@ -93,13 +98,18 @@ impl<'a> Sieve<'a> {
     }
 
     fn seen(&self, facts: &Facts) -> Seen {
-        let other_fork = facts.blocks.iter().any(|block| self.is_on_another_fork(*block));
+        let other_fork = self.is_on_another_fork(&facts.blocks);
         Seen { count: facts.count as u64, other_fork, too_many: None }
+    }
+
+    fn too_many(&self, to: Option<u64>, blocks: &[BlockId]) -> Seen {
+        Seen { count: 0, other_fork: self.is_on_another_fork(blocks), too_many: Some(to) }
     }
 
     fn look_again(&self, result: &[u8]) -> Seen {
         match check::check(&self.expect, result, self.remote.family) {
             Verdict::Sound(facts) => self.seen(&facts),
+            Verdict::TooMany { to, blocks } => self.too_many(to, &blocks),
             _ => Seen::default(),
         }
     }
@@ -109,8 +119,9 @@ impl<'a> Sieve<'a> {
         if sure { Judgement::Believed } else { Judgement::Doubtful }
     }
 
-    fn is_on_another_fork(&self, block: BlockId) -> bool {
-        self.canon.by_number(block.number).is_some_and(|canonical| canonical != block)
+    fn is_on_another_fork(&self, blocks: &[BlockId]) -> bool {
+        let differs = |block: &BlockId| self.canon.by_number(block.number).is_some_and(|ours| ours != *block);
+        blocks.iter().any(differs)
     }
 
     /// Whether some block of the range may have logs that are not in the answer.
@@ -136,8 +147,8 @@ impl<'a> Sieve<'a> {
         // A doubtful answer that is delivered need not be the one that was looked at last.
         let seen = if sure { *self.seen.lock() } else { self.look_again(&result) };
         match seen.too_many {
+            _ if seen.other_fork && !sure => Err(Failure::Unavailable),
             Some(to) => Ok(Sifted::TooMany { to }),
-            None if seen.other_fork && !sure => Err(Failure::Unavailable),
             None => Ok(Sifted::Logs { count: seen.count, result, sure }),
         }
     }
