@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use ::http::HeaderMap;
-
 use crate::callers::{Account, Directory, Key, Settings};
+use crate::http::Headers;
 
 /// Proof that a key was recognised. Later steps ask for it, so none of them can run for a stranger.
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ pub enum Denied {
 const KEY_BYTES_MAX: usize = 128;
 
 /// Recognises the key of a request, and checks what has to be shown with it.
-pub fn authenticate(directory: &Directory, key: &str, headers: &HeaderMap) -> Result<Caller, Denied> {
+pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> Result<Caller, Denied> {
     if key.is_empty() {
         return Err(Denied::NoKey);
     }

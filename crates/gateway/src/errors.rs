@@ -95,6 +95,10 @@ impl From<Refused> for ErrorReply {
             Refused::BadEncoding => (StatusCode::BAD_REQUEST, "the body is not what its encoding says"),
             Refused::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "content length too large"),
             Refused::Ambiguous => (StatusCode::BAD_REQUEST, "ambiguous framing"),
+            Refused::BadHead => (StatusCode::BAD_REQUEST, "the head of the request is not HTTP"),
+            Refused::HeadTooLarge => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the request is too large")
+            }
             Refused::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
             Refused::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
         };

@@ -4,13 +4,16 @@
 //! is parsed.
 
 mod body; // the bytes of a request
+mod head; // what comes before them
 pub(crate) mod compress; // smaller replies
 mod inflate; // compressed request bodies
-mod route; // the head of a request
+mod route; // where a request goes
 
 use crate::config::Section;
 
-pub(crate) use body::{body, skip_body};
+pub(crate) use body::{Body, Stream, body};
+pub use head::Headers;
+pub(crate) use head::{Head, Verb};
 pub(crate) use route::{Route, route};
 
 /// Why a request is refused before anything is parsed.
@@ -24,6 +27,8 @@ pub enum Refused {
     TooLarge,
     /// Two readers could disagree on where the request ends.
     Ambiguous,
+    BadHead,
+    HeadTooLarge,
     Broken,
     TooSlow,
 }

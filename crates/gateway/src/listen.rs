@@ -5,7 +5,8 @@
 //! on one work-stealing runtime when the configuration says so; which of the two is better is a matter of measuring.
 
 mod connection; // one connection, as its requests see it
-mod framing; // where requests end, to the letter
+mod http1; // requests one after another
+mod http2; // requests side by side
 mod socket; // timeouts that are really armed
 mod tls; // certificates
 mod worker; // accept, serve, drain

@@ -1,12 +1,9 @@
 //! The life of a request: every step in its order, and nothing else.
 
-use ::http::HeaderMap;
-use ::http::request::Parts;
+use ::http::header::HeaderName;
 use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
-use hyper::Request;
-use hyper::body::{Body, Incoming};
 use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
@@ -15,80 +12,97 @@ use crate::authenticate::{Caller, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::http::{self, Route};
+use crate::http::{self, Body, Head, Headers, Route};
 use crate::listen::{Connection, RequestId};
 use crate::meter::{Outcome, Shard, Ticket};
 use crate::methods::{Method, Missing, Work as Place};
 use crate::parse::{parse, price};
 use crate::resolve::{Resolved, resolve};
-use crate::respond::{Reply, Response, respond};
+use crate::respond::{Reply, respond};
 use crate::shape::Room;
 
 /// Answers one HTTP request.
-pub(crate) async fn serve(connection: &Connection, request: Request<Incoming>) -> Response {
-    let _busy = connection.begin_request();
-    let (head, body) = request.into_parts();
-    let reply = match steps(connection, &head, body).await {
-        Ok(reply) => reply,
-        Err(error) => Reply::error(Id::NULL, &error),
-    };
-    let response = respond(connection, head, reply).await;
-    log(connection, &response);
-    response
+// That it may go from thread to thread is said rather than found out, which the compiler cannot do for any body.
+#[expect(clippy::manual_async_fn)]
+pub(crate) fn serve<'s, 'a: 's, B: Body<'a>>(
+    connection: &'s Connection,
+    head: &'s Head<'_>,
+    body: &'s mut B,
+) -> impl Future<Output = Reply> + Send {
+    async move {
+        connection.begin_request();
+        let reply = match steps(connection, head, body).await {
+            Ok(reply) => reply,
+            Err(error) => Reply::error(Id::NULL, &error),
+        };
+        let reply = respond(connection, head.headers, reply).await;
+        log(connection, &reply);
+        reply
+    }
 }
 
 /// One line per request, for those who ask for it. The path is not in it: it has the key.
-fn log(connection: &Connection, response: &Response) {
+fn log(connection: &Connection, reply: &Reply) {
     tracing::debug!(
         request = %connection.request_id(),
-        status = response.status().as_u16(),
-        bytes = response.body().size_hint().exact(),
+        status = reply.status().as_u16(),
+        bytes = reply.len(),
         us = connection.edge().clock.now().since(connection.now()).as_micros() as u64,
         "answered"
     );
 }
 
-async fn steps(connection: &Connection, head: &Parts, mut body: Incoming) -> Result<Reply, ErrorReply> {
+async fn steps<'a>(
+    connection: &Connection,
+    head: &Head<'_>,
+    body: &mut impl Body<'a>,
+) -> Result<Reply, ErrorReply> {
     let edge = connection.edge();
-    let key = match http::route(connection, head, &edge.limits.http)? {
+    let key = match http::route(head, &edge.limits.http)? {
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key } => key,
     };
-    let caller = match caller(connection, key, &head.headers) {
+    let caller = match caller(connection, key, head.headers) {
         Ok(caller) => caller,
         Err(refused) => {
-            http::skip_body(connection, head, &mut body).await;
+            body.skip().await;
             return Err(refused);
         }
     };
-    let body = http::body(connection, head, body, &edge.limits).await?;
-    let (now, id) = (connection.now(), connection.request_id());
+    let text = http::body(connection, head, body, &edge.limits).await?;
     let work = Work {
         edge,
         shard: connection.shard(),
         caller: &caller,
         pinned: edge.answers.pin(),
-        may_fail_over: caller.account().plan.failover && !refuses_failover(&head.headers),
-        now,
-        id,
+        may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
+        now: connection.now(),
+        id: connection.request_id(),
     };
-    match jsonrpc::parse_within(&body, edge.limits.http.batch_calls_max) {
-        Ok(jsonrpc::Request::Single(item)) => Ok(single(&work, &item).await),
-        Ok(jsonrpc::Request::Batch(items)) => batch(&work, &items).await,
+    body.attend(calls(&work, &text)).await?
+}
+
+/// The calls of a request → its reply.
+async fn calls(work: &Work<'_>, text: &[u8]) -> Result<Reply, ErrorReply> {
+    match jsonrpc::parse_within(text, work.edge.limits.http.batch_calls_max) {
+        Ok(jsonrpc::Request::Single(item)) => Ok(single(work, &item).await),
+        Ok(jsonrpc::Request::Batch(items)) => batch(work, &items).await,
         Err(fault) => {
-            admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, work.now)?;
+            admit::charge(work.caller, admit::REFUSED_CREDITS, &work.edge.clock, work.now)?;
             Err(fault.into())
         }
     }
 }
 
+const ENABLE_FAILOVER: HeaderName = HeaderName::from_static("enable-failover");
+
 /// Whether the caller does not want a partner to see this request.
-fn refuses_failover(headers: &HeaderMap) -> bool {
-    headers.get("enable-failover").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"false"))
+fn refuses_failover(headers: Headers<'_>) -> bool {
+    headers.get(&ENABLE_FAILOVER).is_some_and(|value| value.eq_ignore_ascii_case(b"false"))
 }
 
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
-fn caller(connection: &Connection, key: &str, headers: &HeaderMap) -> Result<Caller, ErrorReply> {
+fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Caller, ErrorReply> {
     let edge = connection.edge();
     let caller = authenticate(&edge.callers.load(), key, headers)?;
     if let Some(settings) = caller.settings()

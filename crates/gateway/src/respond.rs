@@ -1,6 +1,6 @@
-//! Step 9: what came out → an HTTP reply.
+//! Step 9: what came out → a reply, and the lines of its head.
 //!
-//! The status of an error is decided in `errors`; here it gets its headers. Every reply carries the same few, made once.
+//! The status of an error is decided in `errors`; here it gets its headers, which are the same over HTTP/1 and HTTP/2.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -8,28 +8,27 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use ::http::request::Parts;
-use ::http::{StatusCode, Version};
+use ::http::StatusCode;
+use ::http::header::{self, HeaderName};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 
 use crate::answer::{Origin, Provenance};
 use crate::errors::ErrorReply;
-use crate::http::compress;
+use crate::http::Headers;
+use crate::http::compress::{self, Encoding};
 use crate::listen::Connection;
 use crate::resolve::BlockRef;
 
-pub(crate) type Response = hyper::Response<ReplyBody>;
-
-/// A reply before it has headers.
+/// A reply: its body, and what its head depends on.
 #[derive(Debug)]
 pub(crate) struct Reply {
     status: StatusCode,
     parts: [Bytes; 3],
     provenance: Option<Provenance>,
     extra: Extra,
+    encoding: Option<Encoding>,
 }
 
 /// Headers that only some replies have.
@@ -44,8 +43,12 @@ enum Extra {
 }
 
 impl Reply {
+    fn new(status: StatusCode, parts: [Bytes; 3]) -> Self {
+        Self { status, parts, provenance: None, extra: Extra::None, encoding: None }
+    }
+
     pub(crate) fn result(parts: [Bytes; 3], provenance: Option<Provenance>) -> Self {
-        Self { status: StatusCode::OK, parts, provenance, extra: Extra::None }
+        Self { provenance, ..Self::new(StatusCode::OK, parts) }
     }
 
     pub(crate) fn error(id: Id<'_>, error: &ErrorReply) -> Self {
@@ -57,119 +60,114 @@ impl Reply {
             (StatusCode::METHOD_NOT_ALLOWED, None) => Extra::Allow,
             _ => Extra::None,
         };
-        Self {
-            status: error.status,
-            parts: [out.into(), Bytes::new(), Bytes::new()],
-            provenance: None,
-            extra,
-        }
+        Self { extra, ..Self::new(error.status, [out.into(), Bytes::new(), Bytes::new()]) }
     }
 
     /// There is nothing to say: notifications.
     pub(crate) fn silent() -> Self {
-        Self {
-            status: StatusCode::NO_CONTENT,
-            parts: Default::default(),
-            provenance: None,
-            extra: Extra::None,
-        }
+        Self::new(StatusCode::NO_CONTENT, Default::default())
     }
 
     pub(crate) fn preflight() -> Self {
         Self { extra: Extra::Preflight, ..Self::silent() }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn len(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()
+    }
+
+    pub(crate) fn into_parts(self) -> [Bytes; 3] {
+        self.parts
     }
 }
 
-/// Makes the reply to the request with this head.
-pub(crate) async fn respond(connection: &Connection, mut head: Parts, mut reply: Reply) -> Response {
+/// Makes a reply as short as its caller can read it, and counts it.
+pub(crate) async fn respond(connection: &Connection, headers: Headers<'_>, mut reply: Reply) -> Reply {
     let edge = connection.edge();
-    let is_long = reply.len() >= edge.limits.http.compress_bytes_min;
-    let encoding = if is_long { compress::accepted(&head.headers) } else { None };
-    // The map of the request becomes that of the reply, and hyper makes it that of the next request.
-    let mut headers = std::mem::take(&mut head.headers);
-    headers.clear();
-    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
-    if reply.len() > 0 {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    }
-    say_where_from(&mut headers, reply.provenance);
-    say_extra(&mut headers, &reply.extra);
-    if let Some(encoding) = encoding
+    if reply.len() >= edge.limits.http.compress_bytes_min
+        && let Some(encoding) = compress::accepted(headers)
         && let Some(smaller) = compress::compress(encoding, &reply.parts, edge.answers.threads()).await
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    }
-    if connection.is_last() && head.version < Version::HTTP_2 {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        reply.encoding = Some(encoding);
     }
     count(connection, &reply);
-    let mut response = Response::new(ReplyBody::new(reply.parts));
-    *response.status_mut() = reply.status;
-    *response.headers_mut() = headers;
-    response
+    reply
+}
+
+/// Where the lines of a head are put down.
+pub(crate) trait Lines {
+    fn line(&mut self, name: &HeaderName, value: &str);
+}
+
+impl Reply {
+    /// The lines of the head, without those that tell where the reply ends.
+    pub(crate) fn head(&self, lines: &mut impl Lines) {
+        let vary = if self.encoding.is_some() { "Origin, Accept-Encoding" } else { "Origin" };
+        lines.line(&header::VARY, vary);
+        lines.line(&header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        lines.line(&header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+        lines.line(&header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        if self.len() > 0 {
+            lines.line(&header::CONTENT_TYPE, "application/json");
+        }
+        if let Some(provenance) = self.provenance {
+            say_where_from(lines, provenance);
+        }
+        say_extra(lines, &self.extra);
+        if let Some(encoding) = self.encoding {
+            lines.line(&header::CONTENT_ENCODING, encoding.name());
+        }
+    }
 }
 
 const EXPOSED: &str = "chaingate-source, chaingate-block, retry-after";
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
 
-fn say_where_from(headers: &mut HeaderMap, provenance: Option<Provenance>) {
-    let Some(Provenance { origin, block }) = provenance else { return };
+fn say_where_from(lines: &mut impl Lines, Provenance { origin, block }: Provenance) {
     let name = match origin {
         Origin::Cache => "cache",
         Origin::Archive => "archive",
         Origin::Node => "node",
         Origin::Partner => "partner",
     };
-    headers.insert(SOURCE, HeaderValue::from_static(name));
+    lines.line(&SOURCE, name);
     if let Some(block) = block {
-        headers.insert(BLOCK, block_value(block));
+        say_block(lines, block);
     }
 }
 
 thread_local! {
     /// The last block that was named. Most answers are about the head, whose name changes every few seconds.
-    static LAST_BLOCK: RefCell<Option<(BlockRef, HeaderValue)>> = const { RefCell::new(None) };
+    static LAST_BLOCK: RefCell<Option<(BlockRef, String)>> = const { RefCell::new(None) };
 }
 
-fn block_value(block: BlockRef) -> HeaderValue {
+fn say_block(lines: &mut impl Lines, block: BlockRef) {
     LAST_BLOCK.with_borrow_mut(|last| {
-        if let Some((known, value)) = last
-            && *known == block
-        {
-            return value.clone();
+        if !last.as_ref().is_some_and(|(known, _)| *known == block) {
+            *last = Some((block, format!("{:#x} {}", block.number, block.hash)));
         }
-        let text = format!("{:#x} {}", block.number, block.hash);
-        let value = HeaderValue::from_maybe_shared(Bytes::from(text));
-        let value = value.unwrap_or_else(|_| HeaderValue::from_static(""));
-        *last = Some((block, value.clone()));
-        value
-    })
+        let name = last.as_ref().map_or("", |(_, name)| name.as_str());
+        lines.line(&BLOCK, name);
+    });
 }
 
-fn say_extra(headers: &mut HeaderMap, extra: &Extra) {
-    let value = HeaderValue::from_static;
+fn say_extra(lines: &mut impl Lines, extra: &Extra) {
     match extra {
         Extra::None => {}
-        Extra::RetryAfter(seconds) => drop(headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds))),
-        Extra::Challenge => {
-            headers.insert(header::WWW_AUTHENTICATE, value("Basic realm=\"chaingate\""));
-        }
-        Extra::Allow => drop(headers.insert(header::ALLOW, value("POST, OPTIONS"))),
+        Extra::RetryAfter(seconds) => lines.line(&header::RETRY_AFTER, &seconds.to_string()),
+        Extra::Challenge => lines.line(&header::WWW_AUTHENTICATE, "Basic realm=\"chaingate\""),
+        Extra::Allow => lines.line(&header::ALLOW, "POST, OPTIONS"),
         Extra::Preflight => {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, value("POST, OPTIONS"));
+            lines.line(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
             // A star does not cover this one header, so it is named.
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, value("*, authorization, content-type"));
-            headers.insert(header::ACCESS_CONTROL_MAX_AGE, value("86400"));
+            lines.line(&header::ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization, content-type");
+            lines.line(&header::ACCESS_CONTROL_MAX_AGE, "86400");
         }
     }
 }

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use alloy_primitives::Address;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header;
 
 use super::hashed::Hashed;
 use super::limits::Allowance;
 use super::origins::OriginPattern;
 use super::tokens::Tokens;
 use crate::authenticate::Denied;
+use crate::http::Headers;
 use crate::methods::MethodId;
 use crate::params::{BlockParam, Message, Query};
 use crate::parse::Asked;
@@ -40,8 +41,8 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// What is shown has to be right, and what is required has to be shown.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Denied> {
-        let shown = text(headers, header::AUTHORIZATION).unwrap_or_default();
+    pub(crate) fn check(&self, headers: Headers<'_>) -> Result<(), Denied> {
+        let shown = headers.text(&header::AUTHORIZATION).unwrap_or_default();
         let (scheme, credentials) = shown.split_once(' ').unwrap_or((shown, ""));
         let basic = scheme.eq_ignore_ascii_case("basic");
         let bearer = scheme.eq_ignore_ascii_case("bearer");
@@ -67,10 +68,6 @@ fn password(credentials: &str) -> Option<Vec<u8>> {
     Some(decoded.split_off(colon + 1))
 }
 
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
-}
-
 impl Settings {
     /// Whether any of them restricts anything.
     pub(super) fn is_any(&self) -> bool {
@@ -93,12 +90,12 @@ impl Settings {
     }
 
     /// What can be told from the head of a request.
-    pub(crate) fn allow_request(&self, headers: &HeaderMap) -> Result<(), Denied> {
+    pub(crate) fn allow_request(&self, headers: Headers<'_>) -> Result<(), Denied> {
         if self.other_network {
             return Err(Denied::OtherNetwork);
         }
-        let origin = text(headers, header::ORIGIN).unwrap_or_default();
-        let agent = text(headers, header::USER_AGENT).unwrap_or_default();
+        let origin = headers.text(&header::ORIGIN).unwrap_or_default();
+        let agent = headers.text(&header::USER_AGENT).unwrap_or_default();
         let known_origin = any(&self.origins, |pattern| pattern.matches(origin));
         let known_agent = any(&self.user_agents, |part| agent.contains(part.as_str()));
         if known_origin && known_agent { Ok(()) } else { Err(Denied::Settings) }

@@ -1,63 +1,90 @@
 //! The bytes of a request, held to the limit while they arrive and again while they are inflated.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::request::Parts;
-use http::{Version, header};
-use hyper::body::{Body, Incoming};
+use http::header;
+use hyper::body::{Body as _, Incoming};
 
-use super::{Refused, inflate, route::number};
+use super::head::Head;
+use super::{Refused, inflate};
 use crate::limits::Limits;
 use crate::listen::Connection;
 
-/// Reads the whole body.
+/// A request's body, and with it the way to its caller.
 ///
-/// On HTTP/1 the connection itself watches how long this takes; on HTTP/2 a stream has to have its own eye on it.
-pub(crate) async fn body(
+/// HTTP/1 lends its bytes from where they came in (`'a`), HTTP/2 hands over its own.
+pub(crate) trait Body<'a>: Send {
+    /// The whole body, if it has at most so many bytes.
+    fn read(&mut self, bytes_max: usize) -> impl Future<Output = Result<Cow<'a, [u8]>, Refused>> + Send;
+
+    /// Gets the body of a refused request out of the way, where that keeps a connection in use.
+    fn skip(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Waits for an answer for as long as the caller does.
+    fn attend<T: Send>(
+        &mut self,
+        answer: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Result<T, Refused>> + Send;
+}
+
+/// Reads the whole body.
+pub(crate) async fn body<'a>(
     connection: &Connection,
-    head: &Parts,
-    mut body: Incoming,
+    head: &Head<'_>,
+    body: &mut impl Body<'a>,
     limits: &Limits,
-) -> Result<Bytes, Refused> {
-    let reading = connection.reading_body();
-    let read = read(&mut body, limits.http.body_bytes_max);
-    let bytes = if head.version < Version::HTTP_2 {
-        read.await
-    } else {
-        tokio::time::timeout(limits.listen.body_timeout, read).await.unwrap_or(Err(Refused::TooSlow))
-    };
-    drop(reading);
-    let bytes = bytes.inspect_err(|_| connection.close_after_reply())?;
+) -> Result<Cow<'a, [u8]>, Refused> {
+    let bytes = body.read(limits.http.body_bytes_max).await?;
     connection.shard().http.bytes_in.fetch_add(bytes.len() as u64, Relaxed);
-    let mut encodings = head.headers.get_all(header::CONTENT_ENCODING).iter();
+    let mut encodings = head.headers.all(&header::CONTENT_ENCODING);
     match (encodings.next(), encodings.next()) {
         (None, _) => Ok(bytes),
-        (Some(encoding), None) => inflate::inflate(encoding, &bytes, limits.http.body_bytes_max),
+        (Some(encoding), None) => inflate::inflate(encoding, bytes, limits.http.body_bytes_max),
         // One inside the other: nobody does that to a body of a few kilobytes.
         (Some(_), Some(_)) => Err(Refused::Encoding),
     }
 }
 
-async fn read(body: &mut Incoming, bytes_max: usize) -> Result<Bytes, Refused> {
-    let Some(first) = next(body).await? else { return Ok(Bytes::new()) };
-    if first.len() > bytes_max {
-        return Err(Refused::TooLarge);
+/// The body of an HTTP/2 request.
+pub(crate) struct Stream {
+    pub(crate) incoming: Incoming,
+    /// How long it may take. On HTTP/1 the connection has an eye on that; here every stream has to have its own.
+    pub(crate) time: Duration,
+}
+
+impl<'a> Body<'a> for Stream {
+    async fn read(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+        let read = tokio::time::timeout(self.time, read(&mut self.incoming, bytes_max)).await;
+        read.unwrap_or(Err(Refused::TooSlow)).map(Cow::Owned)
     }
-    // Nearly always the body is one piece, and that piece is what the parser borrows from.
-    if body.is_end_stream() {
-        return Ok(first);
+
+    /// Streams do not get in each other's way.
+    async fn skip(&mut self) {}
+
+    /// A stream that its caller resets is dropped, and its answer with it.
+    async fn attend<T: Send>(&mut self, answer: impl Future<Output = T> + Send) -> Result<T, Refused> {
+        Ok(answer.await)
     }
-    let mut whole = Vec::from(first);
+}
+
+async fn read(body: &mut Incoming, bytes_max: usize) -> Result<Vec<u8>, Refused> {
+    let mut whole = Vec::new();
     while let Some(piece) = next(body).await? {
         if whole.len() + piece.len() > bytes_max {
             return Err(Refused::TooLarge);
         }
-        whole.extend_from_slice(&piece);
+        if whole.is_empty() {
+            whole = piece.into();
+        } else {
+            whole.extend_from_slice(&piece);
+        }
     }
-    Ok(whole.into())
+    Ok(whole)
 }
 
 /// The next piece of data; trailers mean nothing to us.
@@ -72,23 +99,5 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refused> {
                 }
             }
         }
-    }
-}
-
-/// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.
-const SKIPPED_BYTES_MAX: usize = 64 << 10;
-
-/// Gets the body of a refused request out of the way, or gives the connection up.
-pub(crate) async fn skip_body(connection: &Connection, head: &Parts, body: &mut Incoming) {
-    let short =
-        number(&head.headers, header::CONTENT_LENGTH).is_none_or(|len| len <= SKIPPED_BYTES_MAX as u64);
-    // Who asks before sending has nothing under way yet, and should not be told to go on.
-    let waits = head.headers.contains_key(header::EXPECT);
-    if head.version >= Version::HTTP_2 {
-        return;
-    }
-    let _reading = connection.reading_body();
-    if waits || !short || read(body, SKIPPED_BYTES_MAX).await.is_err() {
-        connection.close_after_reply();
     }
 }

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap};
+use http::header;
 
+use super::head::{Headers, plain};
 use crate::answer::Threads;
 
 /// An encoding that we write.
@@ -29,9 +30,9 @@ impl Encoding {
 }
 
 /// The encoding that the caller likes best, and of those we like best. `None` = as it is.
-pub(crate) fn accepted(headers: &HeaderMap) -> Option<Encoding> {
+pub(crate) fn accepted(headers: Headers<'_>) -> Option<Encoding> {
     let mut best: Option<(u32, Encoding)> = None;
-    let values = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    let values = headers.all(&header::ACCEPT_ENCODING).filter_map(plain);
     for (name, quality) in values.flat_map(|value| value.split(',')).map(weighed) {
         let known = Encoding::ALL.into_iter().find(|encoding| name.eq_ignore_ascii_case(encoding.name()));
         let Some(encoding) = known.or((name == "*").then_some(Encoding::Gzip)) else { continue };
@@ -108,16 +109,15 @@ fn write_all(encoder: &mut impl Write, parts: &[Bytes; 3]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]
     fn the_callers_preference_comes_before_ours() {
         let choice = |accept: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accept));
-            accepted(&headers)
+            accepted(Headers::Lines(&[httparse::Header {
+                name: "Accept-Encoding",
+                value: accept.as_bytes(),
+            }]))
         };
         assert_eq!(choice("gzip, deflate, br, zstd"), Some(Encoding::Zstd));
         assert_eq!(choice("gzip, deflate, br"), Some(Encoding::Brotli));

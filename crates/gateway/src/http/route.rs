@@ -1,11 +1,9 @@
 //! The head of a request: where it goes, and whether its body is worth reading.
 
-use http::header::{self, HeaderMap, HeaderName};
-use http::request::Parts;
-use http::{Method, Version};
+use http::header;
 
+use super::head::{Head, Headers, Verb};
 use super::{Limits, Refused};
-use crate::listen::Connection;
 
 /// What a request wants.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,35 +16,15 @@ pub(crate) enum Route<'a> {
 }
 
 /// Decides from the head alone.
-pub(crate) fn route<'a>(
-    connection: &Connection,
-    head: &'a Parts,
-    limits: &Limits,
-) -> Result<Route<'a>, Refused> {
-    if connection.is_ambiguous() {
-        connection.close_after_reply();
-        return Err(Refused::Ambiguous);
+pub(crate) fn route<'a>(head: &Head<'a>, limits: &Limits) -> Result<Route<'a>, Refused> {
+    let key = key(head.target).ok_or(Refused::OtherPath)?;
+    match head.verb {
+        Verb::Options => return Ok(Route::Preflight),
+        Verb::Post => {}
+        Verb::Head | Verb::Other => return Err(Refused::OtherMethod),
     }
-    let routed = check(head, limits);
-    // What follows on this connection is the rest of a body that nobody reads.
-    let unread = routed.is_err() && has_body(&head.headers);
-    // A chunked request is framed by one reader only, the one behind us; nothing may follow it.
-    let chunked = head.version < Version::HTTP_2 && head.headers.contains_key(header::TRANSFER_ENCODING);
-    if unread || chunked {
-        connection.close_after_reply();
-    }
-    routed
-}
-
-fn check<'a>(head: &'a Parts, limits: &Limits) -> Result<Route<'a>, Refused> {
-    let key = key(head).ok_or(Refused::OtherPath)?;
-    match head.method {
-        Method::OPTIONS => return Ok(Route::Preflight),
-        Method::POST => {}
-        _ => return Err(Refused::OtherMethod),
-    }
-    check_content_type(&head.headers)?;
-    let declared = number(&head.headers, header::CONTENT_LENGTH);
+    check_content_type(head.headers)?;
+    let declared = number(head.headers.get(&header::CONTENT_LENGTH));
     if declared.is_some_and(|length| length > limits.body_bytes_max as u64) {
         return Err(Refused::TooLarge);
     }
@@ -54,18 +32,14 @@ fn check<'a>(head: &'a Parts, limits: &Limits) -> Result<Route<'a>, Refused> {
 }
 
 /// The key in the path, byte for byte: nothing is decoded or normalised, so no two paths mean one key.
-fn key(head: &Parts) -> Option<&str> {
-    if head.uri.query().is_some() {
-        return None;
-    }
-    match head.uri.path().strip_prefix("/v3") {
-        Some("") => Some(""),
-        Some(rest) => rest.strip_prefix('/').filter(|key| !key.contains('/')),
-        None => None,
+fn key(target: &str) -> Option<&str> {
+    match target.strip_prefix("/v3")? {
+        "" => Some(""),
+        rest => rest.strip_prefix('/').filter(|key| !key.contains(['/', '?'])),
     }
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
+fn check_content_type(headers: Headers<'_>) -> Result<(), Refused> {
     const ACCEPTED: [&str; 4] = [
         "application/json",
         "application/json-rpc",
@@ -73,35 +47,26 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
         // What curl says when it is told nothing.
         "application/x-www-form-urlencoded",
     ];
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let essence =
-        value.to_str().map_err(|_| Refused::ContentType)?.split(';').next().unwrap_or_default().trim();
-    let known = ACCEPTED.iter().any(|accepted| essence.eq_ignore_ascii_case(accepted));
+    let Some(value) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let known = ACCEPTED.iter().any(|accepted| essence.eq_ignore_ascii_case(accepted.as_bytes()));
     if known { Ok(()) } else { Err(Refused::ContentType) }
 }
 
-fn has_body(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::TRANSFER_ENCODING)
-        || number(headers, header::CONTENT_LENGTH).is_some_and(|length| length > 0)
-}
-
-pub(super) fn number(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.parse().ok()
+fn number(value: Option<&[u8]>) -> Option<u64> {
+    std::str::from_utf8(value?).ok()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
-
     use super::*;
 
-    fn routed(method: &str, uri: &str, content_type: Option<&str>) -> Result<String, Refused> {
-        let mut request = Request::builder().method(method).uri(uri);
-        if let Some(content_type) = content_type {
-            request = request.header(header::CONTENT_TYPE, content_type);
-        }
-        let (head, ()) = request.body(()).unwrap().into_parts();
-        check(&head, &Limits::default()).map(|route| format!("{route:?}"))
+    fn routed(method: &str, target: &str, content_type: Option<&str>) -> Result<String, Refused> {
+        let lines =
+            content_type.map(|value| httparse::Header { name: "Content-Type", value: value.as_bytes() });
+        let headers = Headers::Lines(lines.as_slice());
+        let head = Head { verb: method.into(), target, headers };
+        route(&head, &Limits::default()).map(|route| format!("{route:?}"))
     }
 
     #[test]

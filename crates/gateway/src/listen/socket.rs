@@ -1,7 +1,7 @@
 //! A socket whose timeouts are really armed.
 //!
-//! All of them live here, below the HTTP library: silence before the first byte, a head that trickles in, a body that
-//! does, a reader that stops reading, and idling between requests. One timer per connection serves them all, and it is
+//! All of them live here, below HTTP: silence before the first byte, a head that trickles in, a body that does, a reader
+//! that stops reading, and idling between requests. One timer per connection serves them all, and it is
 //! touched only when the socket has nothing to give: a request that arrives whole never pays for it.
 
 use std::io;
@@ -11,12 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::Limits;
-use super::connection::{Phase, State};
-use super::framing::Framing;
+use super::connection::State;
 use crate::clock::{Clock, Moment};
 
 /// A stream, watched.
@@ -24,7 +23,6 @@ use crate::clock::{Clock, Moment};
 pub(super) struct Socket<S> {
     stream: S,
     state: Arc<State>,
-    framing: Framing,
     /// Bytes that were read to tell the protocol, and are still to be handed on.
     replay: Vec<u8>,
     times: Times,
@@ -35,8 +33,9 @@ pub(super) struct Socket<S> {
 struct Times {
     clock: Clock,
     limits: Limits,
-    is_http2: bool,
-    head_began: Option<Moment>,
+    wait: Wait,
+    /// Whether the caller may have more to send when the connection ends.
+    cut_short: bool,
     write_stuck_since: Option<Moment>,
     /// Bytes that were written since then.
     written: usize,
@@ -46,6 +45,20 @@ struct Times {
     linger_until: Option<Instant>,
     /// Whether anything was written since the timer was last looked at: a long reply that is being read is no idling.
     wrote: bool,
+}
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    Request,
+    /// The rest of a head that began at this moment.
+    Head(Moment),
+    /// The rest of a body whose head ended at this moment.
+    Body(Moment),
+    /// Us.
+    Answer,
+    /// HTTP/2: whatever comes next.
+    Frames,
 }
 
 /// What happens when a deadline passes.
@@ -59,7 +72,6 @@ enum Late {
 }
 
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long a connection that is closed before its caller was done stays to hear the rest.
 const LINGER: Duration = Duration::from_secs(1);
@@ -77,8 +89,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let times = Times {
             clock,
             limits,
-            is_http2: false,
-            head_began: None,
+            wait: Wait::Request,
+            cut_short: false,
             write_stuck_since: None,
             written: 0,
             given_up: false,
@@ -86,40 +98,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             wrote: false,
         };
         let timer = Box::pin(tokio::time::sleep(FAR));
-        Self { stream, state, framing: Framing::new(), replay: Vec::new(), times, timer }
+        Self { stream, state, replay: Vec::new(), times, timer }
     }
 
-    /// Reads as much as it takes to tell which protocol the caller speaks. `false` = HTTP/1.
-    pub(super) async fn speaks_http2(&mut self) -> io::Result<bool> {
-        const FIRST_READ_BYTES: usize = 1_024;
-        let mut first = [0; FIRST_READ_BYTES];
-        let mut len = 0;
-        loop {
-            let wanted = if len == 0 { FIRST_READ_BYTES } else { HTTP2_PREFACE.len() };
-            let read = self.read(&mut first[len..wanted]).await?;
-            len += read;
-            let preface = first[..len].starts_with(HTTP2_PREFACE);
-            if preface {
-                self.times.is_http2 = true;
-                self.framing.unwatch();
-                self.state.ambiguous.store(false, Relaxed);
-            }
-            let undecided = read > 0 && len < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&first[..len]);
-            if !undecided {
-                self.replay = first[..len].to_vec();
-                return Ok(preface);
-            }
-        }
+    /// Says what is waited for from now on, and with it for how long.
+    pub(super) fn waits_for(&mut self, wait: Wait) {
+        self.times.wait = wait;
     }
 
-    fn received(&mut self, bytes: &[u8]) {
-        let now = self.times.clock.now();
-        self.state.heard.store(now.0, Relaxed);
-        if self.framing.feed(bytes).is_err() {
-            self.state.ambiguous.store(true, Relaxed);
-        }
-        self.times.head_began =
-            if self.framing.is_inside_head() { self.times.head_began.or(Some(now)) } else { None };
+    /// From here on the connection speaks HTTP/2; what was read already is read again.
+    pub(super) fn speak_http2(&mut self, read: Vec<u8>) {
+        self.times.wait = Wait::Frames;
+        self.replay = read;
+    }
+
+    /// When bytes last came in.
+    pub(super) fn heard(&self) -> Moment {
+        Moment(self.state.heard.load(Relaxed))
+    }
+
+    /// The connection is going to end although the caller may have more to send.
+    pub(super) fn cut_short(&mut self) {
+        self.times.cut_short = true;
     }
 
     /// Ends the wait for bytes when it has lasted too long.
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Reads and forgets what the caller still sends. Closing over unread bytes would reset the connection, and the
     /// reset would overtake the last reply.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.state.is_cut_short() && !self.framing.is_inside_request() {
+        if !self.times.cut_short {
             return Poll::Ready(Ok(()));
         }
         if self.times.linger_until.is_none() {
@@ -204,21 +204,13 @@ impl Times {
             return Some((after(since, limits.write_timeout), Late::Abort));
         }
         let heard = Moment(state.heard.load(Relaxed));
-        if self.is_http2 {
-            // Pings keep an honest connection from being idle, and each stream minds its own body.
-            return Some((after(heard, limits.keep_alive_timeout), Late::Close));
-        }
-        match (state.phase(), self.head_began) {
-            (Phase::Answer, _) => None,
-            (Phase::Body, _) => {
-                let began = Moment(state.body_began.load(Relaxed));
-                Some((after(began, limits.body_timeout), Late::Tell))
-            }
-            (Phase::Request, Some(began)) => Some((after(began, limits.header_timeout), Late::Tell)),
-            (Phase::Request, None) if state.is_new() => {
-                Some((after(heard, limits.first_byte_timeout), Late::Close))
-            }
-            (Phase::Request, None) => Some((after(heard, limits.keep_alive_timeout), Late::Close)),
+        match self.wait {
+            Wait::Answer => None,
+            Wait::Body(began) => Some((after(began, limits.body_timeout), Late::Tell)),
+            Wait::Head(began) => Some((after(began, limits.header_timeout), Late::Tell)),
+            Wait::Request if state.is_new() => Some((after(heard, limits.first_byte_timeout), Late::Close)),
+            // On HTTP/2, pings keep an honest connection from being idle, and each stream minds its own body.
+            Wait::Request | Wait::Frames => Some((after(heard, limits.keep_alive_timeout), Late::Close)),
         }
     }
 }
@@ -235,10 +227,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
             self.replay.drain(..len);
             return Poll::Ready(Ok(()));
         }
-        let before = buf.filled().len();
         match Pin::new(&mut self.stream).poll_read(cx, buf) {
             Poll::Ready(Ok(())) => {
-                self.received(&buf.filled()[before..]);
+                self.state.heard.store(self.times.clock.now().0, Relaxed);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

@@ -2,14 +2,10 @@
 
 use std::io;
 use std::net::TcpListener as StdListener;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -18,8 +14,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connection::Connection;
 use super::socket::Socket;
+use super::{http1, http2};
 use crate::edge::Edge;
-use crate::request;
 
 pub(super) struct Worker {
     edge: Arc<Edge>,
@@ -187,74 +183,15 @@ pub(super) async fn serve<S: Stream>(
     let (clock, limits) = (edge.clock, edge.limits.listen.clone());
     let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
     let mut stop = stopping.clone();
-    let http2 = tokio::select! {
+    let first = tokio::select! {
+        biased;
+        first = http2::first_bytes(&mut socket) => first?,
         // A connection that has said nothing when we stop loses nothing.
-        _ = stop.wait_for(|&stop| stop), if connection.state().is_new() => return Ok(()),
-        http2 = socket.speaks_http2() => http2?,
+        _ = stop.wait_for(|&stop| stop) => return Ok(()),
     };
-    if http2 {
-        serve_http2(connection, socket, stopping).await
+    if http2::begins(&first) {
+        http2::serve(connection, socket, first, stopping).await
     } else {
-        serve_http1(connection, socket, stopping).await
+        Ok(http1::serve(&connection, socket, first, stopping).await?)
     }
-}
-
-async fn serve_http1<S: Stream>(
-    connection: Arc<Connection>,
-    socket: Socket<S>,
-    mut stopping: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let limits = &connection.edge().limits.listen;
-    let mut builder = http1::Builder::new();
-    builder
-        .header_read_timeout(None)
-        .max_headers(limits.headers_max)
-        .max_header_size(limits.header_bytes_max);
-    let requests = Arc::clone(&connection);
-    let service = service_fn(move |request| {
-        let connection = Arc::clone(&requests);
-        async move { Ok::<_, std::convert::Infallible>(request::serve(&connection, request).await) }
-    });
-    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
-    tokio::select! {
-        result = served.as_mut() => return Ok(result?),
-        _ = stopping.wait_for(|&stop| stop) => served.as_mut().graceful_shutdown(),
-    }
-    Ok(served.await?)
-}
-
-/// HTTP/2 floods are bounded by these: streams that are reset before they are accepted, and the size of windows.
-const H2_PENDING_RESETS_MAX: usize = 20;
-const H2_STREAM_WINDOW_BYTES: u32 = 64 << 10;
-const H2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
-const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
-
-async fn serve_http2<S: Stream>(
-    connection: Arc<Connection>,
-    socket: Socket<S>,
-    mut stopping: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let limits = &connection.edge().limits.listen;
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.h2_streams_max)
-        .max_header_list_size(limits.header_bytes_max as u32)
-        .max_pending_accept_reset_streams(H2_PENDING_RESETS_MAX)
-        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
-        .keep_alive_interval(H2_PING_INTERVAL)
-        .keep_alive_timeout(H2_PING_TIMEOUT);
-    let requests = Arc::clone(&connection);
-    let service = service_fn(move |request| {
-        let connection = Arc::clone(&requests);
-        async move { Ok::<_, std::convert::Infallible>(request::serve(&connection, request).await) }
-    });
-    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
-    tokio::select! {
-        result = served.as_mut() => return Ok(result?),
-        _ = stopping.wait_for(|&stop| stop) => served.as_mut().graceful_shutdown(),
-    }
-    Ok(served.await?)
 }

@@ -1,0 +1,243 @@
+//! HTTP/1 on one connection: a request, its reply, and the next one.
+//!
+//! By hand over `httparse`, because a general library costs as much for each request as all that we do with it: it makes
+//! tables of headers, channels for bodies and reference counts for pieces, of which a call needs none. Here a body lies
+//! where it came in, and a reply goes out in one write. It also judges where requests end in one place only.
+
+mod body; // the bytes behind a head
+mod chunks; // bodies whose length is not known
+mod head; // where requests end, to the letter
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::{Duration, UNIX_EPOCH};
+
+use ::http::StatusCode;
+use ::http::header::HeaderName;
+use bytes::{Buf, Bytes};
+use jsonrpc::Id;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+
+use self::body::Body;
+use self::head::Search;
+use super::connection::Connection;
+use super::socket::{Socket, Wait};
+use super::worker::Stream;
+use crate::http::{Headers, Refused, Verb};
+use crate::request;
+use crate::respond::{Lines, Reply, respond};
+
+/// Serves a connection on which `first` came in, until it ends or has to.
+pub(super) async fn serve<S: Stream>(
+    connection: &Connection,
+    socket: Socket<S>,
+    first: Vec<u8>,
+    mut stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
+    if first.is_empty() {
+        return Ok(());
+    }
+    let mut stop = pin!(async { drop(stopping.wait_for(|&stop| stop).await) });
+    let mut line = Line { connection, socket, inbox: first, outbox: Vec::new() };
+    while line.serve_next(stop.as_mut()).await? {}
+    line.socket.shutdown().await
+}
+
+/// One connection.
+struct Line<'c, S> {
+    connection: &'c Connection,
+    socket: Socket<S>,
+    /// What came in and was not used yet.
+    inbox: Vec<u8>,
+    /// The head of a reply, and its body if that is short.
+    outbox: Vec<u8>,
+}
+
+/// A head that has come in whole.
+struct Whole {
+    /// Where it ends.
+    end: usize,
+    lines: usize,
+}
+
+/// Room that is made for what comes in next: most requests fit.
+const READ_BYTES: usize = 2 << 10;
+
+/// Room that a connection keeps between requests.
+const KEPT_BYTES: usize = 8 << 10;
+
+/// Headers that most requests do not exceed.
+const HEADERS_USUAL: usize = 24;
+
+/// Up to here, to copy a body behind its head is cheaper than to send it as a piece of its own.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
+impl<S: Stream> Line<'_, S> {
+    /// One request and its reply. `false`: nothing may follow.
+    async fn serve_next(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
+        match self.head(stop).await? {
+            Ok(Some(head)) => self.exchange(head).await,
+            Ok(None) => Ok(false),
+            Err(refused) => self.refuse(refused).await,
+        }
+    }
+
+    /// Waits until a whole head is there. `None`: the caller is done, or we are.
+    async fn head(
+        &mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> io::Result<Result<Option<Whole>, Refused>> {
+        let limits = &self.connection.edge().limits.listen;
+        let (mut search, mut began) = (Search::default(), None);
+        loop {
+            let end = match search.end(&self.inbox) {
+                Ok(end) => end,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let lines = search.lines();
+            if end.unwrap_or(self.inbox.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
+                return Ok(Err(Refused::HeadTooLarge));
+            }
+            if let Some(end) = end {
+                return Ok(Ok(Some(Whole { end, lines })));
+            }
+            let idle = self.inbox.is_empty();
+            let began = began.get_or_insert(self.socket.heard());
+            self.socket.waits_for(if idle { Wait::Request } else { Wait::Head(*began) });
+            self.inbox.reserve(READ_BYTES);
+            let read = tokio::select! {
+                biased;
+                read = self.socket.read_buf(&mut self.inbox) => read?,
+                () = stop.as_mut(), if idle => 0,
+            };
+            if read == 0 {
+                return Ok(Ok(None));
+            }
+        }
+    }
+
+    /// Answers the request whose head lies at the beginning of the inbox.
+    async fn exchange(&mut self, Whole { end, lines }: Whole) -> io::Result<bool> {
+        let (mut few, mut many) = ([httparse::EMPTY_HEADER; HEADERS_USUAL], Vec::new());
+        let room = if lines <= HEADERS_USUAL {
+            &mut few[..]
+        } else {
+            many.resize(lines, httparse::EMPTY_HEADER);
+            &mut many[..]
+        };
+        let (text, here) = self.inbox.split_at(end);
+        let parsed = match head::parse(text, room) {
+            Ok(parsed) => parsed,
+            Err(refused) => return self.refuse(refused).await,
+        };
+        let mut body = Body::new(&mut self.socket, here, &parsed);
+        let reply = request::serve(self.connection, &parsed.head, &mut body).await;
+        let (used, ahead, at_next) = body.into_rest();
+        let ends_here = self.connection.is_last() || self.connection.is_draining();
+        let keep = parsed.keep_alive && at_next && !ends_here;
+        let (old, head_only) = (parsed.is_old, parsed.head.verb == Verb::Head);
+        self.inbox.drain(..end + used);
+        self.inbox.extend_from_slice(&ahead);
+        self.inbox.shrink_to(KEPT_BYTES);
+        self.write_head(&reply, Connected { keep, old });
+        if head_only {
+            self.send(Default::default()).await?;
+        } else {
+            self.send(reply.into_parts()).await?;
+        }
+        if !keep && !(at_next && self.inbox.is_empty()) {
+            self.socket.cut_short();
+        }
+        Ok(keep)
+    }
+
+    /// Tells the caller that what came in is no request that could be answered. Nothing behind it can be trusted.
+    async fn refuse(&mut self, refused: Refused) -> io::Result<bool> {
+        self.connection.begin_request();
+        let reply = Reply::error(Id::NULL, &refused.into());
+        let reply = respond(self.connection, Headers::Lines(&[]), reply).await;
+        self.write_head(&reply, Connected { keep: false, old: false });
+        self.send(reply.into_parts()).await?;
+        self.socket.cut_short();
+        Ok(false)
+    }
+
+    fn write_head(&mut self, reply: &Reply, connected: Connected) {
+        let out = &mut self.outbox;
+        out.clear();
+        write_status(out, reply.status());
+        reply.head(out);
+        match connected {
+            Connected { keep: false, .. } => out.extend_from_slice(b"connection: close\r\n"),
+            Connected { keep: true, old: true } => out.extend_from_slice(b"connection: keep-alive\r\n"),
+            Connected { keep: true, old: false } => {}
+        }
+        if reply.status() != StatusCode::NO_CONTENT {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        let now = self.connection.edge().clock.unix_seconds(self.connection.now());
+        write_date(out, now);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Sends the head in the outbox and the body.
+    async fn send(&mut self, parts: [Bytes; 3]) -> io::Result<()> {
+        let out = &mut self.outbox;
+        if parts.iter().map(Bytes::len).sum::<usize>() <= COPIED_BYTES_MAX {
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+            self.socket.write_all(out).await?;
+        } else {
+            let [first, second, third] = parts;
+            let mut whole = Buf::chain(out.as_slice(), first).chain(second).chain(third);
+            self.socket.write_all_buf(&mut whole).await?;
+        }
+        self.socket.flush().await
+    }
+}
+
+/// What becomes of the connection.
+#[derive(Clone, Copy)]
+struct Connected {
+    keep: bool,
+    /// HTTP/1.0, where to stay is said and to leave is not.
+    old: bool,
+}
+
+impl Lines for Vec<u8> {
+    fn line(&mut self, name: &HeaderName, value: &str) {
+        self.extend_from_slice(name.as_str().as_bytes());
+        self.extend_from_slice(b": ");
+        self.extend_from_slice(value.as_bytes());
+        self.extend_from_slice(b"\r\n");
+    }
+}
+
+fn write_status(out: &mut Vec<u8>, status: StatusCode) {
+    if status == StatusCode::OK {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+thread_local! {
+    /// The line that tells the date, with the second in which it is true.
+    static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+}
+
+fn write_date(out: &mut Vec<u8>, unix_seconds: u64) {
+    DATE.with_borrow_mut(|(second, line)| {
+        if *second != unix_seconds {
+            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
+            (*second, *line) = (unix_seconds, format!("date: {date}\r\n"));
+        }
+        out.extend_from_slice(line.as_bytes());
+    });
+}

@@ -1,0 +1,144 @@
+//! The bytes behind a head, and the eye on the caller while the answer is made.
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+
+use super::chunks::Chunks;
+use super::head::{Extent, Parsed};
+use crate::http::{self, Refused};
+use crate::listen::socket::{Socket, Wait};
+use crate::listen::worker::Stream;
+
+/// The body of one request.
+pub(super) struct Body<'a, S> {
+    socket: &'a mut Socket<S>,
+    /// What came in together with the head: the body or a part of it, and perhaps more.
+    here: &'a [u8],
+    extent: Extent,
+    expects_continue: bool,
+    /// How much of `here` is the body's.
+    used: usize,
+    /// Whether what follows is the next request.
+    at_next: bool,
+    /// What came in while the answer was made.
+    ahead: Vec<u8>,
+}
+
+/// Room for the first part of a body that has not come yet: what it says of its length is only believed as it comes.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.
+const SKIPPED_BYTES_MAX: usize = 64 << 10;
+
+/// What a caller may send ahead while it waits. Then we look away, and it waits with the rest.
+const AHEAD_BYTES_MAX: usize = 16 << 10;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+impl<'a, S: Stream> Body<'a, S> {
+    pub(super) fn new(socket: &'a mut Socket<S>, here: &'a [u8], parsed: &Parsed<'_>) -> Self {
+        let Parsed { extent, expects_continue, .. } = *parsed;
+        let at_next = extent == Extent::Bytes(0);
+        Self { socket, here, extent, expects_continue, used: 0, at_next, ahead: Vec::new() }
+    }
+
+    /// How many bytes of those that came with the head were the body's, what came in later, and whether the next
+    /// request begins there.
+    pub(super) fn into_rest(self) -> (usize, Vec<u8>, bool) {
+        (self.used, self.ahead, self.at_next)
+    }
+
+    async fn read_bytes(&mut self, length: u64, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+        let length = usize::try_from(length).ok().filter(|&length| length <= bytes_max);
+        let length = length.ok_or(Refused::TooLarge)?;
+        if let Some(body) = self.here.get(..length) {
+            (self.used, self.at_next) = (length, true);
+            return Ok(Cow::Borrowed(body));
+        }
+        self.used = self.here.len();
+        let mut whole = Vec::with_capacity(length.min(FIRST_BYTES));
+        whole.extend_from_slice(self.here);
+        self.go_on().await?;
+        let mut rest = (&mut *self.socket).take((length - whole.len()) as u64);
+        let read = rest.read_to_end(&mut whole).await;
+        if read.is_err() || whole.len() < length {
+            return Err(Refused::Broken);
+        }
+        self.at_next = true;
+        Ok(Cow::Owned(whole))
+    }
+
+    /// A chunked request is framed by one reader only, and that is us; so nothing may follow it.
+    async fn read_chunks(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+        let mut chunks = Chunks::default();
+        self.used = self.here.len();
+        chunks.feed(self.here, bytes_max)?;
+        if !chunks.is_whole() {
+            self.go_on().await?;
+        }
+        let mut piece = Vec::with_capacity(FIRST_BYTES);
+        while !chunks.is_whole() {
+            piece.clear();
+            match self.socket.read_buf(&mut piece).await {
+                Ok(1..) => chunks.feed(&piece, bytes_max)?,
+                _ => return Err(Refused::Broken),
+            }
+        }
+        Ok(Cow::Owned(chunks.into_whole()))
+    }
+
+    /// Waits for the rest of the body from now on, and says so to who waits for that.
+    async fn go_on(&mut self) -> Result<(), Refused> {
+        self.socket.waits_for(Wait::Body(self.socket.heard()));
+        if self.expects_continue && self.here.is_empty() {
+            self.socket.write_all(CONTINUE).await.map_err(|_| Refused::Broken)?;
+            self.socket.flush().await.map_err(|_| Refused::Broken)?;
+        }
+        Ok(())
+    }
+
+    /// Ready when the caller has gone. What it sends ahead is kept.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.ahead.len() < AHEAD_BYTES_MAX {
+            let mut piece = [0; 1 << 10];
+            let mut buf = ReadBuf::new(&mut piece);
+            let read = ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut buf));
+            if read.is_err() || buf.filled().is_empty() {
+                return Poll::Ready(());
+            }
+            self.ahead.extend_from_slice(buf.filled());
+        }
+        Poll::Pending
+    }
+}
+
+impl<'a, S: Stream> http::Body<'a> for Body<'a, S> {
+    async fn read(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+        match self.extent {
+            Extent::Bytes(length) => self.read_bytes(length, bytes_max).await,
+            Extent::Chunks => self.read_chunks(bytes_max).await,
+        }
+    }
+
+    async fn skip(&mut self) {
+        // Who asks before sending has nothing under way yet, and should not be told to go on.
+        if let (Extent::Bytes(length), false) = (self.extent, self.expects_continue) {
+            // If it cannot be read, the connection ends with the refusal.
+            let _unread = self.read_bytes(length, SKIPPED_BYTES_MAX).await;
+        }
+    }
+
+    async fn attend<T: Send>(&mut self, answer: impl Future<Output = T> + Send) -> Result<T, Refused> {
+        self.socket.waits_for(Wait::Answer);
+        let mut answer = pin!(answer);
+        poll_fn(|cx| match answer.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Ok(answer)),
+            Poll::Pending => self.poll_gone(cx).map(|()| Err(Refused::Broken)),
+        })
+        .await
+    }
+}
