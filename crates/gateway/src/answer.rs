@@ -4,6 +4,7 @@
 //! buffer that it is given, and says at which block it is true. Where it runs is not its business. Nodes are asked over
 //! the network, and their answers come as bytes that are kept and shared.
 
+mod cache; // answers that are kept, by what they depend on
 mod flights; // equal calls share one answer
 mod held; // answers that wait to be read
 
@@ -11,10 +12,8 @@ mod embedded; // a chain of our own: where its work is done
 pub mod archive; // that chain, as a source
 mod moment; // patience with heavy work that is light
 mod threads; // for work that is heavy
-mod echoes; // large answers that are still being read
 
 pub mod remote; // the pool: nodes and partners
-mod cache; // their answers, kept by what they depend on
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,6 +30,7 @@ use crate::methods::{Deadline, Method};
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
+pub(crate) use cache::Cache;
 use embedded::Embedded;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
 use remote::Remote;
@@ -175,6 +175,9 @@ pub struct Limits {
     /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
     /// ask and do not read would else fill any memory.
     pub held_bytes_max: usize,
+    /// Bytes of answers that are kept: enough for a day of receipts and logs of a busy application, little beside what a
+    /// node takes.
+    pub cache_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -190,14 +193,16 @@ impl Default for Limits {
             pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
             pool_queue_max: 4_096,
             held_bytes_max: 512 << 20,
+            cache_bytes_max: 512 << 20,
         }
     }
 }
 
 impl Limits {
-    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+    pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
         Self {
+            cache_bytes_max: cache.number("bytes_max", usual.cache_bytes_max),
             log_params_max: section.size("log_params_max", usual.log_params_max),
             log_results_max: section.number("log_results_max", usual.log_results_max),
             log_timeout: section.milliseconds("log_timeout_ms", usual.log_timeout),
@@ -236,6 +241,7 @@ impl From<Arc<dyn Source>> for Sources {
 pub struct Answers {
     asked: Asked,
     threads: Arc<Threads>,
+    cache: Arc<Cache>,
     held: Held,
     timings: Arc<Timings>,
 }
@@ -295,14 +301,18 @@ impl Answers {
     pub fn new(sources: Sources, limits: Limits) -> std::io::Result<Self> {
         let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
         let (held, timings) = (Held::new(limits.held_bytes_max), Arc::<Timings>::default());
+        let cache = Arc::new(Cache::new(limits.cache_bytes_max));
         let asked = match sources {
             Sources::Embedded(source) => {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
-                Asked::Embedded(Embedded::new(source, threads, held.clone(), timings, limits))
+                let (cache, held) = (Arc::clone(&cache), held.clone());
+                Asked::Embedded(Embedded::new(source, threads, cache, held, timings, limits))
             }
-            Sources::Remote(remote) => Asked::Remote(Box::new(remote.within(held.clone(), limits))),
+            Sources::Remote(remote) => {
+                Asked::Remote(Box::new(remote.within(Arc::clone(&cache), held.clone(), limits)))
+            }
         };
-        Ok(Self { asked, threads, held, timings })
+        Ok(Self { asked, threads, cache, held, timings })
     }
 
     /// The chain as it is now. A request looks at it once, so that all its calls see the same.
@@ -329,6 +339,10 @@ impl Answers {
 
     pub(crate) fn held(&self) -> &Held {
         &self.held
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     pub(crate) fn timings(&self) -> &Timings {

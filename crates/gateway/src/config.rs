@@ -102,6 +102,10 @@ impl Config {
 
     fn read(root: &mut Section<'_>) -> Self {
         let plans = Plans::read(&mut root.section("plans"));
+        let limits = {
+            let mut cache = root.section("cache");
+            Limits::read(&mut root.section("limits"), &mut cache)
+        };
         let network = {
             let mut methods = root.section("methods");
             Network::read(&mut root.section("network"), &mut methods)
@@ -110,7 +114,7 @@ impl Config {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             listen: listen::Config::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
-            limits: Limits::read(&mut root.section("limits")),
+            limits,
             remote: remote::Config::read(root),
             stores: Stores {
                 url: root.section("store").optional_text("url"),

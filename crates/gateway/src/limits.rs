@@ -1,4 +1,4 @@
-//! `[limits]`: every limit by name, each owned by the step that holds it.
+//! `[limits]` and `[cache]`: every limit by name, each owned by the step that holds it.
 
 use crate::config::Section;
 use crate::{answer, http, listen};
@@ -12,11 +12,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+    pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         Self {
             listen: listen::Limits::read(section),
             http: http::Limits::read(section),
-            answer: answer::Limits::read(section),
+            answer: answer::Limits::read(section, cache),
         }
     }
 }

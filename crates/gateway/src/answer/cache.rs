@@ -5,7 +5,7 @@
 //! are kept under the head's hash. Those about a transaction are kept together with the block that it is in, and
 //! are answers only while that block is canonical. Time has no part in it.
 
-use std::hash::{Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -88,6 +88,9 @@ pub(super) struct Kept {
 pub(crate) struct Cache {
     // The hasher is keyed: callers choose what is hashed here.
     store: Store<Key, Kept, Weight, RandomState, Evictions>,
+    hasher: RandomState,
+    /// Traces of what was not found, each at the place that its hash gives it.
+    missed: Box<[AtomicU64]>,
     counts: Arc<Counts>,
     entry_bytes_max: u64,
 }
@@ -115,13 +118,18 @@ const ENTRY_SHARE: u64 = 8;
 /// What a usual answer takes, to size the table at first.
 const ENTRY_BYTES_USUAL: u64 = 2_048;
 
+/// What is remembered of questions that had no answer here: some seconds of a busy gateway.
+const MISSES_REMEMBERED: usize = 1 << 16;
+
 impl Cache {
     pub(super) fn new(bytes_max: u64) -> Self {
         let counts = Arc::<Counts>::default();
         let entries = usize::try_from(bytes_max / ENTRY_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
         let evictions = Evictions(Arc::clone(&counts));
-        let store = Store::with(entries, bytes_max, Weight, RandomState::new(), evictions);
-        Self { store, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
+        let hasher = RandomState::new();
+        let store = Store::with(entries, bytes_max, Weight, hasher.clone(), evictions);
+        let missed = std::iter::repeat_with(AtomicU64::default).take(MISSES_REMEMBERED).collect();
+        Self { store, hasher, missed, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
     }
 
     /// Whether anything is kept at all.
@@ -144,6 +152,13 @@ impl Cache {
         let count = if found.is_some() { &self.counts.hits } else { &self.counts.misses };
         count.fetch_add(1, Relaxed);
         found
+    }
+
+    /// Whether the same was looked for in vain a short while ago. What is asked for once, as those do who read a whole
+    /// chain, is not worth a place.
+    pub(super) fn was_missed_before(&self, asked: &Asked<'_>) -> bool {
+        let hash = self.hasher.hash_one(asked);
+        self.missed[hash as usize % self.missed.len()].swap(hash, Relaxed) == hash
     }
 
     /// Keeps an answer, unless it would push out too many others.
@@ -200,8 +215,6 @@ impl Lifecycle<Key, Kept> for Evictions {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::BuildHasher;
-
     use super::*;
 
     fn storage(position: u8, hash: u8) -> Query<BlockRef> {
@@ -246,6 +259,14 @@ mod tests {
         }
         assert!(cache.bytes() <= 1 << 20);
         assert!(cache.counts().evictions.load(Relaxed) > 40_000);
+    }
+
+    #[test]
+    fn a_question_is_known_by_its_second_time() {
+        let cache = Cache::new(1 << 20);
+        let (first, second) = (storage(1, 2), storage(1, 3));
+        let missed = |query| cache.was_missed_before(&Asked { query, head: None });
+        assert_eq!([missed(&first), missed(&second), missed(&first)], [false, false, true]);
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //!
 //! Rows of the method table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows
 //! marked `Pooled` are given a moment there too; what takes longer starts over in threads of its own, behind a bounded
-//! queue, under a deadline, and equal ones in flight share one answer.
+//! queue, under a deadline, and equal ones in flight share one answer. What is asked for a second time is kept.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::echoes::Echoes;
+use bytes::Bytes;
+
+use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::moment::Moments;
 use super::threads::Threads;
-use super::{Answer, Budget, Failure, Held, Limits, Provenance, Source, Timings};
+use super::{Answer, Budget, Failure, Held, Limits, Origin, Provenance, Source, Timings};
 use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -22,7 +24,7 @@ pub(super) struct Embedded {
     source: Arc<dyn Source>,
     threads: Arc<Threads>,
     flights: Arc<Flights<Query<BlockRef>>>,
-    echoes: Arc<Echoes>,
+    cache: Arc<Cache>,
     moments: Moments,
     held: Held,
     timings: Arc<Timings>,
@@ -33,12 +35,13 @@ impl Embedded {
     pub(super) fn new(
         source: Arc<dyn Source>,
         threads: Arc<Threads>,
+        cache: Arc<Cache>,
         held: Held,
         timings: Arc<Timings>,
         limits: Limits,
     ) -> Self {
-        let (flights, echoes) = (Arc::default(), Arc::default());
-        Self { source, threads, flights, echoes, moments: Moments::default(), held, timings, limits }
+        let (flights, moments) = (Arc::default(), Moments::default());
+        Self { source, threads, flights, cache, moments, held, timings, limits }
     }
 
     pub(super) fn source(&self) -> &dyn Source {
@@ -51,16 +54,39 @@ impl Embedded {
         query: Query<BlockRef>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        match method.work {
-            Work::Inline => {
-                let provenance = contained(&*self.source, &query, &Budget::default(), out)?;
-                Ok(Answer { provenance, shared: None })
-            }
-            Work::Pooled(deadline) => match self.in_a_moment(&query, deadline, out) {
-                Some(answered) => answered,
-                None => self.pooled(query, deadline).await,
-            },
+        if !self.cache.is_on() || !is_composed(&query) {
+            return self.work_out(method, query, None, out).await;
         }
+        // A chain of our own moves seldom, so all that is kept may hang on its head.
+        let asked = Asked { query: &query, head: Some(self.source.head().hash) };
+        if let Some(Kept { result, block, .. }) = self.cache.get(&asked) {
+            let provenance = Provenance { origin: Origin::Cache, block };
+            return Ok(Answer { provenance, shared: Some(result) });
+        }
+        let key = self.cache.was_missed_before(&asked).then(|| asked.key());
+        self.work_out(method, query, key, out).await
+    }
+
+    /// Works an answer out, and keeps it if there is a key for it.
+    async fn work_out(
+        &self,
+        method: &Method,
+        query: Query<BlockRef>,
+        key: Option<Key>,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        let start = out.len();
+        let provenance = match method.work {
+            Work::Inline => contained(&*self.source, &query, &Budget::default(), out)?,
+            Work::Pooled(deadline) => match self.in_a_moment(&query, deadline, out) {
+                Some(answered) => answered?,
+                None => return self.pooled(query, deadline, key).await,
+            },
+        };
+        if let Some(key) = key {
+            self.cache.keep(key, kept(Bytes::copy_from_slice(&out[start..]), provenance));
+        }
+        Ok(Answer { provenance, shared: None })
     }
 
     /// The answer to heavy work that turns out to be light; nothing if it does not, or if this is no time to try.
@@ -69,7 +95,7 @@ impl Embedded {
         query: &Query<BlockRef>,
         deadline: Deadline,
         out: &mut Vec<u8>,
-    ) -> Option<Result<Answer, Failure>> {
+    ) -> Option<Result<Provenance, Failure>> {
         // A history of fees is many reads between two looks at the clock. What is under way already is shared.
         if deadline == Deadline::Fees || self.flights.has(query) {
             return None;
@@ -84,7 +110,7 @@ impl Embedded {
             }
             answered => {
                 self.timings.of(deadline).record(attempt.took());
-                Some(answered.map(|provenance| Answer { provenance, shared: None }))
+                Some(answered)
             }
         }
     }
@@ -98,15 +124,17 @@ impl Embedded {
         }
     }
 
-    async fn pooled(&self, query: Query<BlockRef>, deadline: Deadline) -> Result<Answer, Failure> {
+    async fn pooled(
+        &self,
+        query: Query<BlockRef>,
+        deadline: Deadline,
+        key: Option<Key>,
+    ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
-        if let Some(again) = self.echoes.again(&query) {
-            return Ok(again);
-        }
         let work = |query: Arc<Query<BlockRef>>, abandoned| {
             let (source, held, timings) =
                 (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
-            let echoes = Arc::clone(&self.echoes);
+            let cache = Arc::clone(&self.cache);
             let queued = Instant::now();
             let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned), brief: false };
             move || {
@@ -122,16 +150,40 @@ impl Embedded {
                 let answered = contained(&*source, &query, &budget, &mut out);
                 timings.of(deadline).record(begun.elapsed());
                 let provenance = answered?;
-                let (shared, trace) = held.hold_traced(out);
-                // Logs hang on nothing but the blocks that the query names.
-                if let (Some(trace), Deadline::Logs) = (trace, deadline) {
-                    echoes.note(query, provenance, trace);
+                if let Some(key) = key {
+                    out.shrink_to_fit();
+                    let result = Bytes::from(out);
+                    cache.keep(key, kept(result.clone(), provenance));
+                    return Ok(Answer { provenance, shared: Some(held.hold_bytes(result)) });
                 }
-                Ok(Answer { provenance, shared: Some(shared) })
+                Ok(Answer { provenance, shared: Some(held.hold(out)) })
             }
         };
         self.flights.join(query, &self.threads, work).await
     }
+}
+
+fn kept(result: Bytes, provenance: Provenance) -> Kept {
+    Kept { result, block: provenance.block, deep_in: None, count: 0 }
+}
+
+/// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be
+/// found among those that are kept.
+fn is_composed(query: &Query<BlockRef>) -> bool {
+    matches!(
+        query,
+        Query::FeeHistory { .. }
+            | Query::Block { .. }
+            | Query::BlockReceipts { .. }
+            | Query::Uncle { .. }
+            | Query::TransactionByIndex { .. }
+            | Query::TransactionByHash { .. }
+            | Query::TransactionReceipt { .. }
+            | Query::RawBlockTransactions { .. }
+            | Query::Logs { .. }
+            | Query::Call { .. }
+            | Query::EstimateGas { .. }
+    )
 }
 
 /// A panic in a source costs one call its answer, and nothing else.

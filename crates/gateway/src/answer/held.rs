@@ -3,8 +3,8 @@
 //! An answer is in memory until its caller has read it, and a caller may take its time, within the limits on that. How
 //! many answers there are is bounded by the number of connections, which is no bound at all for answers of megabytes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
@@ -34,17 +34,10 @@ impl Held {
 
     /// The answer as bytes that are counted until the last one who has them lets go.
     pub(crate) fn hold(&self, answer: Vec<u8>) -> Bytes {
-        self.hold_traced(answer).0
-    }
-
-    /// The same, and a way back to the bytes of a large answer.
-    pub(super) fn hold_traced(&self, answer: Vec<u8>) -> (Bytes, Option<Trace>) {
         if answer.capacity() < COUNTED_BYTES_MIN {
-            return (answer.into(), None);
+            return answer.into();
         }
-        let counted = self.count(answer.capacity(), answer.into());
-        let trace = Trace(Arc::downgrade(&counted));
-        (Bytes::from_owner(Reading(counted)), Some(trace))
+        self.count(answer.capacity(), answer.into())
     }
 
     /// The same for an answer that is bytes already.
@@ -52,42 +45,25 @@ impl Held {
         if answer.len() < COUNTED_BYTES_MIN {
             return answer;
         }
-        Bytes::from_owner(Reading(self.count(answer.len(), answer)))
+        self.count(answer.len(), answer)
     }
 
-    fn count(&self, size: usize, answer: Bytes) -> Arc<Counted> {
+    fn count(&self, size: usize, answer: Bytes) -> Bytes {
         self.bytes.fetch_add(size, Relaxed);
-        Arc::new(Counted { answer, size, bytes: Arc::clone(&self.bytes) })
+        Bytes::from_owner(Counted { answer, size, bytes: Arc::clone(&self.bytes) })
     }
 }
 
-/// The way to an answer that leads there for as long as someone has it.
-#[derive(Debug)]
-pub(super) struct Trace(Weak<Counted>);
-
-impl Trace {
-    pub(super) fn follow(&self) -> Option<Bytes> {
-        self.0.upgrade().map(|counted| Bytes::from_owner(Reading(counted)))
-    }
-
-    pub(super) fn is_warm(&self) -> bool {
-        self.0.strong_count() > 0
-    }
-}
-
-struct Reading(Arc<Counted>);
-
-impl AsRef<[u8]> for Reading {
-    fn as_ref(&self) -> &[u8] {
-        &self.0.answer
-    }
-}
-
-#[derive(Debug)]
 struct Counted {
     answer: Bytes,
     size: usize,
     bytes: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.answer
+    }
 }
 
 impl Drop for Counted {

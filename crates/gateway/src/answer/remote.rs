@@ -32,7 +32,7 @@ use settings::Config;
 /// Answers calls from nodes.
 pub struct Remote {
     pool: Arc<Pool>,
-    cache: Cache,
+    cache: Arc<Cache>,
     flights: Flights<Key>,
     partner_flights: Flights<Key>,
     judge: Judge,
@@ -53,7 +53,7 @@ impl Remote {
         Ok(Self {
             judge: Judge::new(config.integrity, config.nodes.len()),
             pool,
-            cache: Cache::new(config.cache_bytes_max),
+            cache: Arc::new(Cache::new(0)),
             flights: Flights::default(),
             partner_flights: Flights::default(),
             held: Held::new(usize::MAX),
@@ -64,16 +64,12 @@ impl Remote {
     }
 
     /// The same within the limits of the answer step.
-    pub(super) fn within(self, held: Held, limits: Limits) -> Self {
-        Self { held, limits, ..self }
+    pub(super) fn within(self, cache: Arc<Cache>, held: Held, limits: Limits) -> Self {
+        Self { cache, held, limits, ..self }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
-    }
-
-    pub(crate) fn cache(&self) -> &Cache {
-        &self.cache
     }
 
     pub(crate) fn judge(&self) -> &Judge {

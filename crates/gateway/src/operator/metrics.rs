@@ -1,10 +1,11 @@
 //! What was counted, as Prometheus text. Every label comes from a closed set, so the number of series is known.
 
-mod remote; // nodes, cache and partners
+mod remote; // nodes and partners
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::answer::Cache;
 use crate::edge::Edge;
 use crate::meter::{BOUNDS_US, Outcome, Shard, Times};
 
@@ -16,6 +17,7 @@ pub(super) fn text(edge: &Edge) -> String {
     calls(&mut out, edge);
     latency(&mut out, edge);
     work(&mut out, edge);
+    cache(&mut out, edge.answers.cache());
     if let Some(remote) = edge.answers.remote() {
         remote::write(&mut out, remote);
     }
@@ -25,6 +27,20 @@ pub(super) fn text(edge: &Edge) -> String {
 fn describe(out: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a string cannot fail.
     let _ok = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+    describe(out, name, kind, help);
+    let _ok = writeln!(out, "{name} {value}");
+}
+
+fn cache(out: &mut String, cache: &Cache) {
+    let counts = cache.counts();
+    let count = |counter: &AtomicU64| counter.load(Relaxed);
+    one(out, "chaingate_cache_hits_total", "counter", "Answers that were kept.", count(&counts.hits));
+    one(out, "chaingate_cache_misses_total", "counter", "Answers that were not.", count(&counts.misses));
+    one(out, "chaingate_cache_evictions_total", "counter", "Answers pushed out.", count(&counts.evictions));
+    one(out, "chaingate_cache_bytes", "gauge", "Bytes of the answers that are kept.", cache.bytes());
 }
 
 fn build(out: &mut String, edge: &Edge) {

@@ -1,4 +1,4 @@
-//! `[[node]]`, `[[partner]]`, `[pool]`, `[cache]` and `[integrity]` of the configuration.
+//! `[[node]]`, `[[partner]]`, `[pool]` and `[integrity]` of the configuration.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +22,6 @@ pub struct Config {
     pub head_stall: Option<Duration>,
     /// How often a node's head is asked for at most; by default it follows the time between blocks.
     pub poll_interval: Option<Duration>,
-    pub cache_bytes_max: u64,
 }
 
 /// One endpoint. It is shown without its address, which may carry credentials.
@@ -66,9 +65,6 @@ pub enum Integrity {
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Enough for a day of receipts and logs of a busy application, little beside what a node takes.
-const CACHE_BYTES_MAX: u64 = 512 << 20;
-
 /// Partners are for outages: what a small application needs, and no surprise on the bill.
 const PARTNER_CALLS_PER_SECOND: u64 = 50;
 const PARTNER_CALLS_PER_DAY: u64 = 100_000;
@@ -83,7 +79,6 @@ impl Default for Config {
             call_timeout: CALL_TIMEOUT,
             head_stall: None,
             poll_interval: None,
-            cache_bytes_max: CACHE_BYTES_MAX,
         }
     }
 }
@@ -96,7 +91,6 @@ impl Config {
             root.mistake("partner", "partners stand in for nodes, and there is no [[node]]");
         }
         let integrity = Integrity::read(&mut root.section("integrity"));
-        let cache_bytes_max = root.section("cache").number("bytes_max", CACHE_BYTES_MAX);
         let mut pool = root.section("pool");
         let quorum = pool.limit("quorum", None);
         if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
@@ -114,7 +108,6 @@ impl Config {
             call_timeout,
             head_stall: pool.limit("head_stall_ms", None).map(Duration::from_millis),
             poll_interval: pool.limit("poll_interval_ms", None).map(Duration::from_millis),
-            cache_bytes_max,
         }
     }
 }

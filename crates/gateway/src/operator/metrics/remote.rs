@@ -1,17 +1,16 @@
-//! Nodes, the cache of their answers, and partners. Nodes are named by host and port, or as the configuration calls them.
+//! Nodes and partners. Nodes are named by host and port, or as the configuration calls them.
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nodes::{Class, Grade, PoolNode};
 use tokio::time::Instant;
 
-use super::{describe, label};
+use super::{describe, label, one};
 use crate::answer::remote::Remote;
 
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);
-    cache(out, remote);
     checks(out, remote);
     let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
     let partners = remote.pool().partners().iter().map(|partner| ("partner", &**partner.node()));
@@ -19,11 +18,6 @@ pub(super) fn write(out: &mut String, remote: &Remote) {
     health(out, &nodes);
     traffic(out, &all);
     faults(out, &all);
-}
-
-fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
-    describe(out, name, kind, help);
-    let _ok = writeln!(out, "{name} {value}");
 }
 
 fn view(out: &mut String, remote: &Remote) {
@@ -34,15 +28,6 @@ fn view(out: &mut String, remote: &Remote) {
     one(out, "chaingate_head_stale", "gauge", "1 while that is too long, or there is no head.", stale);
     let finalized = view.canon().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
     one(out, "chaingate_finalized_block", "gauge", "Number of the newest finalized block.", finalized);
-}
-
-fn cache(out: &mut String, remote: &Remote) {
-    let (cache, counts) = (remote.cache(), remote.cache().counts());
-    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
-    one(out, "chaingate_cache_hits_total", "counter", "Answers that were kept.", count(&counts.hits));
-    one(out, "chaingate_cache_misses_total", "counter", "Answers that were not.", count(&counts.misses));
-    one(out, "chaingate_cache_evictions_total", "counter", "Answers pushed out.", count(&counts.evictions));
-    one(out, "chaingate_cache_bytes", "gauge", "Bytes of the answers that are kept.", cache.bytes());
 }
 
 fn checks(out: &mut String, remote: &Remote) {
