@@ -1,5 +1,8 @@
 //! The gateway on its embedded chain, beside a bare hyper server with replies of the same length and beside anvil
 //! with the same contracts, blocks and logs. What counts are the ratios within one run.
+//!
+//! The same call comes again and again, so the gateway is measured twice: as it is, and without the answers that it
+//! keeps. anvil is, too: on all cores, and on one.
 
 use crate::{
     load::{self, Load, Traffic},
@@ -26,9 +29,15 @@ struct Row {
 pub(crate) fn run(seconds: u64) {
     let chain = heavy::log_heavy(BLOCKS, LOGS_PER_BLOCK);
     let folder = tempfile::tempdir().expect("a folder");
-    import(&chain, folder.path());
+    let data_dir = folder.path().join("archive");
+    std::fs::create_dir(&data_dir).expect("a folder to write to");
+    import(&chain, &data_dir);
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).expect("a folder to write to");
+    import(&chain, &copy);
 
-    let chaingate = peers::chaingate(folder.path());
+    let chaingate = peers::chaingate(&data_dir);
+    let forgetful = peers::chaingate_forgetful(&copy, folder.path());
     let anvil = peers::anvil(BLOCKS, LOGS_PER_BLOCK);
     if anvil.is_none() {
         println!("anvil is left out: neither $ANVIL nor the PATH has it");
@@ -37,11 +46,11 @@ pub(crate) fn run(seconds: u64) {
         "{seconds} s a run, median of {ROUNDS} interleaved rounds, 1 wrk thread; cpu is the server's, per request"
     );
     println!(
-        "{:<14}{:<11}{:>11}{:>10}{:>10}{:>10}   ratio",
-        "row", "server", "requests/s", "p50 µs", "p99 µs", "cpu µs"
+        "{:<14}{:<17}{:>11}{:>10}{:>10}{:>10}{:>10}{:>12}",
+        "row", "server", "requests/s", "p50 µs", "p99 µs", "cpu µs", "speed", "kept none"
     );
     for row in rows(&chain, &chaingate, anvil.as_ref()) {
-        measure(&row, &chaingate, anvil.as_ref(), seconds, folder.path());
+        measure(&row, [&chaingate, &forgetful], anvil.as_ref(), seconds, folder.path());
     }
 }
 
@@ -88,7 +97,7 @@ pub(crate) fn topics(filter: &LogFilter) -> Vec<Value> {
     filter.topics.iter().map(topic).collect()
 }
 
-fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, folder: &Path) {
+fn measure(row: &Row, [chaingate, forgetful]: [&Peer; 2], anvil: Option<&Peer>, seconds: u64, folder: &Path) {
     let reply = chaingate.post(&row.bodies[0]);
     assert!(
         !reply.windows(7).any(|text| text == b"\"error\""),
@@ -97,14 +106,21 @@ fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, fold
         String::from_utf8_lossy(&reply)
     );
     let hyper = peers::hyper(reply.len());
-    let servers: Vec<(&str, &Peer, &String)> =
-        [("chaingate", chaingate, &row.bodies[0]), ("hyper", &hyper, &row.bodies[0])]
-            .into_iter()
-            .chain(anvil.map(|anvil| ("anvil", anvil, &row.bodies[1])))
-            .collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let ours = &row.bodies[0];
+    let mut servers: Vec<(&str, &Peer, &String, usize)> = vec![
+        ("chaingate", chaingate, ours, cores),
+        ("  keeping none", forgetful, ours, cores),
+        ("hyper", &hyper, ours, cores),
+    ];
+    if let Some(anvil) = anvil {
+        servers.push(("anvil", anvil, &row.bodies[1], cores));
+        servers.push(("anvil, one core", anvil, &row.bodies[1], 1));
+    }
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
-        for ((_, peer, body), loads) in servers.iter().zip(&mut loads) {
+        for ((_, peer, body, cores), loads) in servers.iter().zip(&mut loads) {
+            peer.confine(*cores);
             let traffic =
                 Traffic { bodies: std::slice::from_ref(body), connections: row.connections, seconds };
             loads.push(load::run(peer, traffic, folder));
@@ -112,10 +128,16 @@ fn measure(row: &Row, chaingate: &Peer, anvil: Option<&Peer>, seconds: u64, fold
     }
     let medians: Vec<Load> = loads.iter().map(|loads| load::median(loads)).collect();
     for ((name, ..), load) in servers.iter().zip(&medians) {
-        let ratio = medians[0].per_second / load.per_second;
+        let ratio = |of: &Load| of.per_second / load.per_second;
         println!(
-            "{:<14}{name:<11}{:>11.0}{:>10.0}{:>10.0}{:>10.1}   {ratio:.2} x",
-            row.name, load.per_second, load.p50_us, load.p99_us, load.cpu_us
+            "{:<14}{name:<17}{:>11.0}{:>10.0}{:>10.0}{:>10.1}{:>9.2}x{:>11.2}x",
+            row.name,
+            load.per_second,
+            load.p50_us,
+            load.p99_us,
+            load.cpu_us,
+            ratio(&medians[0]),
+            ratio(&medians[1])
         );
     }
 }

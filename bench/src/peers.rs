@@ -30,6 +30,16 @@ impl Peer {
         std::iter::once(id).chain(children).collect()
     }
 
+    /// Lets the server run on so many cores from now on.
+    pub(crate) fn confine(&self, cores: usize) {
+        let list = format!("0-{}", cores - 1);
+        let confined = Command::new("taskset")
+            .args(["--all-tasks", "--cpu-list", "--pid", &list, &self.child.id().to_string()])
+            .stdout(Stdio::null())
+            .status();
+        assert!(confined.is_ok_and(|status| status.success()), "taskset is part of util-linux");
+    }
+
     /// Waits until the server has ended by itself.
     pub(crate) fn wait(&mut self) {
         let _ended = self.child.wait();
@@ -52,6 +62,17 @@ impl Drop for Peer {
 /// The gateway on an archive.
 pub(crate) fn chaingate(data_dir: &Path) -> Peer {
     serve(18645, "demo", "--data-dir", data_dir)
+}
+
+/// The gateway on an archive, keeping no answers.
+pub(crate) fn chaingate_forgetful(data_dir: &Path, folder: &Path) -> Peer {
+    let config = folder.join("forgetful.toml");
+    let data_dir = data_dir.display();
+    let text = format!(
+        "data_dir = \"{data_dir}\"\n[cache]\nbytes_max = 0\n[[key]]\nkey = \"demo\"\nplan = \"custom\"\n"
+    );
+    fs::write(&config, text).expect("a folder to write to");
+    serve(18649, "demo", "--config", &config)
 }
 
 /// The gateway in front of a node. `rest` is any other part of its configuration.

@@ -366,10 +366,11 @@ impl Answers {
     ) -> Result<Answer, Failure> {
         let Pending { method, query, pinned, may_fail_over } = call;
         match (&self.asked, pinned) {
-            (Asked::Remote(remote), Pinned::Remote(canon)) => {
-                // Boxed, because most calls of an embedded chain have no use for the room that it takes.
-                Box::pin(remote.answer(canon, method, query, may_fail_over)).await
-            }
+            (Asked::Remote(remote), Pinned::Remote(canon)) => match remote.at_hand(canon, method, &query) {
+                Some(answer) => Ok(answer),
+                // Boxed, because most calls have no use for the room that it takes.
+                None => Box::pin(remote.answer(canon, method, query, may_fail_over)).await,
+            },
             (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
             (Asked::Remote(_), Pinned::Embedded(_)) => {
                 Err(Failure::Broken("a view of another source".to_owned()))

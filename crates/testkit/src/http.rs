@@ -95,6 +95,12 @@ impl Wire {
         started.elapsed()
     }
 
+    /// All that comes until the other side closes.
+    pub fn rest(&mut self) -> Vec<u8> {
+        self.closed_after();
+        std::mem::take(&mut self.unread)
+    }
+
     /// Whether the other side closes without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.unread.is_empty() && !self.read_more()

@@ -100,7 +100,22 @@ impl Remote {
         learned.map_err(|_| Failure::Unavailable)
     }
 
-    /// Answers a query whose blocks are pinned to `canon`.
+    /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
+    pub(super) fn at_hand(
+        &self,
+        canon: &Canon,
+        method: &Method,
+        query: &Query<BlockRef>,
+    ) -> Option<Answer> {
+        if let Some(result) = self.known(canon, query) {
+            return Some(answer(Origin::Cache, Some(head(canon)), result));
+        }
+        let asked = Asked { query, head: at_head(canon, method) };
+        let kept = self.cache.get(&asked).filter(|kept| holds(canon, kept))?;
+        Some(answer(Origin::Cache, kept.block, kept.result))
+    }
+
+    /// Asks for what is not at hand.
     pub(super) async fn answer(
         &self,
         canon: &Arc<Canon>,
@@ -108,14 +123,7 @@ impl Remote {
         query: Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
-        if let Some(result) = self.known(canon, &query) {
-            return Ok(answer(Origin::Cache, Some(head(canon)), result));
-        }
-        let at_head = (method.cacheable == Cacheable::Head).then(|| head(canon).hash);
-        let asked = Asked { query: &query, head: at_head };
-        if let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) {
-            return Ok(answer(Origin::Cache, kept.block, kept.result));
-        }
+        let at_head = at_head(canon, method);
         let key = flight(canon, &query);
         let outcome = self.flights.share(key, || self.fetch(canon, method, &query, at_head)).await;
         match outcome {
@@ -243,6 +251,11 @@ struct Fetched {
 
 fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block }, shared: Some(result) }
+}
+
+/// The head, if that is what answers of a method hang on.
+fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
+    (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
 }
 
 /// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and

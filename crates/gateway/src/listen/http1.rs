@@ -147,7 +147,8 @@ impl<S: Stream> Line<'_, S> {
         } else {
             self.send(reply.into_parts()).await?;
         }
-        if !keep && !(at_next && self.inbox.is_empty()) {
+        let is_done = at_next && self.inbox.is_empty();
+        if !keep && !is_done {
             self.socket.cut_short();
         }
         Ok(keep)

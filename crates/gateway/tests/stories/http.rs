@@ -280,9 +280,69 @@ fn heads_that_are_too_large_are_refused() {
     let many = "x: y\r\n".repeat(200);
     for headers in [long, many] {
         let mut wire = Wire::connect(gateway.public);
-        wire.send(request("/v3/demo", &headers, chain_id("1").as_bytes()));
-        assert_eq!(wire.next_reply().map_or(431, |reply| reply.status), 431);
+        let reply = wire.send(request("/v3/demo", &headers, chain_id("1").as_bytes())).reply();
+        assert_eq!((reply.status, reply.header("connection")), (431, Some("close")));
+        assert_eq!(reply.error(), "-32600 the head of the request is too large");
     }
+}
+
+#[test]
+fn many_headers_are_read_up_to_the_limit() {
+    let gateway = Gateway::start();
+    let headers: String = (0..90).map(|number| format!("x-{number}: y\r\n")).collect();
+    let reply =
+        Wire::connect(gateway.public).send(request("/v3/demo", &headers, chain_id("1").as_bytes())).reply();
+    assert_eq!(reply.json()["result"], "0x539");
+}
+
+#[test]
+fn what_is_no_http_is_400() {
+    let gateway = Gateway::start();
+    for head in
+        ["nonsense\r\n\r\n", "POST /v3/demo HTTP/3.0\r\n\r\n", "POST /v3/demo HTTP/1.1\r\nno colon\r\n\r\n"]
+    {
+        let mut wire = Wire::connect(gateway.public);
+        let reply = wire.send(head).reply();
+        assert_eq!(
+            (reply.status, reply.error().as_str()),
+            (400, "-32600 the head of the request is not HTTP"),
+            "{head}"
+        );
+        assert!(wire.is_closed());
+    }
+}
+
+#[test]
+fn a_reply_to_head_has_no_body() {
+    let gateway = Gateway::start();
+    let mut wire = Wire::connect(gateway.public);
+    wire.send("HEAD /v3/demo HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let text = String::from_utf8(wire.rest()).unwrap();
+    assert!(text.starts_with("HTTP/1.1 405 Method Not Allowed\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+}
+
+#[test]
+fn http_1_0_is_answered_and_stays_only_if_it_asks_to() {
+    let gateway = Gateway::start();
+    let body = chain_id("1");
+    let head = |connection: &str| {
+        format!("POST /v3/demo HTTP/1.0\r\n{connection}content-length: {}\r\n\r\n{body}", body.len())
+    };
+    let mut wire = Wire::connect(gateway.public);
+    for _ in 0..2 {
+        let reply = wire.send(head("connection: Keep-Alive\r\n")).reply();
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("keep-alive")));
+    }
+    let reply = wire.send(head("")).reply();
+    assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+    assert!(wire.is_closed());
+}
+
+#[test]
+fn a_whole_url_is_a_path_too() {
+    let gateway = Gateway::start();
+    let reply = post(gateway.public, "http://gateway.example/v3/demo", chain_id("1"));
+    assert_eq!(reply.json()["result"], "0x539");
 }
 
 #[test]
