@@ -101,12 +101,7 @@ impl Remote {
     }
 
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
-    pub(super) fn at_hand(
-        &self,
-        canon: &Canon,
-        method: &Method,
-        query: &Query<BlockRef>,
-    ) -> Option<Answer> {
+    pub(super) fn at_hand(&self, canon: &Canon, method: &Method, query: &Query<BlockRef>) -> Option<Answer> {
         if let Some(result) = self.known(canon, query) {
             return Some(answer(Origin::Cache, Some(head(canon)), result));
         }

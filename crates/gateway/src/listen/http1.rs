@@ -104,8 +104,11 @@ impl<S: Stream> Line<'_, S> {
                 return Ok(Ok(Some(Whole { end, lines })));
             }
             let idle = self.inbox.is_empty();
-            let began = began.get_or_insert(self.socket.heard());
-            self.socket.waits_for(if idle { Wait::Request } else { Wait::Head(*began) });
+            self.socket.waits_for(if idle {
+                Wait::Request
+            } else {
+                Wait::Head(*began.get_or_insert(self.socket.heard()))
+            });
             self.inbox.reserve(READ_BYTES);
             let read = tokio::select! {
                 biased;

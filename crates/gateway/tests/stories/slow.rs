@@ -64,6 +64,22 @@ fn a_second_request_has_the_same_time_as_the_first() {
 }
 
 #[test]
+fn the_time_before_a_request_is_not_counted_as_part_of_it() {
+    let gateway = Gateway::with("header_timeout_ms = 300\nbody_timeout_ms = 300", "");
+    let mut wire = Wire::connect(gateway.public);
+    let body = chain_id("1");
+    for _ in 0..2 {
+        thread::sleep(Duration::from_millis(500));
+        for piece in ["POST /v3/demo HTTP/1.1\r\n", &format!("content-length: {}\r\n\r\n", body.len()), &body]
+        {
+            wire.send(piece);
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(wire.reply().status, 200);
+    }
+}
+
+#[test]
 fn an_idle_connection_is_closed_without_a_word() {
     let gateway = Gateway::with(LIMITS, "");
     let mut wire = Wire::connect(gateway.public);

@@ -21,7 +21,7 @@ macro_rules! head {
 }
 
 /// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
-pub(super) const LOG_BYTES_TYPICAL: usize = 640;
+pub(super) const LOG_BYTES_TYPICAL: usize = 720;
 
 /// Everything before the data, by the number of topics.
 const HEADS: [&str; 5] = [
