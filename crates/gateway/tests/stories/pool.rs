@@ -8,6 +8,8 @@ pub(crate) mod front; // the gateway under test
 mod kept; // answers that are kept
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
+#[path = "pool/placed.rs"]
+mod placed; // in which block a transaction is
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
