@@ -44,7 +44,7 @@ pub enum Mood {
     NoLogs,
     /// Blocks are not the ones that were asked for: their numbers are off by one.
     WrongBlocks,
-    /// Transactions and receipts are said to be in the block above theirs.
+    /// Transactions, receipts and logs are said to be in the block above theirs.
     Misplaced,
     /// The receipts of a block say the opposite of what happened.
     WrongReceipts,
@@ -263,7 +263,9 @@ impl Shared {
             Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
-            Mood::Misplaced if method.starts_with("eth_getTransaction") => off_by_one(&mut reply["result"]),
+            Mood::Misplaced if method.starts_with("eth_getTransaction") || method == "eth_getLogs" => {
+                off_by_one(&mut reply["result"]);
+            }
             Mood::Headless if asks_for_head(call) => {
                 let id = reply["id"].clone();
                 *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":-32603,"message":"no head"}});

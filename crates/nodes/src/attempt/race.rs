@@ -30,6 +30,10 @@ const OVERDUE_FACTOR: u32 = 8;
 const OVERDUE_MIN: Duration = Duration::from_millis(250);
 /// and at the latest after this part of the time that is left, so that another node has as much.
 const OVERDUE_PART: u32 = 2;
+/// How long a call without budget waits when all who are left seem to be down: in this time others find out if one is not.
+const LAST_HOPE: Duration = Duration::from_millis(100);
+/// How long a null or an empty list is kept back at most for one that seems to be down.
+const SECOND_OPINION_MAX: Duration = Duration::from_millis(100);
 
 /// What happens next.
 pub(super) enum Event {
@@ -46,13 +50,16 @@ pub(super) enum Event {
 #[derive(Clone, Copy)]
 pub(super) struct By {
     position: usize,
-    hedge: bool,
+    kind: Kind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     First,
-    Retry,
+    /// The retry budget paid for it, or it was free.
+    Retry {
+        paid: bool,
+    },
     Hedge,
 }
 
@@ -74,8 +81,10 @@ pub(super) struct Race<'a, A> {
     deadline: Instant,
     runners: Vec<Runner<'a>>,
     fallback: Option<Answered<A>>,
-    /// When to ask the budget again that refused an attempt which a healthy node could take.
+    /// When to ask the budget again that refused an attempt which a node could take.
     budget_at: Option<Instant>,
+    /// When to give up, if by then all who are left still seem to be down.
+    hopeless_at: Option<Instant>,
     so_far: SoFar,
 }
 
@@ -102,7 +111,17 @@ impl<'a, A: Ask> Race<'a, A> {
         deadline: Instant,
     ) -> Self {
         let (runners, so_far) = (Vec::with_capacity(1), SoFar { rounds: 1, ..SoFar::default() });
-        Self { nodes, call, rules, deadline, runners, fallback: None, budget_at: None, so_far }
+        Self {
+            nodes,
+            call,
+            rules,
+            deadline,
+            runners,
+            fallback: None,
+            budget_at: None,
+            hopeless_at: None,
+            so_far,
+        }
     }
 
     /// The first attempt: the best node, whatever its health, or now and then one that wants probing.
@@ -198,28 +217,50 @@ impl<'a, A: Ask> Race<'a, A> {
         self.ask_another();
     }
 
-    /// Asks one more node: at once if the budget allows it, later if it does not and the node is a good one.
+    /// Asks one more node: at once if the budget allows it, else later. One that seems to be down is asked only if nobody
+    /// else is at it.
     pub(super) fn ask_another(&mut self) {
         let now = Instant::now();
-        let alone = self.runners.is_empty() && self.fallback.is_none();
-        let Some(other) = self.choose(if alone { Grade::Down } else { Grade::Doubted }, now) else {
-            return self.go_round_again(now);
-        };
-        if self.may_ask_another(now) {
+        let worst = if self.runners.is_empty() { Grade::Down } else { Grade::Doubted };
+        let Some(other) = self.choose(worst, now) else { return self.go_round_again(now) };
+        let seems_down = self.nodes[other].grade(now) > Grade::Doubted;
+        if let Some(kind) = self.may_ask_another(seems_down, now) {
             self.make_room(now);
-            self.start(other, Kind::Retry, now);
-        } else if self.fallback.is_none() && self.nodes[other].grade(now) <= Grade::Doubted {
+            self.start(other, kind, now);
+            self.keep_back_a_moment(other, seems_down, now);
+        } else if self.fallback.is_none() {
+            self.wait_for_budget(seems_down, now);
+        }
+    }
+
+    /// A second opinion is no retry: nobody has failed, and each node gives one at most. One that seems to be down is not
+    /// bothered for it without a budget.
+    fn may_ask_another(&mut self, seems_down: bool, now: Instant) -> Option<Kind> {
+        let budgets = &self.rules.budgets;
+        let second_opinion = self.fallback.is_some();
+        if second_opinion && !seems_down || self.so_far.late || std::mem::take(&mut self.so_far.hedge_paid) {
+            return Some(Kind::Retry { paid: false });
+        }
+        let alone = self.runners.is_empty() && !second_opinion;
+        let granted = if alone { budgets.may_retry(now) } else { budgets.may_replace(now) };
+        granted.then_some(Kind::Retry { paid: true })
+    }
+
+    fn wait_for_budget(&mut self, seems_down: bool, now: Instant) {
+        // As long as someone is well, it is only a matter of time.
+        let hopeless_at =
+            if seems_down { *self.hopeless_at.get_or_insert(now + LAST_HOPE) } else { self.deadline };
+        if now < hopeless_at {
             self.budget_at = Some(now + self.pause());
         }
     }
 
-    /// A second opinion is no retry: nobody has failed, and each node gives one at most.
-    fn may_ask_another(&mut self, now: Instant) -> bool {
-        let budgets = &self.rules.budgets;
-        self.fallback.is_some()
-            || self.so_far.late
-            || std::mem::take(&mut self.so_far.hedge_paid)
-            || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
+    /// What there is already is not kept back for long while one is asked that is probably down.
+    fn keep_back_a_moment(&mut self, other: usize, seems_down: bool, now: Instant) {
+        if seems_down && self.fallback.is_some() {
+            let patience = self.nodes[other].hedge_delay(self.call.class).min(SECOND_OPINION_MAX);
+            self.deadline = self.deadline.min(now + patience);
+        }
     }
 
     /// Those that failed may be tried once more, after a short while, when there is nobody else.
@@ -251,7 +292,7 @@ impl<'a, A: Ask> Race<'a, A> {
         self.so_far.tried |= 1 << position;
         match kind {
             Kind::First => {}
-            Kind::Retry => _ = node.counts().retries.fetch_add(1, Relaxed),
+            Kind::Retry { .. } => _ = node.counts().retries.fetch_add(1, Relaxed),
             Kind::Hedge => _ = node.counts().hedges.fetch_add(1, Relaxed),
         }
         // Whatever a node that is not well says now is as good as a probe.
@@ -261,7 +302,7 @@ impl<'a, A: Ask> Race<'a, A> {
         let overdue =
             if self.call.may_hedge { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN).min(left) } else { left };
         self.runners.push(Runner {
-            by: By { position, hedge: kind == Kind::Hedge },
+            by: By { position, kind },
             reply: Box::pin(node.ask(self.call, self.deadline)),
             asked_at: now,
             slow_at: self.call.may_hedge.then(|| now + delay),
@@ -303,10 +344,6 @@ impl<'a, A: Ask> Race<'a, A> {
         self.so_far.late = true;
     }
 
-    pub(super) fn lied(&mut self) {
-        self.so_far.blame = true;
-    }
-
     pub(super) fn lacks(&mut self, lack: Lack) {
         self.so_far.lack = Some(lack);
     }
@@ -346,8 +383,11 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     pub(super) fn won(mut self, by: By, said: Said) -> Answered<A> {
-        if by.hedge {
-            self.node(by).counts().hedges_won.fetch_add(1, Relaxed);
+        match by.kind {
+            Kind::Hedge => _ = self.node(by).counts().hedges_won.fetch_add(1, Relaxed),
+            // What was not in vain has stormed nobody, and another call may need it.
+            Kind::Retry { paid: true } => self.rules.budgets.give_retry_back(),
+            Kind::Retry { paid: false } | Kind::First => {}
         }
         self.drop_runners();
         self.answered(by, said, true)

@@ -1,4 +1,4 @@
-//! In which block a transaction is, when nodes do not agree about it.
+//! In which block a transaction or a log is, when nodes do not agree about it.
 
 use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
@@ -28,18 +28,20 @@ fn is_down(front: &Front, node: &Proxy) -> bool {
     get(front.operator, "/metrics").text().lines().any(says_so)
 }
 
-/// An answer that put a transaction into a block where it is not was doubted and kept. For the sake of that worthless
-/// answer a node that seemed to be down, and had the true one, was not asked.
+/// An answer that put a transaction or a log into a block where it is not was doubted and kept. For the sake of that
+/// worthless answer a node that seemed to be down, and had the true one, was not asked.
 #[test]
-fn a_misplaced_transaction_does_not_keep_anyone_from_being_asked() {
+fn what_is_misplaced_does_not_keep_anyone_from_being_asked() {
     let node = Demo::with("");
     let proxies: Vec<_> = (0..2).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
     let front = Front::of(&urls, CHAIN);
     proxies[0].set(Mood::Misplaced);
     proxies[1].set(Mood::Headless);
-    // Two are enough, because the node takes its time to fall again.
-    for Question { method, params, truth } in by_hash(&node).into_iter().take(2) {
+    let mut logs = questions::all(&node);
+    logs.retain(|question| question.params.contains(r#""toBlock":"0x5""#));
+    // A few are enough, because the node takes its time to fall again.
+    for Question { method, params, truth } in by_hash(&node).into_iter().take(2).chain(logs) {
         until("the honest one is down", || is_down(&front, &proxies[1]));
         assert_eq!(outcome(&front.ask(method, &params)), truth, "{method} {params}");
     }
