@@ -27,6 +27,8 @@ pub(crate) const ROUNDS_MAX: u32 = 2;
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
 const OVERDUE_MIN: Duration = Duration::from_millis(250);
+/// nor after more than this if it is a look-up, which seldom takes as long (and then twice the usual delay is granted),
+const OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// and at the latest after this part of the time that is left, so that another node has as much.
 const OVERDUE_PART: u32 = 2;
 /// What happens next.
@@ -196,16 +198,24 @@ impl<'a, A: Ask> Race<'a, A> {
         // Whatever a node that is not well says now is as good as a probe.
         node.health().begin_probe(now);
         let delay = node.hedge_delay(self.call.class);
-        let left = self.deadline.saturating_duration_since(now) / OVERDUE_PART;
-        let overdue =
-            if self.call.may_hedge { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN).min(left) } else { left };
         self.runners.push(Runner {
             by: By { position, kind },
             reply: Box::pin(node.ask(self.call, self.deadline)),
             asked_at: now,
             slow_at: self.call.may_hedge.then(|| now + delay),
-            overdue_at: Some(now + overdue),
+            overdue_at: Some(now + self.overdue_after(delay, now)),
         });
+    }
+
+    /// After which time an attempt is overdue on a node that is usually back after `delay`.
+    fn overdue_after(&self, delay: Duration, now: Instant) -> Duration {
+        let left = self.deadline.saturating_duration_since(now) / OVERDUE_PART;
+        let patience = (delay * OVERDUE_FACTOR).max(OVERDUE_MIN);
+        match self.call.class {
+            _ if !self.call.may_hedge => left,
+            Class::Quick => patience.min(OVERDUE_MAX.max(2 * delay)).min(left),
+            _ => patience.min(left),
+        }
     }
 
     fn choose(&self, worst: Grade, now: Instant) -> Option<usize> {

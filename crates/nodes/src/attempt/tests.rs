@@ -287,6 +287,24 @@ async fn a_moment_of_trouble_at_the_only_node_is_lived_through() {
     assert!(said.1 < 50 * MS);
 }
 
+/// A busy machine had made all nodes look slow and had used up the hedges. Callers that waited for a stopped node made no
+/// further calls, so there was no hedge for them either, and eight times the usual delay was more than a second.
+#[tokio::test(start_paused = true)]
+async fn a_look_up_does_not_wait_long_for_a_stopped_node_that_was_slow_before() {
+    let slow = || Script::new(180 * MS, Act::Answers(DATA));
+    let pool = Pool::of([slow(), slow()]);
+    for _ in 0..80 {
+        assert_eq!(pool.quick().await.0, result(DATA));
+    }
+    while pool.rules.budgets.may_hedge(true, Instant::now()) {}
+    pool.scripts[0].plays(Duration::ZERO, Act::Hangs);
+    for _ in 0..20 {
+        let (said, took) = pool.quick().await;
+        assert_eq!(said, result(DATA));
+        assert!(took <= 700 * MS, "{took:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_deadline_is_kept_when_everybody_hangs() {
     let pool = Pool::of([Script::hangs(), Script::hangs(), Script::hangs(), Script::hangs()]);
