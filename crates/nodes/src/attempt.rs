@@ -15,8 +15,9 @@
 //! | nothing, for much longer             | mildly bad             | another too, within the retry budget             |
 //! | the deadline                         | mildly bad             | the fallback, or none                            |
 //!
-//! "Another" is within the retry budget. When all were tried and some failed, those are tried once more. The first
-//! answer that is believed wins, and whoever is still at it is dropped.
+//! "Another" is within the retry budget, which counts what was asked in vain. A call that it refuses waits: for as long as
+//! it has time if someone is well, and for a moment if all who are left seem to be down. When all were tried and some
+//! failed or lied, those are tried once more. The first answer that is believed wins, and whoever is still at it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -196,7 +197,7 @@ fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Jud
         Judgement::Wrong(reason) => {
             tracing::warn!(node = node.name(), method = race.call.method, reason, "a node's answer is wrong");
             node.bad(Fault::Wrong, Instant::now());
-            race.lied();
+            race.failed(by);
             Next::Another
         }
     }

@@ -137,6 +137,12 @@ impl Budgets {
         granted
     }
 
+    /// Gives back a retry that was answered: only those in vain are a storm. Calls that lost their node all at once would
+    /// else wait for a budget that only further calls could fill.
+    pub fn give_retry_back(&self) {
+        self.retry.give_back();
+    }
+
     /// Gives back a hedge that was granted and not needed.
     pub fn give_hedge_back(&self) {
         self.hedge.give_back();

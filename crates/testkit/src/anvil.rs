@@ -24,8 +24,13 @@ pub fn program() -> Option<PathBuf> {
 impl Anvil {
     /// Starts one that makes blocks only when it is told to, with these arguments besides.
     pub fn start(arguments: &[&str]) -> Option<Self> {
+        Self::start_at(0, arguments)
+    }
+
+    /// The same at a port of the test's own, so that it can be started there again.
+    pub fn start_at(port: u16, arguments: &[&str]) -> Option<Self> {
         let mut child = Command::new(program()?)
-            .args(["--port", "0", "--host", "127.0.0.1", "--no-mining"])
+            .args(["--port", &port.to_string(), "--host", "127.0.0.1", "--no-mining"])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

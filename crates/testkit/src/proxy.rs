@@ -44,12 +44,16 @@ pub enum Mood {
     NoLogs,
     /// Blocks are not the ones that were asked for: their numbers are off by one.
     WrongBlocks,
+    /// Transactions, receipts and logs are said to be in the block above theirs.
+    Misplaced,
     /// The receipts of a block say the opposite of what happened.
     WrongReceipts,
     /// The head stays where it was when the mood began.
     StaleHead,
     /// The head is said to be far ahead.
     FarAhead,
+    /// Whoever asks for the head gets an error, and any other question a true answer: the node seems to be down.
+    Headless,
     /// Another chain altogether.
     OtherChain,
 }
@@ -259,6 +263,13 @@ impl Shared {
             Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
+            Mood::Misplaced if method.starts_with("eth_getTransaction") || method == "eth_getLogs" => {
+                off_by_one(&mut reply["result"]);
+            }
+            Mood::Headless if asks_for_head(call) => {
+                let id = reply["id"].clone();
+                *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":-32603,"message":"no head"}});
+            }
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
             Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {

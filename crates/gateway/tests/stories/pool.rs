@@ -8,9 +8,15 @@ pub(crate) mod front; // the gateway under test
 mod kept; // answers that are kept
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
+#[path = "pool/placed.rs"]
+mod placed; // in which block a transaction is
+#[path = "pool/processes.rs"]
+mod processes; // real nodes that are stopped and killed
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
 mod reorganised; // a real node that changes its mind
 #[path = "pool/storm.rs"]
 mod storm; // everything at once
+#[path = "pool/twins.rs"]
+mod twins; // real nodes that have the same chain

@@ -1,4 +1,6 @@
-//! The attempts of one call that are under way, and when to start another.
+//! The attempts of one call that are under way.
+
+mod another; // when to start one more
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,14 +13,11 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Answered, Failed, Rules, Said};
-use crate::budget::REFUSED_PAUSE;
 use crate::call::{Ask, Call, Class, Fault, Reply};
 use crate::health::Grade;
 use crate::node::{Lack, Node, Standing};
 use crate::pick::{Candidate, pick};
 
-/// The most nodes that are at one call at the same time. A fourth would hardly be quicker than the third.
-const RUNNERS_MAX: usize = 3;
 /// The most nodes of a pool that are ever asked: which were tried is one word.
 pub const NODES_MAX: usize = 128;
 /// How often all nodes of a pool are tried. The second time is for those that failed, which may have been a moment's trouble;
@@ -28,9 +27,10 @@ pub(crate) const ROUNDS_MAX: u32 = 2;
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
 const OVERDUE_MIN: Duration = Duration::from_millis(250);
+/// nor after more than this if it is a look-up, which seldom takes as long (and then twice the usual delay is granted),
+const OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// and at the latest after this part of the time that is left, so that another node has as much.
 const OVERDUE_PART: u32 = 2;
-
 /// What happens next.
 pub(super) enum Event {
     Replied(By, Result<Reply, Fault>),
@@ -46,13 +46,16 @@ pub(super) enum Event {
 #[derive(Clone, Copy)]
 pub(super) struct By {
     position: usize,
-    hedge: bool,
+    kind: Kind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     First,
-    Retry,
+    /// The retry budget paid for it, or it was free.
+    Retry {
+        paid: bool,
+    },
     Hedge,
 }
 
@@ -74,8 +77,10 @@ pub(super) struct Race<'a, A> {
     deadline: Instant,
     runners: Vec<Runner<'a>>,
     fallback: Option<Answered<A>>,
-    /// When to ask the budget again that refused an attempt which a healthy node could take.
+    /// When to ask the budget again that refused an attempt which a node could take.
     budget_at: Option<Instant>,
+    /// When to give up, if by then all who are left still seem to be down.
+    hopeless_at: Option<Instant>,
     so_far: SoFar,
 }
 
@@ -102,7 +107,17 @@ impl<'a, A: Ask> Race<'a, A> {
         deadline: Instant,
     ) -> Self {
         let (runners, so_far) = (Vec::with_capacity(1), SoFar { rounds: 1, ..SoFar::default() });
-        Self { nodes, call, rules, deadline, runners, fallback: None, budget_at: None, so_far }
+        Self {
+            nodes,
+            call,
+            rules,
+            deadline,
+            runners,
+            fallback: None,
+            budget_at: None,
+            hopeless_at: None,
+            so_far,
+        }
     }
 
     /// The first attempt: the best node, whatever its health, or now and then one that wants probing.
@@ -171,102 +186,36 @@ impl<'a, A: Ask> Race<'a, A> {
         }
     }
 
-    /// Asks a second node while the first is at it, if there is a good one and the budget allows it.
-    pub(super) fn hedge(&mut self, runner: usize) {
-        let now = Instant::now();
-        let (by, asked_at) = (self.runners[runner].by, self.runners[runner].asked_at);
-        self.runners[runner].slow_at = None;
-        let Some(other) = self.choose(Grade::Doubted, now) else { return };
-        if self.runners.len() >= RUNNERS_MAX {
-            return;
-        }
-        let silent = self.node(by).silent_since(asked_at);
-        if std::mem::take(&mut self.so_far.hedge_paid) || self.rules.budgets.may_hedge(silent, now) {
-            self.start(other, Kind::Hedge, now);
-        } else {
-            self.runners[runner].slow_at = Some(now + REFUSED_PAUSE);
-        }
-    }
-
-    /// Asks another node because this one is overdue. It may go on, if the call is one that two may be at.
-    pub(super) fn replace(&mut self, runner: usize) {
-        let now = Instant::now();
-        let (by, asked_at) = (self.runners[runner].by, self.runners[runner].asked_at);
-        self.runners[runner].overdue_at = None;
-        self.runners[runner].slow_at = None;
-        self.node(by).given_up(self.call.class, asked_at, now);
-        self.ask_another();
-    }
-
-    /// Asks one more node: at once if the budget allows it, later if it does not and the node is a good one.
-    pub(super) fn ask_another(&mut self) {
-        let now = Instant::now();
-        let alone = self.runners.is_empty() && self.fallback.is_none();
-        let Some(other) = self.choose(if alone { Grade::Down } else { Grade::Doubted }, now) else {
-            return self.go_round_again(now);
-        };
-        if self.may_ask_another(now) {
-            self.make_room(now);
-            self.start(other, Kind::Retry, now);
-        } else if self.fallback.is_none() && self.nodes[other].grade(now) <= Grade::Doubted {
-            self.budget_at = Some(now + self.pause());
-        }
-    }
-
-    /// A second opinion is no retry: nobody has failed, and each node gives one at most.
-    fn may_ask_another(&mut self, now: Instant) -> bool {
-        let budgets = &self.rules.budgets;
-        self.fallback.is_some()
-            || self.so_far.late
-            || std::mem::take(&mut self.so_far.hedge_paid)
-            || if self.runners.is_empty() { budgets.may_retry(now) } else { budgets.may_replace(now) }
-    }
-
-    /// Those that failed may be tried once more, after a short while, when there is nobody else.
-    fn go_round_again(&mut self, now: Instant) {
-        let alone = self.runners.is_empty() && self.fallback.is_none();
-        if alone && self.so_far.failed != 0 && self.so_far.rounds < self.rules.rounds_max {
-            self.so_far.rounds += 1;
-            self.so_far.tried &= !self.so_far.failed;
-            self.so_far.failed = 0;
-            self.budget_at = Some(now + self.pause());
-        }
-    }
-
-    /// Drops the oldest runner if there are too many, or if only one may be at it.
-    fn make_room(&mut self, now: Instant) {
-        let most = if self.call.may_hedge { RUNNERS_MAX - 1 } else { 0 };
-        while self.runners.len() > most {
-            let oldest = (0..self.runners.len()).min_by_key(|&position| self.runners[position].asked_at);
-            let Some(oldest) = oldest else { return };
-            let dropped = self.runners.swap_remove(oldest);
-            self.failed(dropped.by);
-            self.give_up(&dropped, now);
-        }
-    }
-
     fn start(&mut self, position: usize, kind: Kind, now: Instant) {
         let node: &'a Node<A> = &self.nodes[position];
         self.so_far.attempts += 1;
         self.so_far.tried |= 1 << position;
         match kind {
             Kind::First => {}
-            Kind::Retry => _ = node.counts().retries.fetch_add(1, Relaxed),
+            Kind::Retry { .. } => _ = node.counts().retries.fetch_add(1, Relaxed),
             Kind::Hedge => _ = node.counts().hedges.fetch_add(1, Relaxed),
         }
         // Whatever a node that is not well says now is as good as a probe.
         node.health().begin_probe(now);
         let delay = node.hedge_delay(self.call.class);
-        let left = self.deadline.saturating_duration_since(now) / OVERDUE_PART;
-        let overdue =
-            if self.call.may_hedge { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN).min(left) } else { left };
         self.runners.push(Runner {
-            by: By { position, hedge: kind == Kind::Hedge },
+            by: By { position, kind },
             reply: Box::pin(node.ask(self.call, self.deadline)),
             asked_at: now,
             slow_at: self.call.may_hedge.then(|| now + delay),
-            overdue_at: Some(now + overdue),
+            overdue_at: Some(now + self.overdue_after(delay, now)),
         });
+    }
+
+    /// After which time an attempt is overdue on a node that is usually back after `delay`.
+    fn overdue_after(&self, delay: Duration, now: Instant) -> Duration {
+        let left = self.deadline.saturating_duration_since(now) / OVERDUE_PART;
+        let patience = (delay * OVERDUE_FACTOR).max(OVERDUE_MIN);
+        match self.call.class {
+            _ if !self.call.may_hedge => left,
+            Class::Quick => patience.min(OVERDUE_MAX.max(2 * delay)).min(left),
+            _ => patience.min(left),
+        }
     }
 
     fn choose(&self, worst: Grade, now: Instant) -> Option<usize> {
@@ -280,11 +229,6 @@ impl<'a, A: Ask> Race<'a, A> {
             Candidate { excluded: candidate.excluded || tried, ..candidate }
         };
         self.nodes.iter().take(NODES_MAX).enumerate().map(candidate).collect()
-    }
-
-    /// A while that differs from call to call, so that those who were refused together do not come back together.
-    fn pause(&self) -> Duration {
-        REFUSED_PAUSE + REFUSED_PAUSE * (self.rules.dice.roll() % 256) as u32 / 256
     }
 
     pub(super) fn node(&self, by: By) -> &'a Arc<Node<A>> {
@@ -301,10 +245,6 @@ impl<'a, A: Ask> Race<'a, A> {
         self.so_far.failed |= 1 << by.position;
         self.so_far.blame = true;
         self.so_far.late = true;
-    }
-
-    pub(super) fn lied(&mut self) {
-        self.so_far.blame = true;
     }
 
     pub(super) fn lacks(&mut self, lack: Lack) {
@@ -346,8 +286,11 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     pub(super) fn won(mut self, by: By, said: Said) -> Answered<A> {
-        if by.hedge {
-            self.node(by).counts().hedges_won.fetch_add(1, Relaxed);
+        match by.kind {
+            Kind::Hedge => _ = self.node(by).counts().hedges_won.fetch_add(1, Relaxed),
+            // What was not in vain has stormed nobody, and another call may need it.
+            Kind::Retry { paid: true } => self.rules.budgets.give_retry_back(),
+            Kind::Retry { paid: false } | Kind::First => {}
         }
         self.drop_runners();
         self.answered(by, said, true)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::{self, BlockFacts, Expect, Facts, Verdict};
+use nodes::check::{self, BlockFacts, Expect, Facts, Lie, Verdict};
 use nodes::{BlockId, Canon, Judgement};
 use parking_lot::Mutex;
 
@@ -20,8 +20,9 @@ pub(super) struct Question<'a> {
     canon: &'a Canon,
     query: &'a Query<BlockRef>,
     expect: Expect,
-    /// What was learned from the answer that was believed last, which is the one that counts.
-    facts: Mutex<Facts>,
+    /// What was learned from the answer that was believed last, which is the one that counts. Nothing where answers
+    /// are believed without being looked at.
+    facts: Mutex<Option<Facts>>,
 }
 
 impl<'a> Question<'a> {
@@ -44,40 +45,57 @@ impl<'a> Question<'a> {
     }
 
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
-        let verdict = match self.remote.judge.is_off() {
-            true if &result[..] == b"null" => Verdict::Null,
-            true => Verdict::Sound(Facts::default()),
-            false => check::check(&self.expect, result, self.remote.family),
+        let verdict = match (self.remote.judge.is_off(), &result[..]) {
+            (true, b"null") => Verdict::Null,
+            (true, _) => return Judgement::Believed,
+            (false, _) => check::check(&self.expect, result, self.remote.family),
         };
         match verdict {
             Verdict::Sound(facts) => {
                 self.remote.judge.passed(&self.expect);
-                self.place(facts)
+                self.place(node, facts)
             }
             Verdict::Null if self.is_there() => Judgement::Late,
             Verdict::Null => Judgement::Doubtful,
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
-            Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
-                Judgement::Wrong(lie.name())
-            }
-            Verdict::Wrong(_) => Judgement::Believed,
+            Verdict::Wrong(lie) => self.refuse(node, lie),
         }
     }
 
-    /// A sound answer about a transaction is doubtful still if its block is not the view's.
-    fn place(&self, facts: Facts) -> Judgement {
+    fn refuse(&self, node: usize, lie: Lie) -> Judgement {
+        if self.remote.judge.refuses(node, &self.expect, lie) {
+            Judgement::Wrong(lie.name())
+        } else {
+            Judgement::Believed
+        }
+    }
+
+    /// A sound answer about a transaction must put it where the view has it, too.
+    fn place(&self, node: usize, facts: Facts) -> Judgement {
         let Some(hash) = self.transaction() else { return self.believe(facts) };
-        match facts.block {
-            // It is pending there, and in a block here: the node is behind.
+        match facts.block.and_then(|block| self.is_in(block, &hash)) {
+            Some(true) => self.believe(facts),
+            Some(false) => self.refuse(node, Lie::OtherBlock),
+            // The node is behind, ahead, or on a fork. What it has is no answer where the view knows better.
             None if self.canon.contains_transaction(&hash).is_some() => Judgement::Late,
-            Some(block) if self.is_on_another_fork(block) => Judgement::Doubtful,
-            _ => self.believe(facts),
+            None if facts.block.is_some_and(|block| self.is_on_another_fork(block)) => Judgement::Doubtful,
+            None => self.believe(facts),
         }
     }
 
     fn believe(&self, facts: Facts) -> Judgement {
-        *self.facts.lock() = facts;
+        *self.facts.lock() = Some(facts);
         Judgement::Believed
+    }
+
+    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number.
+    fn is_in(&self, block: BlockId, transaction: &B256) -> Option<bool> {
+        let canonical = self.canon.by_hash(&block.hash)?;
+        let seen = self.canon.block(canonical.number).filter(|seen| seen.id == block);
+        match seen {
+            Some(seen) => Some(seen.transactions.contains(transaction)),
+            None => (canonical != block).then_some(false),
+        }
     }
 
     fn is_on_another_fork(&self, block: BlockId) -> bool {
@@ -97,19 +115,17 @@ impl<'a> Question<'a> {
         if !sure || &result[..] == b"null" {
             return self.nothing();
         }
-        let facts = std::mem::take(&mut *self.facts.lock());
-        let Some(hash) = self.transaction() else {
+        if self.transaction().is_none() {
             let block = self.query.blocks().next().unwrap_or_else(|| block_ref(self.canon.head()));
             return Ok(Fetched { result, block: Some(block), keep: Some(Some(block)) });
-        };
-        match facts.block {
+        }
+        match self.facts.lock().take().and_then(|facts| facts.block) {
             // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
             Some(block) if block.number > self.canon.head().number => self.nothing(),
             Some(block) => {
                 let block = Some(block_ref(block));
                 Ok(Fetched { result, block, keep: Some(block) })
             }
-            None if self.canon.contains_transaction(&hash).is_some() => self.nothing(),
             None => Ok(Fetched { result, block: None, keep: None }),
         }
     }

@@ -101,7 +101,8 @@ fn steady(front: &Front, questions: &[Question], seed: u64, asked: &AtomicU64) -
         let begun = Instant::now();
         let reply = wire.post("/v3/custom", call(method, params)).json();
         times.push(begun.elapsed());
-        assert_eq!(outcome(&reply), *truth, "call {}: {method} {params}", asked.fetch_add(1, Relaxed));
+        let number = asked.fetch_add(1, Relaxed);
+        assert_eq!(outcome(&reply), *truth, "call {number}: {method} {params}");
         thread::sleep((pause * times.len() as u32).saturating_sub(started.elapsed()));
     }
     times

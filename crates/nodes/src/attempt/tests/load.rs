@@ -124,6 +124,21 @@ async fn two_of_three_killed_with_hundreds_of_calls_in_flight_fail_no_call() {
     assert_eq!(failures(&outcomes), 0);
 }
 
+/// Calls that had lost their node waited for a budget which only new calls would have filled.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_calls_of_a_killed_node_are_answered_by_another_though_no_further_call_is_made() {
+    let slow = || Script::new(500 * MS, Act::Answers(DATA));
+    let pool = Arc::new(Pool::of([slow(), slow()]));
+    let killer = async {
+        sleep(300 * MS).await;
+        pool.scripts[0].is_killed();
+        pool.scripts[1].plays(10 * MS, Act::Answers(DATA));
+    };
+    let (outcomes, ()) = tokio::join!(offered(&pool, 2_000, Duration::ZERO), killer);
+    assert_eq!(failures(&outcomes), 0);
+    assert!(p99(&outcomes) < 2 * SECOND, "{:?}", p99(&outcomes));
+}
+
 #[tokio::test(start_paused = true)]
 async fn calls_in_flight_on_a_node_that_stops_all_hedge_and_it_is_doubted() {
     let pool = Arc::new(Pool::of([20, 20, 20].map(|ms| Script::new(ms * MS, Act::Answers(DATA)))));

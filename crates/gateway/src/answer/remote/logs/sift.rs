@@ -116,7 +116,12 @@ impl<'a> Sieve<'a> {
 
     fn note(&self, seen: Seen, sure: bool) -> Judgement {
         *self.seen.lock() = seen;
-        if sure { Judgement::Believed } else { Judgement::Doubtful }
+        match sure {
+            true => Judgement::Believed,
+            // Another fork's logs are never delivered, so they are nothing to fall back on.
+            false if seen.other_fork => Judgement::Late,
+            false => Judgement::Doubtful,
+        }
     }
 
     fn is_on_another_fork(&self, blocks: &[BlockId]) -> bool {
