@@ -18,6 +18,7 @@ mod head; // where a reply ends
 mod http2; // the same on a shared one
 mod gzip; // compressed replies
 mod outcome; // bytes → replies
+mod bare; // the same for large replies of the usual form
 
 mod stats; // what went over the wire
 mod heads; // new heads, over a WebSocket

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::call::{Call, Fault, Reply};
 
 use super::http2::Http2;
+use super::outcome::Habit;
 use super::request::CALL_BYTES;
 use super::setup::Setup;
 use super::stats::Counters;
@@ -63,6 +64,7 @@ pub(super) enum Kind {
 pub(super) struct Lane {
     pub(super) setup: Arc<Setup>,
     pub(super) counters: Counters,
+    pub(super) habit: Habit,
     kind: Kind,
     state: Mutex<State>,
 }
@@ -122,7 +124,7 @@ impl Lane {
             http2: None,
             closed: false,
         };
-        Self { setup, counters: Counters::default(), kind, state: Mutex::new(state) }
+        Self { setup, counters: Counters::default(), habit: Habit::default(), kind, state: Mutex::new(state) }
     }
 
     /// Adds a call. Says whether a new line is needed for it, which the caller then starts.

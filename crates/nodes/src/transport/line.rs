@@ -181,11 +181,11 @@ impl Line {
     fn hand_out(&mut self, answer: &Answer, first_id: u64) {
         self.lane.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
         if self.calls.len() == 1 {
-            let reply = answer.single(first_id);
+            let reply = answer.single(first_id, &self.lane.habit);
             self.calls.drain(..).for_each(|call| call.answer(reply.clone()));
             return;
         }
-        match answer.batch(first_id, self.calls.len()) {
+        match answer.batch(first_id, self.calls.len(), &self.lane.habit) {
             Ok(replies) => self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply)),
             Err(BatchFault::Refused) => self.split(),
             Err(BatchFault::Fault(fault)) => self.fail(fault),

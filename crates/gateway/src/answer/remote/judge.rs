@@ -46,7 +46,7 @@ impl<'a> Question<'a> {
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
         let verdict = match self.remote.judge.is_off() {
             true if &result[..] == b"null" => Verdict::Null,
-            true => Verdict::Sound(Facts::default()),
+            true => check::check(&Expect::Anything, result, self.remote.family),
             false => check::check(&self.expect, result, self.remote.family),
         };
         match verdict {
@@ -60,7 +60,8 @@ impl<'a> Question<'a> {
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
-            Verdict::Wrong(_) => Judgement::Believed,
+            Verdict::Wrong(_) if check::is_json(result) => Judgement::Believed,
+            Verdict::Wrong(_) => Judgement::Wrong("no JSON"),
         }
     }
 

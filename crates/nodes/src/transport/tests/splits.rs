@@ -9,7 +9,7 @@ use super::node::*;
 use crate::call::{Fault, Reply};
 use crate::transport::http1::{Http1, Trouble};
 use crate::transport::lane::{Kind, Lane, Open};
-use crate::transport::outcome::Answer;
+use crate::transport::outcome::{Answer, Habit};
 use crate::transport::setup::Setup;
 use crate::transport::{Endpoint, Limits};
 
@@ -57,7 +57,7 @@ fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
 }
 
 fn reply(answer: Result<Answer, Trouble>) -> Result<Reply, Fault> {
-    answer.unwrap().single(ID)
+    answer.unwrap().single(ID, &Habit::default())
 }
 
 proptest! {
@@ -93,8 +93,8 @@ proptest! {
     ]) {
         let wire = [start.as_bytes(), &noise].concat();
         if let Ok(answer) = heard(&wire, &[]) {
-            let _ = answer.single(ID);
-            let _ = answer.batch(ID, 2);
+            let _ = answer.single(ID, &Habit::default());
+            let _ = answer.batch(ID, 2, &Habit::default());
         }
     }
 }

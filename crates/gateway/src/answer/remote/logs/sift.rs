@@ -83,6 +83,7 @@ impl<'a> Sieve<'a> {
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
+            Verdict::Wrong(_) if !check::is_json(result) => Judgement::Wrong("no JSON"),
             Verdict::Wrong(_) => {
                 let count = check::log_blocks(result).count() as u64;
                 let too_many = (count > self.room).then_some(None);
