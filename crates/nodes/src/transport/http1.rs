@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
+use super::buffer::{Buffer, LARGE_BYTES_MIN};
 use super::dial::Stream;
 use super::gzip;
 use super::head::{Extent, Head};
@@ -134,6 +135,7 @@ impl Http1 {
         match extent {
             Extent::Length(length) if length > bytes_max => Err(Fault::TooLarge),
             Extent::Length(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
+            Extent::Length(length) if length < LARGE_BYTES_MIN => self.medium(length).await,
             Extent::Length(length) => self.large(length).await,
             Extent::Chunked => self.chunked(bytes_max).await,
             Extent::Close => self.until_close(bytes_max).await,
@@ -147,14 +149,20 @@ impl Http1 {
         Ok(self.inbox.split_to(length).freeze())
     }
 
-    async fn large(&mut self, length: usize) -> Result<Bytes, Fault> {
-        let mut body = BytesMut::with_capacity(length);
+    async fn medium(&mut self, length: usize) -> Result<Bytes, Fault> {
+        let mut body = Vec::with_capacity(length);
         self.pour(&mut body, length).await?;
-        Ok(body.freeze())
+        Ok(body.into())
+    }
+
+    async fn large(&mut self, length: usize) -> Result<Bytes, Fault> {
+        let mut buffer = Buffer::of(length).await;
+        self.pour(buffer.bytes(), length).await?;
+        Ok(Bytes::from_owner(buffer))
     }
 
     /// Moves `count` bytes into `body`: what has come already, and then straight from the connection.
-    async fn pour(&mut self, body: &mut BytesMut, count: usize) -> Result<(), Fault> {
+    async fn pour(&mut self, body: &mut Vec<u8>, count: usize) -> Result<(), Fault> {
         let whole = body.len() + count;
         let come = count.min(self.inbox.len());
         body.extend_from_slice(&self.inbox.split_to(come));
@@ -170,7 +178,7 @@ impl Http1 {
     }
 
     async fn chunked(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
-        let mut body = BytesMut::new();
+        let mut body = Vec::new();
         loop {
             let size = self.chunk_size().await?;
             if size > bytes_max.saturating_sub(body.len()) {
@@ -178,7 +186,7 @@ impl Http1 {
             }
             if size == 0 {
                 self.trailers().await?;
-                return Ok(body.freeze());
+                return Ok(body.into());
             }
             self.pour(&mut body, size).await?;
             while self.inbox.len() < 2 {

@@ -137,7 +137,9 @@ impl Line {
         let deadline = self.calls.iter().map(|call| call.deadline).max().unwrap_or_else(Instant::now);
         let began = Instant::now();
         let answer = timeout_at(deadline, self.send()).await.unwrap_or(Err(Fault::Timeout));
-        self.came = Came::FromExchange(began.elapsed());
+        let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
+        self.came =
+            Came::FromExchange { time: began.elapsed(), reply_bytes: bytes / self.calls.len().max(1) };
         match answer {
             Ok(answer) => self.hand_out(&answer, first_id),
             // Together they are more than may be read at once; each by itself may fit.

@@ -220,6 +220,8 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
     unread
         || error_of(body, *outcome).is_some_and(|error| {
             let message = error.message.to_ascii_lowercase();
-            message.contains("batch") || message.contains("response too large")
+            // The reason of a revert is a contract's text, not the node's.
+            let is_revert = error.code == 3 || message.contains("revert");
+            !is_revert && (message.contains("batch") || message.contains("response too large"))
         })
 }

@@ -8,8 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::node::*;
 use crate::call::{Fault, Reply};
 use crate::transport::http1::{Http1, Trouble};
-use crate::transport::lane::{Kind, Lane, Open};
+use crate::transport::lane::{Lane, Open};
 use crate::transport::outcome::{Answer, Habit};
+use crate::transport::pace::Kind;
 use crate::transport::setup::Setup;
 use crate::transport::{Endpoint, Limits};
 
@@ -31,7 +32,7 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
         });
         let endpoint = Endpoint::parse("http://node").unwrap();
         let setup = Setup::new(endpoint, Limits::default(), None);
-        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Single));
+        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Heavy));
         let mut connection = Http1::new(Box::new(ours), Open::new(&lane));
         let exchange = connection.exchange(b"POST", &lane.setup.limits);
         tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
