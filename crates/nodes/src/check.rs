@@ -8,6 +8,7 @@ mod lie; // what can be wrong, by name
 mod hex; // numbers and bytes as JSON writes them
 mod plain; // answers that are one string
 mod cursor; // forward over JSON, which is proven on the way
+mod usual; // one log as common nodes write it
 mod log; // one log
 mod logs; // the answer of a log query
 mod spans; // where each log of an answer lies

@@ -66,6 +66,17 @@ impl<'a> Cursor<'a> {
         found
     }
 
+    /// Consumes exactly this text, which must come next.
+    #[inline(always)]
+    pub(super) fn text<const N: usize>(&mut self, text: &[u8; N]) -> Option<()> {
+        self.literal(text).then_some(())
+    }
+
+    /// Goes back to where it was.
+    pub(super) fn return_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     /// Consumes this text, which was consumed before, if it comes next.
     #[inline]
     pub(super) fn skip_text(&mut self, text: &[u8]) -> bool {

@@ -1,13 +1,13 @@
 //! One log, read without a tree.
 //!
 //! Nodes write the members of all their logs in the same order. A reader remembers the order of the last log and
-//! compares the next name with the one it expects; only where that fails does it look the name up. What stands between
-//! the data and the index is the same in all logs of a transaction, and is compared as a whole.
+//! compares the next name with the one it expects; only where that fails does it look the name up.
 
 use alloy_primitives::{Address, B256, Bytes, Log, LogData};
 
 use super::cursor::Cursor;
 use super::hex;
+use super::usual::UsualReader;
 
 /// The EVM has LOG0 to LOG4.
 pub(super) const TOPICS_MAX: usize = 4;
@@ -33,7 +33,7 @@ pub(super) struct RawLog<'a> {
 }
 
 impl<'a> RawLog<'a> {
-    const BLANK: Self = Self {
+    pub(super) const BLANK: Self = Self {
         address: &[b'0'; 40],
         topics: [&[b'0'; 64]; TOPICS_MAX],
         topic_count: 0,
@@ -50,6 +50,16 @@ impl<'a> RawLog<'a> {
     #[inline]
     pub(super) fn topics(&self) -> &[&'a [u8; 64]] {
         &self.topics[..self.topic_count]
+    }
+
+    /// Takes over what the log before says of the transaction that both are of.
+    #[inline]
+    pub(super) fn follow(&mut self, previous: &Self) {
+        self.block_number = previous.block_number;
+        self.block_hash = previous.block_hash;
+        self.transaction_hash = previous.transaction_hash;
+        self.transaction_index = previous.transaction_index;
+        self.is_next = true;
     }
 
     /// Whether its digits are digits, as far as those of the log before do not tell. Hashes are left to those who
@@ -90,7 +100,8 @@ impl<'a> RawLog<'a> {
         Some(())
     }
 
-    fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+    #[inline]
+    pub(super) fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
         cursor.expect(b'[')?;
         if cursor.take(b']') {
             return Some(());
@@ -126,13 +137,6 @@ enum Member {
 impl Member {
     /// Those without which a log says too little.
     const REQUIRED: u16 = (1 << Self::Removed as u16) - 1;
-
-    /// Those that come first in the logs of all common nodes.
-    const FIRST: u16 = Self::Address.bit() | Self::Topics.bit() | Self::Data.bit();
-
-    const fn bit(self) -> u16 {
-        1 << self as u16
-    }
 
     fn named(name: &[u8]) -> Self {
         match name {
@@ -171,8 +175,9 @@ impl Member {
     /// Its bit among those seen. One that occurs twice is a trap: we might judge the one and the caller read the
     /// other.
     fn note(self, seen: &mut u16) -> Option<()> {
-        let repeated = *seen & self.bit() != 0 && self != Self::Other;
-        *seen |= self.bit();
+        let bit = 1 << self as u16;
+        let repeated = *seen & bit != 0 && self != Self::Other;
+        *seen |= bit;
         (!repeated).then_some(())
     }
 }
@@ -180,83 +185,41 @@ impl Member {
 /// Reads logs one after another.
 #[derive(Clone, Debug)]
 pub(super) struct LogReader<'a> {
+    usual: UsualReader<'a>,
     order: [Member; PLACES],
-    middle: Middle<'a>,
-    /// Whether the middle is that of the last log.
-    has_middle: bool,
-}
-
-/// What stands between the data and the index of the last log.
-#[derive(Clone, Debug)]
-struct Middle<'a> {
-    /// From the quote behind the data up to the value of the index.
-    text: &'a [u8],
-    log: RawLog<'a>,
-    /// Up to the data and the index.
-    seen: u16,
-    place: usize,
-}
-
-/// A log that is being read.
-struct Draft<'a> {
-    log: RawLog<'a>,
-    seen: u16,
-    place: usize,
-    /// Where the middle begins, if the log begins as usual.
-    middle_at: Option<usize>,
 }
 
 impl<'a> LogReader<'a> {
     pub(super) fn new() -> Self {
-        let middle = Middle { text: &[], log: RawLog::BLANK, seen: 0, place: 0 };
-        Self { order: [Member::Other; PLACES], middle, has_middle: false }
+        Self { usual: UsualReader::new(), order: [Member::Other; PLACES] }
     }
 
     /// Consumes a log. `None` if it is none.
     #[inline]
     pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+        let start = cursor.at();
+        if let Some(log) = self.usual.read(cursor) {
+            return Some(log);
+        }
+        cursor.return_to(start);
+        self.usual.forget();
+        self.read_any(cursor)
+    }
+
+    /// The same whatever the order of its members.
+    pub(super) fn read_any(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
         cursor.expect(b'{')?;
-        let mut draft = Draft { log: RawLog::BLANK, seen: 0, place: 0, middle_at: None };
-        let had_middle = std::mem::take(&mut self.has_middle);
-        loop {
-            let member = self.member(draft.place, cursor)?;
-            if member == Member::LogIndex {
-                self.remember_middle(&draft, cursor);
-            }
-            draft.read(member, cursor)?;
-            if draft.seen == Member::FIRST {
-                draft.middle_at = Some(cursor.at());
-                if had_middle && cursor.skip_text(self.middle.text) {
-                    self.take_middle(&mut draft);
-                    draft.read(Member::LogIndex, cursor)?;
-                }
-            }
+        let (mut log, mut seen) = (RawLog::BLANK, 0);
+        for place in 0.. {
+            let member = self.member(place, cursor)?;
+            member.note(&mut seen)?;
+            log.read(member, cursor)?;
             if !cursor.take(b',') {
                 break;
             }
         }
         cursor.expect(b'}')?;
-        (draft.seen & Member::REQUIRED == Member::REQUIRED).then_some(draft.log)
-    }
-
-    /// Keeps what stands before the index, if it is all that a log says of its transaction.
-    #[inline]
-    fn remember_middle(&mut self, draft: &Draft<'a>, cursor: &Cursor<'a>) {
-        let is_all = (draft.seen | Member::LogIndex.bit()) & Member::REQUIRED == Member::REQUIRED;
-        if let Some(start) = draft.middle_at.filter(|_| is_all) {
-            let text = cursor.since(start);
-            self.middle = Middle { text, log: draft.log, seen: draft.seen, place: draft.place };
-            self.has_middle = true;
-        }
-    }
-
-    /// Takes over what the log before said of its transaction.
-    #[inline]
-    fn take_middle(&mut self, draft: &mut Draft<'a>) {
-        let RawLog { address, topics, topic_count, data, .. } = draft.log;
-        draft.log = RawLog { address, topics, topic_count, data, is_next: true, ..self.middle.log };
-        (draft.seen, draft.place) = (self.middle.seen, self.middle.place);
-        self.has_middle = true;
+        (seen & Member::REQUIRED == Member::REQUIRED).then_some(log)
     }
 
     /// Consumes a list of logs, whose digits are digits but for those of the hashes.
@@ -293,16 +256,6 @@ impl<'a> LogReader<'a> {
             *remembered = member;
         }
         Some(member)
-    }
-}
-
-impl<'a> Draft<'a> {
-    /// Consumes the value of a member.
-    #[inline]
-    fn read(&mut self, member: Member, cursor: &mut Cursor<'a>) -> Option<()> {
-        self.place += 1;
-        member.note(&mut self.seen)?;
-        self.log.read(member, cursor)
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
-use super::buffer::{Buffer, LARGE_BYTES_MIN};
+use super::buffer::Buffer;
 use super::dial::Stream;
 use super::gzip;
 use super::head::{Extent, Head};
@@ -135,7 +135,6 @@ impl Http1 {
         match extent {
             Extent::Length(length) if length > bytes_max => Err(Fault::TooLarge),
             Extent::Length(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
-            Extent::Length(length) if length < LARGE_BYTES_MIN => self.medium(length).await,
             Extent::Length(length) => self.large(length).await,
             Extent::Chunked => self.chunked(bytes_max).await,
             Extent::Close => self.until_close(bytes_max).await,
@@ -147,12 +146,6 @@ impl Http1 {
             self.more().await?;
         }
         Ok(self.inbox.split_to(length).freeze())
-    }
-
-    async fn medium(&mut self, length: usize) -> Result<Bytes, Fault> {
-        let mut body = Vec::with_capacity(length);
-        self.pour(&mut body, length).await?;
-        Ok(body.into())
     }
 
     async fn large(&mut self, length: usize) -> Result<Bytes, Fault> {
