@@ -64,7 +64,7 @@ pub struct Needs {
 /// What a node said, once it is certain that it is the reply to this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The result, as the node wrote it: one valid JSON value.
+    /// The result, as the node wrote it. A large one may turn out to be no JSON; [`crate::check::check`] proves that it is.
     Result(Bytes),
     Error(RpcError),
 }

@@ -7,13 +7,15 @@
 mod lie; // what can be wrong, by name
 mod hex; // numbers and bytes as JSON writes them
 mod plain; // answers that are one string
-mod cursor; // forward over JSON that is known to be valid
+mod cursor; // forward over JSON, which is proven on the way
+mod usual; // one log as common nodes write it
 mod log; // one log
 mod logs; // the answer of a log query
 mod spans; // where each log of an answer lies
 mod header; // a header and its hash
 mod transaction; // a transaction, its hash and its sender
 mod block; // a block and its roots
+mod bloom; // the bloom of logs
 mod receipt; // a receipt and its logs
 mod receipts; // the receipts of a block
 mod fees; // a history of fees
@@ -126,29 +128,45 @@ pub struct BlockFacts {
     pub uncles: Vec<B256>,
 }
 
-/// Holds a node's result, one valid JSON value, against what was asked.
+/// Holds a node's result against what was asked. Whatever is not wrong is proven to be one JSON value on the way.
 pub fn check(expect: &Expect, result: &[u8], family: Family) -> Verdict {
-    let result = result.trim_ascii();
+    let result = trimmed(result);
     if result == b"null" {
         return Verdict::Null;
     }
     let judged = match expect {
         Expect::Logs(query) => return logs::check(query, result),
-        Expect::Anything => Ok(Facts::default()),
         Expect::Quantity | Expect::Count => plain::quantity(result),
         Expect::Data => plain::data(result),
         Expect::Word => plain::word(result),
-        Expect::RawRecords => return plain::records(result),
-        Expect::Block { hash, number, full } => block::check(result, *hash, *number, *full, family),
-        Expect::Transaction { hash, block, index } => {
-            transaction::check(result, *hash, *block, *index, family)
-        }
         Expect::Receipt { transaction } => receipt::check(result, *transaction, family),
         Expect::Receipts { block, header } => {
             return receipts::check(result, *block, header.as_deref(), family);
+        }
+        Expect::Anything | Expect::RawRecords if !is_json(result) => Err(Lie::Shape),
+        Expect::Anything => Ok(Facts::default()),
+        Expect::RawRecords => return plain::records(result),
+        // Parsers do not look into strings that nobody asks them for.
+        _ if std::str::from_utf8(result).is_err() => Err(Lie::Shape),
+        Expect::Block { hash, number, full } => block::check(result, *hash, *number, *full, family),
+        Expect::Transaction { hash, block, index } => {
+            transaction::check(result, *hash, *block, *index, family)
         }
         Expect::Uncle { block, hash } => header::check_uncle(result, *block, *hash, family),
         Expect::FeeHistory(asked) => fees::check(result, asked),
     };
     judged.map_or_else(Verdict::Wrong, Verdict::Sound)
+}
+
+/// Whether this is one JSON value, for those who deliver what they did not check.
+pub fn is_json(result: &[u8]) -> bool {
+    std::str::from_utf8(result).is_ok_and(|text| jsonrpc::Value::read(text).is_some())
+}
+
+/// Without the white space around it, of which JSON knows less than ASCII.
+fn trimmed(result: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
+    let start = result.iter().position(is_text).unwrap_or(result.len());
+    let end = result.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &result[start..end]
 }

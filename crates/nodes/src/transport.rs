@@ -9,15 +9,18 @@ mod limits; // what it may take of us
 mod setup; // what all its connections have in common
 
 mod lane; // calls that wait on one thread
+mod pace; // how many of them may travel together
 mod line; // one connection at work
 mod request; // calls → bytes
 mod dial; // a name → a connection
 mod tls; // whom to trust
 mod http1; // requests and replies on a connection of our own
 mod head; // where a reply ends
+mod buffer; // memory for large replies
 mod http2; // the same on a shared one
 mod gzip; // compressed replies
 mod outcome; // bytes → replies
+mod bare; // the same for large replies of the usual form
 
 mod stats; // what went over the wire
 mod heads; // new heads, over a WebSocket
@@ -34,14 +37,15 @@ use tokio::runtime::{self, Handle};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::RootCertStore;
 
-use crate::call::{Ask, Call, Class, Fault, Reply};
+use crate::call::{Ask, Call, Fault, Reply};
 
 pub use endpoint::{Endpoint, EndpointError};
 pub use heads::heads;
 pub use limits::Limits;
 pub use stats::Stats;
 
-use lane::{Kind, Lane, Waiting};
+use lane::{Lane, Waiting};
+use pace::Kind;
 use setup::Setup;
 
 /// Asks one endpoint. Its connections live on the threads of those who ask.
@@ -49,7 +53,7 @@ use setup::Setup;
 pub struct Client {
     id: u64,
     setup: Arc<Setup>,
-    /// All lanes that were ever made; as many as there are threads, twice.
+    /// All lanes that were ever made; as many as there are threads, for each kind of calls.
     lanes: Mutex<Vec<Arc<Lane>>>,
 }
 
@@ -106,9 +110,8 @@ impl Client {
 
 impl Ask for Client {
     async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
-        let kind = if call.class == Class::Quick { Kind::Shared } else { Kind::Single };
         let (waiting, reply) = Waiting::new(call, deadline);
-        self.enqueue(kind, waiting)?;
+        self.enqueue(Kind::of(call.class), waiting)?;
         match timeout_at(deadline, reply).await {
             Ok(Ok(reply)) => reply,
             // The line was dropped with its runtime.

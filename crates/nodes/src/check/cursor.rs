@@ -1,10 +1,12 @@
-//! Forward over JSON that is known to be valid.
+//! Forward over JSON, which is proven on the way.
 //!
-//! The transport has judged the grammar already, so a cursor only needs to find its way; whatever it does not expect
-//! is `None`, never a panic. Strings that it hands out are not decoded: one with an escape is refused, because no
-//! number, hash or member name that we read needs any.
+//! Nobody has looked at large results before, so whoever walks to their end without meeting `None`, and sees that what
+//! should be digits are, has proven that they are JSON. Strings are not decoded: one with an escape is refused,
+//! because no number, hash or member name that we read needs any.
 
 use memchr::{memchr, memchr2};
+
+use super::hex;
 
 /// A position in a text.
 #[derive(Clone, Debug)]
@@ -49,6 +51,11 @@ impl<'a> Cursor<'a> {
         self.take(byte).then_some(())
     }
 
+    /// Nothing but white space may be left.
+    pub(super) fn end(&mut self) -> Option<()> {
+        self.peek().is_none().then_some(())
+    }
+
     /// Consumes exactly this text if it comes next, without white space before it.
     #[inline(always)]
     pub(super) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
@@ -59,14 +66,42 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes a string without escapes, and returns what stands between the quotes.
+    /// Consumes exactly this text, which must come next.
+    #[inline(always)]
+    pub(super) fn text<const N: usize>(&mut self, text: &[u8; N]) -> Option<()> {
+        self.literal(text).then_some(())
+    }
+
+    /// Goes back to where it was.
+    pub(super) fn return_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Consumes this text, which was consumed before, if it comes next.
     #[inline]
-    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn skip_text(&mut self, text: &[u8]) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    /// What was consumed since it was at `start`.
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
+        self.bytes.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Consumes the name of a member and the colon behind it, and returns what stands between the quotes.
+    pub(super) fn name(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let rest = self.rest();
         let end = memchr2(b'"', b'\\', rest)?;
+        let name = &rest[..end];
         self.at += end + 1;
-        (rest[end] == b'"').then(|| &rest[..end])
+        let plain = name.iter().all(|byte| *byte >= b' ') && std::str::from_utf8(name).is_ok();
+        self.expect(b':')?;
+        (rest[end] == b'"' && plain).then_some(name)
     }
 
     /// Consumes `"0x…"` with exactly `N` characters behind the prefix. Whether they are digits is yet to be seen.
@@ -88,9 +123,9 @@ impl<'a> Cursor<'a> {
             return None;
         }
         let rest = self.rest();
-        let end = rest.iter().position(|&byte| byte == b'"')?;
-        self.at += end + 1;
-        super::hex::number(&rest[..end])
+        let (number, digits) = hex::leading_number(rest)?;
+        self.at += digits + 1;
+        (rest.get(digits) == Some(&b'"')).then_some(number)
     }
 
     /// Consumes `"0x…"` of any length. Whether these are digits is yet to be seen.
@@ -116,13 +151,34 @@ impl<'a> Cursor<'a> {
         self.literal(b"true").then_some(true)
     }
 
+    /// Consumes `null` if it comes next.
+    #[inline]
+    pub(super) fn null(&mut self) -> bool {
+        self.peek().is_some() && self.literal(b"null")
+    }
+
     /// Consumes one value of any kind.
     pub(super) fn skip(&mut self) -> Option<()> {
-        match self.peek()? {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
             b'"' => self.skip_string(),
             b'{' | b'[' => self.skip_nested(),
             _ => self.skip_word(),
+        }?;
+        // Where it ends is only right if it is well-formed.
+        super::is_json(self.since(start)).then_some(())
+    }
+
+    /// Consumes one value that is mostly a quantity.
+    #[inline]
+    pub(super) fn skip_quantity(&mut self) -> Option<()> {
+        let start = self.at;
+        if self.quantity().is_none() {
+            self.at = start;
+            self.skip()?;
         }
+        Some(())
     }
 
     #[inline(always)]
@@ -143,7 +199,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Brackets of valid JSON pair up, so counting them is enough.
+    /// Brackets of JSON pair up, so counting them is enough.
     fn skip_nested(&mut self) -> Option<()> {
         let mut open = 0_usize;
         loop {
@@ -213,7 +269,7 @@ mod tests {
             let mut cursor = Cursor::new(bytes.as_bytes());
             while cursor.skip().is_some() {}
             let mut cursor = Cursor::new(bytes.as_bytes());
-            while cursor.string().is_some() || cursor.data().is_some() || cursor.fixed::<4>().is_some() {}
+            while cursor.name().is_some() || cursor.data().is_some() || cursor.fixed::<4>().is_some() {}
         }
     }
 }

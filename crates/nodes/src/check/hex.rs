@@ -12,14 +12,36 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 /// The number that these digits stand for.
 #[inline]
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |sum, &digit| {
-        let value = char::from(digit).to_digit(16)?;
-        sum.checked_mul(16).map(|sum| sum | u64::from(value))
-    })
+    leading_number(digits).filter(|(_, count)| *count == digits.len()).map(|(number, _)| number)
 }
+
+/// The number that the leading digits stand for, and how many they are; at least one, and at most what fits.
+#[inline]
+pub(super) fn leading_number(text: &[u8]) -> Option<(u64, usize)> {
+    let (mut number, mut count) = (0_u64, 0);
+    while let Some(value) = text.get(count).map(|digit| VALUES[usize::from(*digit)])
+        && value < 16
+    {
+        if number >> 60 != 0 {
+            return None;
+        }
+        number = number << 4 | u64::from(value);
+        count += 1;
+    }
+    (count > 0).then_some((number, count))
+}
+
+/// What each byte is worth as a digit, 16 where it is none.
+const VALUES: [u8; 256] = {
+    let mut values = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
 
 /// The bytes that exactly `2 × N` digits stand for.
 #[inline]

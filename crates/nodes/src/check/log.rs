@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, Log, LogData};
 
 use super::cursor::Cursor;
 use super::hex;
+use super::usual::UsualReader;
 
 /// The EVM has LOG0 to LOG4.
 pub(super) const TOPICS_MAX: usize = 4;
@@ -27,10 +28,12 @@ pub(super) struct RawLog<'a> {
     pub(super) transaction_index: u64,
     pub(super) index: u64,
     pub(super) removed: bool,
+    /// Its transaction, with all that is said of it, is written exactly as in the log that was read before.
+    pub(super) is_next: bool,
 }
 
 impl<'a> RawLog<'a> {
-    const BLANK: Self = Self {
+    pub(super) const BLANK: Self = Self {
         address: &[b'0'; 40],
         topics: [&[b'0'; 64]; TOPICS_MAX],
         topic_count: 0,
@@ -41,6 +44,7 @@ impl<'a> RawLog<'a> {
         transaction_index: 0,
         index: 0,
         removed: false,
+        is_next: false,
     };
 
     #[inline]
@@ -48,7 +52,29 @@ impl<'a> RawLog<'a> {
         &self.topics[..self.topic_count]
     }
 
-    /// What of the log goes into blooms and roots.
+    /// Takes over what the log before says of the transaction that both are of.
+    #[inline]
+    pub(super) fn follow(&mut self, previous: &Self) {
+        self.block_number = previous.block_number;
+        self.block_hash = previous.block_hash;
+        self.transaction_hash = previous.transaction_hash;
+        self.transaction_index = previous.transaction_index;
+        self.is_next = true;
+    }
+
+    /// Whether its digits are digits, as far as those of the log before do not tell. Hashes are left to those who
+    /// compare them.
+    fn has_digits(&self, previous: Option<&Self>) -> bool {
+        let judged = previous.map_or(&[][..], Self::topics);
+        let topics = self.topics().iter().enumerate();
+        (previous.is_some_and(|previous| previous.address == self.address) || hex::is_hex(self.address))
+            && topics
+                .into_iter()
+                .all(|(place, topic)| judged.get(place) == Some(topic) || hex::is_hex(*topic))
+            && hex::is_hex(self.data)
+    }
+
+    /// What of the log goes into roots.
     pub(super) fn decode(&self) -> Option<Log> {
         let address = Address::from(hex::fixed::<20>(self.address)?);
         let topics = self.topics().iter().map(|topic| hex::fixed::<32>(*topic).map(B256::from));
@@ -68,12 +94,14 @@ impl<'a> RawLog<'a> {
             Member::TransactionIndex => self.transaction_index = cursor.quantity()?,
             Member::LogIndex => self.index = cursor.quantity()?,
             Member::Removed => self.removed = cursor.boolean()?,
-            Member::BlockTimestamp | Member::Other => cursor.skip()?,
+            Member::BlockTimestamp => cursor.skip_quantity()?,
+            Member::Other => cursor.skip()?,
         }
         Some(())
     }
 
-    fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+    #[inline]
+    pub(super) fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
         cursor.expect(b'[')?;
         if cursor.take(b']') {
             return Some(());
@@ -156,18 +184,30 @@ impl Member {
 
 /// Reads logs one after another.
 #[derive(Clone, Debug)]
-pub(super) struct LogReader {
+pub(super) struct LogReader<'a> {
+    usual: UsualReader<'a>,
     order: [Member; PLACES],
 }
 
-impl LogReader {
+impl<'a> LogReader<'a> {
     pub(super) fn new() -> Self {
-        Self { order: [Member::Other; PLACES] }
+        Self { usual: UsualReader::new(), order: [Member::Other; PLACES] }
     }
 
     /// Consumes a log. `None` if it is none.
     #[inline]
-    pub(super) fn read<'a>(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+        let start = cursor.at();
+        if let Some(log) = self.usual.read(cursor) {
+            return Some(log);
+        }
+        cursor.return_to(start);
+        self.usual.forget();
+        self.read_any(cursor)
+    }
+
+    /// The same whatever the order of its members.
+    pub(super) fn read_any(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
         cursor.expect(b'{')?;
         let (mut log, mut seen) = (RawLog::BLANK, 0);
         for place in 0.. {
@@ -182,6 +222,26 @@ impl LogReader {
         (seen & Member::REQUIRED == Member::REQUIRED).then_some(log)
     }
 
+    /// Consumes a list of logs, whose digits are digits but for those of the hashes.
+    pub(super) fn read_list(&mut self, cursor: &mut Cursor<'a>) -> Option<Vec<RawLog<'a>>> {
+        cursor.expect(b'[')?;
+        let mut logs: Vec<RawLog<'a>> = Vec::new();
+        if cursor.take(b']') {
+            return Some(logs);
+        }
+        loop {
+            let log = self.read(cursor)?;
+            if !log.has_digits(logs.last()) {
+                return None;
+            }
+            logs.push(log);
+            if !cursor.take(b',') {
+                cursor.expect(b']')?;
+                return Some(logs);
+            }
+        }
+    }
+
     #[inline]
     fn member(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
         match self.order.get(place) {
@@ -191,11 +251,16 @@ impl LogReader {
     }
 
     fn learn(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
-        let member = Member::named(cursor.string()?);
-        cursor.expect(b':')?;
+        let member = Member::named(cursor.name()?);
         if let Some(remembered) = self.order.get_mut(place) {
             *remembered = member;
         }
         Some(member)
     }
+}
+
+/// Whether two hashes are the same, whatever the case of their digits.
+#[inline]
+pub(super) fn same_digits(one: &[u8; 64], other: &[u8; 64]) -> bool {
+    one == other || one.eq_ignore_ascii_case(other)
 }

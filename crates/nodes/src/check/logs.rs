@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 
 use super::cursor::Cursor;
 use super::hex;
-use super::log::{LogReader, RawLog};
+use super::log::{LogReader, RawLog, same_digits};
 use super::{Facts, Lie, Verdict};
 use crate::BlockId;
 
@@ -113,6 +113,8 @@ impl<'a> Judge<'_, 'a> {
         self.judge_topics(log)?;
         hex::is_hex(log.data).then_some(()).ok_or(Lie::Shape)?;
         match self.previous {
+            Some(previous) if log.is_next && log.index <= previous.index => Err(Lie::Order),
+            Some(_) if log.is_next => Ok(()),
             Some(previous) if previous.block_number == log.block_number => follows(&previous, log),
             Some(previous) if previous.block_number > log.block_number => Err(Lie::Order),
             _ => self.judge_block(log),
@@ -162,7 +164,7 @@ impl<'a> Judge<'_, 'a> {
 }
 
 fn ended(mut cursor: Cursor<'_>) -> Result<Option<u64>, Lie> {
-    if cursor.peek().is_none() { Ok(None) } else { Err(Lie::Shape) }
+    cursor.end().map(|()| None).ok_or(Lie::Shape)
 }
 
 fn judge_topic(topic: &[u8; 64], asked: Option<&Choice<B256>>) -> Result<(), Lie> {
@@ -189,9 +191,4 @@ fn follows(previous: &RawLog<'_>, log: &RawLog<'_>) -> Result<(), Lie> {
         return Err(Lie::Torn);
     }
     (same_hash || hex::is_hex(log.transaction_hash)).then_some(()).ok_or(Lie::Shape)
-}
-
-#[inline]
-fn same_digits(one: &[u8; 64], other: &[u8; 64]) -> bool {
-    one == other || one.eq_ignore_ascii_case(other)
 }

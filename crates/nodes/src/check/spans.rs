@@ -26,7 +26,7 @@ pub fn log_blocks(result: &[u8]) -> LogSpans<'_> {
 #[derive(Clone, Debug)]
 pub struct LogSpans<'a> {
     cursor: Cursor<'a>,
-    reader: LogReader,
+    reader: LogReader<'a>,
     ended: bool,
 }
 

@@ -5,6 +5,7 @@ mod logs; // log queries
 mod mutate; // one digit changed
 mod quirks; // what nodes do differently, and what no check must fall for
 mod sample; // a block of our own
+mod walk; // one walk over bytes that nobody has looked at
 
 use super::*;
 

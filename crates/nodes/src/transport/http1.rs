@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
+use super::buffer::Buffer;
 use super::dial::Stream;
 use super::gzip;
 use super::head::{Extent, Head};
@@ -148,13 +149,13 @@ impl Http1 {
     }
 
     async fn large(&mut self, length: usize) -> Result<Bytes, Fault> {
-        let mut body = BytesMut::with_capacity(length);
-        self.pour(&mut body, length).await?;
-        Ok(body.freeze())
+        let mut buffer = Buffer::of(length).await;
+        self.pour(buffer.bytes(), length).await?;
+        Ok(Bytes::from_owner(buffer))
     }
 
     /// Moves `count` bytes into `body`: what has come already, and then straight from the connection.
-    async fn pour(&mut self, body: &mut BytesMut, count: usize) -> Result<(), Fault> {
+    async fn pour(&mut self, body: &mut Vec<u8>, count: usize) -> Result<(), Fault> {
         let whole = body.len() + count;
         let come = count.min(self.inbox.len());
         body.extend_from_slice(&self.inbox.split_to(come));
@@ -170,7 +171,7 @@ impl Http1 {
     }
 
     async fn chunked(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
-        let mut body = BytesMut::new();
+        let mut body = Vec::new();
         loop {
             let size = self.chunk_size().await?;
             if size > bytes_max.saturating_sub(body.len()) {
@@ -178,7 +179,7 @@ impl Http1 {
             }
             if size == 0 {
                 self.trailers().await?;
-                return Ok(body.freeze());
+                return Ok(body.into());
             }
             self.pour(&mut body, size).await?;
             while self.inbox.len() < 2 {

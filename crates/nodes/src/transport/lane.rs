@@ -1,8 +1,8 @@
 //! Calls that wait for one endpoint on one runtime thread, and the lines that take them.
 //!
 //! A lane belongs to the thread that made it: callers and lines of that thread meet here, so its lock is never fought
-//! over. A quick call that finds all lines busy waits for the next one to be free, and all that wait by then go out
-//! together; nothing is held back to wait for company.
+//! over. A call that finds all lines busy waits for the next one to be free, and what waits by then goes out together,
+//! as far as it may; nothing is held back to wait for company.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use tokio::time::Instant;
 use crate::call::{Call, Fault, Reply};
 
 use super::http2::Http2;
+use super::outcome::Habit;
+use super::pace::{Kind, Pace};
 use super::request::CALL_BYTES;
 use super::setup::Setup;
 use super::stats::Counters;
@@ -50,20 +52,11 @@ impl Waiting {
     }
 }
 
-/// Which calls a lane carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Quick ones, which may travel together.
-    Shared,
-    /// All others, each by itself.
-    Single,
-}
-
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) setup: Arc<Setup>,
     pub(super) counters: Counters,
-    kind: Kind,
+    pub(super) habit: Habit,
     state: Mutex<State>,
 }
 
@@ -75,10 +68,7 @@ struct State {
     called: usize,
     lines: usize,
     next_id: u64,
-    /// How long exchanges take, smoothed.
-    exchange: Duration,
-    /// When a line last took calls.
-    moved: Instant,
+    pace: Pace,
     no_batch_until: Option<Instant>,
     /// The connection that all lines share, where HTTP/2 is spoken.
     http2: Option<Http2>,
@@ -96,7 +86,11 @@ impl std::fmt::Debug for State {
 pub(super) enum Came {
     New,
     FromRest,
-    FromExchange(Duration),
+    FromExchange {
+        time: Duration,
+        /// What each call of it brought.
+        reply_bytes: usize,
+    },
 }
 
 /// What a line got to do. The calls themselves are in the line's own list.
@@ -116,13 +110,12 @@ impl Lane {
             lines: 0,
             // Ids begin somewhere else on each lane, so that a reply that strays is recognised.
             next_id: u64::from(rand::random::<u32>()),
-            exchange: Duration::ZERO,
-            moved: Instant::now(),
+            pace: Pace::new(kind, &setup.limits),
             no_batch_until: None,
             http2: None,
             closed: false,
         };
-        Self { setup, counters: Counters::default(), kind, state: Mutex::new(state) }
+        Self { setup, counters: Counters::default(), habit: Habit::default(), state: Mutex::new(state) }
     }
 
     /// Adds a call. Says whether a new line is needed for it, which the caller then starts.
@@ -160,19 +153,13 @@ impl Lane {
         }
     }
 
-    /// A near node needs few lines. One that is far, stands still or refuses batches gets more.
     fn busy_max(&self, state: &State, busy: usize) -> usize {
-        let limits = &self.setup.limits;
-        if self.kind == Kind::Single || busy < limits.near_connections_max {
+        let (limits, now) = (&self.setup.limits, Instant::now());
+        // One that refuses batches needs a line for each call.
+        if busy < limits.near_connections_max || !state.may_batch(now) {
             return limits.connections_max;
         }
-        let now = Instant::now();
-        let moving = now.saturating_duration_since(state.moved) < limits.near;
-        if state.exchange < limits.near && moving && state.may_batch(now) {
-            limits.near_connections_max
-        } else {
-            limits.connections_max
-        }
+        state.pace.lines_max(limits, now)
     }
 
     /// The turn of a line that has nothing to do.
@@ -181,7 +168,7 @@ impl Lane {
         match came {
             Came::New => {}
             Came::FromRest => state.called = state.called.saturating_sub(1),
-            Came::FromExchange(time) => state.exchange = (state.exchange * 7 + time) / 8,
+            Came::FromExchange { time, reply_bytes } => state.pace.note(time, reply_bytes),
         }
         if state.closed {
             return Turn::End;
@@ -193,16 +180,16 @@ impl Lane {
         }
         let first_id = state.next_id;
         state.next_id += calls.len() as u64;
-        state.moved = Instant::now();
+        state.pace.moves(Instant::now());
         Turn::Send { first_id }
     }
 
     fn gather(&self, state: &mut State, calls: &mut Vec<Waiting>) {
         let limits = &self.setup.limits;
-        let shared = self.kind == Kind::Shared && state.may_batch(Instant::now());
+        let batch_max = if state.may_batch(Instant::now()) { state.pace.batch_max(limits) } else { 1 };
         // Lines that come for the same calls get a share each.
         let share = state.calls.len().div_ceil(state.called + 1);
-        let count_max = if shared { share.min(limits.batch_calls_max) } else { 1 };
+        let count_max = share.min(batch_max);
         let mut bytes = 0;
         while calls.len() < count_max {
             let Some(call) = state.calls.pop_front() else { return };

@@ -16,10 +16,10 @@ pub struct Limits {
     pub reply_bytes_max: usize,
     /// Bytes of a reply's head. Providers send one or two KB of cookies and policies.
     pub head_bytes_max: usize,
-    /// Connections of one runtime thread for quick calls, and as many again for all others.
+    /// Connections of one runtime thread for quick calls, as many again for simulations, and for logs and blocks.
     pub connections_max: usize,
-    /// Connections for quick calls while a node answers within `near`: its replies come so fast that waiting for the
-    /// next one and travelling together is cheaper for both sides than a connection each.
+    /// Connections of a kind while a node answers within `near`: its replies come so fast that waiting for the next one
+    /// and travelling together is cheaper for both sides than a connection each.
     pub near_connections_max: usize,
     /// Below which time of an exchange a node counts as near.
     pub near: Duration,
@@ -28,6 +28,11 @@ pub struct Limits {
     pub queue_calls_max: usize,
     /// Calls in one batch; providers refuse at 100 and more.
     pub batch_calls_max: usize,
+    /// The same for calls other than quick ones: nodes work through a batch one by one.
+    pub slow_batch_calls_max: usize,
+    /// Bytes that the replies of one batch should not exceed, by what replies were like lately: the first of them is not
+    /// read before the last has come.
+    pub batch_reply_bytes: usize,
     /// Bytes of the calls in one batch, so that one huge call does not hold up small ones.
     pub batch_bytes_max: usize,
     /// How long no batch is sent to a node that has refused one. Learning it again costs one round trip.
@@ -47,6 +52,8 @@ impl Default for Limits {
             near: Duration::from_millis(2),
             queue_calls_max: 4_096,
             batch_calls_max: 50,
+            slow_batch_calls_max: 8,
+            batch_reply_bytes: 256 << 10,
             batch_bytes_max: 128 << 10,
             batch_pause: Duration::from_secs(60),
         }

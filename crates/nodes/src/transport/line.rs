@@ -137,7 +137,9 @@ impl Line {
         let deadline = self.calls.iter().map(|call| call.deadline).max().unwrap_or_else(Instant::now);
         let began = Instant::now();
         let answer = timeout_at(deadline, self.send()).await.unwrap_or(Err(Fault::Timeout));
-        self.came = Came::FromExchange(began.elapsed());
+        let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
+        self.came =
+            Came::FromExchange { time: began.elapsed(), reply_bytes: bytes / self.calls.len().max(1) };
         match answer {
             Ok(answer) => self.hand_out(&answer, first_id),
             // Together they are more than may be read at once; each by itself may fit.
@@ -181,11 +183,11 @@ impl Line {
     fn hand_out(&mut self, answer: &Answer, first_id: u64) {
         self.lane.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
         if self.calls.len() == 1 {
-            let reply = answer.single(first_id);
+            let reply = answer.single(first_id, &self.lane.habit);
             self.calls.drain(..).for_each(|call| call.answer(reply.clone()));
             return;
         }
-        match answer.batch(first_id, self.calls.len()) {
+        match answer.batch(first_id, self.calls.len(), &self.lane.habit) {
             Ok(replies) => self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply)),
             Err(BatchFault::Refused) => self.split(),
             Err(BatchFault::Fault(fault)) => self.fail(fault),

@@ -1,12 +1,16 @@
 //! The body of a reply → what the node says to each call.
 //!
-//! A result stays a slice of the body. The body is proven to be JSON, and each outcome to be the one to its call: a
-//! reply that could be somebody else's is worse than none.
+//! A result stays a slice of the body. Each outcome is proven to be the one to its call: a reply that could be somebody
+//! else's is worse than none. Small bodies are proven to be JSON; large results are left to those who check them.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 use jsonrpc::{Outcome, Outcomes, Value};
 
 use crate::call::{Fault, Reply, RpcError};
+
+use super::bare::{bare_result, bare_results};
 
 /// A reply as HTTP brought it: inflated and whole.
 #[derive(Debug)]
@@ -19,6 +23,9 @@ pub(super) struct Answer {
 /// keep the buffer that it came in.
 const COPIED_BYTES_MAX: usize = 2 << 10;
 
+/// Bodies from this size on are taken apart without a look at their results, if they have the usual form.
+const BARE_BYTES_MIN: usize = 4 << 10;
+
 /// Characters of a node's error text that are kept. Enough for any reason of a revert; the rest is noise.
 const MESSAGE_CHARS_MAX: usize = 4_096;
 
@@ -30,20 +37,73 @@ pub(super) enum BatchFault {
     Fault(Fault),
 }
 
+/// Whether an endpoint writes its replies in the usual form and with nothing else in them. That is learned from large
+/// replies that were read whole: one with more members would look the same from outside.
+#[derive(Debug, Default)]
+pub(super) struct Habit(AtomicBool);
+
+impl Habit {
+    fn is_usual(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    /// Learns from results that were read and those that would have been found from outside.
+    fn learn<'a>(&self, read: impl Iterator<Item = &'a Outcome<'a>>, bare: Option<Vec<&[u8]>>) {
+        let read = read.map(|outcome| outcome.result.map(|result| result.raw().as_bytes()));
+        self.0.store(bare.is_some_and(|bare| read.eq(bare.into_iter().map(Some))), Relaxed);
+    }
+}
+
 impl Answer {
     /// The reply to the only call of a request.
-    pub(super) fn single(&self, id: u64) -> Result<Reply, Fault> {
+    pub(super) fn single(&self, id: u64, habit: &Habit) -> Result<Reply, Fault> {
+        if let Some(result) = self.bare(habit).and_then(|body| bare_result(body, id)) {
+            return Ok(Reply::Result(kept(&self.body, result)));
+        }
         match self.outcomes(1) {
-            Some(Outcomes::One(outcome)) => self.reply(outcome, Some(id)),
+            Some(Outcomes::One(outcome)) => {
+                if self.is_large() {
+                    habit.learn(
+                        [&outcome].into_iter(),
+                        bare_result(&self.body, id).map(|result| vec![result]),
+                    );
+                }
+                self.reply(outcome, Some(id))
+            }
             Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
         }
     }
 
+    fn is_large(&self) -> bool {
+        self.body.len() >= BARE_BYTES_MIN
+    }
+
+    /// The body, if it may be taken apart from outside.
+    fn bare(&self, habit: &Habit) -> Option<&[u8]> {
+        (self.is_large() && habit.is_usual()).then_some(&self.body[..])
+    }
+
     /// The replies to a batch of `count` calls with running ids, in the order of the calls.
-    pub(super) fn batch(&self, first_id: u64, count: usize) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+    pub(super) fn batch(
+        &self,
+        first_id: u64,
+        count: usize,
+        habit: &Habit,
+    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        if let Some(results) = self.bare(habit).and_then(|body| bare_results(body, first_id, count)) {
+            return Ok(results
+                .into_iter()
+                .map(|result| Ok(Reply::Result(kept(&self.body, result))))
+                .collect());
+        }
         // One more than awaited is enough to know that there are too many.
         match self.outcomes(count + 1) {
-            Some(Outcomes::Many(outcomes)) => self.matched(&outcomes, first_id, count),
+            Some(Outcomes::Many(outcomes)) => {
+                if self.is_large() {
+                    habit.learn(outcomes.iter(), bare_results(&self.body, first_id, count));
+                }
+                self.matched(&outcomes, first_id, count)
+            }
             // A lone error is the answer to the array as such.
             Some(Outcomes::One(outcome)) if outcome.error.is_some_and(|error| !error.is_null()) => {
                 Err(self.refusal(error_of(&self.body, outcome)))
@@ -110,7 +170,7 @@ impl Answer {
         }
         // Some nodes write a null result beside their errors, and all may write a null error beside a result.
         match (outcome.result, error) {
-            (Some(result), None) => Ok(Reply::Result(kept(&self.body, result))),
+            (Some(result), None) => Ok(Reply::Result(kept(&self.body, result.raw().as_bytes()))),
             (result, Some(_)) if result.is_none_or(Value::is_null) => {
                 error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled)
             }
@@ -119,8 +179,7 @@ impl Answer {
     }
 }
 
-fn kept(body: &Bytes, value: Value<'_>) -> Bytes {
-    let raw = value.raw().as_bytes();
+fn kept(body: &Bytes, raw: &[u8]) -> Bytes {
     if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { body.slice_ref(raw) }
 }
 
@@ -138,7 +197,7 @@ fn error_of(body: &Bytes, outcome: Outcome<'_>) -> Option<RpcError> {
                 coded = true;
             }
             "message" => error.message = member.value.as_str()?.chars().take(MESSAGE_CHARS_MAX).collect(),
-            "data" => error.data = Some(kept(body, member.value)),
+            "data" => error.data = Some(kept(body, member.value.raw().as_bytes())),
             _ => {}
         }
     }
@@ -161,6 +220,8 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
     unread
         || error_of(body, *outcome).is_some_and(|error| {
             let message = error.message.to_ascii_lowercase();
-            message.contains("batch") || message.contains("response too large")
+            // The reason of a revert is a contract's text, not the node's.
+            let is_revert = error.code == 3 || message.contains("revert");
+            !is_revert && (message.contains("batch") || message.contains("response too large"))
         })
 }

@@ -47,7 +47,7 @@ impl<'a> Question<'a> {
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
         let verdict = match (self.remote.judge.is_off(), &result[..]) {
             (true, b"null") => Verdict::Null,
-            (true, _) => return Judgement::Believed,
+            (true, _) => return unchecked(result),
             (false, _) => check::check(&self.expect, result, self.remote.family),
         };
         match verdict {
@@ -58,7 +58,10 @@ impl<'a> Question<'a> {
             Verdict::Null if self.is_there() => Judgement::Late,
             Verdict::Null => Judgement::Doubtful,
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
-            Verdict::Wrong(lie) => self.refuse(node, lie),
+            Verdict::Wrong(lie) => match self.refuse(node, lie) {
+                Judgement::Believed => unchecked(result),
+                refused => refused,
+            },
         }
     }
 
@@ -175,4 +178,9 @@ fn facts(canon: &Canon, id: BlockId) -> Option<Arc<BlockFacts>> {
         transactions: block.transactions.to_vec(),
         uncles: block.uncles.clone(),
     }))
+}
+
+/// Whoever does not want answers to be checked still wants them to be JSON, or the reply around them would not be.
+fn unchecked(result: &[u8]) -> Judgement {
+    if check::is_json(result) { Judgement::Believed } else { Judgement::Wrong("no JSON") }
 }

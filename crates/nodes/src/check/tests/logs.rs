@@ -13,7 +13,7 @@ use super::*;
 
 /// A log as a test wants it. Members are written in any order.
 #[derive(Clone)]
-struct TestLog {
+pub(super) struct TestLog {
     address: Address,
     topics: Vec<B256>,
     block: BlockId,
@@ -49,12 +49,12 @@ fn object(members: &[(&str, String)]) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-fn list(logs: &[TestLog]) -> String {
+pub(super) fn list(logs: &[TestLog]) -> String {
     format!("[{}]", logs.iter().map(TestLog::write).collect::<Vec<_>>().join(","))
 }
 
 /// Logs of a handful of contracts in the blocks from 100 on, three to a block and two to a transaction.
-fn some_logs(count: u64, rng: &mut StdRng) -> Vec<TestLog> {
+pub(super) fn some_logs(count: u64, rng: &mut StdRng) -> Vec<TestLog> {
     let log = |place: u64| {
         let number = 100 + place / 3;
         let topics = (0..rng.random_range(0..=4)).map(|_| word(rng.random_range(0..3))).collect();

@@ -175,3 +175,33 @@ async fn a_reply_that_inflates_beyond_the_limit_is_too_large() {
     let client = Client::new(node.endpoint().with_gzip(true), limits);
     assert_eq!(ask(&client, "[]").await, Err(Fault::TooLarge));
 }
+
+/// A result too large to be looked at twice.
+fn large(inside: &str) -> String {
+    format!("[{}\"\"]", format!("\"{inside}\",").repeat(5_000 / inside.len()))
+}
+
+#[tokio::test]
+async fn large_results_of_the_usual_form_are_left_to_those_who_check_them() {
+    let node = Node::answering(|body| result(id_of(body), body["params"][0].as_str().unwrap())).await;
+    let client = node.client();
+    let (good, bad) = (large("0xab"), large("\n"));
+    let params = |text: &str| serde_json::to_string(&[text]).unwrap();
+    assert_eq!(ask(&client, &params(&bad)).await, Err(Fault::Garbled), "the first is read whole");
+    assert_eq!(ask(&client, &params(&good)).await, said(&good));
+    assert_eq!(ask(&client, &params(&bad)).await, said(&bad));
+    assert_eq!(ask(&client, &params("[\"\n\"]")).await, Err(Fault::Garbled), "small ones always are");
+}
+
+#[tokio::test]
+async fn a_large_result_ends_where_it_ends_whatever_else_a_node_writes() {
+    let node = Node::answering(|body| {
+        let reply = result(id_of(body), &body["params"].to_string());
+        reply.strip_suffix('}').unwrap().to_owned() + ",\"notes\":[1,2]}"
+    })
+    .await;
+    let client = node.client();
+    for _ in 0..3 {
+        assert_eq!(ask(&client, &large("0xab")).await, said(&large("0xab")));
+    }
+}

@@ -8,8 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::node::*;
 use crate::call::{Fault, Reply};
 use crate::transport::http1::{Http1, Trouble};
-use crate::transport::lane::{Kind, Lane, Open};
-use crate::transport::outcome::Answer;
+use crate::transport::lane::{Lane, Open};
+use crate::transport::outcome::{Answer, Habit};
+use crate::transport::pace::Kind;
 use crate::transport::setup::Setup;
 use crate::transport::{Endpoint, Limits};
 
@@ -31,7 +32,7 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
         });
         let endpoint = Endpoint::parse("http://node").unwrap();
         let setup = Setup::new(endpoint, Limits::default(), None);
-        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Single));
+        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Heavy));
         let mut connection = Http1::new(Box::new(ours), Open::new(&lane));
         let exchange = connection.exchange(b"POST", &lane.setup.limits);
         tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
@@ -57,7 +58,7 @@ fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
 }
 
 fn reply(answer: Result<Answer, Trouble>) -> Result<Reply, Fault> {
-    answer.unwrap().single(ID)
+    answer.unwrap().single(ID, &Habit::default())
 }
 
 proptest! {
@@ -93,8 +94,8 @@ proptest! {
     ]) {
         let wire = [start.as_bytes(), &noise].concat();
         if let Ok(answer) = heard(&wire, &[]) {
-            let _ = answer.single(ID);
-            let _ = answer.batch(ID, 2);
+            let _ = answer.single(ID, &Habit::default());
+            let _ = answer.batch(ID, 2, &Habit::default());
         }
     }
 }

@@ -51,17 +51,38 @@ async fn a_batch_has_no_more_calls_than_allowed() {
 }
 
 #[tokio::test]
-async fn other_calls_go_alone() {
-    let node = Node::answering(|body| {
-        assert!(body.is_object());
-        echo(body)
+async fn other_calls_go_alone_to_a_node_that_takes_its_time() {
+    let node = Node::start(|mut talk| async move {
+        loop {
+            let body = talk.request().await?.body;
+            assert!(body.is_object());
+            tokio::time::sleep(Duration::from_millis(4)).await;
+            talk.reply(&echo(&body)).await?;
+        }
     })
     .await;
     let client = narrow(&node);
     for class in [Class::Evm, Class::Logs, Class::Bulk] {
-        assert_eq!(ask_many(&client, class, 10).await, echoes(10));
+        assert_eq!(ask_many(&client, class, 20).await, echoes(20));
     }
     assert_eq!(client.stats().batches, 0);
+}
+
+#[tokio::test]
+async fn other_calls_share_small_batches_while_they_are_answered_at_once() {
+    let node = Node::answering(|body| {
+        assert!(body.as_array().is_none_or(|calls| calls.len() <= 8));
+        echo(body)
+    })
+    .await;
+    let limits = Limits { near: Duration::from_millis(200), ..Limits::default() };
+    let client =
+        Client::new(node.endpoint(), Limits { connections_max: 1, near_connections_max: 1, ..limits });
+    for class in [Class::Evm, Class::Logs] {
+        assert_eq!(ask_many(&client, class, 60).await, echoes(60));
+    }
+    let stats = client.stats();
+    assert!(stats.batched_calls >= 60, "{stats:?}");
 }
 
 #[tokio::test]

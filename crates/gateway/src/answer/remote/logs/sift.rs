@@ -83,6 +83,7 @@ impl<'a> Sieve<'a> {
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
+            Verdict::Wrong(_) if !check::is_json(result) => Judgement::Wrong("no JSON"),
             Verdict::Wrong(_) => {
                 let count = check::log_blocks(result).count() as u64;
                 let too_many = (count > self.room).then_some(None);
@@ -139,12 +140,12 @@ impl<'a> Sieve<'a> {
         if from < self.canon.lowest() && found.is_empty() {
             return true;
         }
-        let Some(bloom) = Blooms::of(self.filter) else { return found.is_empty() };
+        let Some(mut blooms) = Blooms::of(self.filter) else { return found.is_empty() };
         let newest = self.canon.head().number.saturating_sub(NEWEST_BLOCKS - 1);
         let doubted = if found.is_empty() { self.canon.lowest() } else { newest.max(self.canon.lowest()) };
         (from.max(doubted)..=to)
             .filter_map(|number| self.canon.block(number))
-            .any(|block| bloom.may_match(&block.logs_bloom) && !found.contains(&block.id))
+            .any(|block| !found.contains(&block.id) && blooms.may_match(&block.logs_bloom))
     }
 
     /// The logs, once no other node is going to be asked.
@@ -160,29 +161,51 @@ impl<'a> Sieve<'a> {
 }
 
 /// A filter as blooms see it.
-struct Blooms {
-    addresses: Vec<Bloom>,
-    topics: Vec<Vec<Bloom>>,
+struct Blooms<'a> {
+    addresses: Values<'a>,
+    topics: Vec<Values<'a>>,
 }
 
-impl Blooms {
-    fn of(filter: &LogFilter) -> Option<Self> {
+impl<'a> Blooms<'a> {
+    fn of(filter: &'a LogFilter) -> Option<Self> {
         if filter.params() > BLOOM_VALUES_MAX {
             return None;
         }
-        let bloom = |raw: &[u8]| Bloom::from(BloomInput::Raw(raw));
         Some(Self {
-            addresses: filter.addresses.iter().map(|address| bloom(address.as_slice())).collect(),
-            topics: filter
-                .topics
-                .iter()
-                .map(|topics| topics.iter().map(|topic| bloom(topic.as_slice())).collect())
-                .collect(),
+            addresses: Values::new(&filter.addresses),
+            topics: filter.topics.iter().map(|topics| Values::new(topics)).collect(),
         })
     }
 
-    fn may_match(&self, block: &Bloom) -> bool {
-        let any = |values: &Vec<Bloom>| values.is_empty() || values.iter().any(|value| block.contains(value));
-        !block.is_zero() && any(&self.addresses) && self.topics.iter().all(any)
+    fn may_match(&mut self, block: &Bloom) -> bool {
+        !block.is_zero()
+            && self.addresses.any(block)
+            && self.topics.iter_mut().all(|topics| topics.any(block))
+    }
+}
+
+/// Values of which one must be there; any do if there are none. Each is hashed when it is first asked for.
+struct Values<'a> {
+    all: Vec<&'a [u8]>,
+    hashed: Vec<Bloom>,
+}
+
+impl<'a> Values<'a> {
+    fn new(values: &'a [impl AsRef<[u8]>]) -> Self {
+        Self { all: values.iter().map(AsRef::as_ref).collect(), hashed: Vec::new() }
+    }
+
+    fn any(&mut self, block: &Bloom) -> bool {
+        let mut place = 0;
+        while let Some(value) = self.all.get(place) {
+            if self.hashed.len() == place {
+                self.hashed.push(Bloom::from(BloomInput::Raw(value)));
+            }
+            if block.contains(&self.hashed[place]) {
+                return true;
+            }
+            place += 1;
+        }
+        self.all.is_empty()
     }
 }

@@ -1,0 +1,114 @@
+//! Replies as nearly all nodes write them, taken apart without a look at their results.
+//!
+//! A large result is read to its last byte by whoever checks it, so proving here that it is JSON would be a second walk
+//! over megabytes. What is found here is only where the result must lie if the reply is well-formed; if it turns out to
+//! be no JSON value, the reply was not.
+
+use memchr::memmem;
+
+const ID_FIRST: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+const RESULT_LAST: &[u8] = br#","result":"#;
+const RESULT_FIRST: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
+const ID_LAST: &[u8] = br#","id":"#;
+
+/// The result of the reply with this id, if the reply has one of the two usual forms and the result is an array or an
+/// object. Not proven to be JSON.
+pub(super) fn bare_result(body: &[u8], id: u64) -> Option<&[u8]> {
+    let (mut digits, inside) = (itoa::Buffer::new(), body.trim_ascii().strip_suffix(b"}")?);
+    let id = digits.format(id).as_bytes();
+    let result = match inside.strip_prefix(ID_FIRST) {
+        Some(rest) => rest.strip_prefix(id)?.strip_prefix(RESULT_LAST)?,
+        None => inside.strip_prefix(RESULT_FIRST)?.strip_suffix(id)?.strip_suffix(ID_LAST)?,
+    };
+    matches!((result.first()?, result.last()?), (b'[', b']') | (b'{', b'}')).then_some(result)
+}
+
+/// The results of a batch with running ids, if all replies are there, in their order and with their ids first. Not proven
+/// to be JSON.
+pub(super) fn bare_results(body: &[u8], first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
+    let mut rest = body.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"}]")?;
+    let mut head = Vec::with_capacity(ID_FIRST.len() + RESULT_LAST.len() + 24);
+    write_head(&mut head, first_id);
+    rest = rest.strip_prefix(&head[..])?;
+    let mut results = Vec::with_capacity(count);
+    for id in (first_id..).skip(1).take(count.checked_sub(1)?) {
+        head.clear();
+        head.extend_from_slice(b"},");
+        write_head(&mut head, id);
+        // Quotes inside strings are escaped, so this text is never a part of one.
+        let end = memmem::find(rest, &head)?;
+        results.push(&rest[..end]);
+        rest = &rest[end + head.len()..];
+    }
+    results.push(rest);
+    results.iter().all(|result| is_trimmed(result)).then_some(results)
+}
+
+fn is_trimmed(result: &[u8]) -> bool {
+    !result.is_empty() && result.trim_ascii().len() == result.len()
+}
+
+fn write_head(head: &mut Vec<u8>, id: u64) {
+    head.extend_from_slice(ID_FIRST);
+    head.extend_from_slice(itoa::Buffer::new().format(id).as_bytes());
+    head.extend_from_slice(RESULT_LAST);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_usual_forms_are_taken_apart() {
+        for body in [
+            r#"{"jsonrpc":"2.0","id":17,"result":[{"a":1},[]]}"#,
+            "{\"jsonrpc\":\"2.0\",\"id\":17,\"result\":[{\"a\":1},[]]}\n",
+            r#" {"jsonrpc":"2.0","result":[{"a":1},[]],"id":17} "#,
+        ] {
+            assert_eq!(bare_result(body.as_bytes(), 17), Some(&br#"[{"a":1},[]]"#[..]), "{body}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_for_the_scanner() {
+        for body in [
+            r#"{"jsonrpc":"2.0","id":18,"result":[]}"#,
+            r#"{"jsonrpc":"2.0","id":170,"result":[]}"#,
+            r#"{"jsonrpc":"2.0","id":17,"result":null}"#,
+            r#"{"jsonrpc":"2.0","id":17,"result":"0x"}"#,
+            r#"{"jsonrpc":"2.0","id":17,"result":[],"error":null}"#,
+            r#"{"jsonrpc":"2.0","id":17,"error":{}}"#,
+            r#"{"jsonrpc":"2.0","result":[],"id":18}"#,
+            r#"{"jsonrpc":"2.0","result":[],"id":117}"#,
+            r#"{"jsonrpc": "2.0","id":17,"result":[]}"#,
+            r#"{"jsonrpc":"2.0","id":17,"result":[}"#,
+            r#"{"jsonrpc":"2.0","id":17,"result":}"#,
+            "",
+        ] {
+            assert_eq!(bare_result(body.as_bytes(), 17), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_batch_in_order_is_taken_apart() {
+        let reply = |id: u64, result: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let (one, two, three) = (reply(9, "[{}]"), reply(10, "null"), reply(11, r#"{"a":{}}"#));
+        let body = format!("[{one},{two},{three}]\n");
+        let results: [&[u8]; 3] = [b"[{}]", b"null", br#"{"a":{}}"#];
+        assert_eq!(bare_results(body.as_bytes(), 9, 3), Some(results.to_vec()));
+        assert_eq!(bare_results(body.as_bytes(), 9, 4), None);
+        assert_eq!(bare_results(body.as_bytes(), 8, 3), None);
+        assert_eq!(bare_results(format!("[{two},{one}]").as_bytes(), 9, 2), None);
+        assert_eq!(bare_results(format!("[{one}]").as_bytes(), 9, 1), Some(vec![&b"[{}]"[..]]));
+        assert_eq!(bare_results(b"[]", 9, 1), None);
+        assert_eq!(bare_results(b"", 9, 0), None);
+    }
+
+    /// Fewer were asked for than came: what is left over makes the last one no JSON.
+    #[test]
+    fn a_reply_too_many_spoils_the_last_one() {
+        let body = br#"[{"jsonrpc":"2.0","id":1,"result":[]},{"jsonrpc":"2.0","id":2,"result":[]}]"#;
+        let results = bare_results(body, 1, 1).unwrap();
+        assert!(jsonrpc::Value::read(std::str::from_utf8(results[0]).unwrap()).is_none());
+    }
+}
