@@ -8,6 +8,7 @@ mod endpoint; // where a node is
 mod limits; // what it may take of us
 mod setup; // what all its connections have in common
 
+mod waiting; // one call
 mod lane; // calls that wait on one thread
 mod pace; // how many of them may travel together
 mod line; // one connection at work
@@ -44,9 +45,10 @@ pub use heads::heads;
 pub use limits::Limits;
 pub use stats::Stats;
 
-use lane::{Lane, Waiting};
+use lane::Lane;
 use pace::Kind;
 use setup::Setup;
+use waiting::Waiting;
 
 /// Asks one endpoint. Its connections live on the threads of those who ask.
 #[derive(Debug)]

@@ -9,48 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::call::{Call, Fault, Reply};
+use crate::call::Fault;
 
 use super::http2::Http2;
 use super::outcome::Habit;
 use super::pace::{Kind, Pace};
-use super::request::CALL_BYTES;
 use super::setup::Setup;
 use super::stats::Counters;
-
-/// A call that waits for its turn or its reply.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) method: &'static str,
-    pub(super) params: Bytes,
-    pub(super) deadline: Instant,
-    caller: oneshot::Sender<Result<Reply, Fault>>,
-}
-
-impl Waiting {
-    pub(super) fn new(call: &Call, deadline: Instant) -> (Self, oneshot::Receiver<Result<Reply, Fault>>) {
-        let (caller, reply) = oneshot::channel();
-        (Self { method: call.method, params: call.params.clone(), deadline, caller }, reply)
-    }
-
-    /// Nobody hears it when the caller has gone; that is fine.
-    pub(super) fn answer(self, reply: Result<Reply, Fault>) {
-        let _ = self.caller.send(reply);
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.caller.is_closed()
-    }
-
-    fn bytes(&self) -> usize {
-        self.method.len() + self.params.len() + CALL_BYTES
-    }
-}
+use super::waiting::Waiting;
 
 #[derive(Debug)]
 pub(super) struct Lane {

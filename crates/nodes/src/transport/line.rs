@@ -11,9 +11,10 @@ use crate::call::Fault;
 
 use super::http1::{Http1, Trouble};
 use super::http2::Http2;
-use super::lane::{Came, Lane, Open, Turn, Waiting};
+use super::lane::{Came, Lane, Open, Turn};
 use super::outcome::{Answer, BatchFault};
 use super::request::Request;
+use super::waiting::Waiting;
 
 /// Starts a line on the runtime of the caller.
 pub(super) fn start(lane: &Arc<Lane>) {

@@ -1,7 +1,7 @@
 //! Calls → the bytes of one request, in one buffer that a line keeps for all its requests.
 
 use super::endpoint::Endpoint;
-use super::lane::Waiting;
+use super::waiting::Waiting;
 
 /// What a call costs in bytes beyond its method and params.
 pub(super) const CALL_BYTES: usize = 64;
