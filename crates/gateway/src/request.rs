@@ -1,5 +1,7 @@
 //! The life of a request: every step in its order, and nothing else.
 
+use std::pin::pin;
+
 use ::http::header::HeaderName;
 use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
@@ -79,7 +81,7 @@ async fn steps<'a>(
         now: connection.now(),
         id: connection.request_id(),
     };
-    body.attend(calls(&work, &text)).await?
+    body.attend(pin!(calls(&work, &text))).await?
 }
 
 /// The calls of a request → its reply.

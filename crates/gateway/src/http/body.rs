@@ -28,7 +28,7 @@ pub(crate) trait Body<'a>: Send {
     /// Waits for an answer for as long as the caller does.
     fn attend<T: Send>(
         &mut self,
-        answer: impl Future<Output = T> + Send,
+        answer: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> impl Future<Output = Result<T, Refused>> + Send;
 }
 
@@ -67,7 +67,10 @@ impl<'a> Body<'a> for Stream {
     async fn skip(&mut self) {}
 
     /// A stream that its caller resets is dropped, and its answer with it.
-    async fn attend<T: Send>(&mut self, answer: impl Future<Output = T> + Send) -> Result<T, Refused> {
+    async fn attend<T: Send>(
+        &mut self,
+        answer: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T, Refused> {
         Ok(answer.await)
     }
 }

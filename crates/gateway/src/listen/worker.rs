@@ -165,11 +165,20 @@ async fn greet(
     stream.set_nodelay(true)?;
     match tls {
         None => serve(edge, index, stream, stopping).await,
-        Some(tls) => {
-            let greeted = timeout(edge.limits.listen.header_timeout, tls.accept(stream)).await?;
-            serve(edge, index, greeted?, stopping).await
-        }
+        // Boxed, like all that most connections have no use for: each takes the room of the largest.
+        Some(tls) => Box::pin(greet_over_tls(edge, index, stream, tls, stopping)).await,
     }
+}
+
+async fn greet_over_tls(
+    edge: Arc<Edge>,
+    index: usize,
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let greeted = timeout(edge.limits.listen.header_timeout, tls.accept(stream)).await?;
+    serve(edge, index, greeted?, stopping).await
 }
 
 /// Serves one connection until it ends or has to.
@@ -190,7 +199,7 @@ pub(super) async fn serve<S: Stream>(
         _ = stop.wait_for(|&stop| stop) => return Ok(()),
     };
     if http2::begins(&first) {
-        http2::serve(connection, socket, first, stopping).await
+        Box::pin(http2::serve(connection, socket, first, stopping)).await
     } else {
         Ok(http1::serve(&connection, socket, first, stopping).await?)
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
@@ -132,9 +132,11 @@ impl<'a, S: Stream> http::Body<'a> for Body<'a, S> {
         }
     }
 
-    async fn attend<T: Send>(&mut self, answer: impl Future<Output = T> + Send) -> Result<T, Refused> {
+    async fn attend<T: Send>(
+        &mut self,
+        mut answer: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T, Refused> {
         self.socket.waits_for(Wait::Answer);
-        let mut answer = pin!(answer);
         poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
             Poll::Pending => self.poll_gone(cx).map(|()| Err(Refused::Broken)),
