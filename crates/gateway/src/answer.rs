@@ -367,7 +367,7 @@ impl Answers {
         let Pending { method, query, pinned, may_fail_over } = call;
         match (&self.asked, pinned) {
             (Asked::Remote(remote), Pinned::Remote(canon)) => match remote.at_hand(canon, method, &query) {
-                Some(answer) => Ok(answer),
+                Some(answer) => answer,
                 // Boxed, because most calls have no use for the room that it takes.
                 None => Box::pin(remote.answer(canon, method, query, may_fail_over)).await,
             },

@@ -141,11 +141,13 @@ pub struct Message {
 
 impl Message {
     fn heap_bytes(&self) -> usize {
-        // Overrides are held twice, as they were written and as they were read, which takes some four times as much.
+        // Overrides are held twice, as they were written and as they were read: an account that is named and left as it is
+        // takes ten times as much as its text.
         let written: usize = self.overrides.written.iter().map(|text| text.len()).sum();
         let input = self.request.input.input().map_or(0, |input| input.len());
-        let lists = serde_json::to_vec(&(&self.request.access_list, &self.request.authorization_list));
-        size_of::<Self>() + input + 5 * written + lists.map_or(0, |text| text.len())
+        let blobs = &self.request.blob_versioned_hashes;
+        let lists = serde_json::to_vec(&(&self.request.access_list, &self.request.authorization_list, blobs));
+        size_of::<Self>() + input + 12 * written + lists.map_or(0, |text| text.len())
     }
 }
 

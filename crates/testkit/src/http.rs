@@ -61,6 +61,12 @@ impl Wire {
         self
     }
 
+    /// Says that nothing more will be sent.
+    pub fn hang_up(&mut self) -> &mut Self {
+        let _closed = self.stream.shutdown(std::net::Shutdown::Write);
+        self
+    }
+
     /// Posts a body and waits for the reply.
     pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Reply {
         self.send(request(path, "", body.as_ref())).reply()

@@ -13,6 +13,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 
+use super::held::Readers;
 use crate::params::{LogFilter, Query};
 use crate::resolve::BlockRef;
 
@@ -82,6 +83,7 @@ pub(super) struct Kept {
     pub(super) deep_in: Option<u64>,
     /// How many logs there are, for a chunk of them.
     pub(super) count: u64,
+    pub(super) readers: Readers,
 }
 
 /// All answers that are kept, within a bound on their bytes.
@@ -163,7 +165,7 @@ impl Cache {
 
     /// Keeps an answer, unless it would push out too many others.
     pub(super) fn keep(&self, key: Key, kept: Kept) {
-        if kept.result.len() as u64 <= self.entry_bytes_max {
+        if Weight.weight(&key, &kept) <= self.entry_bytes_max {
             self.store.insert(key, kept);
         }
     }
@@ -223,7 +225,8 @@ mod tests {
     }
 
     fn kept(text: &str) -> Kept {
-        Kept { result: Bytes::copy_from_slice(text.as_bytes()), block: None, deep_in: None, count: 0 }
+        let result = Bytes::copy_from_slice(text.as_bytes());
+        Kept { result, block: None, deep_in: None, count: 0, readers: Readers::default() }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
+use super::held::Readers;
 use super::moment::Moments;
 use super::threads::Threads;
 use super::{Answer, Budget, Failure, Held, Limits, Origin, Provenance, Source, Timings};
@@ -59,9 +60,10 @@ impl Embedded {
         }
         // A chain of our own moves seldom, so all that is kept may hang on its head.
         let asked = Asked { query: &query, head: Some(self.source.head().hash) };
-        if let Some(Kept { result, block, .. }) = self.cache.get(&asked) {
+        if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
             let provenance = Provenance { origin: Origin::Cache, block };
-            return Ok(Answer { provenance, shared: Some(result) });
+            let shared = self.held.lend(&result, &readers).ok_or(Failure::OverCapacity)?;
+            return Ok(Answer { provenance, shared: Some(shared) });
         }
         let key = self.cache.was_missed_before(&asked).then(|| asked.key());
         self.work_out(method, query, key, out).await
@@ -164,7 +166,7 @@ impl Embedded {
 }
 
 fn kept(result: Bytes, provenance: Provenance) -> Kept {
-    Kept { result, block: provenance.block, deep_in: None, count: 0 }
+    Kept { result, block: provenance.block, deep_in: None, count: 0, readers: Readers::default() }
 }
 
 /// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be

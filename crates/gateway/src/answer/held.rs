@@ -3,10 +3,11 @@
 //! An answer is in memory until its caller has read it, and a caller may take its time, within the limits on that. How
 //! many answers there are is bounded by the number of connections, which is no bound at all for answers of megabytes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 /// Smaller answers are not counted: as many as there can be connections hardly matter.
 pub(crate) const COUNTED_BYTES_MIN: usize = 16 << 10;
@@ -37,7 +38,7 @@ impl Held {
         if answer.capacity() < COUNTED_BYTES_MIN {
             return answer.into();
         }
-        self.count(answer.capacity(), answer.into())
+        Bytes::from_owner(Reading(self.count(answer.capacity(), answer.into())))
     }
 
     /// The same for an answer that is bytes already.
@@ -45,25 +46,48 @@ impl Held {
         if answer.len() < COUNTED_BYTES_MIN {
             return answer;
         }
-        self.count(answer.len(), answer)
+        Bytes::from_owner(Reading(self.count(answer.len(), answer)))
     }
 
-    fn count(&self, size: usize, answer: Bytes) -> Bytes {
+    /// An answer that is kept, for one more reader. All its readers count as one, for as long as there are any, even
+    /// when it is not kept any more. `None` if there is no room for another large answer.
+    pub(super) fn lend(&self, answer: &Bytes, readers: &Readers) -> Option<Bytes> {
+        if answer.len() < COUNTED_BYTES_MIN {
+            return Some(answer.clone());
+        }
+        let mut readers = readers.0.lock();
+        let counted = match readers.upgrade() {
+            Some(counted) => counted,
+            None if self.is_full() => return None,
+            None => self.count(answer.len(), answer.clone()),
+        };
+        *readers = Arc::downgrade(&counted);
+        Some(Bytes::from_owner(Reading(counted)))
+    }
+
+    fn count(&self, size: usize, answer: Bytes) -> Arc<Counted> {
         self.bytes.fetch_add(size, Relaxed);
-        Bytes::from_owner(Counted { answer, size, bytes: Arc::clone(&self.bytes) })
+        Arc::new(Counted { answer, size, bytes: Arc::clone(&self.bytes) })
     }
 }
 
+/// Those who read an answer that is kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Readers(Arc<Mutex<Weak<Counted>>>);
+
+struct Reading(Arc<Counted>);
+
+impl AsRef<[u8]> for Reading {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.answer
+    }
+}
+
+#[derive(Debug)]
 struct Counted {
     answer: Bytes,
     size: usize,
     bytes: Arc<AtomicUsize>,
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.answer
-    }
 }
 
 impl Drop for Counted {
@@ -88,6 +112,19 @@ mod tests {
         assert!(held.is_full());
         drop(shared);
         assert_eq!((held.bytes(), held.is_full()), (20_000, false));
+        drop(second);
+        assert_eq!(held.bytes(), 0);
+    }
+
+    #[test]
+    fn all_readers_of_what_is_kept_count_as_one() {
+        let (held, kept, readers) = (Held::new(20_000), Bytes::from(vec![7; 20_000]), Readers::default());
+        let first = held.lend(&kept, &readers).unwrap();
+        let second = held.lend(&kept, &readers).unwrap();
+        assert_eq!((held.bytes(), held.is_full()), (20_000, true));
+        assert!(held.lend(&kept, &Readers::default()).is_none(), "another answer has no place");
+        drop((first, kept));
+        assert_eq!((held.bytes(), second.len()), (20_000, 20_000));
         drop(second);
         assert_eq!(held.bytes(), 0);
     }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
+use super::held::Readers;
 use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
 use crate::network::Network;
@@ -101,13 +102,19 @@ impl Remote {
     }
 
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
-    pub(super) fn at_hand(&self, canon: &Canon, method: &Method, query: &Query<BlockRef>) -> Option<Answer> {
+    pub(super) fn at_hand(
+        &self,
+        canon: &Canon,
+        method: &Method,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Answer, Failure>> {
         if let Some(result) = self.known(canon, query) {
-            return Some(answer(Origin::Cache, Some(head(canon)), result));
+            return Some(Ok(answer(Origin::Cache, Some(head(canon)), result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
         let kept = self.cache.get(&asked).filter(|kept| holds(canon, kept))?;
-        Some(answer(Origin::Cache, kept.block, kept.result))
+        let result = self.held.lend(&kept.result, &kept.readers).ok_or(Failure::OverCapacity);
+        Some(result.map(|result| answer(Origin::Cache, kept.block, result)))
     }
 
     /// Asks for what is not at hand.
@@ -171,7 +178,10 @@ impl Remote {
 
     fn keep(&self, canon: &Canon, asked: Asked<'_>, result: Bytes, block: Option<BlockRef>) {
         if self.cache.is_on() {
-            self.cache.keep(asked.key(), Kept { result, block, deep_in: deep_in(canon, block), count: 0 });
+            self.cache.keep(
+                asked.key(),
+                Kept { result, block, deep_in: deep_in(canon, block), count: 0, readers: Readers::default() },
+            );
         }
     }
 

@@ -31,26 +31,25 @@ impl Encoding {
 
 /// The encoding that the caller likes best, and of those we like best. `None` = as it is.
 pub(crate) fn accepted(headers: Headers<'_>) -> Option<Encoding> {
-    let mut best: Option<(u32, Encoding)> = None;
     let values = headers.all(&header::ACCEPT_ENCODING).filter_map(plain);
-    for (name, quality) in values.flat_map(|value| value.split(',')).map(weighed) {
-        let known = Encoding::ALL.into_iter().find(|encoding| name.eq_ignore_ascii_case(encoding.name()));
-        let Some(encoding) = known.or((name == "*").then_some(Encoding::Gzip)) else { continue };
-        let rank = |encoding: Encoding| Encoding::ALL.iter().position(|&other| other == encoding);
-        let better = best.is_none_or(|(quality_before, before)| {
-            quality > quality_before || quality == quality_before && rank(encoding) < rank(before)
-        });
-        if quality > 0 && better {
-            best = Some((quality, encoding));
-        }
-    }
-    best.map(|(_, encoding)| encoding)
+    let liked: Vec<(&str, u32)> = values.flat_map(|value| value.split(',')).map(weighed).collect();
+    let quality = |name: &str| {
+        let named = liked.iter().find(|(liked, _)| liked.eq_ignore_ascii_case(name));
+        named.map(|(_, quality)| *quality)
+    };
+    // The last of the best wins, so ours come in reverse.
+    let named = |encoding: &Encoding| quality(encoding.name()).unwrap_or(0);
+    let best = Encoding::ALL.into_iter().rev().max_by_key(named).filter(|best| named(best) > 0);
+    // Who says "anything" can read at least what everyone can.
+    let anything = quality("*").is_some_and(|quality| quality > 0) && quality("gzip").is_none();
+    best.or(anything.then_some(Encoding::Gzip))
 }
 
 /// `gzip;q=0.5` → the name and its weight in thousandths.
 fn weighed(item: &str) -> (&str, u32) {
     let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
-    let quality = parameters.trim().strip_prefix("q=").map(|text| text.trim().parse::<f32>());
+    let quality = parameters.trim().strip_prefix(['q', 'Q']).and_then(|text| text.trim().strip_prefix('='));
+    let quality = quality.map(|text| text.trim().parse::<f32>());
     let thousandths = match quality {
         None => 1_000,
         Some(Ok(quality)) => (quality.clamp(0.0, 1.0) * 1_000.0) as u32,
@@ -124,6 +123,8 @@ mod tests {
         assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(Encoding::Gzip));
         assert_eq!(choice("gzip;q=0, br;q=0.1"), Some(Encoding::Brotli));
         assert_eq!(choice("*"), Some(Encoding::Gzip));
+        assert_eq!(choice("gzip;q=0, *"), None);
+        assert_eq!(choice("gzip; Q=0"), None);
         assert_eq!(choice("identity"), None);
         assert_eq!(choice("gzip;q=nonsense"), None);
     }

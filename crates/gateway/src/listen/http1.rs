@@ -20,7 +20,7 @@ use jsonrpc::Id;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
-use self::body::Body;
+use self::body::{Body, Rest};
 use self::head::Search;
 use super::connection::Connection;
 use super::socket::{Socket, Wait};
@@ -40,7 +40,7 @@ pub(super) async fn serve<S: Stream>(
         return Ok(());
     }
     let mut stop = pin!(async { drop(stopping.wait_for(|&stop| stop).await) });
-    let mut line = Line { connection, socket, inbox: first, outbox: Vec::new() };
+    let mut line = Line { connection, socket, inbox: first, begin: 0, outbox: Vec::new() };
     while line.serve_next(stop.as_mut()).await? {}
     line.socket.shutdown().await
 }
@@ -49,8 +49,10 @@ pub(super) async fn serve<S: Stream>(
 struct Line<'c, S> {
     connection: &'c Connection,
     socket: Socket<S>,
-    /// What came in and was not used yet.
+    /// What came in.
     inbox: Vec<u8>,
+    /// Where in the inbox that begins which was not used yet.
+    begin: usize,
     /// The head of a reply, and its body if that is short.
     outbox: Vec<u8>,
 }
@@ -91,25 +93,27 @@ impl<S: Stream> Line<'_, S> {
     ) -> io::Result<Result<Option<Whole>, Refused>> {
         let limits = &self.connection.edge().limits.listen;
         let (mut search, mut began) = (Search::default(), None);
+        self.skip_blank_line();
         loop {
-            let end = match search.end(&self.inbox) {
+            let inbox = &self.inbox[self.begin..];
+            let end = match search.end(inbox) {
                 Ok(end) => end,
                 Err(refused) => return Ok(Err(refused)),
             };
             let lines = search.lines();
-            if end.unwrap_or(self.inbox.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
+            if end.unwrap_or(inbox.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
                 return Ok(Err(Refused::HeadTooLarge));
             }
             if let Some(end) = end {
                 return Ok(Ok(Some(Whole { end, lines })));
             }
-            let idle = self.inbox.is_empty();
+            let idle = inbox.is_empty();
             self.socket.waits_for(if idle {
                 Wait::Request
             } else {
-                Wait::Head(*began.get_or_insert(self.socket.heard()))
+                Wait::Head(*began.get_or_insert(self.socket.free_since()))
             });
-            self.inbox.reserve(READ_BYTES);
+            self.make_room();
             let read = tokio::select! {
                 biased;
                 read = self.socket.read_buf(&mut self.inbox) => read?,
@@ -121,7 +125,22 @@ impl<S: Stream> Line<'_, S> {
         }
     }
 
-    /// Answers the request whose head lies at the beginning of the inbox.
+    /// Some callers end a body with a line of its own. It is no beginning of a request.
+    fn skip_blank_line(&mut self) {
+        if self.inbox[self.begin..] == *b"\r\n" {
+            self.begin = self.inbox.len();
+        }
+    }
+
+    /// Makes room for what comes in next, behind what is not used yet: less than one request.
+    fn make_room(&mut self) {
+        self.inbox.drain(..self.begin);
+        self.begin = 0;
+        self.inbox.shrink_to(KEPT_BYTES);
+        self.inbox.reserve(READ_BYTES);
+    }
+
+    /// Answers the request whose head comes first in the inbox.
     async fn exchange(&mut self, Whole { end, lines }: Whole) -> io::Result<bool> {
         let (mut few, mut many) = ([httparse::EMPTY_HEADER; HEADERS_USUAL], Vec::new());
         let room = if lines <= HEADERS_USUAL {
@@ -130,27 +149,29 @@ impl<S: Stream> Line<'_, S> {
             many.resize(lines, httparse::EMPTY_HEADER);
             &mut many[..]
         };
-        let (text, here) = self.inbox.split_at(end);
+        let (text, here) = self.inbox[self.begin..].split_at(end);
         let parsed = match head::parse(text, room) {
             Ok(parsed) => parsed,
             Err(refused) => return self.refuse(refused).await,
         };
         let mut body = Body::new(&mut self.socket, here, &parsed);
         let reply = request::serve(self.connection, &parsed.head, &mut body).await;
-        let (used, ahead, at_next) = body.into_rest();
+        let Rest { used, ahead, at_next, gone } = body.into_rest();
+        if gone {
+            return Ok(false);
+        }
         let ends_here = self.connection.is_last() || self.connection.is_draining();
         let keep = parsed.keep_alive && at_next && !ends_here;
         let (old, head_only) = (parsed.is_old, parsed.head.verb == Verb::Head);
-        self.inbox.drain(..end + used);
+        self.begin += end + used;
         self.inbox.extend_from_slice(&ahead);
-        self.inbox.shrink_to(KEPT_BYTES);
         self.write_head(&reply, Connected { keep, old });
         if head_only {
             self.send(Default::default()).await?;
         } else {
             self.send(reply.into_parts()).await?;
         }
-        let is_done = at_next && self.inbox.is_empty();
+        let is_done = at_next && self.begin == self.inbox.len();
         if !keep && !is_done {
             self.socket.cut_short();
         }
@@ -183,8 +204,8 @@ impl<S: Stream> Line<'_, S> {
             out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
             out.extend_from_slice(b"\r\n");
         }
-        let now = self.connection.edge().clock.unix_seconds(self.connection.now());
-        write_date(out, now);
+        let clock = &self.connection.edge().clock;
+        write_date(out, clock.unix_seconds(clock.now()));
         out.extend_from_slice(b"\r\n");
     }
 

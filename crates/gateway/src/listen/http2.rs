@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::connection::Connection;
 use super::socket::{Socket, Wait};
 use super::worker::{Error, Stream};
-use crate::http::{self, Head};
+use crate::http::{self, Head, Verb};
 use crate::request;
 use crate::respond::{Lines, ReplyBody};
 
@@ -35,7 +35,7 @@ pub(super) async fn first_bytes<S: Stream>(socket: &mut Socket<S>) -> io::Result
         if first.len() >= PREFACE.len() || !PREFACE.starts_with(&first) {
             return Ok(first);
         }
-        socket.waits_for(Wait::Head(*began.get_or_insert(socket.heard())));
+        socket.waits_for(Wait::Head(*began.get_or_insert(socket.free_since())));
     }
     Ok(first)
 }
@@ -92,7 +92,8 @@ async fn answer(connection: &Connection, request: Request<Incoming>) -> Response
     let mut response = Response::new(ReplyBody::new(Default::default()));
     *response.status_mut() = reply.status();
     reply.head(response.headers_mut());
-    response.map(|_| ReplyBody::new(reply.into_parts()))
+    let parts = if head.verb == Verb::Head { Default::default() } else { reply.into_parts() };
+    response.map(|_| ReplyBody::new(parts))
 }
 
 impl Lines for HeaderMap {

@@ -43,8 +43,8 @@ struct Times {
     given_up: bool,
     /// When the rest of what the caller sends is not waited for any longer.
     linger_until: Option<Instant>,
-    /// Whether anything was written since the timer was last looked at: a long reply that is being read is no idling.
-    wrote: bool,
+    /// When something was last written: a long reply that is being read is no idling.
+    wrote: Moment,
 }
 
 /// What the connection waits for.
@@ -95,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             written: 0,
             given_up: false,
             linger_until: None,
-            wrote: false,
+            wrote: clock.now(),
         };
         let timer = Box::pin(tokio::time::sleep(FAR));
         Self { stream, state, replay: Vec::new(), times, timer }
@@ -112,9 +112,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.replay = read;
     }
 
-    /// When bytes last came in.
-    pub(super) fn heard(&self) -> Moment {
-        Moment(self.state.heard.load(Relaxed))
+    /// Since when the caller has been free to go on: bytes came in, and its last reply was on its way.
+    pub(super) fn free_since(&self) -> Moment {
+        self.times.free_since(&self.state)
     }
 
     /// The connection is going to end although the caller may have more to send.
@@ -132,9 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 self.timer.as_mut().reset(deadline);
             }
             ready!(self.timer.as_mut().poll(cx));
-            if std::mem::take(&mut self.times.wrote) {
-                self.state.heard.store(self.times.clock.now().0, Relaxed);
-            } else if Instant::now() >= deadline {
+            if Instant::now() >= deadline {
                 return Poll::Ready(late);
             }
             self.timer.as_mut().reset(Instant::now() + FAR);
@@ -181,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
 impl Times {
     fn has_written(&mut self, bytes: usize) {
-        self.wrote = true;
+        self.wrote = self.clock.now();
         self.written = self.written.saturating_add(bytes);
         if self.written >= READ_BYTES_MIN {
             self.write_stuck_since = None;
@@ -189,11 +187,14 @@ impl Times {
     }
 
     fn is_stuck(&mut self) {
-        self.wrote = false;
         if self.write_stuck_since.is_none() {
             self.write_stuck_since = Some(self.clock.now());
             self.written = 0;
         }
+    }
+
+    fn free_since(&self, state: &State) -> Moment {
+        self.wrote.max(Moment(state.heard.load(Relaxed)))
     }
 
     /// The next moment at which something is too late, and what then.
@@ -203,14 +204,14 @@ impl Times {
         if let Some(since) = self.write_stuck_since {
             return Some((after(since, limits.write_timeout), Late::Abort));
         }
-        let heard = Moment(state.heard.load(Relaxed));
+        let quiet = self.free_since(state);
         match self.wait {
             Wait::Answer => None,
             Wait::Body(began) => Some((after(began, limits.body_timeout), Late::Tell)),
             Wait::Head(began) => Some((after(began, limits.header_timeout), Late::Tell)),
-            Wait::Request if state.is_new() => Some((after(heard, limits.first_byte_timeout), Late::Close)),
+            Wait::Request if state.is_new() => Some((after(quiet, limits.first_byte_timeout), Late::Close)),
             // On HTTP/2, pings keep an honest connection from being idle, and each stream minds its own body.
-            Wait::Request | Wait::Frames => Some((after(heard, limits.keep_alive_timeout), Late::Close)),
+            Wait::Request | Wait::Frames => Some((after(quiet, limits.keep_alive_timeout), Late::Close)),
         }
     }
 }

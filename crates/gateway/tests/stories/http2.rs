@@ -41,3 +41,16 @@ async fn calls_share_a_connection_without_waiting_for_each_other() {
     let (status, _) = post(&mut other, "/v3/demo", chain_id("2")).await;
     assert_eq!(status, 200);
 }
+
+#[tokio::test]
+async fn a_reply_to_head_has_no_body() {
+    let gateway = Gateway::start();
+    let stream = tokio::net::TcpStream::connect(gateway.public).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::head("http://test/v3/demo").body(Full::<Bytes>::default()).unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    assert_eq!(response.status(), 405);
+    assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
+}

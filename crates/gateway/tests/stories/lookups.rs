@@ -4,7 +4,8 @@ use gateway::demo::contracts::{CHATTER, TOUR};
 use gateway::demo::facts::{CHATTER_BLOCKS, Facts, RAW_BLOCKS, topics};
 use serde_json::{Value, json};
 
-use crate::gateway_under_test::Gateway;
+use crate::demo::Demo;
+use crate::gateway_under_test::{Gateway, call};
 
 fn facts() -> Facts {
     gateway::demo::build().unwrap().facts
@@ -163,4 +164,33 @@ fn raw_records_are_of_three_kinds_and_a_block_without_them_has_an_empty_list() {
     assert!(l2["fee"]["gas_limit"].is_string() && l2["paymasterParams"]["paymasterInput"].is_array());
     assert!(transaction["raw_bytes"].is_string());
     assert_eq!((records(1), records(1_000_000)), (json!([]), json!([])));
+}
+
+#[test]
+fn what_is_asked_for_again_is_kept_and_stays_the_same() {
+    let demo = Demo::with("");
+    let block = demo.call("eth_getBlockByNumber", r#"["0x10",true]"#)["result"].clone();
+    let questions = [
+        ("eth_getBlockByNumber", r#"["0x11",true]"#.to_owned()),
+        ("eth_getBlockByNumber", r#"["0x11",false]"#.to_owned()),
+        ("eth_getBlockByHash", format!(r#"[{},true]"#, block["hash"])),
+        ("eth_getBlockReceipts", r#"["0x11"]"#.to_owned()),
+        ("eth_getLogs", r#"[{"fromBlock":"0x10","toBlock":"0x20"}]"#.to_owned()),
+        ("eth_getLogs", format!(r#"[{{"blockHash":{}}}]"#, block["hash"])),
+        ("eth_call", r#"[{"data":"0x5f5ff3"},"latest"]"#.to_owned()),
+        ("eth_feeHistory", r#"["0x4","0x20",[10,90]]"#.to_owned()),
+    ];
+    let asked = |(method, params): &(&str, String)| {
+        let reply = demo.post(call(method, params));
+        let source = reply.header("chaingate-source").unwrap().to_owned();
+        (source, reply.header("chaingate-block").map(str::to_owned), reply.text().to_owned())
+    };
+    let first: Vec<_> = questions.iter().map(asked).collect();
+    assert!(first.iter().all(|(source, ..)| source == "archive"), "{first:?}");
+    questions.iter().for_each(|question| drop(asked(question)));
+    for (question, (_, block, text)) in questions.iter().zip(first) {
+        assert_eq!(asked(question), ("cache".to_owned(), block, text), "{question:?}");
+    }
+    let state = ("eth_getBalance", r#"["0x00000000000000000000000000000000000000aa","0x10"]"#.to_owned());
+    assert!((0..3).all(|_| asked(&state).0 == "archive"), "a single value is read anew");
 }

@@ -80,6 +80,64 @@ fn the_time_before_a_request_is_not_counted_as_part_of_it() {
 }
 
 #[test]
+fn our_own_slowness_is_not_the_callers() {
+    let gateway = Gateway::with("header_timeout_ms = 100\nbody_timeout_ms = 100", "");
+    for cut in [20, chain_id("2").len() + 20] {
+        let mut wire = Wire::connect(gateway.public);
+        let (slow, next) = (call("eth_call", r#"[{"data":"0x04"}]"#), chain_id("2"));
+        let next = testkit::http::request("/v3/demo", "", next.as_bytes());
+        let (beginning, rest) = next.split_at(next.len() - cut);
+        wire.send([&testkit::http::request("/v3/demo", "", slow.as_bytes()), beginning].concat());
+        assert_eq!(wire.reply().json()["result"], "0x04");
+        assert_eq!(wire.send(rest).reply().json()["id"], 2, "all but the last {cut} bytes came early");
+    }
+}
+
+#[test]
+fn a_line_behind_a_body_is_no_request() {
+    let gateway = Gateway::with(LIMITS, "");
+    let mut wire = Wire::connect(gateway.public);
+    wire.send([&testkit::http::request("/v3/demo", "", chain_id("1").as_bytes())[..], b"\r\n"].concat());
+    assert_eq!(wire.reply().status, 200);
+    wire.closed_after();
+    assert!(wire.next_reply().is_none(), "it idled, and nothing was said about that");
+}
+
+#[test]
+fn who_hangs_up_in_the_middle_is_told_nothing() {
+    let gateway = Gateway::start();
+    let mut wire = Wire::connect(gateway.public);
+    let slow = call("eth_call", r#"[{"data":"0x04"}]"#);
+    wire.send(testkit::http::request("/v3/demo", "", slow.as_bytes())).hang_up();
+    assert!(wire.is_closed());
+}
+
+#[tokio::test]
+async fn what_a_caller_sends_ahead_is_not_piled_up() {
+    use tokio::io::AsyncWriteExt;
+    const PIPE: usize = 4 << 10;
+    let edge = edge("");
+    let (mut near, far) = tokio::io::duplex(PIPE);
+    tokio::spawn(gateway::listen::serve_stream(edge, far));
+    let slow = call("eth_call", r#"[{"data":"0x04"}]"#);
+    let slow = testkit::http::request("/v3/demo", "", slow.as_bytes());
+    let mut sent = 0;
+    while tokio::time::timeout(Duration::from_millis(50), near.write_all(&slow)).await.is_ok() {
+        sent += slow.len();
+        assert!(sent < 100 << 10, "it is all read, and nothing is answered");
+    }
+}
+
+#[test]
+fn an_idle_connection_has_its_time_once() {
+    let gateway = Gateway::with("keep_alive_timeout_ms = 1000", "");
+    let mut wire = Wire::connect(gateway.public);
+    assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+    let time = wire.closed_after();
+    assert!(time > Duration::from_millis(900) && time < Duration::from_millis(1_900), "{time:?}");
+}
+
+#[test]
 fn an_idle_connection_is_closed_without_a_word() {
     let gateway = Gateway::with(LIMITS, "");
     let mut wire = Wire::connect(gateway.public);

@@ -26,15 +26,29 @@ pub(super) struct Body<'a, S> {
     at_next: bool,
     /// What came in while the answer was made.
     ahead: Vec<u8>,
+    gone: bool,
+}
+
+/// What is left when a request is answered.
+pub(super) struct Rest {
+    /// How many bytes of those that came with the head were the body's.
+    pub(super) used: usize,
+    /// What came in later.
+    pub(super) ahead: Vec<u8>,
+    /// Whether the next request begins there.
+    pub(super) at_next: bool,
+    /// Whether the caller has gone, and nobody waits for the reply.
+    pub(super) gone: bool,
 }
 
 /// Room for the first part of a body that has not come yet: what it says of its length is only believed as it comes.
-const FIRST_BYTES: usize = 64 << 10;
+const FIRST_BYTES: usize = 4 << 10;
 
 /// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.
 const SKIPPED_BYTES_MAX: usize = 64 << 10;
 
-/// What a caller may send ahead while it waits. Then we look away, and it waits with the rest.
+/// What a caller may send ahead while it waits, in all. Then we look away, and it waits with the rest; whether it is still
+/// there is then not known before its answer is.
 const AHEAD_BYTES_MAX: usize = 16 << 10;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -43,13 +57,12 @@ impl<'a, S: Stream> Body<'a, S> {
     pub(super) fn new(socket: &'a mut Socket<S>, here: &'a [u8], parsed: &Parsed<'_>) -> Self {
         let Parsed { extent, expects_continue, .. } = *parsed;
         let at_next = extent == Extent::Bytes(0);
-        Self { socket, here, extent, expects_continue, used: 0, at_next, ahead: Vec::new() }
+        Self { socket, here, extent, expects_continue, used: 0, at_next, ahead: Vec::new(), gone: false }
     }
 
-    /// How many bytes of those that came with the head were the body's, what came in later, and whether the next
-    /// request begins there.
-    pub(super) fn into_rest(self) -> (usize, Vec<u8>, bool) {
-        (self.used, self.ahead, self.at_next)
+    pub(super) fn into_rest(self) -> Rest {
+        let Self { used, ahead, at_next, gone, .. } = self;
+        Rest { used, ahead, at_next, gone }
     }
 
     async fn read_bytes(&mut self, length: u64, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
@@ -93,7 +106,7 @@ impl<'a, S: Stream> Body<'a, S> {
 
     /// Waits for the rest of the body from now on, and says so to who waits for that.
     async fn go_on(&mut self) -> Result<(), Refused> {
-        self.socket.waits_for(Wait::Body(self.socket.heard()));
+        self.socket.waits_for(Wait::Body(self.socket.free_since()));
         if self.expects_continue && self.here.is_empty() {
             self.socket.write_all(CONTINUE).await.map_err(|_| Refused::Broken)?;
             self.socket.flush().await.map_err(|_| Refused::Broken)?;
@@ -103,11 +116,12 @@ impl<'a, S: Stream> Body<'a, S> {
 
     /// Ready when the caller has gone. What it sends ahead is kept.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.ahead.len() < AHEAD_BYTES_MAX {
+        while self.here.len() - self.used + self.ahead.len() < AHEAD_BYTES_MAX {
             let mut piece = [0; 1 << 10];
             let mut buf = ReadBuf::new(&mut piece);
             let read = ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut buf));
             if read.is_err() || buf.filled().is_empty() {
+                self.gone = true;
                 return Poll::Ready(());
             }
             self.ahead.extend_from_slice(buf.filled());

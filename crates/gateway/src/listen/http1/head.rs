@@ -98,6 +98,7 @@ struct Said {
     close: bool,
     keep_alive: bool,
     expects_continue: bool,
+    host: bool,
 }
 
 impl Said {
@@ -123,6 +124,8 @@ impl Said {
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
+            // Whoever is in front of us may have gone by the other one.
+            4 if is("host") && std::mem::replace(&mut self.host, true) => return Err(Refused::Ambiguous),
             6 if is("expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
             _ => {}
         }
@@ -152,9 +155,9 @@ fn path_of(target: &str) -> &str {
         let (start, rest) = target.split_at_checked(scheme.len())?;
         start.eq_ignore_ascii_case(scheme).then_some(rest)
     });
-    match whole {
-        None => target,
-        Some(rest) => rest.find('/').map_or("/", |path| &rest[path..]),
+    match whole.and_then(|rest| Some((rest, rest.find(['/', '?', '#'])?))) {
+        Some((rest, path @ 1..)) => &rest[path..],
+        _ => target,
     }
 }
 
@@ -222,6 +225,7 @@ mod tests {
             "Transfer-Encoding: gzip, chunked\r\n",
             "Transfer-Encoding: chunked\n",
             "X: y\n",
+            "Host: a\r\nHost: b\r\n",
         ] {
             assert_eq!(parsed(lines), Err(Refused::Ambiguous), "{lines:?}");
         }
@@ -253,7 +257,10 @@ mod tests {
     fn a_whole_url_leads_to_its_path() {
         assert_eq!(path_of("/v3/demo"), "/v3/demo");
         assert_eq!(path_of("http://localhost:8545/v3/demo"), "/v3/demo");
-        assert_eq!(path_of("HTTPS://x"), "/");
-        assert_eq!(path_of("*"), "*");
+        assert_eq!(path_of("HTTPS://x/"), "/");
+        assert_eq!(path_of("http://x?/v3/demo"), "?/v3/demo");
+        for odd in ["*", "http://x", "http:///v3/demo", "v3/demo"] {
+            assert_eq!(path_of(odd), odd);
+        }
     }
 }

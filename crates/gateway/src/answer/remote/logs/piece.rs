@@ -11,6 +11,7 @@ use nodes::check::log_blocks;
 use super::super::deep_in;
 use super::canonical;
 use crate::answer::cache::{Kept, Key};
+use crate::answer::held::Readers;
 use crate::params::LogFilter;
 use crate::resolve::BlockRef;
 
@@ -83,6 +84,7 @@ pub(super) fn kept(found: &Found, last: u64, canon: &Arc<Canon>) -> Kept {
         block,
         deep_in: deep_in(canon, block),
         count: found.count,
+        readers: Readers::default(),
     }
 }
 

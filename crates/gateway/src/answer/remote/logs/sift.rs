@@ -5,6 +5,8 @@
 //! direction. Those of busy blocks err often, so they are asked only about answers without any logs, and about the
 //! newest blocks, which nodes are late with.
 
+use std::time::Duration;
+
 use alloy_primitives::{Bloom, BloomInput};
 use bytes::Bytes;
 use nodes::check::{self, Expect, Facts, Verdict};
@@ -22,6 +24,9 @@ const BLOOM_VALUES_MAX: usize = 64;
 
 /// Blocks below the head that a node may be late with, or have another version of.
 const NEWEST_BLOCKS: u64 = 4;
+
+/// When the head has stood for this long, whoever has it has its logs, too.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// What an answer comes to.
 pub(super) enum Sifted {
@@ -141,6 +146,9 @@ impl<'a> Sieve<'a> {
             return true;
         }
         let Some(mut blooms) = Blooms::of(self.filter) else { return found.is_empty() };
+        if !found.is_empty() && self.remote.pool.view().head_age().is_some_and(|age| age >= SETTLED) {
+            return false;
+        }
         let newest = self.canon.head().number.saturating_sub(NEWEST_BLOCKS - 1);
         let doubted = if found.is_empty() { self.canon.lowest() } else { newest.max(self.canon.lowest()) };
         (from.max(doubted)..=to)
