@@ -66,9 +66,14 @@ fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Ro
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
     };
     let same = |name, body: String| Row { name, bodies: [body.clone(), body], connections: 64 };
-    let receipt = |peer: &Peer| {
-        let block = peer.call("eth_getBlockByNumber", json!(["0x3e8", false]));
+    let receipt = |peer: &Peer, block: &str| {
+        let block = peer.call("eth_getBlockByNumber", json!([block, false]));
         call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
+    };
+    let receipts = |name, block| Row {
+        name,
+        bodies: [receipt(chaingate, block), anvil.map_or_else(String::new, |anvil| receipt(anvil, block))],
+        connections: 64,
     };
     let holder = heavy::holder(1).into_word();
     let balance_of = testkit::asm::call_data("balanceOf(address)", &[holder.into()]);
@@ -79,11 +84,8 @@ fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Ro
     };
     vec![
         same("storage", call("eth_getStorageAt", json!([heavy::COUNTER, "0x0", "latest"]))),
-        Row {
-            name: "receipt",
-            bodies: [receipt(chaingate), anvil.map_or_else(String::new, receipt)],
-            connections: 64,
-        },
+        receipts("receipt", "latest"),
+        receipts("receipt x50", "0x3e8"),
         same("call", call("eth_call", json!([message, "latest"]))),
         same("logs x1", logs(&chain.one)),
         same("logs x100", logs(&chain.hundred)),

@@ -136,6 +136,12 @@ pub(crate) fn anvil(blocks: u64, logs_per_block: u64) -> Option<Peer> {
         let message = json!({"from": sender, "to": heavy::COUNTER, "data": data, "gas": "0x1000000"});
         peer.call("eth_sendTransaction", json!([message]));
     }
+    let transfer = testkit::asm::call_data(
+        "transfer(address,uint256)",
+        &[heavy::holder(0).into_word().into(), alloy_primitives::U256::ONE],
+    );
+    let message = json!({"from": sender, "to": heavy::TOKEN, "data": transfer, "gas": "0x186a0"});
+    peer.call("eth_sendTransaction", json!([message]));
     Some(peer)
 }
 

@@ -79,7 +79,10 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
     };
     let storage =
         |number: u64| call("eth_getStorageAt", json!([heavy::COUNTER, format!("{number:#x}"), "latest"]));
-    let receipt = |number: u64| {
+    let last = original.call("eth_getBlockByNumber", json!(["latest", false]));
+    let receipt =
+        |number: u64| call("eth_getTransactionReceipt", json!([last["transactions"][number as usize]]));
+    let large_receipt = |number: u64| {
         let block = original.call("eth_getBlockByNumber", json!([format!("{:#x}", BLOCKS - number), false]));
         call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
     };
@@ -104,7 +107,8 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
     };
     vec![
         many("storage", 2000, &storage),
-        many("receipt", 1000, &receipt),
+        many("receipt", heavy::TRANSFERS, &receipt),
+        many("receipt x50", 1000, &large_receipt),
         many("call", 2000, &balance),
         many("logs x1", 1000, &|number| logs(&chain.one, number)),
         many("logs x100", 256, &|number| logs(&chain.hundred, number)),

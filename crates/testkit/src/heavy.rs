@@ -57,6 +57,9 @@ impl HeavyChain {
     }
 }
 
+/// Transfers in the last block of [`log_heavy`].
+pub const TRANSFERS: u64 = 400;
+
 /// The chain of [`log_heavy`], and filters over its whole range with their number of hits.
 #[derive(Debug, Clone)]
 pub struct LogHeavyChain {
@@ -85,9 +88,7 @@ pub fn transaction_heavy(blocks: u64, transactions_per_block: u64) -> HeavyChain
             if number % 2 == 0 {
                 return Message { to, value: U256::from(number + 1), data: Bytes::new(), gas: 21_000 };
             }
-            let amount = U256::from(number % 1000 + 1);
-            let data = call_data("transfer(address,uint256)", &[to.into_word().into(), amount]);
-            Message { to: TOKEN, value: U256::ZERO, data, gas: 100_000 }
+            transfer(to, U256::from(number % 1000 + 1))
         }))
     });
     let blocks = blocks.collect();
@@ -99,7 +100,8 @@ pub fn holder(number: u64) -> Address {
     Address::from_word(keccak256([b"holder".as_slice(), &number.to_be_bytes()].concat()))
 }
 
-/// A chain of logs, all of them by [`COUNTER`]; [`TOKEN`] is there to be called. The usual size for a benchmark is 2,000 blocks of 50.
+/// A chain of logs, all of them by [`COUNTER`], and one more block of [`TRANSFERS`] transfers of [`TOKEN`]. The usual size
+/// for a benchmark is 2,000 blocks of 50.
 ///
 /// # Panics
 ///
@@ -114,7 +116,8 @@ pub fn log_heavy(blocks: u64, logs_per_block: u64) -> LogHeavyChain {
         let data = crate::asm::words(&[U256::from(logs_per_block)]);
         Message { to: COUNTER, value: U256::ZERO, data, gas: 100_000 + logs_per_block * 4000 }
     };
-    let blocks = (0..blocks).map(|_| sending.block([count()])).collect();
+    let mut blocks: Vec<_> = (0..blocks).map(|_| sending.block([count()])).collect();
+    blocks.push(sending.block((0..TRANSFERS).map(|number| transfer(holder(number), U256::from(number + 1)))));
     let at = |position: usize, value: u64| {
         let mut topics = vec![Vec::new(); position + 1];
         topics[0] = vec![contracts::counter_topic()];
@@ -128,6 +131,12 @@ pub fn log_heavy(blocks: u64, logs_per_block: u64) -> LogHeavyChain {
         ten_thousand: at(2, 0),
         all: LogFilter { addresses: vec![COUNTER], topics: Vec::new() },
     }
+}
+
+/// Moves tokens, which emits one log.
+fn transfer(to: Address, amount: U256) -> Message {
+    let data = call_data("transfer(address,uint256)", &[to.into_word().into(), amount]);
+    Message { to: TOKEN, value: U256::ZERO, data, gas: 100_000 }
 }
 
 struct Message {

@@ -203,7 +203,8 @@ fn log_filters_find_as_many_as_they_say() {
     assert_eq!(hits(&heavy.hundred), 100);
     assert_eq!(hits(&heavy.ten_thousand), 10_000);
     assert_eq!(hits(&heavy.all), 20_000);
-    assert!(logs.iter().all(|mined| mined.log.address == COUNTER));
+    let transfers = logs.iter().filter(|mined| mined.log.address != COUNTER).count();
+    assert_eq!(transfers as u64, heavy::TRANSFERS);
 }
 
 /// How long the chains of the benchmark take. Run it in release, where it takes seconds:
