@@ -11,7 +11,7 @@ mod route; // where a request goes
 
 use crate::config::Section;
 
-pub(crate) use body::{Body, Stream, body};
+pub(crate) use body::{Body, StreamBody, body};
 pub use head::Headers;
 pub(crate) use head::{Head, Verb};
 pub(crate) use route::{Route, route};

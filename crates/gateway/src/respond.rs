@@ -219,7 +219,7 @@ pub(crate) fn over_capacity_bytes() -> Vec<u8> {
     error.write(&mut body, Id::NULL);
     let mut reply = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: {}\r\n\
-         access-control-allow-origin: *\r\nvary: Origin\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
+         access-control-allow-origin: *\r\naccess-control-expose-headers: {EXPOSED}\r\nvary: Origin\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
         error.status,
         body.len(),
         error.retry_after_s.unwrap_or_default(),

@@ -51,13 +51,13 @@ pub(crate) async fn body<'a>(
 }
 
 /// The body of an HTTP/2 request.
-pub(crate) struct Stream {
+pub(crate) struct StreamBody {
     pub(crate) incoming: Incoming,
     /// How long it may take. On HTTP/1 the connection has an eye on that; here every stream has to have its own.
     pub(crate) time: Duration,
 }
 
-impl<'a> Body<'a> for Stream {
+impl<'a> Body<'a> for StreamBody {
     async fn read(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
         let read = tokio::time::timeout(self.time, read(&mut self.incoming, bytes_max)).await;
         read.unwrap_or(Err(Refused::TooSlow)).map(Cow::Owned)

@@ -31,8 +31,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// What the socket and the request path tell each other. Always on one thread at a time; atomics because the compiler
-/// cannot know that.
+/// What the socket and the requests of a connection tell each other. On HTTP/2, requests overlap.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// When bytes last came in.

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use self::body::{Body, Rest};
 use self::head::Search;
 use super::connection::Connection;
-use super::socket::{Socket, Wait};
+use super::socket::{READ_BYTES, Socket, Wait};
 use super::worker::Stream;
 use crate::http::{Headers, Refused, Verb};
 use crate::request;
@@ -64,10 +64,7 @@ struct Whole {
     lines: usize,
 }
 
-/// Room that is made for what comes in next: most requests fit.
-const READ_BYTES: usize = 2 << 10;
-
-/// Room that a connection keeps between requests.
+/// Room for what came in that a connection keeps between requests.
 const KEPT_BYTES: usize = 8 << 10;
 
 /// Headers that most requests do not exceed.

@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
 use super::connection::Connection;
-use super::socket::{Socket, Wait};
+use super::socket::{READ_BYTES, Socket, Wait};
 use super::worker::{Error, Stream};
 use crate::http::{self, Head, Verb};
 use crate::request;
@@ -24,12 +24,9 @@ use crate::respond::{Lines, ReplyBody};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Room for what most requests are in all.
-const FIRST_READ_BYTES: usize = 2 << 10;
-
 /// Reads as much as it takes to tell which protocol the caller speaks; nothing if the caller has left.
 pub(super) async fn first_bytes<S: Stream>(socket: &mut Socket<S>) -> io::Result<Vec<u8>> {
-    let mut first = Vec::with_capacity(FIRST_READ_BYTES);
+    let mut first = Vec::with_capacity(READ_BYTES);
     let mut began = None;
     while socket.read_buf(&mut first).await? > 0 {
         if first.len() >= PREFACE.len() || !PREFACE.starts_with(&first) {
@@ -88,7 +85,7 @@ async fn answer(connection: &Connection, request: Request<Incoming>) -> Response
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let head = Head { verb: (&parts.method).into(), target, headers: (&parts.headers).into() };
     let time = connection.edge().limits.listen.body_timeout;
-    let reply = request::serve(connection, &head, &mut http::Stream { incoming, time }).await;
+    let reply = request::serve(connection, &head, &mut http::StreamBody { incoming, time }).await;
     let mut response = Response::new(ReplyBody::new(Default::default()));
     *response.status_mut() = reply.status();
     reply.head(response.headers_mut());

@@ -73,6 +73,9 @@ enum Late {
 
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
+/// Room that is made for what comes in next: most requests fit.
+pub(super) const READ_BYTES: usize = 2 << 10;
+
 /// How long a connection that is closed before its caller was done stays to hear the rest.
 const LINGER: Duration = Duration::from_secs(1);
 

@@ -195,7 +195,7 @@ pub(super) async fn serve<S: Stream>(
     let first = tokio::select! {
         biased;
         first = http2::first_bytes(&mut socket) => first?,
-        // A connection that has said nothing when we stop loses nothing.
+        // A connection that has not even said what it speaks when we stop loses nothing.
         _ = stop.wait_for(|&stop| stop) => return Ok(()),
     };
     if http2::begins(&first) {

@@ -14,7 +14,7 @@ const CROWD: u64 = 10_000;
 /// What is open beside the crowd.
 const OTHER_FILES: u64 = 200;
 
-/// A connection costs no more than this, with all that the system's allocator adds.
+/// A connection costs no more than this, with all that the allocator adds.
 const CONNECTION_BYTES_MAX: u64 = 16 << 10;
 
 /// Addresses that all mean this machine: one has too few ports for a crowd.
