@@ -149,6 +149,9 @@ impl Server {
     pub fn start(config: &Config, edge: Arc<Edge>) -> io::Result<Self> {
         let (stop, stopping) = watch::channel(false);
         let tls = config.tls.as_ref().map(Tls::acceptor).transpose()?;
+        for address in [config.public, config.operator] {
+            check_free(address)?;
+        }
         let first = bind(config.public)?;
         let public = first.local_addr()?;
         let mut listeners = vec![first];
@@ -206,16 +209,29 @@ where
 const BACKLOG: i32 = 1_024;
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
-    listener(address).map_err(named)
+    let listen = || {
+        let socket = bound(address, true)?;
+        socket.set_nonblocking(true)?;
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    };
+    listen().map_err(|error| named(address, error))
 }
 
-fn listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+/// Whether nobody else listens there. Listeners that share a port, as those of the workers do, are not told of each
+/// other: two gateways would each get some of the connections, and nobody would know.
+fn check_free(address: SocketAddr) -> io::Result<()> {
+    bound(address, false).map(drop).map_err(|error| named(address, error))
+}
+
+fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
+    socket.set_reuse_port(shared)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
+}
+
+fn named(address: SocketAddr, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{address}: {error}"))
 }

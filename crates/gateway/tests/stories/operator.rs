@@ -1,8 +1,10 @@
 //! The operator's pages.
 
+use gateway::config::Config;
+use gateway::listen::Server;
 use testkit::http::get;
 
-use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::gateway_under_test::{Gateway, call, chain_id, edge};
 
 #[test]
 fn health_and_ready_are_told_apart_from_the_rest() {
@@ -36,4 +38,18 @@ fn every_call_is_counted_once_by_method_and_outcome() {
     }
     assert!(text.contains("chaingate_build_info{version="));
     assert!(!text.contains("random_"), "labels are a closed set");
+}
+
+#[test]
+fn an_address_where_someone_listens_is_refused() {
+    let gateway = Gateway::start();
+    let free = "127.0.0.1:0".to_owned();
+    let taken = [(gateway.public.to_string(), free.clone()), (free, gateway.operator.to_string())];
+    for (public, operator) in taken {
+        let text = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"");
+        let config = Config::parse(&text).unwrap();
+        let error = Server::start(&config.listen, edge("")).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse, "{error}");
+    }
+    assert_eq!(gateway.post(chain_id("1")).status, 200);
 }
