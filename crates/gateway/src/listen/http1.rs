@@ -137,6 +137,15 @@ impl<S: Stream> Line<'_, S> {
         self.inbox.reserve(READ_BYTES);
     }
 
+    /// Keeps what came in early. Whoever never pauses must not make the inbox grow for ever by what was used of it.
+    fn put_behind(&mut self, ahead: &[u8]) {
+        if self.begin >= KEPT_BYTES {
+            self.inbox.drain(..self.begin);
+            self.begin = 0;
+        }
+        self.inbox.extend_from_slice(ahead);
+    }
+
     /// Answers the request whose head comes first in the inbox.
     async fn exchange(&mut self, Whole { end, lines }: Whole) -> io::Result<bool> {
         let (mut few, mut many) = ([httparse::EMPTY_HEADER; HEADERS_USUAL], Vec::new());
@@ -161,7 +170,7 @@ impl<S: Stream> Line<'_, S> {
         let keep = parsed.keep_alive && at_next && !ends_here;
         let (old, head_only) = (parsed.is_old, parsed.head.verb == Verb::Head);
         self.begin += end + used;
-        self.inbox.extend_from_slice(&ahead);
+        self.put_behind(&ahead);
         self.write_head(&reply, Connected { keep, old });
         if head_only {
             self.send(Default::default()).await?;
