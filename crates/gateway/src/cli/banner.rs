@@ -24,7 +24,7 @@ fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<
   Chaingate {version}   network {name}, {head}
 
     callers    {url}
-    operator   http://{operator}   /health /ready /metrics
+    operator   http://{operator}   /health /ready /metrics, later the console
 
   Try it:
 
