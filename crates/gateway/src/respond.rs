@@ -211,20 +211,3 @@ impl Body for ReplyBody {
         SizeHint::with_exact(self.parts.iter().map(|part| part.len() as u64).sum())
     }
 }
-
-/// A whole reply for a connection that there is no place for, before it has said anything.
-pub(crate) fn over_capacity_bytes() -> Vec<u8> {
-    let error = crate::errors::over_capacity();
-    let mut body = Vec::new();
-    error.write(&mut body, Id::NULL);
-    let mut reply = format!(
-        "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: {}\r\n\
-         access-control-allow-origin: *\r\naccess-control-expose-headers: {EXPOSED}\r\nvary: Origin\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
-        error.status,
-        body.len(),
-        error.retry_after_s.unwrap_or_default(),
-    )
-    .into_bytes();
-    reply.extend_from_slice(&body);
-    reply
-}

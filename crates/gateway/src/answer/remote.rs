@@ -165,23 +165,24 @@ impl Remote {
             let found = self.logs(canon, filter, *blocks, deadline).await?;
             // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew.
             if found.origin == Origin::Cache {
-                self.keep(canon, Asked { query, head: None }, found.result.clone(), Some(found.block));
+                self.keep(canon, Asked { query, head: None }, &found.result, Some(found.block));
             }
             return Ok(answer(found.origin, Some(found.block), self.held.hold_bytes(found.result)));
         }
         let fetched = self.ask(canon, query, deadline).await?;
         if let Some(block) = fetched.keep.filter(|_| method.cacheable != Cacheable::Never) {
-            self.keep(canon, Asked { query, head: at_head }, fetched.result.clone(), block);
+            self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
         }
         Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 
-    fn keep(&self, canon: &Canon, asked: Asked<'_>, result: Bytes, block: Option<BlockRef>) {
+    /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
+    fn keep(&self, canon: &Canon, asked: Asked<'_>, result: &[u8], block: Option<BlockRef>) {
         if self.cache.is_on() {
-            self.cache.keep(
-                asked.key(),
-                Kept { result, block, deep_in: deep_in(canon, block), count: 0, readers: Readers::default() },
-            );
+            let result = Bytes::copy_from_slice(result);
+            let deep_in = deep_in(canon, block);
+            self.cache
+                .keep(asked.key(), Kept { result, block, deep_in, count: 0, readers: Readers::default() });
         }
     }
 

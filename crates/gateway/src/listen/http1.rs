@@ -25,6 +25,8 @@ use self::head::Search;
 use super::connection::Connection;
 use super::socket::{READ_BYTES, Socket, Wait};
 use super::worker::Stream;
+use crate::edge::Edge;
+use crate::errors;
 use crate::http::{Headers, Refused, Verb};
 use crate::request;
 use crate::respond::{Lines, Reply, respond};
@@ -171,7 +173,7 @@ impl<S: Stream> Line<'_, S> {
         let (old, head_only) = (parsed.is_old, parsed.head.verb == Verb::Head);
         self.begin += end + used;
         self.put_behind(&ahead);
-        self.write_head(&reply, Connected { keep, old });
+        write_head(&mut self.outbox, &reply, Connected { keep, old }, self.connection.edge());
         if head_only {
             self.send(Default::default()).await?;
         } else {
@@ -189,30 +191,10 @@ impl<S: Stream> Line<'_, S> {
         self.connection.begin_request();
         let reply = Reply::error(Id::NULL, &refused.into());
         let reply = respond(self.connection, Headers::Lines(&[]), reply).await;
-        self.write_head(&reply, Connected { keep: false, old: false });
+        write_head(&mut self.outbox, &reply, Connected::LAST, self.connection.edge());
         self.send(reply.into_parts()).await?;
         self.socket.cut_short();
         Ok(false)
-    }
-
-    fn write_head(&mut self, reply: &Reply, connected: Connected) {
-        let out = &mut self.outbox;
-        out.clear();
-        write_status(out, reply.status());
-        reply.head(out);
-        match connected {
-            Connected { keep: false, .. } => out.extend_from_slice(b"connection: close\r\n"),
-            Connected { keep: true, old: true } => out.extend_from_slice(b"connection: keep-alive\r\n"),
-            Connected { keep: true, old: false } => {}
-        }
-        if reply.status() != StatusCode::NO_CONTENT {
-            out.extend_from_slice(b"content-length: ");
-            out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        let clock = &self.connection.edge().clock;
-        write_date(out, clock.unix_seconds(clock.now()));
-        out.extend_from_slice(b"\r\n");
     }
 
     /// Sends the head in the outbox and the body.
@@ -236,6 +218,37 @@ struct Connected {
     keep: bool,
     /// HTTP/1.0, where to stay is said and to leave is not.
     old: bool,
+}
+
+impl Connected {
+    const LAST: Self = Self { keep: false, old: false };
+}
+
+/// A whole reply for a connection that there is no place for, before it has said anything.
+pub(super) fn over_capacity(edge: &Edge) -> Vec<u8> {
+    let reply = Reply::error(Id::NULL, &errors::over_capacity());
+    let mut out = Vec::new();
+    write_head(&mut out, &reply, Connected::LAST, edge);
+    reply.into_parts().iter().for_each(|part| out.extend_from_slice(part));
+    out
+}
+
+fn write_head(out: &mut Vec<u8>, reply: &Reply, connected: Connected, edge: &Edge) {
+    out.clear();
+    write_status(out, reply.status());
+    reply.head(out);
+    match connected {
+        Connected { keep: false, .. } => out.extend_from_slice(b"connection: close\r\n"),
+        Connected { keep: true, old: true } => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        Connected { keep: true, old: false } => {}
+    }
+    if reply.status() != StatusCode::NO_CONTENT {
+        out.extend_from_slice(b"content-length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    write_date(out, edge.clock.unix_seconds(edge.clock.now()));
+    out.extend_from_slice(b"\r\n");
 }
 
 impl Lines for Vec<u8> {

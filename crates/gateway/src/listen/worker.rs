@@ -95,9 +95,10 @@ impl Worker {
             self.edge.shards[self.index].http.turned_away.fetch_add(1, Relaxed);
             // Beyond twice the limit there is not even time to say so, and a handshake would cost more than a call.
             if open <= most.saturating_mul(2) && self.tls.is_none() {
+                let told = http1::over_capacity(&self.edge);
                 tokio::spawn(async move {
                     let _place = place;
-                    let _told = timeout(TURN_AWAY_TIME, turn_away(stream)).await;
+                    let _told = timeout(TURN_AWAY_TIME, turn_away(stream, told)).await;
                 });
             }
             return;
@@ -140,8 +141,8 @@ const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
 
 /// Tells one caller too many that there is no place, and waits for the other side to close: closing first, with
 /// unread bytes, would reset the connection and take the message with it.
-async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
-    stream.write_all(&crate::respond::over_capacity_bytes()).await?;
+async fn turn_away(mut stream: TcpStream, told: Vec<u8>) -> io::Result<()> {
+    stream.write_all(&told).await?;
     stream.shutdown().await?;
     let mut unread = [0; 1_024];
     while stream.read(&mut unread).await? > 0 {}

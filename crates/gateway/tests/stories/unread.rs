@@ -63,8 +63,8 @@ fn large_answers_that_nobody_reads_are_held_within_bounds_and_let_go() {
         "worth the test"
     );
     // Asked for often enough to be kept.
-    for number in [0, 0] {
-        assert_eq!(post(process.public, "/v3/demo", logs(number)).body.len(), one.body.len());
+    for _ in 0..2 {
+        assert_eq!(post(process.public, "/v3/demo", logs(0)).body.len(), one.body.len());
     }
     let before = process.memory();
 

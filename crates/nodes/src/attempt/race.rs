@@ -31,6 +31,7 @@ const OVERDUE_MIN: Duration = Duration::from_millis(250);
 const OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// and at the latest after this part of the time that is left, so that another node has as much.
 const OVERDUE_PART: u32 = 2;
+
 /// What happens next.
 pub(super) enum Event {
     Replied(By, Result<Reply, Fault>),

@@ -9,6 +9,7 @@ use gateway::listen::Server;
 use gateway::source;
 use serde_json::Value;
 use testkit::http::{Reply, Wire, get, request};
+use testkit::proxy::Proxy;
 
 use crate::demo::until;
 use crate::gateway_under_test::call;
@@ -25,6 +26,28 @@ impl Front {
         let front = Self::unready(nodes, rest);
         until("it is ready", || get(front.operator, "/ready").status == 200);
         front
+    }
+
+    /// In front of one node that is seen through so many proxies.
+    pub(crate) fn behind(
+        node: SocketAddr,
+        path: &'static str,
+        count: usize,
+        rest: &str,
+    ) -> (Vec<Proxy>, Self) {
+        let proxies: Vec<_> = (0..count).map(|_| Proxy::start(node, path)).collect();
+        let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+        let front = Self::of(&urls, rest);
+        (proxies, front)
+    }
+
+    /// Whether it takes this node for one that is down.
+    pub(crate) fn sees_down(&self, node: &Proxy) -> bool {
+        let address = node.address.to_string();
+        let says_so = |line: &str| {
+            line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
+        };
+        get(self.operator, "/metrics").text().lines().any(says_so)
     }
 
     pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {

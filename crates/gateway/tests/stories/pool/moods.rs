@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
@@ -58,10 +57,9 @@ fn one_bad_node_of_three_changes_no_answer() {
     let node = Demo::with("");
     let questions = questions::all(&node);
     for mood in MOODS {
-        let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-        let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
         // Nothing is kept, so that every question reaches a node.
-        let front = Front::of(&urls, &format!("{FAMILY}[cache]\nbytes_max = 0\n"));
+        let rest = format!("{FAMILY}[cache]\nbytes_max = 0\n");
+        let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, &rest);
         proxies[1].set(mood);
         ask_all(&front, &questions, &format!("{mood:?}"));
     }
@@ -89,9 +87,8 @@ fn how_far_a_query_could_go_is_told_by_the_blocks_of_the_view() {
     let too_many: Vec<_> =
         questions.into_iter().filter(|question| question.truth["code"] == -32005).collect();
     assert_eq!(too_many.len(), 1);
-    let proxies: Vec<_> = (0..2).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, &format!("{FAMILY}[cache]\nbytes_max = 0\n"));
+    let rest = format!("{FAMILY}[cache]\nbytes_max = 0\n");
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 2, &rest);
     proxies[0].set(Mood::WrongBlocks);
     (0..20).for_each(|_| ask_all(&front, &too_many, "shifted"));
 }
@@ -100,15 +97,9 @@ fn how_far_a_query_could_go_is_told_by_the_blocks_of_the_view() {
 #[test]
 fn a_node_that_is_just_back_may_say_that_there_is_no_such_block() {
     let node = Demo::with("");
-    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, FAMILY);
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, FAMILY);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
-    let address = proxies[2].address.to_string();
-    let is_down = |line: &str| {
-        line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
-    };
-    until("it is down", || get(front.operator, "/metrics").text().lines().any(is_down));
+    until("it is down", || front.sees_down(&proxies[2]));
     proxies[2].set(Mood::Honest);
     let unknown = format!(r#"["0x{}",false]"#, "ab".repeat(32));
     assert_eq!(front.ask("eth_getBlockByHash", &unknown)["result"], Value::Null);

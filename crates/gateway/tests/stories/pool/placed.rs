@@ -1,6 +1,5 @@
 //! In which block a transaction or a log is, when nodes do not agree about it.
 
-use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
@@ -20,29 +19,19 @@ fn by_hash(node: &Demo) -> Vec<Question> {
     questions
 }
 
-fn is_down(front: &Front, node: &Proxy) -> bool {
-    let address = node.address.to_string();
-    let says_so = |line: &str| {
-        line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
-    };
-    get(front.operator, "/metrics").text().lines().any(says_so)
-}
-
 /// An answer that put a transaction or a log into a block where it is not was doubted and kept. For the sake of that
 /// worthless answer a node that seemed to be down, and had the true one, was not asked.
 #[test]
 fn what_is_misplaced_does_not_keep_anyone_from_being_asked() {
     let node = Demo::with("");
-    let proxies: Vec<_> = (0..2).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, CHAIN);
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 2, CHAIN);
     proxies[0].set(Mood::Misplaced);
     proxies[1].set(Mood::Headless);
     let mut logs = questions::all(&node);
     logs.retain(|question| question.params.contains(r#""toBlock":"0x5""#));
     // A few are enough, because the node takes its time to fall again.
     for Question { method, params, truth } in by_hash(&node).into_iter().take(2).chain(logs) {
-        until("the honest one is down", || is_down(&front, &proxies[1]));
+        until("the honest one is down", || front.sees_down(&proxies[1]));
         assert_eq!(outcome(&front.ask(method, &params)), truth, "{method} {params}");
     }
 }

@@ -23,9 +23,7 @@ fn start_at(blocks: u64) -> Option<(Anvil, Vec<Proxy>, Front)> {
         return None;
     };
     anvil.mine(blocks);
-    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(anvil.address, "/")).collect();
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, "[network]\nname = \"anvil\"\n");
+    let (proxies, front) = Front::behind(anvil.address, "/", 3, "[network]\nname = \"anvil\"\n");
     Some((anvil, proxies, front))
 }
 

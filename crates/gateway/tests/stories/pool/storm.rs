@@ -47,9 +47,8 @@ fn seconds() -> u64 {
 fn no_call_fails_and_no_answer_is_wrong_while_one_node_is_honest() {
     let node = Demo::with("");
     let questions = questions::all(&node);
-    let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nbytes_max = 65536\n");
+    let rest = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 65536\n";
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, rest);
     let over = AtomicBool::new(false);
     let asked = AtomicU64::new(0);
     let mut times = thread::scope(|scope| {

@@ -3,7 +3,7 @@
 //! Logs of a block that is not the view's are another fork's. Where a block of the view says by its bloom that there
 //! may be logs, and the answer has none of it, another node is asked for its opinion, because blooms err only in that
 //! direction. Those of busy blocks err often, so they are asked only about answers without any logs, and about the
-//! newest blocks, which nodes are late with.
+//! newest blocks, which nodes are late with while the head is new.
 
 use std::time::Duration;
 
