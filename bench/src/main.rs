@@ -15,7 +15,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainnet-0-8191
        chaingate-bench gateway [SECONDS]   the gateway beside a bare hyper server and anvil, SECONDS a run (5)
-       chaingate-bench pool [SECONDS]      the gateway in front of a node beside nginx and a bare hyper server
+       chaingate-bench pool [SECONDS [PART]]
+                                           the gateway in front of a node beside nginx and a bare hyper server; only
+                                           rows with PART in \" cached NAME\" or \" uncached NAME\"
 
 `gateway` and `pool` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
@@ -28,8 +30,11 @@ fn main() -> ExitCode {
         ["archive", corpora] => archive::run(Some(corpora.into())),
         ["gateway"] => gateway::run(5),
         ["gateway", seconds] if seconds.parse::<u64>().is_ok() => gateway::run(seconds.parse().unwrap_or(5)),
-        ["pool"] => pool::run(5),
-        ["pool", seconds] if seconds.parse::<u64>().is_ok() => pool::run(seconds.parse().unwrap_or(5)),
+        ["pool"] => pool::run(5, ""),
+        ["pool", seconds] if seconds.parse::<u64>().is_ok() => pool::run(seconds.parse().unwrap_or(5), ""),
+        ["pool", seconds, part] if seconds.parse::<u64>().is_ok() => {
+            pool::run(seconds.parse().unwrap_or(5), part);
+        }
         ["mock-node", original] => mock_node::run(original),
         ["hyper-server", bytes] => hyper_server::run(bytes.parse().unwrap_or(0)),
         _ => {

@@ -51,8 +51,8 @@ const UNCACHED_LARGE: Aim = Aim { speed: 0.9, cpu: f64::MAX, ..UNCACHED };
 /// Large answers at once, for the memory that they take.
 const LARGE_CONNECTIONS: u32 = 64;
 
-/// Runs everything and prints two tables.
-pub(crate) fn run(seconds: u64) {
+/// Runs everything, or the rows whose kind and name have `part` in them, and prints two tables.
+pub(crate) fn run(seconds: u64, part: &str) {
     let chain = heavy::log_heavy(BLOCKS, LOGS_PER_BLOCK);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -62,14 +62,20 @@ pub(crate) fn run(seconds: u64) {
     let original = peers::chaingate(&data_dir);
     let node = peers::mock_node(&original);
     let rows = rows(&chain, &original);
+    let of = |kind: &str| -> Vec<&Row> {
+        rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part)).collect()
+    };
     println!(
         "{seconds} s a run, median of {ROUNDS} interleaved rounds, 1 wrk thread; cpu is the server's, per request;\n\
          ratios are the gateway's to its peer's, with ! where they miss their aim; load average {}",
         load_average()
     );
     println!("blutgang is left out: this program does not know how to start it");
-    cached(&rows, &node, seconds, folder);
-    uncached(&rows, &node, seconds, folder);
+    cached(&of("cached"), &node, seconds, folder);
+    uncached(&of("uncached"), &node, seconds, folder);
+    if part.is_empty() {
+        large(&rows, &node, seconds, folder);
+    }
     println!("load average {}", load_average());
 }
 
@@ -116,7 +122,7 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
     ]
 }
 
-fn cached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
+fn cached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18653, node, "", folder);
     let nginx = Nginx::start(Mode::Cache, 18651, node, folder);
     say_title("cached", nginx.is_some());
@@ -134,7 +140,7 @@ fn cached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
     }
 }
 
-fn uncached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
+fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18655, node, "[cache]\nbytes_max = 0\n", folder);
     let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
     say_title("uncached", nginx.is_some());
@@ -150,7 +156,13 @@ fn uncached(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
         let traffic = Traffic { bodies: &row.bodies, connections: row.connections, seconds };
         measure(row.name, &servers, &[aim], traffic, folder);
     }
+}
+
+/// The memory that many large answers take.
+fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
+    let gateway = peers::chaingate_pool(18659, node, "[cache]\nbytes_max = 0\n", folder);
+    let nginx = Nginx::start(Mode::Pass, 18661, node, folder);
     println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, nothing kept");
     let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));
     for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {

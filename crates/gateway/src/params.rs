@@ -12,6 +12,7 @@ mod value; // quantities, data, addresses, hashes
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{BlockOverrides, TransactionRequest, state::StateOverride};
@@ -45,7 +46,7 @@ pub enum Query<B> {
     TransactionByHash { hash: B256 },
     TransactionReceipt { hash: B256 },
     RawBlockTransactions { block: B },
-    Logs { filter: Box<LogFilter>, blocks: Blocks<B> },
+    Logs { filter: Arc<LogFilter>, blocks: Blocks<B> },
     Call { message: Box<Message>, at: B },
     EstimateGas { message: Box<Message>, at: B },
 }

@@ -87,6 +87,54 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Consumes one value of a text that has been scanned before, and returns its text. Only its end is looked for.
+    pub(crate) fn known_value(&mut self) -> Option<&'a str> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'"' => return self.known_string(),
+            b'{' | b'[' => self.skip_known_nested()?,
+            _ => self.at += word_len(&self.text.as_bytes()[start..]),
+        }
+        Some(&self.text[start..self.at])
+    }
+
+    /// The same for a string, which comes next.
+    #[inline]
+    pub(crate) fn known_string(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            let rest = self.text.as_bytes().get(self.at..)?;
+            let end = memchr::memchr2(b'"', b'\\', rest)?;
+            if rest[end] == b'"' {
+                self.at += end + 1;
+                return Some(&self.text[start..self.at]);
+            }
+            self.at += end + 2;
+        }
+    }
+
+    /// Brackets outside of strings pair up, so counting them is enough.
+    fn skip_known_nested(&mut self) -> Option<()> {
+        let mut open = 0_usize;
+        loop {
+            match *self.text.as_bytes().get(self.at)? {
+                b'"' => {
+                    self.known_string()?;
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return Some(());
+            }
+        }
+    }
+
     fn object(&mut self, depth: usize) -> Result<(), Broken> {
         deeper(depth)?;
         self.expect(b'{')?;
@@ -185,6 +233,12 @@ pub(crate) fn deeper(depth: usize) -> Result<(), Broken> {
     if depth >= DEPTH_MAX { Err(Broken::TooDeep) } else { Ok(()) }
 }
 
+/// How long the number, `true`, `false` or `null` is that comes next.
+fn word_len(bytes: &[u8]) -> usize {
+    let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
+    bytes.iter().position(ends).unwrap_or(bytes.len())
+}
+
 /// How many leading bytes can stand in a string as they are: no quote, no backslash, no control character.
 ///
 /// Eight bytes at a time, because call data makes strings of many kilobytes.
@@ -252,6 +306,21 @@ mod tests {
         fn any_text_is_judged_as_serde_json_judges_it(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
             let expected = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             prop_assert_eq!(whole(&text).is_ok(), expected, "{}", text);
+        }
+
+        #[test]
+        fn what_was_scanned_ends_where_it_ended(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
+            if whole(&text).is_ok() {
+                let (mut scanner, mut again) = (Scanner::new(&text), Scanner::new(&text));
+                prop_assert_eq!(again.known_value(), scanner.value(0).ok());
+                prop_assert_eq!(again.at, scanner.at);
+            }
+        }
+
+        #[test]
+        fn text_that_was_not_scanned_does_no_harm(text in r#"[\[\]{}:,"\\ \u{e9}a]{0,24}"#) {
+            let mut scanner = Scanner::new(&text);
+            while scanner.known_value().is_some_and(|value| !value.is_empty()) {}
         }
     }
 }

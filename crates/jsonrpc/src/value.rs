@@ -101,7 +101,7 @@ impl<'a> Inside<'a> {
     }
 
     fn value(&mut self) -> Option<Value<'a>> {
-        let value = self.scanner.value(0).ok()?;
+        let value = self.scanner.known_value()?;
         self.done = !self.scanner.take(b',');
         Some(Value(value))
     }
@@ -143,7 +143,7 @@ impl<'a> Iterator for Members<'a> {
             return None;
         }
         self.inside.scanner.peek();
-        let name = Value(self.inside.scanner.string().ok()?).as_str()?;
+        let name = Value(self.inside.scanner.known_string()?).as_str()?;
         self.inside.scanner.expect(b':').ok()?;
         let value = self.inside.value()?;
         let repeated = !self.seen.insert(name.clone());

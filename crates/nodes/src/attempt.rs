@@ -107,11 +107,12 @@ pub async fn ask<A: Ask>(
     rules: &Rules,
     deadline: Instant,
 ) -> Result<Answered<A>, Failed> {
-    if Instant::now() >= deadline {
+    let now = Instant::now();
+    if now >= deadline {
         return Err(Failed::Deadline { tried: 0 });
     }
     let mut race = Race::new(nodes, call, rules, deadline);
-    race.begin();
+    race.begin(now);
     while race.is_on() {
         match race.next().await {
             Event::Replied(by, reply) => match settle(&mut race, by, reply, judge) {

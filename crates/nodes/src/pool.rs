@@ -152,6 +152,9 @@ impl Pool {
 
     /// The widest range of blocks that every node is known to search for logs.
     pub fn log_range(&self) -> u64 {
+        if self.nodes.iter().all(|node| node.known().log_range() == u64::MAX) {
+            return u64::MAX;
+        }
         self.members().map(|node| node.known().log_range()).min().unwrap_or(u64::MAX)
     }
 

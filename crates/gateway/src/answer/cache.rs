@@ -5,12 +5,13 @@
 //! are kept under the head's hash. Those about a transaction are kept together with the block that it is in, and
 //! are answers only while that block is canonical. Time has no part in it.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use foldhash::quality::RandomState;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 
 use super::held::Readers;
@@ -25,7 +26,7 @@ pub(super) enum Key {
     /// The question is about the head, which is this.
     AtHead(Query<BlockRef>, B256),
     /// The logs of some blocks, mostly an aligned chunk. The hash of its last block stands for all of them.
-    Logs { filter: Box<LogFilter>, first: u64, last: BlockRef },
+    Logs { filter: Arc<LogFilter>, first: u64, last: BlockRef },
 }
 
 /// A question that is looked up without being copied.
@@ -128,7 +129,7 @@ impl Cache {
         let counts = Arc::<Counts>::default();
         let entries = usize::try_from(bytes_max / ENTRY_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
         let evictions = Evictions(Arc::clone(&counts));
-        let hasher = RandomState::new();
+        let hasher = RandomState::default();
         let store = Store::with(entries, bytes_max, Weight, hasher.clone(), evictions);
         let missed = std::iter::repeat_with(AtomicU64::default).take(MISSES_REMEMBERED).collect();
         Self { store, hasher, missed, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_question_is_found_under_the_key_that_it_makes() {
-        let hasher = RandomState::new();
+        let hasher = RandomState::default();
         let query = storage(1, 2);
         for head in [None, Some(B256::repeat_byte(9))] {
             let asked = Asked { query: &query, head };

@@ -9,6 +9,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -19,8 +20,8 @@ type Outcome = Result<Answer, Failure>;
 
 /// What is under way, by question. Two questions are equal only if the same answer is right for both.
 pub(super) struct Flights<Q> {
-    // The default hasher is keyed: callers choose what is hashed here.
-    under_way: Mutex<HashMap<Arc<Q>, Flight>>,
+    // The hasher is keyed: callers choose what is hashed here.
+    under_way: Mutex<HashMap<Arc<Q>, Flight, RandomState>>,
 }
 
 impl<Q> Default for Flights<Q> {

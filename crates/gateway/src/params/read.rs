@@ -1,6 +1,7 @@
 //! One reader per shape of parameters; the method table names them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jsonrpc::{Kind, Value};
 
@@ -37,7 +38,7 @@ fn at(args: &mut Args<'_>) -> Result<BlockParam, ParamFault> {
 
 pub(crate) fn logs(args: &mut Args<'_>) -> Asked {
     let (filter, blocks): (LogFilter, _) = args.required(filter::filter)?;
-    Ok(Query::Logs { filter: Box::new(filter), blocks })
+    Ok(Query::Logs { filter: Arc::new(filter), blocks })
 }
 
 pub(crate) fn call(args: &mut Args<'_>) -> Asked {

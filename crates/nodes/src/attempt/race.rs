@@ -122,8 +122,7 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     /// The first attempt: the best node, whatever its health, or now and then one that wants probing.
-    pub(super) fn begin(&mut self) {
-        let now = Instant::now();
+    pub(super) fn begin(&mut self, now: Instant) {
         self.rules.budgets.deposit(now);
         let candidates = self.candidates(now);
         let Some(best) = pick(&candidates, self.call.needs, Grade::Down, self.rules.dice.roll()) else {
@@ -305,9 +304,11 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     fn drop_runners(&mut self) {
-        let now = Instant::now();
-        for runner in std::mem::take(&mut self.runners) {
-            self.give_up(&runner, now);
+        if !self.runners.is_empty() {
+            let now = Instant::now();
+            for runner in std::mem::take(&mut self.runners) {
+                self.give_up(&runner, now);
+            }
         }
         if self.so_far.hedge_paid {
             self.rules.budgets.give_hedge_back();

@@ -99,7 +99,8 @@ impl<'a> Cursor<'a> {
         let end = memchr2(b'"', b'\\', rest)?;
         let name = &rest[..end];
         self.at += end + 1;
-        let plain = name.iter().all(|byte| *byte >= b' ') && std::str::from_utf8(name).is_ok();
+        let is_text = name.is_ascii() || std::str::from_utf8(name).is_ok();
+        let plain = is_text && name.iter().all(|byte| *byte >= b' ');
         self.expect(b':')?;
         (rest[end] == b'"' && plain).then_some(name)
     }

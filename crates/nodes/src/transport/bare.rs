@@ -4,12 +4,18 @@
 //! over megabytes. What is found here is only where the result must lie if the reply is well-formed; if it turns out to
 //! be no JSON value, the reply was not.
 
+use std::sync::LazyLock;
+
 use memchr::memmem;
 
 const ID_FIRST: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 const RESULT_LAST: &[u8] = br#","result":"#;
 const RESULT_FIRST: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
 const ID_LAST: &[u8] = br#","id":"#;
+/// What stands between two results of a batch, up to the id of the second.
+const NEXT: &[u8] = br#"},{"jsonrpc":"2.0","id":"#;
+
+static NEXT_REPLY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(NEXT));
 
 /// The result of the reply with this id, if the reply has one of the two usual forms and the result is an array or an
 /// object. Not proven to be JSON.
@@ -26,32 +32,22 @@ pub(super) fn bare_result(body: &[u8], id: u64) -> Option<&[u8]> {
 /// The results of a batch with running ids, if all replies are there, in their order and with their ids first. Not proven
 /// to be JSON.
 pub(super) fn bare_results(body: &[u8], first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
-    let mut rest = body.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"}]")?;
-    let mut head = Vec::with_capacity(ID_FIRST.len() + RESULT_LAST.len() + 24);
-    write_head(&mut head, first_id);
-    rest = rest.strip_prefix(&head[..])?;
+    let mut rest = body.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"}]")?.strip_prefix(ID_FIRST)?;
+    let mut digits = itoa::Buffer::new();
     let mut results = Vec::with_capacity(count);
-    for id in (first_id..).skip(1).take(count.checked_sub(1)?) {
-        head.clear();
-        head.extend_from_slice(b"},");
-        write_head(&mut head, id);
+    for id in (first_id..).take(count) {
+        rest = rest.strip_prefix(digits.format(id).as_bytes())?.strip_prefix(RESULT_LAST)?;
+        let is_last = results.len() + 1 == count;
         // Quotes inside strings are escaped, so this text is never a part of one.
-        let end = memmem::find(rest, &head)?;
+        let end = if is_last { rest.len() } else { NEXT_REPLY.find(rest)? };
         results.push(&rest[..end]);
-        rest = &rest[end + head.len()..];
+        rest = rest.get(end + NEXT.len()..).unwrap_or_default();
     }
-    results.push(rest);
     results.iter().all(|result| is_trimmed(result)).then_some(results)
 }
 
 fn is_trimmed(result: &[u8]) -> bool {
     !result.is_empty() && result.trim_ascii().len() == result.len()
-}
-
-fn write_head(head: &mut Vec<u8>, id: u64) {
-    head.extend_from_slice(ID_FIRST);
-    head.extend_from_slice(itoa::Buffer::new().format(id).as_bytes());
-    head.extend_from_slice(RESULT_LAST);
 }
 
 #[cfg(test)]
@@ -102,6 +98,9 @@ mod tests {
         assert_eq!(bare_results(format!("[{one}]").as_bytes(), 9, 1), Some(vec![&b"[{}]"[..]]));
         assert_eq!(bare_results(b"[]", 9, 1), None);
         assert_eq!(bare_results(b"", 9, 0), None);
+        // A result that looks like two.
+        let (odd, two) = (reply(9, r#"[{"a":1},{"jsonrpc":"2.0","id":5}]"#), reply(10, "[]"));
+        assert_eq!(bare_results(format!("[{odd},{two}]").as_bytes(), 9, 2), None);
     }
 
     /// Fewer were asked for than came: what is left over makes the last one no JSON.

@@ -124,12 +124,12 @@ impl Lane {
     }
 
     fn busy_max(&self, state: &State, busy: usize) -> usize {
-        let (limits, now) = (&self.setup.limits, Instant::now());
+        let limits = &self.setup.limits;
         // One that refuses batches needs a line for each call.
-        if busy < limits.near_connections_max || !state.may_batch(now) {
+        if busy < limits.near_connections_max || !state.may_batch() {
             return limits.connections_max;
         }
-        state.pace.lines_max(limits, now)
+        state.pace.lines_max(limits, Instant::now())
     }
 
     /// The turn of a line that has nothing to do.
@@ -156,7 +156,7 @@ impl Lane {
 
     fn gather(&self, state: &mut State, calls: &mut Vec<Waiting>) {
         let limits = &self.setup.limits;
-        let batch_max = if state.may_batch(Instant::now()) { state.pace.batch_max(limits) } else { 1 };
+        let batch_max = if state.may_batch() { state.pace.batch_max(limits) } else { 1 };
         // Lines that come for the same calls get a share each.
         let share = state.calls.len().div_ceil(state.called + 1);
         let count_max = share.min(batch_max);
@@ -267,8 +267,8 @@ impl State {
         }
     }
 
-    fn may_batch(&self, now: Instant) -> bool {
-        self.no_batch_until.is_none_or(|until| now >= until)
+    fn may_batch(&self) -> bool {
+        self.no_batch_until.is_none_or(|until| Instant::now() >= until)
     }
 }
 

@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 
 use super::block::SeenBlock;
-use super::learned::Learned;
+use super::learned::{Deep, Learned};
 use crate::BlockId;
 
 /// Blocks below the head, and it, whose hashes are always known. Enough for every reorganisation that a live
@@ -113,6 +113,17 @@ impl Canon {
 
     /// The canonical block of a number. `None` above the head, and below the window for numbers not learned yet.
     pub fn by_number(&self, number: u64) -> Option<BlockId> {
+        self.numbered(number, &mut None)
+    }
+
+    /// Whether one of these blocks has a number that is another block's on this chain.
+    pub fn contradicts(&self, blocks: &[BlockId]) -> bool {
+        let mut deep = None;
+        blocks.iter().any(|block| self.numbered(block.number, &mut deep).is_some_and(|ours| ours != *block))
+    }
+
+    /// `deep` is what is known below the window; it is locked when it is first needed.
+    fn numbered<'a>(&'a self, number: u64, deep: &mut Option<Deep<'a>>) -> Option<BlockId> {
         if let Some(block) = self.block(number) {
             return Some(block.id);
         }
@@ -120,7 +131,8 @@ impl Canon {
             return None;
         }
         let genesis = self.genesis.filter(|_| number == 0);
-        genesis.or_else(|| self.learned.by_number(number).map(|hash| BlockId { number, hash }))
+        let learned = |hash| BlockId { number, hash };
+        genesis.or_else(|| deep.get_or_insert_with(|| self.learned.deep()).by_number(number).map(learned))
     }
 
     /// The canonical block of a hash. `None` does not say that there is none: it may be deep and not learned.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use alloy_primitives::B256;
 use alloy_primitives::map::{B256Map, HashMap};
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::BlockId;
 
@@ -24,8 +24,9 @@ struct Known {
 }
 
 impl Learned {
-    pub(super) fn by_number(&self, number: u64) -> Option<B256> {
-        self.0.read().hashes.get(&number).copied()
+    /// All of it, for one who has several questions.
+    pub(super) fn deep(&self) -> Deep<'_> {
+        Deep(self.0.read())
     }
 
     pub(super) fn by_hash(&self, hash: &B256) -> Option<u64> {
@@ -44,6 +45,15 @@ impl Learned {
         known.hashes.insert(block.number, block.hash);
         known.numbers.insert(block.hash, block.number);
         known.order.push_back(block.number);
+    }
+}
+
+/// What is known, and stays as it is for as long as this is held.
+pub(super) struct Deep<'a>(RwLockReadGuard<'a, Known>);
+
+impl Deep<'_> {
+    pub(super) fn by_number(&self, number: u64) -> Option<B256> {
+        self.0.hashes.get(&number).copied()
     }
 }
 
@@ -68,9 +78,9 @@ mod tests {
     fn the_oldest_knowledge_makes_room() {
         let learned = Learned::default();
         (0..=LEARNED_BLOCKS_MAX as u64).for_each(|number| learned.add(block(number)));
-        assert_eq!(learned.by_number(0), None);
+        assert_eq!(learned.deep().by_number(0), None);
         assert_eq!(learned.by_hash(&block(0).hash), None);
-        assert_eq!(learned.by_number(1), Some(block(1).hash));
+        assert_eq!(learned.deep().by_number(1), Some(block(1).hash));
         assert_eq!(learned.0.read().order.len(), LEARNED_BLOCKS_MAX);
     }
 
@@ -79,7 +89,7 @@ mod tests {
         let learned = Learned::default();
         learned.add(block(7));
         learned.add(BlockId { number: 7, hash: B256::repeat_byte(9) });
-        assert_eq!(learned.by_number(7), Some(block(7).hash));
+        assert_eq!(learned.deep().by_number(7), Some(block(7).hash));
         assert_eq!(learned.by_hash(&B256::repeat_byte(9)), None);
     }
 }

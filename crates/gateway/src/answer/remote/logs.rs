@@ -25,7 +25,7 @@ use sift::{Sieve, Sifted};
 struct Search<'a> {
     remote: &'a Remote,
     canon: &'a Arc<Canon>,
-    filter: &'a LogFilter,
+    filter: &'a Arc<LogFilter>,
     /// Where the caller's range begins, for the error that says how much would fit.
     from: u64,
     deadline: Instant,
@@ -50,7 +50,7 @@ impl Remote {
     pub(super) async fn logs(
         &self,
         canon: &Arc<Canon>,
-        filter: &LogFilter,
+        filter: &Arc<LogFilter>,
         blocks: Blocks<BlockRef>,
         deadline: Instant,
     ) -> Result<FoundLogs, Failure> {

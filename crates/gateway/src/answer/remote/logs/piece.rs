@@ -48,7 +48,7 @@ pub(super) struct Found {
 }
 
 /// Cuts a range into pieces, upwards.
-pub(super) fn of(canon: &Canon, filter: &LogFilter, from: u64, to: u64) -> Vec<Piece> {
+pub(super) fn of(canon: &Canon, filter: &Arc<LogFilter>, from: u64, to: u64) -> Vec<Piece> {
     if (to - from) / CHUNK_BLOCKS > CHUNKS_MAX {
         return vec![Piece::without_key(from, to)];
     }
@@ -67,8 +67,8 @@ pub(super) fn of(canon: &Canon, filter: &LogFilter, from: u64, to: u64) -> Vec<P
     pieces
 }
 
-fn key(canon: &Canon, filter: &LogFilter, first: u64, last: u64) -> Key {
-    Key::Logs { filter: Box::new(filter.clone()), first, last: anchor(canon, last) }
+fn key(canon: &Canon, filter: &Arc<LogFilter>, first: u64, last: u64) -> Key {
+    Key::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
 }
 
 /// The block on which a chunk hangs. Far below the head its hash need not be known: the epoch stands for it.

@@ -104,12 +104,12 @@ impl<'a> Sieve<'a> {
     }
 
     fn seen(&self, facts: &Facts) -> Seen {
-        let other_fork = self.is_on_another_fork(&facts.blocks);
+        let other_fork = self.canon.contradicts(&facts.blocks);
         Seen { count: facts.count as u64, other_fork, too_many: None }
     }
 
     fn too_many(&self, to: Option<u64>, blocks: &[BlockId]) -> Seen {
-        Seen { count: 0, other_fork: self.is_on_another_fork(blocks), too_many: Some(to) }
+        Seen { count: 0, other_fork: self.canon.contradicts(blocks), too_many: Some(to) }
     }
 
     fn look_again(&self, result: &[u8]) -> Seen {
@@ -130,11 +130,6 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    fn is_on_another_fork(&self, blocks: &[BlockId]) -> bool {
-        let differs = |block: &BlockId| self.canon.by_number(block.number).is_some_and(|ours| ours != *block);
-        blocks.iter().any(differs)
-    }
-
     /// Whether some block of the range may have logs that are not in the answer.
     fn may_lack(&self, found: &[BlockId]) -> bool {
         let (from, to) = match self.blocks {
@@ -145,10 +140,10 @@ impl<'a> Sieve<'a> {
         if from < self.canon.lowest() && found.is_empty() {
             return true;
         }
-        let Some(mut blooms) = Blooms::of(self.filter) else { return found.is_empty() };
         if !found.is_empty() && self.remote.pool.view().head_age().is_some_and(|age| age >= SETTLED) {
             return false;
         }
+        let Some(mut blooms) = Blooms::of(self.filter) else { return found.is_empty() };
         let newest = self.canon.head().number.saturating_sub(NEWEST_BLOCKS - 1);
         let doubted = if found.is_empty() { self.canon.lowest() } else { newest.max(self.canon.lowest()) };
         (from.max(doubted)..=to)
