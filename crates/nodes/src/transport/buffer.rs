@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Buffers are of such steps, so that replies of about the same size can use the same ones. Room is counted in them.
 const STEP_BYTES: usize = 64 << 10;
 
+/// Smaller ones are made as they are needed, and not kept.
+const KEPT_BYTES_MIN: usize = 16 << 10;
+
 static SPARE: Mutex<Spare> = const_mutex(Spare { buffers: Vec::new(), bytes: 0 });
 static ROOM: Semaphore = Semaphore::const_new(ROOM_BYTES / STEP_BYTES);
 
@@ -41,6 +44,9 @@ impl Buffer {
     /// Room for this many bytes.
     pub(super) async fn of(length: usize) -> Self {
         let room = if length < COUNTED_BYTES_MIN { None } else { room(length).await };
+        if length < KEPT_BYTES_MIN {
+            return Self { bytes: Vec::with_capacity(length), _room: room };
+        }
         let spare = SPARE.lock().take(length);
         let bytes = spare.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(STEP_BYTES)));
         Self { bytes, _room: room }
@@ -48,6 +54,16 @@ impl Buffer {
 
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// Room for this many more bytes, of which nobody knew beforehand.
+    pub(super) async fn reserve(&mut self, more: usize) {
+        let length = self.bytes.len() + more;
+        if length > self.bytes.capacity() {
+            let mut larger = Self::of(length.max(2 * self.bytes.len())).await;
+            larger.bytes.extend_from_slice(&self.bytes);
+            *self = larger;
+        }
     }
 }
 
@@ -66,7 +82,9 @@ impl AsRef<[u8]> for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        let _too_many = SPARE.lock().give(bytes);
+        if bytes.capacity() >= STEP_BYTES {
+            let _too_many = SPARE.lock().give(bytes);
+        }
     }
 }
 
@@ -122,6 +140,16 @@ mod tests {
         let all = Buffer::of(ROOM_BYTES).await;
         assert_eq!(began.elapsed(), PATIENCE, "there is room at once");
         drop(all);
+
+        let mut growing = Buffer::of(5).await;
+        for part in 0..400_u32 {
+            growing.reserve(9_000).await;
+            growing.bytes.extend_from_slice(&[part as u8; 9_000]);
+        }
+        let parts: Vec<u8> = growing.as_ref().chunks(9_000).map(|part| part[8_999]).collect();
+        assert_eq!(parts, (0..400_u32).map(|part| part as u8).collect::<Vec<_>>());
+        drop(growing);
+        assert_eq!(ROOM.available_permits(), ROOM_BYTES / STEP_BYTES, "what was outgrown was given back");
         assert!(SPARE.lock().bytes <= SPARE_BYTES_MAX);
     }
 }

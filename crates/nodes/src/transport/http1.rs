@@ -171,17 +171,18 @@ impl Http1 {
     }
 
     async fn chunked(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
-        let mut body = Vec::new();
+        let mut body = Buffer::of(0).await;
         loop {
             let size = self.chunk_size().await?;
-            if size > bytes_max.saturating_sub(body.len()) {
+            if size > bytes_max.saturating_sub(body.bytes().len()) {
                 return Err(Fault::TooLarge);
             }
             if size == 0 {
                 self.trailers().await?;
-                return Ok(body.into());
+                return Ok(Bytes::from_owner(body));
             }
-            self.pour(&mut body, size).await?;
+            body.reserve(size).await;
+            self.pour(body.bytes(), size).await?;
             while self.inbox.len() < 2 {
                 self.more().await?;
             }
@@ -225,12 +226,16 @@ impl Http1 {
     }
 
     async fn until_close(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
+        let mut body = Buffer::of(self.inbox.len()).await;
         loop {
-            if self.inbox.len() > bytes_max {
+            let come = self.inbox.split();
+            if body.bytes().len() + come.len() > bytes_max {
                 return Err(Fault::TooLarge);
             }
+            body.reserve(come.len()).await;
+            body.bytes().extend_from_slice(&come);
             match self.read().await {
-                Ok(0) => return Ok(self.inbox.split().freeze()),
+                Ok(0) => return Ok(Bytes::from_owner(body)),
                 Ok(_) => {}
                 Err(_) => return Err(Fault::Closed),
             }
