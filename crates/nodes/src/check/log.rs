@@ -52,16 +52,6 @@ impl<'a> RawLog<'a> {
         &self.topics[..self.topic_count]
     }
 
-    /// Takes over what the log before says of the transaction that both are of.
-    #[inline]
-    pub(super) fn follow(&mut self, previous: &Self) {
-        self.block_number = previous.block_number;
-        self.block_hash = previous.block_hash;
-        self.transaction_hash = previous.transaction_hash;
-        self.transaction_index = previous.transaction_index;
-        self.is_next = true;
-    }
-
     /// Whether its digits are digits, as far as those of the log before do not tell. Hashes are left to those who
     /// compare them.
     fn has_digits(&self, previous: Option<&Self>) -> bool {
@@ -102,6 +92,7 @@ impl<'a> RawLog<'a> {
 
     #[inline]
     pub(super) fn read_topics(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        self.topic_count = 0;
         cursor.expect(b'[')?;
         if cursor.take(b']') {
             return Some(());
@@ -194,22 +185,24 @@ impl<'a> LogReader<'a> {
         Self { usual: UsualReader::new(), order: [Member::Other; PLACES] }
     }
 
-    /// Consumes a log. `None` if it is none.
+    /// Consumes a log. `None` if it is none. It is written to where it is needed, because there are thousands, and
+    /// copying one takes as long as reading it.
     #[inline]
-    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         let start = cursor.at();
-        if let Some(log) = self.usual.read(cursor) {
-            return Some(log);
+        if self.usual.read(cursor, log).is_some() {
+            return Some(());
         }
         cursor.return_to(start);
         self.usual.forget();
-        self.read_any(cursor)
+        self.read_any(cursor, log)
     }
 
     /// The same whatever the order of its members.
-    pub(super) fn read_any(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+    pub(super) fn read_any(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         cursor.expect(b'{')?;
-        let (mut log, mut seen) = (RawLog::BLANK, 0);
+        *log = RawLog::BLANK;
+        let mut seen = 0;
         for place in 0.. {
             let member = self.member(place, cursor)?;
             member.note(&mut seen)?;
@@ -219,7 +212,7 @@ impl<'a> LogReader<'a> {
             }
         }
         cursor.expect(b'}')?;
-        (seen & Member::REQUIRED == Member::REQUIRED).then_some(log)
+        (seen & Member::REQUIRED == Member::REQUIRED).then_some(())
     }
 
     /// Consumes a list of logs, whose digits are digits but for those of the hashes.
@@ -230,11 +223,12 @@ impl<'a> LogReader<'a> {
             return Some(logs);
         }
         loop {
-            let log = self.read(cursor)?;
-            if !log.has_digits(logs.last()) {
+            logs.push(RawLog::BLANK);
+            let (log, before) = logs.split_last_mut()?;
+            self.read(cursor, log)?;
+            if !log.has_digits(before.last()) {
                 return None;
             }
-            logs.push(log);
             if !cursor.take(b',') {
                 cursor.expect(b']')?;
                 return Some(logs);

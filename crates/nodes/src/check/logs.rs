@@ -63,7 +63,7 @@ impl<T: Ord> Choice<T> {
 }
 
 pub(super) fn check(query: &LogQuery, result: &[u8]) -> Verdict {
-    let mut judge = Judge { query, previous: None, facts: Facts::default() };
+    let mut judge = Judge { query, facts: Facts::default() };
     match judge.judge_all(result) {
         Ok(None) if judge.facts.count == 0 => Verdict::Empty,
         Ok(None) => Verdict::Sound(judge.facts),
@@ -75,28 +75,28 @@ pub(super) fn check(query: &LogQuery, result: &[u8]) -> Verdict {
     }
 }
 
-struct Judge<'q, 'a> {
+struct Judge<'q> {
     query: &'q LogQuery,
-    previous: Option<RawLog<'a>>,
     facts: Facts,
 }
 
-impl<'a> Judge<'_, 'a> {
+impl Judge<'_> {
     /// Judges all logs, or stops at one too many and returns its block.
-    fn judge_all(&mut self, result: &'a [u8]) -> Result<Option<u64>, Lie> {
+    fn judge_all(&mut self, result: &[u8]) -> Result<Option<u64>, Lie> {
         let (mut cursor, mut reader) = (Cursor::new(result), LogReader::new());
+        let (mut log, mut previous) = (&mut { RawLog::BLANK }, &mut { RawLog::BLANK });
         cursor.expect(b'[').ok_or(Lie::Shape)?;
         if cursor.take(b']') {
             return ended(cursor);
         }
         loop {
-            let log = reader.read(&mut cursor).ok_or(Lie::Shape)?;
-            self.judge(&log)?;
+            reader.read(&mut cursor, log).ok_or(Lie::Shape)?;
+            self.judge(log, (self.facts.count > 0).then_some(&*previous))?;
             self.facts.count += 1;
             if self.facts.count > self.query.results_max {
                 return Ok(Some(log.block_number));
             }
-            self.previous = Some(log);
+            std::mem::swap(&mut log, &mut previous);
             if !cursor.take(b',') {
                 cursor.expect(b']').ok_or(Lie::Shape)?;
                 return ended(cursor);
@@ -105,25 +105,25 @@ impl<'a> Judge<'_, 'a> {
     }
 
     #[inline]
-    fn judge(&mut self, log: &RawLog<'a>) -> Result<(), Lie> {
+    fn judge(&mut self, log: &RawLog<'_>, previous: Option<&RawLog<'_>>) -> Result<(), Lie> {
         if log.removed {
             return Err(Lie::Removed);
         }
-        self.judge_address(log)?;
-        self.judge_topics(log)?;
+        self.judge_address(log, previous)?;
+        self.judge_topics(log, previous)?;
         hex::is_hex(log.data).then_some(()).ok_or(Lie::Shape)?;
-        match self.previous {
+        match previous {
             Some(previous) if log.is_next && log.index <= previous.index => Err(Lie::Order),
             Some(_) if log.is_next => Ok(()),
-            Some(previous) if previous.block_number == log.block_number => follows(&previous, log),
+            Some(previous) if previous.block_number == log.block_number => follows(previous, log),
             Some(previous) if previous.block_number > log.block_number => Err(Lie::Order),
             _ => self.judge_block(log),
         }
     }
 
     #[inline]
-    fn judge_address(&self, log: &RawLog<'a>) -> Result<(), Lie> {
-        if self.previous.is_some_and(|previous| previous.address == log.address) {
+    fn judge_address(&self, log: &RawLog<'_>, previous: Option<&RawLog<'_>>) -> Result<(), Lie> {
+        if previous.is_some_and(|previous| previous.address == log.address) {
             return Ok(());
         }
         let address = hex::fixed::<20>(log.address).map(Address::from).ok_or(Lie::Shape)?;
@@ -131,12 +131,12 @@ impl<'a> Judge<'_, 'a> {
     }
 
     #[inline]
-    fn judge_topics(&self, log: &RawLog<'a>) -> Result<(), Lie> {
+    fn judge_topics(&self, log: &RawLog<'_>, previous: Option<&RawLog<'_>>) -> Result<(), Lie> {
         let (topics, asked) = (log.topics(), &self.query.topics);
         if topics.len() < asked.len() {
             return Err(Lie::Filter);
         }
-        let judged = self.previous.as_ref().map_or(&[][..], RawLog::topics);
+        let judged = previous.map_or(&[][..], RawLog::topics);
         for (place, topic) in topics.iter().enumerate() {
             if judged.get(place) != Some(topic) {
                 judge_topic(topic, asked.get(place))?;
@@ -146,7 +146,7 @@ impl<'a> Judge<'_, 'a> {
     }
 
     /// The first log of a block.
-    fn judge_block(&mut self, log: &RawLog<'a>) -> Result<(), Lie> {
+    fn judge_block(&mut self, log: &RawLog<'_>) -> Result<(), Lie> {
         let hash = hex::fixed::<32>(log.block_hash).map(B256::from).ok_or(Lie::Shape)?;
         hex::is_hex(log.transaction_hash).then_some(()).ok_or(Lie::Shape)?;
         if self.query.block_hash.is_some_and(|asked| asked != hash) {

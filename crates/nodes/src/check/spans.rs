@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
-use super::log::LogReader;
+use super::log::{LogReader, RawLog};
 
 /// A log of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,8 @@ impl Iterator for LogSpans<'_> {
         self.ended = true;
         self.cursor.peek()?;
         let start = self.cursor.at();
-        let log = self.reader.read(&mut self.cursor)?;
+        let mut log = RawLog::BLANK;
+        self.reader.read(&mut self.cursor, &mut log)?;
         let bytes = start..self.cursor.at();
         self.ended = !self.cursor.take(b',');
         Some(LogSpan { block: log.block_number, index: log.index, bytes })

@@ -12,12 +12,40 @@ use super::log::RawLog;
 pub(super) struct UsualReader<'a> {
     /// From behind the data up to the value of the index; empty if the last log was not read here.
     middle: &'a [u8],
-    log: RawLog<'a>,
+    transaction: Transaction<'a>,
+}
+
+/// What is the same in all logs of a transaction.
+#[derive(Clone, Copy, Debug)]
+struct Transaction<'a> {
+    block_number: u64,
+    block_hash: &'a [u8; 64],
+    hash: &'a [u8; 64],
+    index: u64,
+}
+
+impl<'a> Transaction<'a> {
+    fn of(log: &RawLog<'a>) -> Self {
+        Self {
+            block_number: log.block_number,
+            block_hash: log.block_hash,
+            hash: log.transaction_hash,
+            index: log.transaction_index,
+        }
+    }
+
+    #[inline]
+    fn write(&self, log: &mut RawLog<'a>) {
+        log.block_number = self.block_number;
+        log.block_hash = self.block_hash;
+        log.transaction_hash = self.hash;
+        log.transaction_index = self.index;
+    }
 }
 
 impl<'a> UsualReader<'a> {
     pub(super) fn new() -> Self {
-        Self { middle: &[], log: RawLog::BLANK }
+        Self { middle: &[], transaction: Transaction::of(&RawLog::BLANK) }
     }
 
     /// The next log is not the next after the one that was read here.
@@ -25,26 +53,26 @@ impl<'a> UsualReader<'a> {
         self.middle = &[];
     }
 
-    /// Consumes a log. After `None` the cursor is anywhere.
+    /// Consumes a log. After `None` the cursor and the log are anyhow.
     #[inline]
-    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Option<RawLog<'a>> {
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         cursor.text(b"{\"address\":")?;
-        let mut log = RawLog::BLANK;
         log.address = cursor.fixed()?;
         cursor.text(b",\"topics\":")?;
         log.read_topics(cursor)?;
         cursor.text(b",\"data\":")?;
         log.data = cursor.data()?;
-        if !self.middle.is_empty() && cursor.skip_text(self.middle) {
-            log.follow(&self.log);
+        log.is_next = !self.middle.is_empty() && cursor.skip_text(self.middle);
+        if log.is_next {
+            self.transaction.write(log);
         } else {
             let start = cursor.at();
-            read_middle(&mut log, cursor)?;
-            (self.middle, self.log) = (cursor.since(start), log);
+            read_middle(log, cursor)?;
+            (self.middle, self.transaction) = (cursor.since(start), Transaction::of(log));
         }
         log.index = cursor.quantity()?;
-        cursor.text(b",\"removed\":false}")?;
-        Some(log)
+        log.removed = false;
+        cursor.text(b",\"removed\":false}")
     }
 }
 

@@ -75,9 +75,12 @@ fn whatever_is_not_wrong_is_json() {
 fn read(text: &[u8], usual: bool) -> Vec<RawLog<'_>> {
     let (mut cursor, mut reader, mut logs) = (Cursor::new(text), LogReader::new(), Vec::new());
     cursor.take(b'[');
-    while let Some(log) = if usual { reader.read(&mut cursor) } else { reader.read_any(&mut cursor) } {
-        logs.push(log);
-        if !cursor.take(b',') {
+    loop {
+        let mut log = RawLog::BLANK;
+        let read =
+            if usual { reader.read(&mut cursor, &mut log) } else { reader.read_any(&mut cursor, &mut log) };
+        logs.extend(read.map(|()| log));
+        if read.is_none() || !cursor.take(b',') {
             break;
         }
     }
