@@ -47,9 +47,14 @@ const VALUES: [u8; 256] = {
 #[inline]
 pub(super) fn fixed<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    const_hex::decode_to_slice(digits, &mut bytes).ok()?;
-    // The decoder would have taken a second `0x` for a prefix.
-    (digits.len() == 2 * N).then_some(bytes)
+    decode(digits, &mut bytes).map(|()| bytes)
+}
+
+/// The same, written to where they are needed.
+#[inline]
+pub(super) fn decode<const N: usize>(digits: &[u8], bytes: &mut [u8; N]) -> Option<()> {
+    // The decoder would take a second `0x` for a prefix.
+    (digits.len() == 2 * N && const_hex::decode_to_slice(digits, bytes).is_ok()).then_some(())
 }
 
 /// Whether these are the digits of whole bytes, and nothing else.

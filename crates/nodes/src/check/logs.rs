@@ -147,7 +147,8 @@ impl Judge<'_> {
 
     /// The first log of a block.
     fn judge_block(&mut self, log: &RawLog<'_>) -> Result<(), Lie> {
-        let hash = hex::fixed::<32>(log.block_hash).map(B256::from).ok_or(Lie::Shape)?;
+        let mut hash = B256::ZERO;
+        hex::decode(log.block_hash, &mut hash.0).ok_or(Lie::Shape)?;
         hex::is_hex(log.transaction_hash).then_some(()).ok_or(Lie::Shape)?;
         if self.query.block_hash.is_some_and(|asked| asked != hash) {
             return Err(Lie::OtherBlock);
