@@ -159,7 +159,7 @@ impl Pool {
         self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
     }
 
-    /// Asks the first partner that has the method, is well, and has budget left.
+    /// Asks the first partner that has the method, is well, and has budget left; others only if it has nothing to say.
     pub async fn ask_partner(
         &self,
         method: &str,
@@ -170,18 +170,19 @@ impl Pool {
         // What a partner has is its own affair: nobody watches its head.
         let call = Call { needs: Needs::default(), ..call.clone() };
         let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
-        let mut failed = Failed::Out { tried: 0, lack: None };
+        let mut best = Err(Failed::Out { tried: 0, lack: None });
         for partner in self.partners.iter().filter(|partner| partner.has(method)) {
             if !partner.is_worth_asking(Instant::now()) || !partner.take() {
                 continue;
             }
             let one = std::slice::from_ref(partner.node());
             match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
-                Ok(answered) => return Ok(answered),
-                Err(why) => failed = why,
+                Ok(answered) if answered.sure => return Ok(answered),
+                doubtful if best.is_err() => best = doubtful,
+                _ => {}
             }
         }
-        Err(failed)
+        best
     }
 
     /// Asks which block has a number below the window, until a quorum of those who can tell agrees.
@@ -255,6 +256,11 @@ impl Pool {
 
     fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         self.nodes.iter().filter(|node| node.known().standing() == Standing::Member)
+    }
+
+    /// Whether all nodes seem to be down. One of them may be back already.
+    pub fn is_out(&self) -> bool {
+        self.members().next().is_none()
     }
 
     /// Nodes that are of this chain and not down.

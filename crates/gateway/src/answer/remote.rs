@@ -1,11 +1,13 @@
 //! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
 
 pub(crate) mod settings; // the configuration
+mod hearsay; // the chain as a partner tells it
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
 mod integrity; // what becomes of answers that cannot be true
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
+mod partner; // who is asked when nobody of our own can answer
 mod says; // what nodes mean → our failures
 
 use std::sync::Arc;
@@ -14,21 +16,27 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
-use tokio::time::Instant;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::held::Readers;
-use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
+use super::{Answer, Failure, Held, Limits, Origin, Provenance, Sight, View};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
 use crate::network::Network;
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
 use expect::block_ref;
+pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
+use partner::Failovers;
 use settings::Config;
+
+/// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
+const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
 
 /// Answers calls from nodes.
 pub struct Remote {
@@ -36,11 +44,25 @@ pub struct Remote {
     cache: Arc<Cache>,
     flights: Flights<Key>,
     partner_flights: Flights<Key>,
+    /// Blocks that partners are asked for, by the method that the caller asks.
+    told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
+    failovers: Failovers,
     judge: Judge,
     held: Held,
     limits: Limits,
     family: nodes::check::Family,
     call_timeout: Duration,
+    /// The chain that the nodes must be of, if the operator says so.
+    chain_id: Option<u64>,
+}
+
+/// The chain of the nodes as one request sees it.
+#[derive(Debug)]
+pub struct Outlook {
+    /// `None` before any node has told of it.
+    canon: Option<Arc<Canon>>,
+    /// What partners tell where nobody of our own can; empty until then.
+    hearsay: OnceCell<Hearsay>,
 }
 
 impl Remote {
@@ -57,10 +79,13 @@ impl Remote {
             cache: Arc::new(Cache::new(0)),
             flights: Flights::default(),
             partner_flights: Flights::default(),
+            told_flights: Flights::default(),
+            failovers: Failovers::default(),
             held: Held::new(usize::MAX),
             limits: Limits::default(),
             family,
             call_timeout: config.call_timeout,
+            chain_id: network.chain_id,
         })
     }
 
@@ -77,13 +102,72 @@ impl Remote {
         &self.judge
     }
 
-    /// The canonical chain as it is now; `None` before any node has told of it.
-    pub(super) fn canon(&self) -> Option<Arc<Canon>> {
-        self.pool.canon()
+    pub(crate) fn failovers(&self) -> &Failovers {
+        &self.failovers
+    }
+
+    /// The chain as it is now.
+    pub(super) fn outlook(&self) -> Outlook {
+        Outlook { canon: self.pool.canon(), hearsay: OnceCell::new() }
+    }
+
+    /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
+    pub(super) async fn look<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        may_fail_over: bool,
+    ) -> Result<Sight<'a>, Failure> {
+        if let Some(canon) = &outlook.canon {
+            match self.ours(may_fail_over, self.learn_all(canon, query)).await {
+                Err(Failure::Unavailable) => {}
+                learned => return learned.map(|()| Sight::Remote(canon)),
+            }
+        }
+        if !may_fail_over {
+            return Err(Failure::Unavailable);
+        }
+        // Boxed, because hardly any call has a use for the room that it takes.
+        Box::pin(self.hear(outlook, method, query)).await.map(Sight::Partner)
+    }
+
+    async fn hear<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+    ) -> Result<&'a Hearsay, Failure> {
+        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method);
+        let hearsay = outlook.hearsay.get_or_try_init(begin).await?;
+        for block in query.blocks() {
+            hearsay.learn(self, method, block).await?;
+        }
+        Ok(hearsay)
+    }
+
+    /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer
+    /// than it takes to see that one is back.
+    async fn ours<T>(
+        &self,
+        may_fail_over: bool,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        if may_fail_over && self.pool.is_out() {
+            return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
+        }
+        work.await
+    }
+
+    async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {
+        for block in query.blocks() {
+            self.learn(canon, block).await?;
+        }
+        Ok(())
     }
 
     /// Makes sure that the view can say what block is meant, if there is such a block.
-    pub(super) async fn learn(&self, canon: &Canon, block: BlockParam) -> Result<(), Failure> {
+    async fn learn(&self, canon: &Canon, block: BlockParam) -> Result<(), Failure> {
         let known = match block {
             BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
             BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
@@ -108,7 +192,7 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
-        if let Some(result) = self.known(canon, query) {
+        if let Some(result) = self.known(head(canon), query) {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
@@ -126,28 +210,29 @@ impl Remote {
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let at_head = at_head(canon, method);
-        let key = flight(canon, &query);
-        let outcome = self.flights.share(key, || self.fetch(canon, method, &query, at_head)).await;
-        match outcome {
-            Err(Failure::Unavailable) if may_fail_over => {
-                let key = flight(canon, &query);
-                self.partner_flights.share(key, || self.ask_partner(canon, method, &query)).await
-            }
-            other => other,
+        let key = flight(head(canon), &query);
+        let fetched = self.flights.share(key, || self.fetch(canon, method, &query, at_head));
+        match self.ours(may_fail_over, fetched).await {
+            Err(Failure::Unavailable) if may_fail_over => self.fail_over(canon, method, &query).await,
+            outcome => outcome,
         }
     }
 
     /// What is known without asking anyone.
-    fn known(&self, canon: &Canon, query: &Query<BlockRef>) -> Option<Bytes> {
-        let chain_id = self.pool.view().chain_id();
+    fn known(&self, head: BlockRef, query: &Query<BlockRef>) -> Option<Bytes> {
         Some(match query {
-            Query::ChainId => format!("\"{chain_id:#x}\"").into(),
-            Query::NetVersion => format!("\"{chain_id}\"").into(),
-            Query::BlockNumber => format!("\"{:#x}\"", head(canon).number).into(),
+            Query::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
+            Query::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
+            Query::BlockNumber => format!("\"{:#x}\"", head.number).into(),
             Query::Syncing => Bytes::from_static(b"false"),
             Query::ClientVersion => Bytes::from_static(super::archive::CLIENT_VERSION),
             _ => return None,
         })
+    }
+
+    /// The chain that this is, as the nodes or the operator say.
+    fn chain_id(&self) -> Option<u64> {
+        Some(self.pool.view().chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
     }
 
     async fn fetch(
@@ -202,9 +287,9 @@ impl Remote {
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(query, self.gas_cap(canon))
+        let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
-        let question = Question::new(self, canon, query);
+        let question = Question::new(self, Some(canon), query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
         let answered = self.pool.ask(&call, &judge, deadline).await;
         self.settle(&question, answered)
@@ -226,23 +311,6 @@ impl Remote {
     fn gas_cap(&self, canon: &Canon) -> u64 {
         let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
         gas_limit.saturating_mul(self.limits.call_gas_multiple)
-    }
-
-    /// Asks a partner, when nobody of our own can answer.
-    async fn ask_partner(
-        &self,
-        canon: &Arc<Canon>,
-        method: &Method,
-        query: &Query<BlockRef>,
-    ) -> Result<Answer, Failure> {
-        let call = encode::call(query, self.gas_cap(canon)).ok_or(Failure::Unavailable)?;
-        let question = Question::new(self, canon, query);
-        let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        let deadline = Instant::now() + self.time(method);
-        let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
-        let fetched = self.settle(&question, answered)?;
-        tracing::info!(method = method.name, "a partner answered, because no node of our own could");
-        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
     }
 }
 
@@ -266,9 +334,9 @@ fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
 
 /// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and
 /// what is not there yet at one head may be there at the next.
-fn flight(canon: &Canon, query: &Query<BlockRef>) -> Key {
+fn flight(head: BlockRef, query: &Query<BlockRef>) -> Key {
     let names_a_block = query.blocks().next().is_some();
-    Asked { query, head: (!names_a_block).then(|| head(canon).hash) }.key()
+    Asked { query, head: (!names_a_block).then_some(head.hash) }.key()
 }
 
 /// Whether what an answer hangs on is still canonical.

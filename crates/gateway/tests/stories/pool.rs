@@ -6,6 +6,8 @@ mod failover; // nobody of our own can answer
 pub(crate) mod front; // the gateway under test
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
+#[path = "pool/long.rs"]
+mod long; // a chain with deep blocks
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
 #[path = "pool/placed.rs"]
