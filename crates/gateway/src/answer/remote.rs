@@ -1,6 +1,7 @@
 //! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
 
 pub(crate) mod settings; // the configuration
+mod look; // which blocks are meant
 mod hearsay; // the chain as a partner tells it
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
@@ -16,13 +17,12 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
-use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::held::Readers;
-use super::{Answer, Failure, Held, Limits, Origin, Provenance, Sight, View};
+use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
 use crate::network::Network;
 use crate::params::{BlockParam, Query};
@@ -32,11 +32,9 @@ use expect::block_ref;
 pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
+pub use look::Outlook;
 use partner::Failovers;
 use settings::Config;
-
-/// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
-const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
 
 /// Answers calls from nodes.
 pub struct Remote {
@@ -44,6 +42,8 @@ pub struct Remote {
     cache: Arc<Cache>,
     flights: Flights<Key>,
     partner_flights: Flights<Key>,
+    /// Blocks below the window that nodes are asked for, in their epoch.
+    lookups: Flights<(u64, BlockParam), ()>,
     /// Blocks that partners are asked for, by the method that the caller asks.
     told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
     failovers: Failovers,
@@ -54,15 +54,6 @@ pub struct Remote {
     call_timeout: Duration,
     /// The chain that the nodes must be of, if the operator says so.
     chain_id: Option<u64>,
-}
-
-/// The chain of the nodes as one request sees it.
-#[derive(Debug)]
-pub struct Outlook {
-    /// `None` before any node has told of it.
-    canon: Option<Arc<Canon>>,
-    /// What partners tell where nobody of our own can; empty until then.
-    hearsay: OnceCell<Hearsay>,
 }
 
 impl Remote {
@@ -79,6 +70,7 @@ impl Remote {
             cache: Arc::new(Cache::new(0)),
             flights: Flights::default(),
             partner_flights: Flights::default(),
+            lookups: Flights::default(),
             told_flights: Flights::default(),
             failovers: Failovers::default(),
             held: Held::new(usize::MAX),
@@ -104,85 +96,6 @@ impl Remote {
 
     pub(crate) fn failovers(&self) -> &Failovers {
         &self.failovers
-    }
-
-    /// The chain as it is now.
-    pub(super) fn outlook(&self) -> Outlook {
-        Outlook { canon: self.pool.canon(), hearsay: OnceCell::new() }
-    }
-
-    /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
-    pub(super) async fn look<'a>(
-        &self,
-        outlook: &'a Outlook,
-        method: &'static Method,
-        query: &Query<BlockParam>,
-        may_fail_over: bool,
-    ) -> Result<Sight<'a>, Failure> {
-        if let Some(canon) = &outlook.canon {
-            match self.ours(may_fail_over, self.learn_all(canon, query)).await {
-                Err(Failure::Unavailable) => {}
-                learned => return learned.map(|()| Sight::Remote(canon)),
-            }
-        }
-        if !may_fail_over {
-            return Err(Failure::Unavailable);
-        }
-        // Boxed, because hardly any call has a use for the room that it takes.
-        Box::pin(self.hear(outlook, method, query)).await.map(Sight::Partner)
-    }
-
-    async fn hear<'a>(
-        &self,
-        outlook: &'a Outlook,
-        method: &'static Method,
-        query: &Query<BlockParam>,
-    ) -> Result<&'a Hearsay, Failure> {
-        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method);
-        let hearsay = outlook.hearsay.get_or_try_init(begin).await?;
-        for block in query.blocks() {
-            hearsay.learn(self, method, block).await?;
-        }
-        Ok(hearsay)
-    }
-
-    /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer
-    /// than it takes to see that one is back.
-    async fn ours<T>(
-        &self,
-        may_fail_over: bool,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        if may_fail_over && self.pool.is_out() {
-            return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
-        }
-        work.await
-    }
-
-    async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {
-        for block in query.blocks() {
-            self.learn(canon, block).await?;
-        }
-        Ok(())
-    }
-
-    /// Makes sure that the view can say what block is meant, if there is such a block.
-    async fn learn(&self, canon: &Canon, block: BlockParam) -> Result<(), Failure> {
-        let known = match block {
-            BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
-            BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
-            BlockParam::Tag(_) => true,
-        };
-        if known {
-            return Ok(());
-        }
-        let deadline = Instant::now() + self.call_timeout;
-        let learned = match block {
-            BlockParam::Number(number) => self.pool.learn_number(canon, number, deadline).await,
-            BlockParam::Hash { hash, .. } => self.pool.learn_hash(canon, hash, deadline).await,
-            BlockParam::Tag(_) => Ok(()),
-        };
-        learned.map_err(|_| Failure::Unavailable)
     }
 
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
@@ -291,8 +204,28 @@ impl Remote {
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let question = Question::new(self, Some(canon), query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        let answered = self.pool.ask(&call, &judge, deadline).await;
-        self.settle(&question, answered)
+        // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
+        // about it is found out the next time. Each node may have named another one.
+        for _ in 0..=self.pool.nodes().len() {
+            let answered = self.pool.ask(&call, &judge, deadline).await;
+            let fetched = self.settle(&question, answered)?;
+            if self.is_proven(canon, fetched.block, deadline).await? {
+                return Ok(fetched);
+            }
+        }
+        Err(Failure::Unavailable)
+    }
+
+    /// Whether the block that an answer hangs on is on the chain. Those below the window are asked for, once.
+    async fn is_proven(
+        &self,
+        canon: &Canon,
+        block: Option<BlockRef>,
+        deadline: Instant,
+    ) -> Result<bool, Failure> {
+        let Some(deep) = block.filter(|block| block.number < canon.lowest()) else { return Ok(true) };
+        self.learn(canon, BlockParam::Number(deep.number), deadline).await?;
+        Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
     }
 
     fn settle(

@@ -1,5 +1,7 @@
 //! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
 
+#[path = "pool/deep.rs"]
+mod deep; // blocks below the window
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]

@@ -94,10 +94,15 @@ impl<'a> Question<'a> {
         Judgement::Believed
     }
 
-    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number.
+    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number, and
+    /// below the window, where there are no forks, a number for one hash.
     fn is_in(&self, block: BlockId, transaction: &B256) -> Option<bool> {
-        let canonical = self.canon?.by_hash(&block.hash)?;
-        let seen = self.canon?.block(canonical.number).filter(|seen| seen.id == block);
+        let canon = self.canon?;
+        if block.number < canon.lowest() && self.is_on_another_fork(block) {
+            return Some(false);
+        }
+        let canonical = canon.by_hash(&block.hash)?;
+        let seen = canon.block(canonical.number).filter(|seen| seen.id == block);
         match seen {
             Some(seen) => Some(seen.transactions.contains(transaction)),
             None => (canonical != block).then_some(false),
