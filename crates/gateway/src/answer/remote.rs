@@ -2,6 +2,7 @@
 
 pub(crate) mod settings; // the configuration
 mod look; // which blocks are meant
+mod absent; // receipts that are not there yet
 mod hearsay; // the chain as a partner tells it
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
@@ -28,6 +29,7 @@ use crate::network::Network;
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
+use absent::Absent;
 use expect::block_ref;
 pub use hearsay::Hearsay;
 use integrity::Judge;
@@ -40,6 +42,7 @@ use settings::Config;
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Arc<Cache>,
+    absent: Absent,
     flights: Flights<Key>,
     partner_flights: Flights<Key>,
     /// Blocks below the window that nodes are asked for, in their epoch.
@@ -68,6 +71,7 @@ impl Remote {
             judge: Judge::new(config.integrity, config.nodes.len()),
             pool,
             cache: Arc::new(Cache::new(0)),
+            absent: Absent::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
             lookups: Flights::default(),
@@ -109,9 +113,16 @@ impl Remote {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
-        let kept = self.cache.get(&asked).filter(|kept| holds(canon, kept))?;
+        let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) else {
+            return self.is_absent(canon, query).then(|| Ok(answer(Origin::Cache, None, NULL)));
+        };
         let result = self.held.lend(&kept.result, &kept.readers).ok_or(Failure::OverCapacity);
         Some(result.map(|result| answer(Origin::Cache, kept.block, result)))
+    }
+
+    /// Whether all nodes have said at this head that there is no such receipt.
+    fn is_absent(&self, canon: &Canon, query: &Query<BlockRef>) -> bool {
+        matches!(query, Query::TransactionReceipt { hash } if self.absent.has(head(canon).hash, hash))
     }
 
     /// Asks for what is not at hand.
@@ -168,8 +179,14 @@ impl Remote {
             return Ok(answer(found.origin, Some(found.block), self.held.hold_bytes(found.result)));
         }
         let fetched = self.ask(canon, query, deadline).await?;
-        if let Some(block) = fetched.keep.filter(|_| method.cacheable != Cacheable::Never) {
-            self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
+        match (fetched.keep, query) {
+            (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
+                self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
+            }
+            (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
+                self.absent.add(head(canon).hash, *hash);
+            }
+            _ => {}
         }
         Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
     }
@@ -235,7 +252,7 @@ impl Remote {
     ) -> Result<Fetched, Failure> {
         let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
         match answered.said {
-            Said::Result(result) => question.settle(result, answered.sure),
+            Said::Result(result) => question.settle(result, answered.sure, answered.nowhere),
             Said::Error(error) => Err(says::failure(&error, &self.limits)),
             Said::Limit(_) => Err(Failure::Unavailable),
         }
@@ -252,9 +269,19 @@ struct Fetched {
     result: Bytes,
     /// The block at which it is true.
     block: Option<BlockRef>,
-    /// Whether it may be kept, and on which block it then hangs.
-    keep: Option<Option<BlockRef>>,
+    keep: Keep,
 }
+
+/// Whether an answer may be kept.
+enum Keep {
+    No,
+    /// As long as this block is canonical, if it hangs on one.
+    On(Option<BlockRef>),
+    /// It says that there is nothing, and will until the next head.
+    Absent,
+}
+
+const NULL: Bytes = Bytes::from_static(b"null");
 
 fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block }, shared: Some(result) }

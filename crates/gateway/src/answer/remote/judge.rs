@@ -10,7 +10,7 @@ use nodes::{BlockId, Canon, Judgement};
 use parking_lot::Mutex;
 
 use super::expect::{block_ref, expect};
-use super::{Fetched, Remote};
+use super::{Fetched, Keep, NULL, Remote};
 use crate::answer::Failure;
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -122,26 +122,27 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The answer, once no other node is going to be asked.
-    pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Fetched, Failure> {
+    /// The answer, once no other node is going to be asked; `nowhere` if all were and have nothing to say.
+    pub(super) fn settle(&self, result: Bytes, sure: bool, nowhere: bool) -> Result<Fetched, Failure> {
         if !sure || &result[..] == b"null" {
-            return self.nothing();
+            let keep = if nowhere { Keep::Absent } else { Keep::No };
+            return self.nothing().map(|nothing| Fetched { keep, ..nothing });
         }
         if let Query::Logs { .. } = self.query {
             return self.logs(result);
         }
         if self.transaction().is_none() {
             let block = self.query.blocks().next().or_else(|| self.head());
-            return Ok(Fetched { result, block, keep: Some(block) });
+            return Ok(Fetched { result, block, keep: Keep::On(block) });
         }
         match self.facts.lock().take().and_then(|facts| facts.block) {
             // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
             Some(block) if self.head().is_some_and(|head| block.number > head.number) => self.nothing(),
             Some(block) => {
                 let block = Some(block_ref(block));
-                Ok(Fetched { result, block, keep: Some(block) })
+                Ok(Fetched { result, block, keep: Keep::On(block) })
             }
-            None => Ok(Fetched { result, block: None, keep: None }),
+            None => Ok(Fetched { result, block: None, keep: Keep::No }),
         }
     }
 
@@ -160,7 +161,7 @@ impl<'a> Question<'a> {
                 to: to.unwrap_or(first.number).max(first.number),
                 most: self.remote.limits.log_results_max,
             }),
-            _ => Ok(Fetched { result, block: last, keep: None }),
+            _ => Ok(Fetched { result, block: last, keep: Keep::No }),
         }
     }
 
@@ -188,12 +189,10 @@ impl<'a> Question<'a> {
         }
         let (result, block) = match *self.query {
             Query::RawBlockTransactions { block } => (Bytes::from_static(b"[]"), Some(block)),
-            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => {
-                (Bytes::from_static(b"null"), Some(block))
-            }
-            _ => (Bytes::from_static(b"null"), None),
+            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => (NULL, Some(block)),
+            _ => (NULL, None),
         };
-        Ok(Fetched { result, block, keep: None })
+        Ok(Fetched { result, block, keep: Keep::No })
     }
 }
 
