@@ -33,7 +33,7 @@ use crate::resolve::BlockRef;
 pub(crate) use cache::Cache;
 use embedded::Embedded;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
-use remote::Remote;
+use remote::{Hearsay, Outlook, Remote};
 pub use threads::{Threads, ThreadsBusy};
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
@@ -254,14 +254,24 @@ enum Asked {
 /// The chain as it is for the whole of one request.
 pub enum Pinned<'a> {
     Embedded(&'a dyn Source),
-    Remote(Arc<Canon>),
+    Remote(Outlook),
 }
 
-impl Pinned<'_> {
+/// Who says which blocks one call means.
+#[derive(Clone, Copy)]
+pub enum Sight<'a> {
+    Embedded(&'a dyn Source),
+    Remote(&'a Arc<Canon>),
+    /// A partner, because nobody of our own can. What it says holds for this request only.
+    Partner(&'a Hearsay),
+}
+
+impl Sight<'_> {
     pub fn view(&self) -> &dyn View {
         match self {
             Self::Embedded(source) => *source,
-            Self::Remote(canon) => &**canon,
+            Self::Remote(canon) => &***canon,
+            Self::Partner(hearsay) => *hearsay,
         }
     }
 }
@@ -287,7 +297,16 @@ impl std::fmt::Debug for Sources {
 
 impl std::fmt::Debug for Pinned<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Pinned").field(&self.view().head()).finish()
+        match self {
+            Self::Embedded(source) => f.debug_tuple("Embedded").field(&source.head()).finish(),
+            Self::Remote(outlook) => f.debug_tuple("Remote").field(outlook).finish(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Sight<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Sight").field(&self.view().head()).finish()
     }
 }
 
@@ -316,21 +335,36 @@ impl Answers {
     }
 
     /// The chain as it is now. A request looks at it once, so that all its calls see the same.
-    pub fn pin(&self) -> Result<Pinned<'_>, Failure> {
+    pub fn pin(&self) -> Pinned<'_> {
         match &self.asked {
-            Asked::Embedded(embedded) => Ok(Pinned::Embedded(embedded.source())),
-            Asked::Remote(remote) => remote.canon().map(Pinned::Remote).ok_or(Failure::Unavailable),
+            Asked::Embedded(embedded) => Pinned::Embedded(embedded.source()),
+            Asked::Remote(remote) => Pinned::Remote(remote.outlook()),
         }
     }
 
-    /// Makes sure that the view can name the blocks of a query, as far as they exist.
-    pub async fn learn(&self, pinned: &Pinned<'_>, query: &Query<BlockParam>) -> Result<(), Failure> {
-        if let (Asked::Remote(remote), Pinned::Remote(canon)) = (&self.asked, pinned) {
-            for block in query.blocks() {
-                remote.learn(canon, block).await?;
-            }
+    /// The newest block that is served; `None` before any node has told of it.
+    pub fn head(&self) -> Option<u64> {
+        match &self.asked {
+            Asked::Embedded(embedded) => Some(embedded.source().head().number),
+            Asked::Remote(remote) => remote.pool().view().head().map(|head| head.number),
         }
-        Ok(())
+    }
+
+    /// Finds who can name the blocks of a query, as far as they exist.
+    pub async fn look<'a>(
+        &self,
+        pinned: &'a Pinned<'_>,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        may_fail_over: bool,
+    ) -> Result<Sight<'a>, Failure> {
+        match (&self.asked, pinned) {
+            (Asked::Remote(remote), Pinned::Remote(outlook)) => {
+                remote.look(outlook, method, query, may_fail_over).await
+            }
+            (Asked::Embedded(_), Pinned::Embedded(source)) => Ok(Sight::Embedded(*source)),
+            _ => Err(another_source()),
+        }
     }
 
     pub fn threads(&self) -> &Arc<Threads> {
@@ -364,19 +398,32 @@ impl Answers {
         call: Pending<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let Pending { method, query, pinned, may_fail_over } = call;
-        match (&self.asked, pinned) {
-            (Asked::Remote(remote), Pinned::Remote(canon)) => match remote.at_hand(canon, method, &query) {
+        let Pending { method, query, sight, may_fail_over } = call;
+        match (&self.asked, sight) {
+            (Asked::Remote(remote), Sight::Remote(canon)) => match remote.at_hand(canon, method, &query) {
                 Some(answer) => answer,
                 // Boxed, because most calls have no use for the room that it takes.
                 None => Box::pin(remote.answer(canon, method, query, may_fail_over)).await,
             },
-            (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
-            (Asked::Remote(_), Pinned::Embedded(_)) => {
-                Err(Failure::Broken("a view of another source".to_owned()))
+            (Asked::Remote(remote), Sight::Partner(hearsay)) => {
+                Box::pin(remote.answer_told(hearsay, method, &query)).await
             }
+            (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
+            (Asked::Remote(_), Sight::Embedded(_)) => Err(another_source()),
         }
     }
+
+    /// Where it came from that a block is not there, if that has to be told.
+    pub fn nothing(&self, sight: Sight<'_>, method: &Method) -> Option<Provenance> {
+        match (&self.asked, sight) {
+            (Asked::Remote(remote), Sight::Partner(hearsay)) => Some(remote.told_nothing(hearsay, method)),
+            _ => None,
+        }
+    }
+}
+
+fn another_source() -> Failure {
+    Failure::Broken("a view of another source".to_owned())
 }
 
 /// A call on its way to an answer.
@@ -384,7 +431,7 @@ impl Answers {
 pub struct Pending<'a> {
     pub method: &'static Method,
     pub query: Query<BlockRef>,
-    pub pinned: &'a Pinned<'a>,
+    pub sight: Sight<'a>,
     /// Whether a partner may be asked when nobody else can answer.
     pub may_fail_over: bool,
 }

@@ -77,6 +77,6 @@ impl Edge {
 
     /// The number of the newest block that is served.
     pub fn head(&self) -> Option<u64> {
-        self.answers.pin().ok().map(|pinned| pinned.view().head().number)
+        self.answers.head()
     }
 }

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
-use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure, Pending, Pinned};
+use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure, Pending, Pinned, Provenance};
 use crate::authenticate::{Caller, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
@@ -122,7 +122,7 @@ struct Work<'a> {
     shard: &'a Shard,
     caller: &'a Caller,
     /// The chain as all calls of the request see it.
-    pinned: Result<Pinned<'a>, Failure>,
+    pinned: Pinned<'a>,
     may_fail_over: bool,
     now: Moment,
     id: RequestId,
@@ -147,15 +147,16 @@ async fn answer(
             return Ok(Answered::Silently);
         }
         let method = asked.method.row();
-        let pinned = work.pinned.as_ref().map_err(Failure::clone)?;
-        edge.answers.learn(pinned, &asked.query).await?;
-        let query = match resolve(pinned.view(), &edge.rules, method, asked.query)? {
-            Resolved::Nothing(missing) => return Ok(Answered::Nothing(missing)),
+        let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
+        let sight = edge.answers.look(&work.pinned, method, &asked.query, may_fail_over).await?;
+        let query = match resolve(sight.view(), &edge.rules, method, asked.query)? {
+            Resolved::Nothing(missing) => {
+                return Ok(Answered::Nothing(missing, edge.answers.nothing(sight, method)));
+            }
             Resolved::Pinned(query) => query,
         };
-        let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
         let begun = edge.clock.now();
-        let call = Pending { method, query, pinned, may_fail_over };
+        let call = Pending { method, query, sight, may_fail_over };
         let answer = edge.answers.answer(&permit, call, out).await;
         if method.work == Place::Inline {
             shard.reads.record(edge.clock.now().since(begun));
@@ -180,7 +181,7 @@ fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
 enum Answered {
     With(Answer),
     /// With what stands for a block that is not there.
-    Nothing(Missing),
+    Nothing(Missing, Option<Provenance>),
     /// It was a notification.
     Silently,
 }
@@ -205,10 +206,10 @@ async fn single(work: &Work<'_>, item: &Item<'_>) -> Reply {
                 Err(error) => Reply::error(id, &error),
             }
         }
-        Ok(Answered::Nothing(missing)) => {
+        Ok(Answered::Nothing(missing, provenance)) => {
             out.extend_from_slice(missing.json());
             jsonrpc::end_result(&mut out);
-            Reply::result([out.into(), Bytes::new(), Bytes::new()], None)
+            Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
         Ok(Answered::Silently) => Reply::silent(),
         Err(error) => Reply::error(id, &error),
@@ -302,7 +303,7 @@ async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>
     jsonrpc::begin_result(out, id);
     match answer(work, item, room, out).await {
         Ok(Answered::With(answer)) => out.extend_from_slice(&answer.shared.unwrap_or_default()),
-        Ok(Answered::Nothing(missing)) => out.extend_from_slice(missing.json()),
+        Ok(Answered::Nothing(missing, _)) => out.extend_from_slice(missing.json()),
         Ok(Answered::Silently) => return out.truncate(start),
         Err(error) => {
             out.truncate(start);

@@ -77,6 +77,8 @@ pub struct Answered<A> {
     pub tried: u32,
     /// False if it is a doubtful result that no other node could better.
     pub sure: bool,
+    /// Whether every node of this chain was asked, and none had anything to say.
+    pub nowhere: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

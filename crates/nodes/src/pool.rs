@@ -1,25 +1,22 @@
 //! All nodes of this network.
 
+mod deep; // blocks below the window
 mod watched; // a node as its watcher sees it
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use alloy_primitives::B256;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
 use crate::budget::Budgets;
-use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
-use crate::check::{Expect, Family, Verdict, check};
+use crate::call::{Call, Needs};
+use crate::check::Family;
 use crate::health::Grade;
 use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};
@@ -81,9 +78,6 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
     }
 }
-
-/// When a block is asked of all nodes, how long the others have once the first has answered.
-const STRAGGLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an answer is judged: by the number of its node and by what it says.
 pub(crate) type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
@@ -162,7 +156,7 @@ impl Pool {
         self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
     }
 
-    /// Asks the first partner that has the method, is well, and has budget left.
+    /// Asks the first partner that has the method, is well, and has budget left; others only if it has nothing to say.
     pub async fn ask_partner(
         &self,
         method: &str,
@@ -173,91 +167,28 @@ impl Pool {
         // What a partner has is its own affair: nobody watches its head.
         let call = Call { needs: Needs::default(), ..call.clone() };
         let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
-        let mut failed = Failed::Out { tried: 0, lack: None };
+        let mut best = Err(Failed::Out { tried: 0, lack: None });
         for partner in self.partners.iter().filter(|partner| partner.has(method)) {
             if !partner.is_worth_asking(Instant::now()) || !partner.take() {
                 continue;
             }
             let one = std::slice::from_ref(partner.node());
             match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
-                Ok(answered) => return Ok(answered),
-                Err(why) => failed = why,
+                Ok(answered) if answered.sure => return Ok(answered),
+                doubtful if best.is_err() => best = doubtful,
+                _ => {}
             }
         }
-        Err(failed)
-    }
-
-    /// Asks which block has a number below the window, until a quorum of those who can tell agrees.
-    pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
-        let params = Bytes::from(format!("[\"{number:#x}\",false]"));
-        let found = self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await?;
-        found.into_iter().for_each(|block| canon.learn(block));
-        Ok(())
-    }
-
-    /// Asks for the block of a hash. It is learned only if it turns out to be canonical.
-    pub async fn learn_hash(&self, canon: &Canon, hash: B256, deadline: Instant) -> Result<(), Failed> {
-        let params = Bytes::from(format!("[\"{hash}\",false]"));
-        let Some(block) = self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await? else {
-            return Ok(());
-        };
-        if block.number < canon.lowest() && canon.by_number(block.number).is_none() {
-            self.learn_number(canon, block.number, deadline).await?;
-        }
-        Ok(())
-    }
-
-    /// The block that a quorum of the nodes names; `None` when they agree that there is none.
-    async fn agree(
-        &self,
-        method: &'static str,
-        params: Bytes,
-        hash: Option<B256>,
-        number: Option<u64>,
-        deadline: Instant,
-    ) -> Result<Option<BlockId>, Failed> {
-        let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
-        let expect = Expect::Block { hash, number, full: false };
-        let mut votes: Vec<(Option<BlockId>, usize)> = Vec::new();
-        let ask = |node| {
-            let reply = PoolNode::ask(node, &call, deadline);
-            async move { (node, reply.await) }
-        };
-        // All at once, or one that hangs would take the time of all others. Those that are down too: one may be back.
-        let mut replies: FuturesUnordered<_> = self.of_this_chain().map(|node| ask(&**node)).collect();
-        let quorum = self.view.quorum_of(self.members().count());
-        let mut patience = deadline;
-        while let Ok(Some((node, reply))) = timeout_at(patience, replies.next()).await {
-            let Ok(Reply::Result(result)) = reply else { continue };
-            patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
-            let block = match check(&expect, &result, self.family) {
-                // The hash proves the block, so one node that has it is enough.
-                Verdict::Sound(facts) if hash.is_some() => return Ok(facts.block),
-                Verdict::Sound(facts) => facts.block,
-                // There is a block of every number below the head: this node has dropped it.
-                Verdict::Null if number.is_some() => continue,
-                Verdict::Null => None,
-                _ => {
-                    node.bad(Fault::Wrong, Instant::now());
-                    continue;
-                }
-            };
-            let place = votes.iter().position(|(voted, _)| *voted == block).unwrap_or_else(|| {
-                votes.push((block, 0));
-                votes.len() - 1
-            });
-            votes[place].1 += 1;
-            if votes[place].1 >= quorum {
-                return Ok(block);
-            }
-        }
-        // A block that some have and others have dropped is there; nobody's is not, if anybody could say so.
-        let most = votes.into_iter().max_by_key(|(block, count)| (block.is_some(), *count));
-        most.map(|(block, _)| block).ok_or(Failed::Out { tried: 0, lack: None })
+        best
     }
 
     fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         self.nodes.iter().filter(|node| node.known().standing() == Standing::Member)
+    }
+
+    /// Whether all nodes seem to be down. One of them may be back already.
+    pub fn is_out(&self) -> bool {
+        self.members().next().is_none()
     }
 
     /// Nodes that are of this chain and not down.

@@ -3,6 +3,7 @@
 //! It takes one request after another from a connection, asks the real node, and passes on what comes back, changed as
 //! its mood demands. The mood may be changed while calls are under way.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -56,6 +57,11 @@ pub enum Mood {
     Headless,
     /// Another chain altogether.
     OtherChain,
+    /// Below this number, blocks are those of another node.
+    OtherDepths {
+        node: SocketAddr,
+        below: u64,
+    },
 }
 
 /// A proxy that runs until it is dropped.
@@ -73,6 +79,8 @@ struct Shared {
     stale: Mutex<Option<Value>>,
     calls: AtomicU64,
     batches: AtomicU64,
+    /// How often each call came: the method and its parameters as JSON.
+    asked: Mutex<HashMap<String, u64>>,
     stopped: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -89,6 +97,7 @@ impl Proxy {
             stale: Mutex::default(),
             calls: AtomicU64::new(0),
             batches: AtomicU64::new(0),
+            asked: Mutex::default(),
             stopped: AtomicBool::new(false),
             open: Mutex::default(),
         });
@@ -106,7 +115,7 @@ impl Proxy {
         if mood == Mood::StaleHead {
             let call =
                 json!({"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]});
-            let reply = self.shared.ask_node(&call).ok();
+            let reply = self.shared.ask(self.shared.node, &call).ok();
             *lock(&self.shared.stale) = reply.map(|reply| reply["result"].clone());
         }
         *lock(&self.shared.mood) = mood;
@@ -118,6 +127,11 @@ impl Proxy {
     /// Calls that came, each of a batch counted.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Relaxed)
+    }
+
+    /// How often this very call came.
+    pub fn asked(&self, method: &str, params: &str) -> u64 {
+        lock(&self.shared.asked).get(&format!("{method}{params}")).copied().unwrap_or_default()
     }
 
     pub fn batches(&self) -> u64 {
@@ -183,8 +197,12 @@ impl Shared {
     }
 
     fn count(&self, request: &Value) {
-        let calls = request.as_array().map_or(1, Vec::len);
-        self.calls.fetch_add(calls as u64, Relaxed);
+        let calls = request.as_array().map_or(std::slice::from_ref(request), Vec::as_slice);
+        self.calls.fetch_add(calls.len() as u64, Relaxed);
+        for call in calls {
+            let text = format!("{}{}", call["method"].as_str().unwrap_or_default(), call["params"]);
+            *lock(&self.asked).entry(text).or_default() += 1;
+        }
         self.batches.fetch_add(u64::from(request.is_array()), Relaxed);
     }
 
@@ -208,7 +226,7 @@ impl Shared {
             }
             _ => {}
         }
-        let mut reply = self.ask_node(request)?;
+        let mut reply = self.ask(self.node, request)?;
         self.change(request, &mut reply);
         let text = reply.to_string();
         if self.mood() == Mood::Cut {
@@ -220,8 +238,8 @@ impl Shared {
         write(stream, 200, text.as_bytes()).map(|()| true)
     }
 
-    fn ask_node(&self, request: &Value) -> io::Result<Value> {
-        let mut node = TcpStream::connect(self.node)?;
+    fn ask(&self, node: SocketAddr, request: &Value) -> io::Result<Value> {
+        let mut node = TcpStream::connect(node)?;
         node.set_nodelay(true)?;
         node.set_read_timeout(Some(Duration::from_secs(30)))?;
         let text = request.to_string();
@@ -270,6 +288,13 @@ impl Shared {
                 let id = reply["id"].clone();
                 *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":-32603,"message":"no head"}});
             }
+            Mood::OtherDepths { node, below }
+                if number_asked_for(call).is_some_and(|number| number < below) =>
+            {
+                if let Ok(other) = self.ask(node, call) {
+                    *reply = other;
+                }
+            }
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
             Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {
@@ -289,6 +314,12 @@ impl Shared {
             _ => reply["result"]["number"] = json!(ahead),
         }
     }
+}
+
+/// The number of the block that is asked for.
+fn number_asked_for(call: &Value) -> Option<u64> {
+    let number = call["params"][0].as_str().filter(|_| call["method"] == "eth_getBlockByNumber")?;
+    u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()
 }
 
 fn asks_for_head(call: &Value) -> bool {

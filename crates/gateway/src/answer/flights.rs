@@ -1,4 +1,4 @@
-//! Equal calls in flight share one answer.
+//! Equal calls in flight share one answer, and equal questions on the way to it what they come to.
 //!
 //! The first to ask starts the work, the others wait for it too. When the last of them has gone, the work is told to
 //! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
@@ -16,36 +16,37 @@ use tokio::sync::oneshot;
 use super::threads::Threads;
 use super::{Answer, Failure};
 
-type Outcome = Result<Answer, Failure>;
+type Outcome<T> = Result<T, Failure>;
 
 /// What is under way, by question. Two questions are equal only if the same answer is right for both.
-pub(super) struct Flights<Q> {
+pub(super) struct Flights<Q, T = Answer> {
     // The hasher is keyed: callers choose what is hashed here.
-    under_way: Mutex<HashMap<Arc<Q>, Flight, RandomState>>,
+    under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
 }
 
-impl<Q> Default for Flights<Q> {
+impl<Q, T> Default for Flights<Q, T> {
     fn default() -> Self {
         Self { under_way: Mutex::default() }
     }
 }
 
-struct Flight {
-    waiters: Vec<oneshot::Sender<Outcome>>,
+struct Flight<T> {
+    waiters: Vec<oneshot::Sender<Outcome<T>>>,
     abandoned: Arc<AtomicBool>,
 }
 
-impl<Q: Eq + Hash> Flights<Q> {
+impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     /// Waits for the answer to `query`, which is started in `pool` unless it is under way already.
     pub(super) async fn join<W>(
         self: &Arc<Self>,
         query: Q,
         pool: &Threads,
         work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
-    ) -> Outcome
+    ) -> Outcome<T>
     where
-        W: FnOnce() -> Outcome + Send + 'static,
+        W: FnOnce() -> Outcome<T> + Send + 'static,
         Q: Send + Sync + 'static,
+        T: Send + 'static,
     {
         let (sender, receiver) = oneshot::channel();
         let query = Arc::new(query);
@@ -66,9 +67,9 @@ impl<Q: Eq + Hash> Flights<Q> {
 
     /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
     /// takes over.
-    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome
+    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome<T>
     where
-        F: Future<Output = Outcome> + Send,
+        F: Future<Output = Outcome<T>> + Send,
     {
         let query = Arc::new(query);
         loop {
@@ -88,7 +89,7 @@ impl<Q: Eq + Hash> Flights<Q> {
     }
 
     /// Leads a new flight, or waits for the one under way.
-    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<Outcome>> {
+    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<Outcome<T>>> {
         match self.under_way.lock().entry(Arc::clone(query)) {
             Entry::Occupied(mut flight) => {
                 let (sender, receiver) = oneshot::channel();
@@ -110,7 +111,7 @@ impl<Q: Eq + Hash> Flights<Q> {
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<Outcome>) -> Option<Arc<AtomicBool>> {
+    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<Outcome<T>>) -> Option<Arc<AtomicBool>> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
@@ -123,7 +124,7 @@ impl<Q: Eq + Hash> Flights<Q> {
     }
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
-    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome) {
+    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome<T>) {
         let flight = self.end(query, mine);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             // One that hangs up in this moment needs no answer.
@@ -132,7 +133,7 @@ impl<Q: Eq + Hash> Flights<Q> {
     }
 
     /// Takes this very flight out.
-    fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight> {
+    fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight<T>> {
         match self.under_way.lock().entry(Arc::clone(query)) {
             Entry::Occupied(flight) if Arc::ptr_eq(&flight.get().abandoned, mine) => Some(flight.remove()),
             _ => None,
@@ -140,7 +141,7 @@ impl<Q: Eq + Hash> Flights<Q> {
     }
 
     /// The pool is full: whoever joined in the meantime is refused too.
-    fn refuse(&self, query: &Arc<Q>) -> Outcome {
+    fn refuse(&self, query: &Arc<Q>) -> Outcome<T> {
         let flight = self.under_way.lock().remove(query);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             let _gone = waiter.send(Err(Failure::OverCapacity));
@@ -162,21 +163,21 @@ impl<Q: Eq + Hash> Flights<Q> {
 }
 
 /// The one who works out a shared answer. Dropped before it has one, it lets the others know by hanging up on them.
-struct Lead<'a, Q: Eq + Hash> {
-    flights: &'a Flights<Q>,
+struct Lead<'a, Q: Eq + Hash, T: Clone> {
+    flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,
     mine: &'a Arc<AtomicBool>,
     landed: bool,
 }
 
-impl<Q: Eq + Hash> Lead<'_, Q> {
-    fn land(mut self, outcome: &Outcome) {
+impl<Q: Eq + Hash, T: Clone> Lead<'_, Q, T> {
+    fn land(mut self, outcome: &Outcome<T>) {
         self.landed = true;
         self.flights.land(self.query, self.mine, outcome);
     }
 }
 
-impl<Q: Eq + Hash> Drop for Lead<'_, Q> {
+impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
     fn drop(&mut self) {
         if !self.landed {
             self.flights.end(self.query, self.mine);
@@ -185,20 +186,20 @@ impl<Q: Eq + Hash> Drop for Lead<'_, Q> {
 }
 
 /// One who waits. Dropped before the answer, it leaves.
-struct Waiting<'a, Q: Eq + Hash> {
-    flights: &'a Flights<Q>,
+struct Waiting<'a, Q: Eq + Hash, T: Clone> {
+    flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,
-    receiver: oneshot::Receiver<Outcome>,
+    receiver: oneshot::Receiver<Outcome<T>>,
 }
 
-impl<Q: Eq + Hash> Waiting<'_, Q> {
-    async fn outcome(mut self) -> Outcome {
+impl<Q: Eq + Hash, T: Clone> Waiting<'_, Q, T> {
+    async fn outcome(mut self) -> Outcome<T> {
         let outcome = (&mut self.receiver).await;
         outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
     }
 }
 
-impl<Q: Eq + Hash> Drop for Waiting<'_, Q> {
+impl<Q: Eq + Hash, T: Clone> Drop for Waiting<'_, Q, T> {
     fn drop(&mut self) {
         // Closed first, so that `leave` sees this waiter as gone.
         self.receiver.close();

@@ -1,11 +1,15 @@
 //! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
 
 pub(crate) mod settings; // the configuration
+mod look; // which blocks are meant
+mod absent; // receipts that are not there yet
+mod hearsay; // the chain as a partner tells it
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
 mod integrity; // what becomes of answers that cannot be true
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
+mod partner; // who is asked when nobody of our own can answer
 mod says; // what nodes mean → our failures
 
 use std::sync::Arc;
@@ -25,22 +29,34 @@ use crate::network::Network;
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
+use absent::Absent;
 use expect::block_ref;
+pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
+pub use look::Outlook;
+use partner::Failovers;
 use settings::Config;
 
 /// Answers calls from nodes.
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Arc<Cache>,
+    absent: Absent,
     flights: Flights<Key>,
     partner_flights: Flights<Key>,
+    /// Blocks below the window that nodes are asked for, in their epoch.
+    lookups: Flights<(u64, BlockParam), ()>,
+    /// Blocks that partners are asked for, by the method that the caller asks.
+    told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
+    failovers: Failovers,
     judge: Judge,
     held: Held,
     limits: Limits,
     family: nodes::check::Family,
     call_timeout: Duration,
+    /// The chain that the nodes must be of, if the operator says so.
+    chain_id: Option<u64>,
 }
 
 impl Remote {
@@ -55,12 +71,17 @@ impl Remote {
             judge: Judge::new(config.integrity, config.nodes.len()),
             pool,
             cache: Arc::new(Cache::new(0)),
+            absent: Absent::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
+            lookups: Flights::default(),
+            told_flights: Flights::default(),
+            failovers: Failovers::default(),
             held: Held::new(usize::MAX),
             limits: Limits::default(),
             family,
             call_timeout: config.call_timeout,
+            chain_id: network.chain_id,
         })
     }
 
@@ -77,28 +98,8 @@ impl Remote {
         &self.judge
     }
 
-    /// The canonical chain as it is now; `None` before any node has told of it.
-    pub(super) fn canon(&self) -> Option<Arc<Canon>> {
-        self.pool.canon()
-    }
-
-    /// Makes sure that the view can say what block is meant, if there is such a block.
-    pub(super) async fn learn(&self, canon: &Canon, block: BlockParam) -> Result<(), Failure> {
-        let known = match block {
-            BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
-            BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
-            BlockParam::Tag(_) => true,
-        };
-        if known {
-            return Ok(());
-        }
-        let deadline = Instant::now() + self.call_timeout;
-        let learned = match block {
-            BlockParam::Number(number) => self.pool.learn_number(canon, number, deadline).await,
-            BlockParam::Hash { hash, .. } => self.pool.learn_hash(canon, hash, deadline).await,
-            BlockParam::Tag(_) => Ok(()),
-        };
-        learned.map_err(|_| Failure::Unavailable)
+    pub(crate) fn failovers(&self) -> &Failovers {
+        &self.failovers
     }
 
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
@@ -108,13 +109,20 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
-        if let Some(result) = self.known(canon, query) {
+        if let Some(result) = self.known(head(canon), query) {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
-        let kept = self.cache.get(&asked).filter(|kept| holds(canon, kept))?;
+        let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) else {
+            return self.is_absent(canon, query).then(|| Ok(answer(Origin::Cache, None, NULL)));
+        };
         let result = self.held.lend(&kept.result, &kept.readers).ok_or(Failure::OverCapacity);
         Some(result.map(|result| answer(Origin::Cache, kept.block, result)))
+    }
+
+    /// Whether all nodes have said at this head that there is no such receipt.
+    fn is_absent(&self, canon: &Canon, query: &Query<BlockRef>) -> bool {
+        matches!(query, Query::TransactionReceipt { hash } if self.absent.has(head(canon).hash, hash))
     }
 
     /// Asks for what is not at hand.
@@ -126,28 +134,29 @@ impl Remote {
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let at_head = at_head(canon, method);
-        let key = flight(canon, &query);
-        let outcome = self.flights.share(key, || self.fetch(canon, method, &query, at_head)).await;
-        match outcome {
-            Err(Failure::Unavailable) if may_fail_over => {
-                let key = flight(canon, &query);
-                self.partner_flights.share(key, || self.ask_partner(canon, method, &query)).await
-            }
-            other => other,
+        let key = flight(head(canon), &query);
+        let fetched = self.flights.share(key, || self.fetch(canon, method, &query, at_head));
+        match self.ours(may_fail_over, fetched).await {
+            Err(Failure::Unavailable) if may_fail_over => self.fail_over(canon, method, &query).await,
+            outcome => outcome,
         }
     }
 
     /// What is known without asking anyone.
-    fn known(&self, canon: &Canon, query: &Query<BlockRef>) -> Option<Bytes> {
-        let chain_id = self.pool.view().chain_id();
+    fn known(&self, head: BlockRef, query: &Query<BlockRef>) -> Option<Bytes> {
         Some(match query {
-            Query::ChainId => format!("\"{chain_id:#x}\"").into(),
-            Query::NetVersion => format!("\"{chain_id}\"").into(),
-            Query::BlockNumber => format!("\"{:#x}\"", head(canon).number).into(),
+            Query::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
+            Query::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
+            Query::BlockNumber => format!("\"{:#x}\"", head.number).into(),
             Query::Syncing => Bytes::from_static(b"false"),
             Query::ClientVersion => Bytes::from_static(super::archive::CLIENT_VERSION),
             _ => return None,
         })
+    }
+
+    /// The chain that this is, as the nodes or the operator say.
+    fn chain_id(&self) -> Option<u64> {
+        Some(self.pool.view().chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
     }
 
     async fn fetch(
@@ -170,8 +179,14 @@ impl Remote {
             return Ok(answer(found.origin, Some(found.block), self.held.hold_bytes(found.result)));
         }
         let fetched = self.ask(canon, query, deadline).await?;
-        if let Some(block) = fetched.keep.filter(|_| method.cacheable != Cacheable::Never) {
-            self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
+        match (fetched.keep, query) {
+            (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
+                self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
+            }
+            (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
+                self.absent.add(head(canon).hash, *hash);
+            }
+            _ => {}
         }
         Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
     }
@@ -202,12 +217,32 @@ impl Remote {
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(query, self.gas_cap(canon))
+        let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
-        let question = Question::new(self, canon, query);
+        let question = Question::new(self, Some(canon), query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        let answered = self.pool.ask(&call, &judge, deadline).await;
-        self.settle(&question, answered)
+        // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
+        // about it is found out the next time. Each node may have named another one.
+        for _ in 0..=self.pool.nodes().len() {
+            let answered = self.pool.ask(&call, &judge, deadline).await;
+            let fetched = self.settle(&question, answered)?;
+            if self.is_proven(canon, fetched.block, deadline).await? {
+                return Ok(fetched);
+            }
+        }
+        Err(Failure::Unavailable)
+    }
+
+    /// Whether the block that an answer hangs on is on the chain. Those below the window are asked for, once.
+    async fn is_proven(
+        &self,
+        canon: &Canon,
+        block: Option<BlockRef>,
+        deadline: Instant,
+    ) -> Result<bool, Failure> {
+        let Some(deep) = block.filter(|block| block.number < canon.lowest()) else { return Ok(true) };
+        self.learn(canon, BlockParam::Number(deep.number), deadline).await?;
+        Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
     }
 
     fn settle(
@@ -217,7 +252,7 @@ impl Remote {
     ) -> Result<Fetched, Failure> {
         let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
         match answered.said {
-            Said::Result(result) => question.settle(result, answered.sure),
+            Said::Result(result) => question.settle(result, answered.sure, answered.nowhere),
             Said::Error(error) => Err(says::failure(&error, &self.limits)),
             Said::Limit(_) => Err(Failure::Unavailable),
         }
@@ -227,23 +262,6 @@ impl Remote {
         let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
         gas_limit.saturating_mul(self.limits.call_gas_multiple)
     }
-
-    /// Asks a partner, when nobody of our own can answer.
-    async fn ask_partner(
-        &self,
-        canon: &Arc<Canon>,
-        method: &Method,
-        query: &Query<BlockRef>,
-    ) -> Result<Answer, Failure> {
-        let call = encode::call(query, self.gas_cap(canon)).ok_or(Failure::Unavailable)?;
-        let question = Question::new(self, canon, query);
-        let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        let deadline = Instant::now() + self.time(method);
-        let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
-        let fetched = self.settle(&question, answered)?;
-        tracing::info!(method = method.name, "a partner answered, because no node of our own could");
-        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
-    }
 }
 
 /// An answer of a node, checked.
@@ -251,9 +269,19 @@ struct Fetched {
     result: Bytes,
     /// The block at which it is true.
     block: Option<BlockRef>,
-    /// Whether it may be kept, and on which block it then hangs.
-    keep: Option<Option<BlockRef>>,
+    keep: Keep,
 }
+
+/// Whether an answer may be kept.
+enum Keep {
+    No,
+    /// As long as this block is canonical, if it hangs on one.
+    On(Option<BlockRef>),
+    /// It says that there is nothing, and will until the next head.
+    Absent,
+}
+
+const NULL: Bytes = Bytes::from_static(b"null");
 
 fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block }, shared: Some(result) }
@@ -266,9 +294,9 @@ fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
 
 /// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and
 /// what is not there yet at one head may be there at the next.
-fn flight(canon: &Canon, query: &Query<BlockRef>) -> Key {
+fn flight(head: BlockRef, query: &Query<BlockRef>) -> Key {
     let names_a_block = query.blocks().next().is_some();
-    Asked { query, head: (!names_a_block).then(|| head(canon).hash) }.key()
+    Asked { query, head: (!names_a_block).then_some(head.hash) }.key()
 }
 
 /// Whether what an answer hangs on is still canonical.

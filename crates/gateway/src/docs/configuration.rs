@@ -174,7 +174,7 @@ static LINES: &[Line] = &[
     line("[[node]]", "headers", "none", "`[\"Name: value\"]`, sent with every request"),
     line("[[node]]", "http2", "", "speak HTTP/2 without asking; over https it is agreed on"),
     line("[[partner]]", "url", "required", "who may be asked during an outage"),
-    line("[[partner]]", "methods", "those of `[methods] failover`", "what it may be asked"),
+    line("[[partner]]", "methods", "those of `[methods] failover`", "what it may be asked, and which blocks are meant by it"),
     line("[[partner]]", "calls_per_second", "", "calls that may go there in a second"),
     line("[[partner]]", "calls_per_day", "", "calls that may go there on a day (UTC)"),
     line("[[partner]]", "name", "host and port", "what metrics and the log call it"),

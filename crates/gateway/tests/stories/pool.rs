@@ -1,11 +1,15 @@
 //! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
 
+#[path = "pool/deep.rs"]
+mod deep; // blocks below the window
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
 pub(crate) mod front; // the gateway under test
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
+#[path = "pool/long.rs"]
+mod long; // a chain with deep blocks
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
 #[path = "pool/placed.rs"]

@@ -92,6 +92,8 @@ struct SoFar {
     rounds: u32,
     tried: u128,
     failed: u128,
+    /// Those that had a null or an empty list.
+    nothing: u128,
     blame: bool,
     lack: Option<Lack>,
     /// Someone had nothing where there is something.
@@ -254,6 +256,9 @@ impl<'a, A: Ask> Race<'a, A> {
     /// Keeps a doubtful result: the first of them, or the first that says something. It is not kept back for longer
     /// than half of the time that is left.
     pub(super) fn keep(&mut self, by: By, result: Bytes) {
+        if is_nothing(&result) {
+            self.so_far.nothing |= 1 << by.position;
+        }
         if self.fallback.is_none() {
             let now = Instant::now();
             self.deadline = now + self.deadline.saturating_duration_since(now) / 2;
@@ -299,8 +304,14 @@ impl<'a, A: Ask> Race<'a, A> {
     /// No answer is believed: the fallback, or the reason why there is none.
     pub(super) fn end(mut self, failed: impl FnOnce(u32) -> Failed) -> Result<Answered<A>, Failed> {
         self.drop_runners();
-        let tried = self.so_far.attempts;
-        self.fallback.map(|answered| Answered { tried, ..answered }).ok_or_else(|| failed(tried))
+        let (tried, nowhere) = (self.so_far.attempts, self.nobody_has_anything());
+        self.fallback.map(|answered| Answered { tried, nowhere, ..answered }).ok_or_else(|| failed(tried))
+    }
+
+    fn nobody_has_anything(&self) -> bool {
+        let has_nothing = |position: usize| position < NODES_MAX && self.so_far.nothing & 1 << position != 0;
+        let is_member = |node: &Node<A>| node.known().standing() == Standing::Member;
+        self.nodes.iter().enumerate().all(|(position, node)| has_nothing(position) || !is_member(node))
     }
 
     fn drop_runners(&mut self) {
@@ -323,7 +334,8 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     fn answered(&self, by: By, said: Said, sure: bool) -> Answered<A> {
-        Answered { said, node: Arc::clone(self.node(by)), tried: self.so_far.attempts, sure }
+        let (node, tried) = (Arc::clone(self.node(by)), self.so_far.attempts);
+        Answered { said, node, tried, sure, nowhere: false }
     }
 }
 

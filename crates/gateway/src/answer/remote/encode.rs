@@ -10,13 +10,13 @@ use bytes::Bytes;
 use nodes::{Call, Class, Needs};
 
 use crate::answer::archive::json::Json;
-use crate::params::{Blocks, LogFilter, Message, Query};
+use crate::params::{BlockParam, Blocks, LogFilter, Message, Query};
 use crate::resolve::BlockRef;
 
 /// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
 ///
-/// `gas_cap` is what a simulation may use.
-pub(super) fn call(query: &Query<BlockRef>, gas_cap: u64) -> Option<Call> {
+/// `gas_cap` is what a simulation may use, if anybody can tell.
+pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
     Some(match query {
         Query::ChainId
         | Query::NetVersion
@@ -40,14 +40,34 @@ pub(super) fn call(query: &Query<BlockRef>, gas_cap: u64) -> Option<Call> {
             })
         }
         Query::Call { message, at } => {
-            let gas = message.request.gas.unwrap_or(gas_cap).min(gas_cap);
-            simulation("eth_call", message, at, Some(gas))
+            let gas = message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap));
+            simulation("eth_call", message, at, gas)
         }
         Query::EstimateGas { message, at } => {
-            let gas = message.request.gas.map(|gas| gas.min(gas_cap));
+            let gas = message.request.gas.map(|gas| capped(gas, gas_cap));
             simulation("eth_estimateGas", message, at, gas)
         }
         other => return about_block(other),
+    })
+}
+
+fn capped(gas: u64, cap: Option<u64>) -> u64 {
+    cap.map_or(gas, |cap| gas.min(cap))
+}
+
+/// The call that says which block is meant.
+pub(super) fn lookup(block: BlockParam) -> Call {
+    let method = match block {
+        BlockParam::Hash { .. } => "eth_getBlockByHash",
+        BlockParam::Number(_) | BlockParam::Tag(_) => "eth_getBlockByNumber",
+    };
+    quick(method, Needs::default(), |params| {
+        match block {
+            BlockParam::Hash { hash, .. } => params.hash(hash),
+            BlockParam::Number(number) => params.quantity(number),
+            BlockParam::Tag(tag) => params.text(tag.name()),
+        }
+        params.raw(b"false");
     })
 }
 
@@ -189,6 +209,14 @@ impl Params {
 
     fn quantity(&mut self, quantity: u64) {
         self.next().quantity(quantity);
+    }
+
+    /// Plain text that needs no escapes.
+    fn text(&mut self, text: &str) {
+        let mut json = self.next();
+        json.raw(b"\"");
+        json.raw(text.as_bytes());
+        json.raw(b"\"");
     }
 
     fn block(&mut self, block: &BlockRef) {

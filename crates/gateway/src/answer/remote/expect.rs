@@ -8,7 +8,8 @@ use nodes::check::{Expect, FeesAsked, LogQuery};
 use crate::params::{Blocks, LogFilter, Query};
 use crate::resolve::BlockRef;
 
-pub(super) fn expect(query: &Query<BlockRef>) -> Expect {
+/// `logs_max` is how many logs one answer may have.
+pub(super) fn expect(query: &Query<BlockRef>, logs_max: u64) -> Expect {
     match query {
         Query::GasPrice
         | Query::MaxPriorityFeePerGas
@@ -36,12 +37,10 @@ pub(super) fn expect(query: &Query<BlockRef>) -> Expect {
             newest: newest.number,
             percentiles: percentiles.len(),
         }),
-        Query::ChainId
-        | Query::NetVersion
-        | Query::BlockNumber
-        | Query::Syncing
-        | Query::ClientVersion
-        | Query::Logs { .. } => Expect::Anything,
+        Query::ChainId | Query::NetVersion | Query::BlockNumber | Query::Syncing | Query::ClientVersion => {
+            Expect::Anything
+        }
+        Query::Logs { filter, blocks } => logs(filter, *blocks, logs_max),
     }
 }
 

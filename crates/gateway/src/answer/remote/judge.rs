@@ -5,11 +5,12 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::check::{self, BlockFacts, Expect, Facts, Lie, Verdict};
+use nodes::view::SeenBlock;
 use nodes::{BlockId, Canon, Judgement};
 use parking_lot::Mutex;
 
 use super::expect::{block_ref, expect};
-use super::{Fetched, Remote};
+use super::{Fetched, Keep, NULL, Remote};
 use crate::answer::Failure;
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -17,7 +18,8 @@ use crate::resolve::BlockRef;
 /// A query on its way through the nodes.
 pub(super) struct Question<'a> {
     remote: &'a Remote,
-    canon: &'a Canon,
+    /// What the nodes have agreed on, if they ever have.
+    canon: Option<&'a Canon>,
     query: &'a Query<BlockRef>,
     expect: Expect,
     /// What was learned from the answer that was believed last, which is the one that counts. Nothing where answers
@@ -26,12 +28,13 @@ pub(super) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(remote: &'a Remote, canon: &'a Canon, query: &'a Query<BlockRef>) -> Self {
-        let mut expect = expect(query);
+    pub(super) fn new(remote: &'a Remote, canon: Option<&'a Canon>, query: &'a Query<BlockRef>) -> Self {
+        let mut expect = expect(query, remote.limits.log_results_max);
+        let block_of = |id: BlockId| canon?.block(id.number).filter(|seen| seen.id == id);
         match (&mut expect, query) {
-            (Expect::Receipts { block, header }, _) => *header = facts(canon, *block),
+            (Expect::Receipts { block, header }, _) => *header = block_of(*block).map(|seen| facts(seen)),
             (Expect::Uncle { block, hash }, Query::Uncle { index, .. }) => {
-                let seen = canon.block(block.number).filter(|seen| seen.id == *block);
+                let seen = block_of(*block);
                 let index = usize::try_from(*index).unwrap_or(usize::MAX);
                 *hash = seen.and_then(|seen| seen.uncles.get(index)).copied();
             }
@@ -80,7 +83,7 @@ impl<'a> Question<'a> {
             Some(true) => self.believe(facts),
             Some(false) => self.refuse(node, Lie::OtherBlock),
             // The node is behind, ahead, or on a fork. What it has is no answer where the view knows better.
-            None if self.canon.contains_transaction(&hash).is_some() => Judgement::Late,
+            None if self.is_there() => Judgement::Late,
             None if facts.block.is_some_and(|block| self.is_on_another_fork(block)) => Judgement::Doubtful,
             None => self.believe(facts),
         }
@@ -91,10 +94,15 @@ impl<'a> Question<'a> {
         Judgement::Believed
     }
 
-    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number.
+    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number, and
+    /// below the window, where there are no forks, a number for one hash.
     fn is_in(&self, block: BlockId, transaction: &B256) -> Option<bool> {
-        let canonical = self.canon.by_hash(&block.hash)?;
-        let seen = self.canon.block(canonical.number).filter(|seen| seen.id == block);
+        let canon = self.canon?;
+        if block.number < canon.lowest() && self.is_on_another_fork(block) {
+            return Some(false);
+        }
+        let canonical = canon.by_hash(&block.hash)?;
+        let seen = canon.block(canonical.number).filter(|seen| seen.id == block);
         match seen {
             Some(seen) => Some(seen.transactions.contains(transaction)),
             None => (canonical != block).then_some(false),
@@ -102,7 +110,8 @@ impl<'a> Question<'a> {
     }
 
     fn is_on_another_fork(&self, block: BlockId) -> bool {
-        self.canon.by_number(block.number).is_some_and(|canonical| canonical != block)
+        let canonical = self.canon.and_then(|canon| canon.by_number(block.number));
+        canonical.is_some_and(|canonical| canonical != block)
     }
 
     /// The hash that a question about a transaction names.
@@ -113,38 +122,60 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The answer, once no other node is going to be asked.
-    pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Fetched, Failure> {
+    /// The answer, once no other node is going to be asked; `nowhere` if all were and have nothing to say.
+    pub(super) fn settle(&self, result: Bytes, sure: bool, nowhere: bool) -> Result<Fetched, Failure> {
         if !sure || &result[..] == b"null" {
-            return self.nothing();
+            let keep = if nowhere { Keep::Absent } else { Keep::No };
+            return self.nothing().map(|nothing| Fetched { keep, ..nothing });
+        }
+        if let Query::Logs { .. } = self.query {
+            return self.logs(result);
         }
         if self.transaction().is_none() {
-            let block = self.query.blocks().next().unwrap_or_else(|| block_ref(self.canon.head()));
-            return Ok(Fetched { result, block: Some(block), keep: Some(Some(block)) });
+            let block = self.query.blocks().next().or_else(|| self.head());
+            return Ok(Fetched { result, block, keep: Keep::On(block) });
         }
         match self.facts.lock().take().and_then(|facts| facts.block) {
             // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
-            Some(block) if block.number > self.canon.head().number => self.nothing(),
+            Some(block) if self.head().is_some_and(|head| block.number > head.number) => self.nothing(),
             Some(block) => {
                 let block = Some(block_ref(block));
-                Ok(Fetched { result, block, keep: Some(block) })
+                Ok(Fetched { result, block, keep: Keep::On(block) })
             }
-            None => Ok(Fetched { result, block: None, keep: None }),
+            None => Ok(Fetched { result, block: None, keep: Keep::No }),
+        }
+    }
+
+    fn head(&self) -> Option<BlockRef> {
+        self.canon.map(|canon| block_ref(canon.head()))
+    }
+
+    /// Logs that came in one piece. How many there may be is not a matter of trust.
+    fn logs(&self, result: Bytes) -> Result<Fetched, Failure> {
+        let mut blocks = self.query.blocks();
+        let first = blocks.next();
+        let last = blocks.next().or(first);
+        match (check::check(&self.expect, &result, self.remote.family), first) {
+            (Verdict::TooMany { to, .. }, Some(first)) => Err(Failure::TooManyResults {
+                from: first.number,
+                to: to.unwrap_or(first.number).max(first.number),
+                most: self.remote.limits.log_results_max,
+            }),
+            _ => Ok(Fetched { result, block: last, keep: Keep::No }),
         }
     }
 
     /// Whether the view knows that there is something to say.
     fn is_there(&self) -> bool {
+        let seen = |block: BlockRef| self.canon.and_then(|canon| canon.block(block.number));
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                self.canon.contains_transaction(&hash).is_some()
+                self.canon.is_some_and(|canon| canon.contains_transaction(&hash).is_some())
             }
             Query::TransactionByIndex { block, index } => {
-                self.canon.block(block.number).is_some_and(|seen| index < seen.transactions.len() as u64)
+                seen(block).is_some_and(|seen| index < seen.transactions.len() as u64)
             }
-            Query::Uncle { block, index } => {
-                self.canon.block(block.number).is_some_and(|seen| index < seen.uncles.len() as u64)
-            }
+            Query::Uncle { block, index } => seen(block).is_some_and(|seen| index < seen.uncles.len() as u64),
             Query::RawBlockTransactions { .. } => false,
             // The view has the block, so there is something to say about it.
             _ => true,
@@ -158,26 +189,23 @@ impl<'a> Question<'a> {
         }
         let (result, block) = match *self.query {
             Query::RawBlockTransactions { block } => (Bytes::from_static(b"[]"), Some(block)),
-            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => {
-                (Bytes::from_static(b"null"), Some(block))
-            }
-            _ => (Bytes::from_static(b"null"), None),
+            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => (NULL, Some(block)),
+            _ => (NULL, None),
         };
-        Ok(Fetched { result, block, keep: None })
+        Ok(Fetched { result, block, keep: Keep::No })
     }
 }
 
 /// What the view knows of a block, for the checks of its receipts.
-fn facts(canon: &Canon, id: BlockId) -> Option<Arc<BlockFacts>> {
-    let block = canon.block(id.number).filter(|block| block.id == id)?;
-    Some(Arc::new(BlockFacts {
-        id,
+fn facts(block: &SeenBlock) -> Arc<BlockFacts> {
+    Arc::new(BlockFacts {
+        id: block.id,
         parent: block.parent,
         timestamp: block.timestamp,
         receipts_root: block.receipts_root,
         transactions: block.transactions.to_vec(),
         uncles: block.uncles.clone(),
-    }))
+    })
 }
 
 /// Whoever does not want answers to be checked still wants them to be JSON, or the reply around them would not be.

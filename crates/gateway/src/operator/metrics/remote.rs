@@ -12,6 +12,7 @@ use crate::answer::remote::Remote;
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);
     checks(out, remote);
+    failovers(out, remote);
     let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
     let partners = remote.pool().partners().iter().map(|partner| ("partner", &**partner.node()));
     let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
@@ -35,6 +36,14 @@ fn checks(out: &mut String, remote: &Remote) {
     describe(out, name, "counter", "Answers that could not be true, by the check that found them out.");
     for (check, failures) in remote.judge().failures() {
         let _ok = writeln!(out, "{name}{{check=\"{check}\"}} {failures}");
+    }
+}
+
+fn failovers(out: &mut String, remote: &Remote) {
+    let name = "chaingate_partner_answers_total";
+    describe(out, name, "counter", "Answers of partners, by what our own nodes could not do.");
+    for (reason, answers) in remote.failovers().counts() {
+        let _ok = writeln!(out, "{name}{{reason=\"{reason}\"}} {answers}");
     }
 }
 

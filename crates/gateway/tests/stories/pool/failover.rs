@@ -1,33 +1,95 @@
 //! Nobody of our own can answer.
 
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
+use gateway::demo::CHAIN_ID;
+use gateway::methods::METHODS;
+use testkit::heavy::HeavyChain;
+use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
+use super::long::{self, BLOCKS, DEEP};
+use super::questions::{self, Question, outcome};
 use crate::demo::{Demo, until};
+use crate::gateway_under_test::call;
 
 const STORAGE: (&str, &str) =
     ("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#);
+const BY_INDEX: &str = "eth_getTransactionByBlockNumberAndIndex";
 const UNAVAILABLE: &str = "-32002 resource unavailable";
 
 struct Outage {
     node: Proxy,
     partner: Proxy,
     front: Front,
-    _chain: Demo,
+    chain: Demo,
+    /// Where the partner gets its answers from, if that is another chain.
+    _other: Option<Demo>,
 }
 
 impl Outage {
+    /// On the demo chain, after the first head.
     fn begin(partner: &str) -> Self {
-        let chain = Demo::with("");
-        let (node, other) = (Proxy::start(chain.public, "/v3/demo"), Proxy::start(chain.public, "/v3/demo"));
-        let rest = format!(
-            "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n[[partner]]\nurl = \"{}\"\n{partner}\n",
-            other.url()
-        );
-        let front = Front::of(&[node.url()], &rest);
-        node.set(Mood::Dead);
-        Self { node, partner: other, front, _chain: chain }
+        let rest = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n";
+        Self::of(Demo::with(""), None, &format!("{rest}{}", entry(partner)), false)
     }
+
+    /// On a long chain, before the first head.
+    fn from_the_start(partner: &str) -> Self {
+        let chain = long::chain(2);
+        Self::with(&chain, &chain, partner, true)
+    }
+
+    /// On a long chain, after the first head.
+    fn deep(partner: &str) -> Self {
+        let chain = long::chain(2);
+        Self::with(&chain, &chain, partner, false)
+    }
+
+    fn with(chain: &HeavyChain, partners: &HeavyChain, partner: &str, from_the_start: bool) -> Self {
+        let other = (chain.head_hash() != partners.head_hash()).then(|| long::node(partners));
+        let rest = format!("[network]\nname = \"long\"\n{}", entry(partner));
+        Self::of(long::node(chain), other, &rest, from_the_start)
+    }
+
+    fn of(chain: Demo, other: Option<Demo>, rest: &str, from_the_start: bool) -> Self {
+        let node = Proxy::start(chain.public, "/v3/demo");
+        let partner = Proxy::start(other.as_ref().unwrap_or(&chain).public, "/v3/demo");
+        let rest = rest.replace("PARTNER", &partner.url());
+        if from_the_start {
+            node.set(Mood::Dead);
+        }
+        let front = if from_the_start {
+            Front::unready(&[node.url()], &rest)
+        } else {
+            Front::of(&[node.url()], &rest)
+        };
+        node.set(Mood::Dead);
+        Self { node, partner, front, chain, _other: other }
+    }
+
+    /// The partner says what the node would say.
+    fn compare(&self, method: &str, params: &str) {
+        let reply = self.front.ask_as("growth", "", method, params);
+        let truth = outcome(&self.chain.call(method, params));
+        assert_eq!(outcome(&reply.json()), truth, "{method} {params}");
+        if reply.json().get("result").is_some() {
+            assert_eq!(reply.header("chaingate-source"), Some("partner"), "{method} {params}");
+        }
+    }
+
+    /// How many answers of partners the metrics tell of.
+    fn answers(&self, reason: &str) -> u64 {
+        let page = get(self.front.operator, "/metrics");
+        let name = format!("chaingate_partner_answers_total{{reason=\"{reason}\"}} ");
+        page.text().lines().find_map(|line| line.strip_prefix(&*name)).unwrap().parse().unwrap()
+    }
+}
+
+fn entry(partner: &str) -> String {
+    format!("[[partner]]\nurl = \"PARTNER\"\n{partner}\n")
 }
 
 #[test]
@@ -37,8 +99,7 @@ fn a_partner_answers_for_plans_that_have_failover() {
     let reply = front.ask_as("growth", "", STORAGE.0, STORAGE.1);
     assert_eq!(reply.header("chaingate-source"), Some("partner"), "{}", reply.text());
     assert_eq!(reply.json()["result"], format!("0x{:064x}", 1234));
-    let by_index =
-        front.ask_as("growth", "", "eth_getTransactionByBlockNumberAndIndex", r#"["latest","0x0"]"#);
+    let by_index = front.ask_as("growth", "", BY_INDEX, r#"["latest","0x0"]"#);
     assert_eq!(by_index.header("chaingate-source"), Some("partner"));
     let asked = outage.partner.calls();
 
@@ -66,7 +127,7 @@ fn a_partner_has_a_budget_and_methods() {
         assert_eq!(ask(STORAGE.0, STORAGE.1).header("chaingate-source"), Some("partner"));
     }
     assert_eq!(ask(STORAGE.0, STORAGE.1).error(), UNAVAILABLE);
-    let other = ask("eth_getTransactionByBlockNumberAndIndex", r#"["latest","0x0"]"#);
+    let other = ask(BY_INDEX, r#"["latest","0x0"]"#);
     assert_eq!(other.error(), UNAVAILABLE);
     assert_eq!(outage.partner.calls(), 2);
 }
@@ -99,8 +160,7 @@ fn a_partner_that_fails_is_not_asked_more_often_than_its_budget_says() {
 fn what_a_partner_says_is_checked_too() {
     let outage = Outage::begin("");
     outage.partner.set(Mood::WrongBlocks);
-    let by_index =
-        outage.front.ask_as("growth", "", "eth_getTransactionByBlockNumberAndIndex", r#"["latest","0x0"]"#);
+    let by_index = outage.front.ask_as("growth", "", BY_INDEX, r#"["latest","0x0"]"#);
     assert_eq!(by_index.error(), UNAVAILABLE);
 }
 
@@ -110,9 +170,188 @@ fn a_gateway_without_a_head_is_not_ready_and_says_so() {
     let node = Proxy::start(chain.public, "/v3/demo");
     node.set(Mood::Dead);
     let front = Front::unready(&[node.url()], "[network]\nname = \"demo\"\n");
-    assert_eq!(testkit::http::get(front.operator, "/ready").status, 503);
+    assert_eq!(get(front.operator, "/ready").status, 503);
     assert_eq!(front.ask_as("custom", "", "eth_blockNumber", "[]").error(), UNAVAILABLE);
     node.set(Mood::Honest);
-    until("it is ready", || testkit::http::get(front.operator, "/ready").status == 200);
+    until("it is ready", || get(front.operator, "/ready").status == 200);
     assert!(front.ask("eth_blockNumber", "[]")["result"].is_string());
+}
+
+const PLENTY: &str = "calls_per_second = 100000";
+
+/// Ways to name the deep block, or another one.
+fn names(chain: &HeavyChain) -> Vec<String> {
+    let hash = chain.blocks[DEEP as usize - 1].hash;
+    let mut names: Vec<_> = ["latest", "pending", "earliest", "safe", "finalized"].map(quoted).into();
+    names.extend([DEEP, BLOCKS - 1, BLOCKS, BLOCKS + 1].map(|number| quoted(&format!("{number:#x}"))));
+    names.extend([quoted(&hash.to_string()), format!(r#"{{"blockHash":"{hash}"}}"#)]);
+    names.push(format!(r#"{{"blockHash":"{hash}","requireCanonical":true}}"#));
+    names.push(format!(r#"{{"blockHash":"{}"}}"#, B256::repeat_byte(0xab)));
+    names.push(format!(r#"{{"blockNumber":"{DEEP:#x}"}}"#));
+    names
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// Before the first head nobody could say which block is meant, and a partner was not asked.
+#[test]
+fn a_partner_answers_before_the_first_head() {
+    let outage = Outage::from_the_start(PLENTY);
+    for block in names(&long::chain(2)) {
+        outage.compare(STORAGE.0, &long::storage_at(&block));
+    }
+    for block in ["latest", "0x7", "0x12b", "0x12d"] {
+        for index in ["0x0", "0x1", "0x9"] {
+            outage.compare(BY_INDEX, &format!(r#"["{block}","{index}"]"#));
+        }
+    }
+    assert!(outage.answers("no_head") > 10);
+    assert_eq!(get(outage.front.operator, "/ready").status, 503, "what a partner says is not the head");
+}
+
+/// Which block has a number below the window was asked of nodes only.
+#[test]
+fn a_partner_answers_for_blocks_below_the_window() {
+    let outage = Outage::deep(PLENTY);
+    for block in names(&long::chain(2)) {
+        outage.compare(STORAGE.0, &long::storage_at(&block));
+    }
+    for block in ["latest", "0x7", "0x8"] {
+        outage.compare(BY_INDEX, &format!(r#"["{block}","0x1"]"#));
+    }
+    assert!(outage.answers("no_block") > 3);
+    assert_eq!(outage.answers("no_head"), 0);
+}
+
+#[test]
+fn others_get_an_error_wherever_the_block_is() {
+    for outage in [Outage::from_the_start(""), Outage::deep("")] {
+        let deep = long::storage_at(r#""0x7""#);
+        let balance = r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x7"]"#;
+        for (key, headers, method, params) in [
+            ("core", "", STORAGE.0, &*deep),
+            ("growth", "enable-failover: false\r\n", STORAGE.0, &*deep),
+            ("custom", "Enable-Failover: FALSE\r\n", STORAGE.0, &*deep),
+            ("growth", "", "eth_getBalance", balance),
+        ] {
+            let reply = outage.front.ask_as(key, headers, method, params);
+            assert_eq!(
+                (reply.status, reply.error()),
+                (200, UNAVAILABLE.to_owned()),
+                "{key} {headers}{method}"
+            );
+        }
+        assert_eq!(outage.partner.calls(), 0, "the partner was not asked");
+    }
+}
+
+#[test]
+fn the_own_pool_is_used_again_when_it_is_back() {
+    for outage in [Outage::from_the_start(""), Outage::deep("")] {
+        let params = long::storage_at(r#""0x7""#);
+        let source = || {
+            let reply = outage.front.ask_as("growth", "", STORAGE.0, &params);
+            reply.header("chaingate-source").unwrap_or_default().to_owned()
+        };
+        assert_eq!(source(), "partner");
+        outage.node.set(Mood::Honest);
+        let back = Instant::now();
+        until("the own pool is used again", || source() == "node");
+        assert!(back.elapsed() < Duration::from_secs(5), "{:?}", back.elapsed());
+    }
+}
+
+/// All calls of a batch are about one head, which is asked for once.
+#[test]
+fn a_batch_has_one_head_before_the_first() {
+    let outage = Outage::from_the_start("");
+    let latest = long::storage_at(r#""latest""#);
+    let calls: Vec<_> =
+        [(STORAGE.0, &*latest), (BY_INDEX, r#"["latest","0x0"]"#), (BY_INDEX, r#"["latest","0x1"]"#)]
+            .map(|(method, params)| call(method, params))
+            .into();
+    let reply = outage.front.wire().post("/v3/growth", format!("[{}]", calls.join(","))).json();
+    assert!(reply[0]["result"].is_string(), "{reply}");
+    assert!(reply.as_array().unwrap()[1..].iter().all(|element| element["result"].is_object()), "{reply}");
+    assert_eq!(outage.partner.calls(), 4, "the head once, and each of three calls");
+}
+
+#[test]
+fn a_lying_partner_is_not_believed_about_blocks() {
+    for outage in [Outage::from_the_start(""), Outage::deep("")] {
+        for mood in [Mood::Misplaced, Mood::WrongBlocks, Mood::Garbage, Mood::WrongId, Mood::Html] {
+            outage.partner.set(mood);
+            let reply = outage.front.ask_as("growth", "", BY_INDEX, r#"["0x7","0x1"]"#);
+            assert_eq!(reply.error(), UNAVAILABLE, "{mood:?}");
+        }
+    }
+}
+
+/// A look-up of a block is a call, too.
+#[test]
+fn every_call_to_a_partner_is_out_of_its_budget() {
+    let outage = Outage::from_the_start("calls_per_day = 4\nmethods = [\"eth_getStorageAt\"]");
+    let ask = |block| outage.front.ask_as("growth", "", STORAGE.0, &long::storage_at(block));
+    assert_eq!(ask(r#""0x7""#).header("chaingate-source"), Some("partner"));
+    assert_eq!(ask(r#""latest""#).error(), UNAVAILABLE, "the head was the last call");
+    assert_eq!(outage.partner.calls(), 4);
+}
+
+/// The partner is of another chain. What it said about blocks must not be remembered when the own pool is back.
+#[test]
+fn nothing_that_a_partner_says_is_remembered() {
+    for from_the_start in [true, false] {
+        let outage = Outage::with(&long::chain(2), &long::chain(3), "", from_the_start);
+        let ask = || outage.front.ask_as("growth", "", BY_INDEX, r#"["0x7","0x0"]"#);
+        let (first, second) = (ask(), ask());
+        assert_eq!(second.header("chaingate-source"), Some("partner"));
+        assert_eq!(first.json(), second.json());
+        outage.node.set(Mood::Honest);
+        until("the own pool is used again", || ask().header("chaingate-source") != Some("partner"));
+        let truth = outage.chain.call(BY_INDEX, r#"["0x7","0x0"]"#);
+        assert_eq!(ask().json()["result"], truth["result"]);
+        assert_ne!(ask().json()["result"], first.json()["result"]);
+    }
+}
+
+/// The operator may let every method fail over. Those of log queries never did, whatever the configuration said.
+#[test]
+fn a_partner_answers_whatever_the_operator_lets_it() {
+    let methods: Vec<_> = METHODS.iter().map(|method| quoted(method.name)).collect();
+    let rest = format!(
+        "[network]\nname = \"demo\"\nchain_id = {CHAIN_ID}\n[methods]\nfailover = [{}]\n{}",
+        methods.join(","),
+        entry(PLENTY)
+    );
+    for from_the_start in [true, false] {
+        let outage = Outage::of(Demo::with(""), None, &rest, from_the_start);
+        let mut questions = questions::all(&outage.chain);
+        // Logs are asked for in one piece, and this partner gives no more than its limit.
+        questions.retain(|question| question.truth["code"] != -32005);
+        if !from_the_start {
+            // The own pool is tried first, which takes its time.
+            questions.sort_by_key(|question| question.method);
+            questions.dedup_by_key(|question| question.method);
+        }
+        for Question { method, params, truth } in questions {
+            let reply = outage.front.ask_as("growth", "", method, &params);
+            assert_eq!(outcome(&reply.json()), truth, "{method} {params}");
+        }
+    }
+}
+
+/// Nodes that hang used up the time of every call before a partner was asked, also when they were known to be down.
+#[test]
+fn a_partner_answers_soon_when_all_nodes_hang() {
+    let outage = Outage::deep("");
+    outage.node.set(Mood::Hung);
+    until("the node is down", || outage.front.sees_down(&outage.node));
+    for block in [r#""latest""#, r#""0x7""#] {
+        let asked = Instant::now();
+        let reply = outage.front.ask_as("growth", "", STORAGE.0, &long::storage_at(block));
+        assert_eq!(reply.header("chaingate-source"), Some("partner"), "{}", reply.text());
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    }
 }

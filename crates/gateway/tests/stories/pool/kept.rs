@@ -2,7 +2,7 @@
 
 use archive::Archive;
 use serde_json::json;
-use testkit::proxy::Proxy;
+use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
 use crate::demo::{Demo, until};
@@ -46,4 +46,36 @@ fn logs_up_to_a_head_that_stands_are_kept_whatever_blooms_say() {
         assert_eq!(reply.json()["result"].as_array().map(Vec::len), Some(100));
         reply.header("chaingate-source") == Some("cache")
     });
+}
+
+/// Whoever waited for a receipt made every node look for it each time.
+#[test]
+fn a_receipt_that_is_not_there_is_looked_for_once_at_each_head() {
+    let chain = Demo::with("");
+    let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, "[network]\nname = \"demo\"\n");
+    let params = format!(r#"["0x{}"]"#, "ab".repeat(32));
+    let asked = |method| proxies.iter().map(|proxy| proxy.asked(method, &params)).sum::<u64>();
+    for _ in 0..5 {
+        for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+            let reply = front.ask(method, &params);
+            assert!(reply["result"].is_null() && reply.get("error").is_none(), "{reply}");
+        }
+    }
+    assert_eq!(asked("eth_getTransactionReceipt"), 3);
+    assert_eq!(asked("eth_getTransactionByHash"), 15, "it may be pending any moment");
+}
+
+/// One node of three did not say that there is nothing.
+#[test]
+fn a_receipt_that_someone_may_have_is_looked_for_again() {
+    let chain = Demo::with("");
+    let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, "[network]\nname = \"demo\"\n");
+    proxies[0].set(Mood::Headless);
+    proxies[1].set(Mood::Nulls);
+    proxies[2].set(Mood::ServerError);
+    let params = format!(r#"["0x{}"]"#, "ab".repeat(32));
+    for _ in 0..3 {
+        let reply = front.ask_as("custom", "", "eth_getTransactionReceipt", &params);
+        assert_ne!(reply.header("chaingate-source"), Some("cache"), "{}", reply.text());
+    }
 }

@@ -139,3 +139,21 @@ fn a_new_head_can_be_asked_about_at_once() {
         }
     }
 }
+
+/// That a receipt is not there is true until the next head, and not a moment longer.
+#[test]
+fn a_receipt_is_there_as_soon_as_its_block_is() {
+    let Some((anvil, _proxies, front)) = start() else { return };
+    for wei in 1..6 {
+        let payment = json!([{"from": ALICE, "to": BOB, "value": format!("{wei:#x}")}]);
+        let hash = anvil.ask("eth_sendTransaction", payment);
+        let params = json!([hash]).to_string();
+        for _ in 0..3 {
+            assert_eq!(front.ask("eth_getTransactionReceipt", &params)["result"], Value::Null);
+        }
+        anvil.mine(1);
+        let head = anvil.head();
+        until("the head is reached", || number(&front.ask("eth_blockNumber", "[]")) == head);
+        assert!(front.ask("eth_getTransactionReceipt", &params)["result"].is_object());
+    }
+}

@@ -1,0 +1,69 @@
+//! Receipts that are not there at one head.
+//!
+//! Whoever waits for a transaction asks for its receipt again and again, and a null is doubted by every node. When all of
+//! them have nothing, that is so for as long as the head stands: a receipt comes with a block. With the next head all of
+//! it is forgotten.
+
+use std::collections::HashSet;
+
+use alloy_primitives::B256;
+use parking_lot::Mutex;
+
+/// Transactions that are remembered: more than are waited for between two blocks. Some 4 MB when full.
+const ABSENT_MAX: usize = 65_536;
+
+/// Transactions without a receipt at a head.
+#[derive(Debug, Default)]
+pub(super) struct Absent(Mutex<AtHead>);
+
+#[derive(Debug, Default)]
+struct AtHead {
+    head: B256,
+    transactions: HashSet<B256>,
+}
+
+impl Absent {
+    /// Whether it is known that there is no such receipt at this head.
+    pub(super) fn has(&self, head: B256, transaction: &B256) -> bool {
+        let known = self.0.lock();
+        known.head == head && known.transactions.contains(transaction)
+    }
+
+    pub(super) fn add(&self, head: B256, transaction: B256) {
+        let mut known = self.0.lock();
+        if known.head != head {
+            known.head = head;
+            known.transactions.clear();
+        }
+        if known.transactions.len() < ABSENT_MAX {
+            known.transactions.insert(transaction);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: u64) -> B256 {
+        B256::left_padding_from(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn all_is_forgotten_with_the_next_head() {
+        let absent = Absent::default();
+        absent.add(hash(1), hash(7));
+        assert!(absent.has(hash(1), &hash(7)));
+        assert!(!absent.has(hash(1), &hash(8)) && !absent.has(hash(2), &hash(7)));
+        absent.add(hash(2), hash(8));
+        assert!(absent.has(hash(2), &hash(8)));
+        assert!(!absent.has(hash(2), &hash(7)) && !absent.has(hash(1), &hash(7)));
+    }
+
+    #[test]
+    fn there_is_an_end_to_it() {
+        let absent = Absent::default();
+        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(hash(1), hash(number)));
+        assert!(absent.has(hash(1), &hash(0)) && !absent.has(hash(1), &hash(ABSENT_MAX as u64)));
+    }
+}

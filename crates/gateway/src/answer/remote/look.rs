@@ -1,0 +1,122 @@
+//! Which blocks a call means, and who can say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nodes::Canon;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
+
+use super::{Hearsay, Remote};
+use crate::answer::{Failure, Sight};
+use crate::methods::Method;
+use crate::params::{BlockParam, Query};
+
+/// The chain of the nodes as one request sees it.
+#[derive(Debug)]
+pub struct Outlook {
+    /// `None` before any node has told of it.
+    canon: Option<Arc<Canon>>,
+    /// What partners tell where nobody of our own can; empty until then.
+    hearsay: OnceCell<Hearsay>,
+}
+
+/// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
+const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
+
+impl Remote {
+    /// The chain as it is now.
+    pub(in crate::answer) fn outlook(&self) -> Outlook {
+        Outlook { canon: self.pool.canon(), hearsay: OnceCell::new() }
+    }
+
+    /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
+    pub(in crate::answer) async fn look<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        may_fail_over: bool,
+    ) -> Result<Sight<'a>, Failure> {
+        if let Some(canon) = &outlook.canon {
+            if query.blocks().all(|block| knows(canon, block)) {
+                return Ok(Sight::Remote(canon));
+            }
+            // Boxed like what follows, because hardly any call has a use for the room that it takes.
+            match Box::pin(self.ours(may_fail_over, self.learn_all(canon, query))).await {
+                Err(Failure::Unavailable) => {}
+                learned => return learned.map(|()| Sight::Remote(canon)),
+            }
+        }
+        if !may_fail_over {
+            return Err(Failure::Unavailable);
+        }
+        Box::pin(self.hear(outlook, method, query)).await.map(Sight::Partner)
+    }
+
+    async fn hear<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+    ) -> Result<&'a Hearsay, Failure> {
+        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method);
+        let hearsay = outlook.hearsay.get_or_try_init(begin).await?;
+        for block in query.blocks() {
+            hearsay.learn(self, method, block).await?;
+        }
+        Ok(hearsay)
+    }
+
+    /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer
+    /// than it takes to see that one is back.
+    pub(super) async fn ours<T>(
+        &self,
+        may_fail_over: bool,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        if may_fail_over && self.pool.is_out() {
+            return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
+        }
+        work.await
+    }
+
+    async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.call_timeout;
+        for block in query.blocks() {
+            self.learn(canon, block, deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the view can say what block is meant, if there is such a block. Equal questions share one look-up,
+    /// which all pictures of an epoch learn from.
+    pub(super) async fn learn(
+        &self,
+        canon: &Canon,
+        block: BlockParam,
+        deadline: Instant,
+    ) -> Result<(), Failure> {
+        if knows(canon, block) {
+            return Ok(());
+        }
+        let look_up = || async {
+            let learned = match block {
+                BlockParam::Number(number) => self.pool.learn_number(canon, number, deadline).await,
+                BlockParam::Hash { hash, .. } => self.pool.learn_hash(canon, hash, deadline).await,
+                BlockParam::Tag(_) => Ok(()),
+            };
+            learned.map_err(|_| Failure::Unavailable)
+        };
+        self.lookups.share((canon.epoch(), block), look_up).await
+    }
+}
+
+/// Whether the view can say what block is meant, without asking anyone.
+fn knows(canon: &Canon, block: BlockParam) -> bool {
+    match block {
+        BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
+        BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
+        BlockParam::Tag(_) => true,
+    }
+}

@@ -1,0 +1,186 @@
+//! Partners: asked when nobody of our own can answer, and then checked like a node.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use nodes::check::{self, Expect, Family, Verdict};
+use nodes::{BlockId, Call, Canon, Judgement, Said};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::expect::block_ref;
+use super::hearsay::Hearsay;
+use super::judge::Question;
+use super::{Remote, answer, encode, flight};
+use crate::answer::{Answer, Failure, Origin, Provenance, View};
+use crate::methods::Method;
+use crate::params::{BlockParam, Query};
+use crate::resolve::BlockRef;
+
+/// Why a partner is asked: what our own nodes cannot give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Without {
+    /// Any chain: none has shown it yet.
+    Head,
+    /// The block that is meant.
+    Block,
+    Answer,
+}
+
+impl Without {
+    const ALL: [Self; 3] = [Self::Head, Self::Block, Self::Answer];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Head => "no_head",
+            Self::Block => "no_block",
+            Self::Answer => "no_answer",
+        }
+    }
+}
+
+/// Answers of partners, by the reason why they were asked.
+#[derive(Debug, Default)]
+pub(crate) struct Failovers([AtomicU64; Without::ALL.len()]);
+
+impl Failovers {
+    /// What a partner has answered is in the metrics and in the log.
+    fn note(&self, without: Without, method: &Method) {
+        self.0[without as usize].fetch_add(1, Relaxed);
+        let reason = without.name();
+        tracing::info!(method = method.name, reason, "a partner answered, because no node of our own could");
+    }
+
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Without::ALL.into_iter().map(|without| (without.name(), self.0[without as usize].load(Relaxed)))
+    }
+}
+
+impl Hearsay {
+    fn without(&self) -> Without {
+        if self.canon().is_some() { Without::Block } else { Without::Head }
+    }
+}
+
+impl Remote {
+    /// Asks a partner about blocks that the nodes have named.
+    pub(super) async fn fail_over(
+        &self,
+        canon: &Canon,
+        method: &Method,
+        query: &Query<BlockRef>,
+    ) -> Result<Answer, Failure> {
+        let key = flight(super::head(canon), query);
+        let ask = || self.ask_partner(Some(canon), Without::Answer, method, query);
+        self.partner_flights.share(key, ask).await
+    }
+
+    /// Asks a partner about blocks that it has named itself.
+    pub(in crate::answer) async fn answer_told(
+        &self,
+        hearsay: &Hearsay,
+        method: &Method,
+        query: &Query<BlockRef>,
+    ) -> Result<Answer, Failure> {
+        if let Some(result) = self.known(hearsay.head(), query) {
+            self.failovers.note(hearsay.without(), method);
+            return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
+        }
+        let key = flight(hearsay.head(), query);
+        let ask = || self.ask_partner(hearsay.canon(), hearsay.without(), method, query);
+        self.partner_flights.share(key, ask).await
+    }
+
+    /// That a block is not there is an answer too, where a partner says so.
+    pub(in crate::answer) fn told_nothing(&self, hearsay: &Hearsay, method: &Method) -> Provenance {
+        self.failovers.note(hearsay.without(), method);
+        Provenance { origin: Origin::Partner, block: None }
+    }
+
+    async fn ask_partner(
+        &self,
+        canon: Option<&Canon>,
+        without: Without,
+        method: &Method,
+        query: &Query<BlockRef>,
+    ) -> Result<Answer, Failure> {
+        let call = match query {
+            // In one piece: what a partner does not search at once it does not search at all.
+            Query::Logs { filter, blocks } => encode::logs(filter, *blocks),
+            other => {
+                encode::call(other, canon.map(|canon| self.gas_cap(canon))).ok_or(Failure::Unavailable)?
+            }
+        };
+        let question = Question::new(self, canon, query);
+        let judge = |node: usize, result: &Bytes| question.judge(node, result);
+        let deadline = Instant::now() + self.time(method);
+        let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
+        let fetched = self.settle(&question, answered)?;
+        self.failovers.note(without, method);
+        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
+    }
+
+    /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.
+    pub(super) async fn told(
+        &self,
+        method: &'static Method,
+        block: BlockParam,
+    ) -> Result<Option<BlockRef>, Failure> {
+        self.told_flights.share((method.name, block), || self.ask_for_block(method, block)).await
+    }
+
+    async fn ask_for_block(&self, method: &Method, block: BlockParam) -> Result<Option<BlockRef>, Failure> {
+        let lookup = Lookup::of(block);
+        let judge = |node: usize, result: &Bytes| lookup.judge(self, node, result);
+        let deadline = Instant::now() + self.call_timeout;
+        let answered = self.pool.ask_partner(method.name, &lookup.call, &judge, deadline).await;
+        match answered.map_err(|_| Failure::Unavailable)?.said {
+            Said::Result(_) => Ok(lookup.found.into_inner().map(block_ref)),
+            Said::Error(_) | Said::Limit(_) => Err(Failure::Unavailable),
+        }
+    }
+}
+
+/// The question which block is meant.
+struct Lookup {
+    call: Call,
+    expect: Expect,
+    found: Mutex<Option<BlockId>>,
+}
+
+impl Lookup {
+    fn of(block: BlockParam) -> Self {
+        let (hash, number) = match block {
+            BlockParam::Hash { hash, .. } => (Some(hash), None),
+            BlockParam::Number(number) => (None, Some(number)),
+            BlockParam::Tag(_) => (None, None),
+        };
+        let expect = Expect::Block { hash, number, full: false };
+        Self { call: encode::lookup(block), expect, found: Mutex::default() }
+    }
+
+    fn judge(&self, remote: &Remote, node: usize, result: &Bytes) -> Judgement {
+        match self.check(remote, node, result) {
+            Verdict::Sound(facts) => {
+                *self.found.lock() = facts.block;
+                Judgement::Believed
+            }
+            // Numbers are asked for only below the head: the partner has dropped it.
+            Verdict::Null if matches!(self.expect, Expect::Block { number: Some(_), .. }) => Judgement::Late,
+            Verdict::Null => Judgement::Doubtful,
+            Verdict::Wrong(lie) => Judgement::Wrong(lie.name()),
+            Verdict::Empty | Verdict::TooMany { .. } => Judgement::Wrong("no block"),
+        }
+    }
+
+    /// Where a header need not have its hash, it must still be the one that was asked for.
+    fn check(&self, remote: &Remote, node: usize, result: &Bytes) -> Verdict {
+        let verdict = check::check(&self.expect, result, remote.family);
+        match verdict {
+            Verdict::Wrong(lie) if !remote.judge.refuses(node, &self.expect, lie) => {
+                check::check(&self.expect, result, Family::Zksync)
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is believed about blocks below the window, which nobody has watched.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::heavy::HeavyChain;
+use testkit::proxy::{Mood, Proxy};
+
+use super::front::Front;
+use super::long;
+use super::questions::outcome;
+use crate::demo::Demo;
+
+const NOTHING_KEPT: &str = "[network]\nname = \"long\"\n[cache]\nbytes_max = 0\n";
+const BY_NUMBER: &str = "eth_getBlockByNumber";
+const UNAVAILABLE: i64 = -32002;
+
+/// Blocks that are below the window in any case.
+const DEEP: std::ops::Range<u64> = 2..22;
+
+/// So many nodes of one chain, the first of which has other blocks below the window.
+struct Dispute {
+    proxies: Vec<Proxy>,
+    front: Front,
+    chain: Demo,
+    _other: Demo,
+}
+
+impl Dispute {
+    fn among(nodes: usize, rest: &str) -> Self {
+        let (chain, other) = (long::node(&long::chain(2)), long::node(&long::chain(3)));
+        let rest =
+            format!("{NOTHING_KEPT}{rest}").replace("PARTNER", &format!("http://{}/v3/demo", chain.public));
+        let (proxies, front) = Front::behind(chain.public, "/v3/demo", nodes, &rest);
+        proxies[0].set(Mood::OtherDepths { node: other.public, below: DEEP.end });
+        Self { proxies, front, chain, _other: other }
+    }
+}
+
+fn block(number: u64) -> String {
+    format!(r#"["{number:#x}",false]"#)
+}
+
+/// The block with most votes was believed, and of two with one vote each the one that came last.
+#[test]
+fn two_nodes_that_disagree_about_a_deep_block_are_not_believed() {
+    let dispute = Dispute::among(2, "");
+    for number in DEEP {
+        let reply = dispute.front.ask(BY_NUMBER, &block(number));
+        assert_eq!(reply["error"]["code"], UNAVAILABLE, "{reply}");
+    }
+    // It is the block that is in dispute, and not the node.
+    dispute.proxies[0].set(Mood::Honest);
+    let truth = dispute.chain.call(BY_NUMBER, &block(7));
+    assert_eq!(dispute.front.ask(BY_NUMBER, &block(7))["result"], truth["result"]);
+}
+
+#[test]
+fn a_quorum_is_believed_about_deep_blocks() {
+    let dispute = Dispute::among(3, "");
+    for number in DEEP {
+        let truth = dispute.chain.call(BY_NUMBER, &block(number));
+        assert_eq!(dispute.front.ask(BY_NUMBER, &block(number))["result"], truth["result"]);
+    }
+}
+
+#[test]
+fn a_partner_answers_where_the_nodes_disagree() {
+    let dispute = Dispute::among(2, "[[partner]]\nurl = \"PARTNER\"\n");
+    let params = long::storage_at(r#""0x7""#);
+    let reply = dispute.front.ask_as("growth", "", "eth_getStorageAt", &params);
+    assert_eq!(reply.header("chaingate-source"), Some("partner"), "{}", reply.text());
+    assert_eq!(reply.json()["result"], dispute.chain.call("eth_getStorageAt", &params)["result"]);
+}
+
+/// Questions about the first transaction of each deep block, by its hash.
+fn transactions(chain: &HeavyChain) -> Vec<(&'static str, String)> {
+    let first =
+        |number: u64| chain.blocks[number as usize - 1].block.body.transactions[0].tx_hash().to_string();
+    let both = |number| {
+        let params = format!(r#"["{}"]"#, first(number));
+        [("eth_getTransactionByHash", params.clone()), ("eth_getTransactionReceipt", params)]
+    };
+    DEEP.flat_map(both).collect()
+}
+
+fn misplaced(nodes: usize) -> (Vec<Proxy>, Front, Demo, HeavyChain) {
+    let chain = long::chain(2);
+    let node = long::node(&chain);
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", nodes, NOTHING_KEPT);
+    proxies[0].set(Mood::Misplaced);
+    (proxies, front, node, chain)
+}
+
+/// Below the window, a node was taken at its word about the block that a transaction is in.
+#[test]
+fn a_deep_transaction_is_in_a_block_that_the_nodes_agree_on() {
+    let (_proxies, front, node, chain) = misplaced(2);
+    for (method, params) in transactions(&chain) {
+        let truth = outcome(&node.call(method, &params));
+        assert_eq!(outcome(&front.ask(method, &params)), truth, "{method} {params}");
+    }
+}
+
+/// Its own blocks prove it wrong.
+#[test]
+fn a_node_alone_is_not_believed_where_it_contradicts_itself() {
+    let (_proxies, front, _node, chain) = misplaced(1);
+    let (method, params) = transactions(&chain).swap_remove(0);
+    assert_eq!(front.ask(method, &params)["error"]["code"], UNAVAILABLE);
+}
+
+/// Which block it is in is proven once, for all transactions in it.
+#[test]
+fn a_deep_block_is_asked_for_once() {
+    let chain = long::chain(2);
+    let node = long::node(&chain);
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NOTHING_KEPT);
+    for transaction in &chain.blocks[6].block.body.transactions {
+        for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
+            let reply = front.ask(method, &format!(r#"["{}"]"#, transaction.tx_hash()));
+            assert_eq!(reply["result"]["blockNumber"], "0x7", "{reply}");
+        }
+    }
+    assert!(proxies.iter().all(|proxy| proxy.asked(BY_NUMBER, &block(7)) == 1));
+}
+
+/// Each of many who asked for the same deep block at once asked every node.
+#[test]
+fn equal_questions_share_one_look_up_of_a_deep_block() {
+    let node = long::node(&long::chain(2));
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NOTHING_KEPT);
+    proxies.iter().for_each(|proxy| proxy.set(Mood::Slow(Duration::from_millis(300))));
+    let params = long::storage_at(r#""0x7""#);
+    thread::scope(|scope| {
+        let ask = || {
+            let reply = front.ask("eth_getStorageAt", &params);
+            assert!(reply["result"].is_string(), "{reply}");
+        };
+        (0..8).for_each(|_| drop(scope.spawn(ask)));
+    });
+    let asked: Vec<_> = proxies.iter().map(|proxy| proxy.asked(BY_NUMBER, &block(7))).collect();
+    assert_eq!(asked, [1; 3]);
+    assert_ne!(front.ask(BY_NUMBER, &block(7))["result"], Value::Null);
+}
