@@ -55,8 +55,11 @@ impl<'a> Question<'a> {
                 self.remote.judge.passed(&self.expect);
                 self.place(node, facts)
             }
-            Verdict::Null if self.is_there() => Judgement::Late,
-            Verdict::Null => Judgement::Doubtful,
+            Verdict::Null => match self.is_there() {
+                Some(true) => Judgement::Late,
+                Some(false) => Judgement::Believed,
+                None => Judgement::Doubtful,
+            },
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
             Verdict::Wrong(lie) => match self.refuse(node, lie) {
                 Judgement::Believed => unchecked(result),
@@ -133,27 +136,27 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether the view knows that there is something to say.
-    fn is_there(&self) -> bool {
+    /// Whether there is something to say, as far as the view can tell.
+    fn is_there(&self) -> Option<bool> {
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                self.canon.contains_transaction(&hash).is_some()
+                self.canon.contains_transaction(&hash).map(|_| true)
             }
             Query::TransactionByIndex { block, index } => {
-                self.canon.block(block.number).is_some_and(|seen| index < seen.transactions.len() as u64)
+                self.canon.block(block.number).map(|seen| index < seen.transactions.len() as u64)
             }
             Query::Uncle { block, index } => {
-                self.canon.block(block.number).is_some_and(|seen| index < seen.uncles.len() as u64)
+                self.canon.block(block.number).map(|seen| index < seen.uncles.len() as u64)
             }
-            Query::RawBlockTransactions { .. } => false,
+            Query::RawBlockTransactions { .. } => None,
             // The view has the block, so there is something to say about it.
-            _ => true,
+            _ => Some(true),
         }
     }
 
     /// What it means that no node has anything to say.
     fn nothing(&self) -> Result<Fetched, Failure> {
-        if self.is_there() {
+        if self.is_there() == Some(true) {
             return Err(Failure::Unavailable);
         }
         let (result, block) = match *self.query {

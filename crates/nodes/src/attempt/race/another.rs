@@ -48,6 +48,7 @@ impl<A: Ask> Race<'_, A> {
     /// else is at it.
     pub(in crate::attempt) fn ask_another(&mut self) {
         let now = Instant::now();
+        self.let_the_silent_go();
         let worst = if self.runners.is_empty() { Grade::Down } else { Grade::Doubted };
         let Some(other) = self.choose(worst, now) else { return self.go_round_again(now) };
         let seems_down = self.nodes[other].grade(now) > Grade::Doubted;
@@ -57,6 +58,16 @@ impl<A: Ask> Race<'_, A> {
             self.keep_back_a_moment(other, seems_down, now);
         } else if self.fallback.is_none() {
             self.wait_for_budget(seems_down, now);
+        }
+    }
+
+    /// What there is already is not kept back for those that are overdue and have fallen silent.
+    fn let_the_silent_go(&mut self) {
+        if self.fallback.is_some() {
+            let nodes = self.nodes;
+            self.runners.retain(|runner| {
+                runner.overdue_at.is_some() || !nodes[runner.by.position].silent_since(runner.asked_at)
+            });
         }
     }
 
