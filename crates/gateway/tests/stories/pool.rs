@@ -2,6 +2,8 @@
 
 #[path = "pool/callers.rs"]
 mod callers; // who asks at a steady rate meanwhile
+#[path = "pool/ethereumjs.rs"]
+mod ethereumjs; // a real node with a dialect of its own
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
