@@ -33,8 +33,11 @@ struct Asked {
     params: Value,
     /// The newest block that it names.
     number: usize,
-    truth: Box<dyn Fn(&Branch, &Value) -> Value>,
+    truth: Box<Tells>,
 }
+
+/// What should have been told, on a branch, by an answer that may name its own block.
+type Tells = dyn Fn(&Branch, &Value) -> Value;
 
 impl Told {
     pub(super) fn new(truths: Truths) -> Self {
