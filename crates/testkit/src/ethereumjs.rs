@@ -28,6 +28,8 @@ impl EthereumJs {
         std::fs::write(file("chain.rlp"), rlp).expect("the folder can be written to");
         let mut child = Command::new("node")
             .arg(script)
+            // It logs to a file beside it, whatever it is told.
+            .current_dir(folder)
             .args(["--sync", "none", "--isSingleNode", "--discDns", "false", "--discV4", "false"])
             .args(["--extIP", "127.0.0.1", "--logFile", "false", "--rpc", "--rpcAddr", "127.0.0.1"])
             .args(["--rpcPort", &ports[0].to_string(), "--port", &ports[1].to_string()])
