@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "figures are what this program is for")]
 
 mod archive;
+mod blutgang;
 mod gateway;
 mod hyper_server;
 mod load;
@@ -16,12 +17,13 @@ const USAGE: &str = "\
 Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainnet-0-8191
        chaingate-bench gateway [SECONDS]   the gateway beside a bare hyper server and anvil, SECONDS a run (5)
        chaingate-bench pool [SECONDS [PART]]
-                                           the gateway in front of a node beside nginx and a bare hyper server; only
-                                           rows with PART in \" cached NAME\" or \" uncached NAME\"
+                                           the gateway in front of a node beside nginx, blutgang and a bare hyper
+                                           server; only rows with PART in \" cached NAME\" or \" uncached NAME\"
 
 `gateway` and `pool` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
-from the PATH or /usr/sbin, without it if there is none; its node is a mock that repeats the answers of a real one.";
+from the PATH or /usr/sbin and blutgang from $BLUTGANG or the PATH, without them if there are none; its node is a mock
+that repeats the answers of a real one.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

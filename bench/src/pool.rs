@@ -1,10 +1,11 @@
-//! The gateway in front of a node, beside nginx in front of the same node and a bare hyper server with replies of the
-//! same length. What counts are the ratios within one run.
+//! The gateway in front of a node, beside nginx and blutgang in front of the same node and a bare hyper server with
+//! replies of the same length. What counts are the ratios within one run.
 //!
-//! Cached: the same body again and again. Uncached: nothing is kept, and bodies differ from request to request, so
+//! Cached: the same body again and again; blutgang is asked the same by number, where it can keep that. Uncached: nothing is kept, and bodies differ from request to request, so
 //! that neither what is kept nor what is under way helps.
 
 use crate::{
+    blutgang,
     gateway::{BLOCKS, LOGS_PER_BLOCK, ROUNDS, import, topics},
     load::{self, Load, Traffic},
     nginx::{Mode, Nginx},
@@ -38,8 +39,16 @@ struct Aim {
 
 const NOTHING: Aim = Aim { peer: "", speed: 0.0, cpu: f64::MAX, p99: f64::MAX };
 
-const CACHED: [Aim; 2] = [
+/// One of those that are compared, and what it is asked.
+struct Server<'a> {
+    name: &'static str,
+    peer: &'a Peer,
+    bodies: &'a [String],
+}
+
+const CACHED: [Aim; 3] = [
     Aim { peer: "nginx cache", speed: 1.4, p99: 1.2, ..NOTHING },
+    Aim { peer: "blutgang", speed: 1.5, ..NOTHING },
     Aim { peer: "hyper", speed: 0.85, ..NOTHING },
 ];
 
@@ -70,8 +79,8 @@ pub(crate) fn run(seconds: u64, part: &str) {
          ratios are the gateway's to its peer's, with ! where they miss their aim; load average {}",
         load_average()
     );
-    println!("blutgang is left out: this program does not know how to start it");
-    cached(&of("cached"), &node, seconds, folder);
+    let head = original.call("eth_blockNumber", json!([]));
+    cached(&of("cached"), &node, head.as_str().expect("a quantity"), seconds, folder);
     uncached(&of("uncached"), &node, seconds, folder);
     if part.is_empty() {
         large(&rows, &node, seconds, folder);
@@ -122,47 +131,57 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
     ]
 }
 
-fn cached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
+fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18653, node, "", folder);
     let nginx = Nginx::start(Mode::Cache, 18651, node, folder);
-    say_title("cached", nginx.is_some());
+    let blutgang = blutgang::start(18659, node, folder);
+    say_title("cached", nginx.is_some(), blutgang.is_some());
     for row in rows {
         let bodies = &row.bodies[..1];
+        let by_number = blutgang::keepable(bodies, head);
         let hyper = peers::hyper(check(&gateway, bodies));
-        let mut servers = vec![("chaingate", &gateway)];
+        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
-            servers.push(("nginx cache", &nginx.peer));
+            servers.push(Server { name: "nginx cache", peer: &nginx.peer, bodies });
         }
-        servers.push(("hyper", &hyper));
-        let traffic = Traffic { bodies, connections: row.connections, seconds };
-        measure(row.name, &servers, &CACHED, traffic, folder);
+        if let (Some(blutgang), Some(bodies)) = (&blutgang, &by_number) {
+            check(blutgang, bodies);
+            servers.push(Server { name: "blutgang", peer: blutgang, bodies });
+        }
+        servers.push(Server { name: "hyper", peer: &hyper, bodies });
+        measure(row, &servers, &CACHED, seconds, folder);
     }
 }
 
 fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18655, node, "[cache]\nbytes_max = 0\n", folder);
     let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
-    say_title("uncached", nginx.is_some());
+    let blutgang = blutgang::start(18661, node, folder);
+    say_title("uncached", nginx.is_some(), blutgang.is_some());
     for row in rows {
-        // The node learns both ways to ask.
-        check(&gateway, &row.bodies);
-        let mut servers = vec![("chaingate", &gateway)];
+        let bodies = &row.bodies[..];
+        // The node learns all ways to ask.
+        check(&gateway, bodies);
+        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
         if let Some(nginx) = &nginx {
-            check(&nginx.peer, &row.bodies);
-            servers.push(("nginx pass", &nginx.peer));
+            check(&nginx.peer, bodies);
+            servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
+        }
+        if let Some(blutgang) = &blutgang {
+            check(blutgang, bodies);
+            servers.push(Server { name: "blutgang", peer: blutgang, bodies });
         }
         let aim = if row.connections < 64 { UNCACHED_LARGE } else { UNCACHED };
-        let traffic = Traffic { bodies: &row.bodies, connections: row.connections, seconds };
-        measure(row.name, &servers, &[aim], traffic, folder);
+        measure(row, &servers, &[aim], seconds, folder);
     }
 }
 
 /// The memory that many large answers take.
 fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
-    let gateway = peers::chaingate_pool(18659, node, "[cache]\nbytes_max = 0\n", folder);
-    let nginx = Nginx::start(Mode::Pass, 18661, node, folder);
+    let gateway = peers::chaingate_pool(18663, node, "[cache]\nbytes_max = 0\n", folder);
+    let nginx = Nginx::start(Mode::Pass, 18665, node, folder);
     println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, nothing kept");
     let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));
     for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {
@@ -182,9 +201,12 @@ fn check(peer: &Peer, bodies: &[String]) -> usize {
     bytes
 }
 
-fn say_title(kind: &str, nginx: bool) {
+fn say_title(kind: &str, nginx: bool, blutgang: bool) {
     if !nginx {
         println!("nginx is left out: neither the PATH nor /usr/sbin has it");
+    }
+    if !blutgang {
+        println!("{}", blutgang::MISSING);
     }
     println!(
         "\n{kind:<14}{:<13}{:>11}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}",
@@ -192,21 +214,23 @@ fn say_title(kind: &str, nginx: bool) {
     );
 }
 
-fn measure(row: &str, servers: &[(&str, &Peer)], aims: &[Aim], traffic: Traffic<'_>, folder: &Path) {
+fn measure(row: &Row, servers: &[Server<'_>], aims: &[Aim], seconds: u64, folder: &Path) {
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
-        for ((_, peer), loads) in servers.iter().zip(&mut loads) {
-            loads.push(load::run(peer, traffic, folder));
+        for (server, loads) in servers.iter().zip(&mut loads) {
+            let traffic = Traffic { bodies: server.bodies, connections: row.connections, seconds };
+            loads.push(load::run(server.peer, traffic, folder));
         }
     }
     let medians: Vec<Load> = loads.iter().map(|loads| load::median(loads)).collect();
     let ours = medians[0];
-    for ((name, _), load) in servers.iter().zip(&medians) {
+    for (Server { name, .. }, load) in servers.iter().zip(&medians) {
         let aim = aims.iter().find(|aim| aim.peer == *name).copied().unwrap_or(NOTHING);
         let speed = ours.per_second / load.per_second;
         let (cpu, p99) = (ours.cpu_us / load.cpu_us, ours.p99_us / load.p99_us);
         println!(
-            "{row:<14}{name:<13}{:>11.0}{:>10.0}{:>10.0}{:>10.1}{:>10}{:>8}{:>8}",
+            "{:<14}{name:<13}{:>11.0}{:>10.0}{:>10.0}{:>10.1}{:>10}{:>8}{:>8}",
+            row.name,
             load.per_second,
             load.p50_us,
             load.p99_us,

@@ -12,7 +12,8 @@
 //! | an error that a caller may have made | nothing                | another                                          |
 //! | an error of the node's own, a fault  | bad                    | another                                          |
 //! | nothing, for longer than is usual    | nothing yet            | another too, within the hedge budget             |
-//! | nothing, for much longer             | mildly bad             | another too, within the retry budget             |
+//! | nothing, for much longer             | mildly bad             | another too, within the retry budget; a fallback |
+//! |                                      |                        | is not kept back for a silent node               |
 //! | the deadline                         | mildly bad             | the fallback, or none                            |
 //!
 //! "Another" is within the retry budget, which counts what was asked in vain. A call that it refuses waits: for as long as

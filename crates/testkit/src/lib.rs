@@ -8,6 +8,7 @@ pub mod truth; // an archive compared with a model
 pub mod heavy; // big chains for benchmarks
 pub mod http; // a caller that says exactly what it is told to
 pub mod anvil; // a real node
+pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
 
 #[cfg(test)]

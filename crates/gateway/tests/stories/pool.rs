@@ -1,11 +1,17 @@
 //! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
 
+#[path = "pool/callers.rs"]
+mod callers; // who asks at a steady rate meanwhile
 #[path = "pool/deep.rs"]
 mod deep; // blocks below the window
+#[path = "pool/ethereumjs.rs"]
+mod ethereumjs; // a real node with a dialect of its own
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
 pub(crate) mod front; // the gateway under test
+#[path = "pool/gateways.rs"]
+mod gateways; // nodes that are gateways themselves, stopped and killed
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
 #[path = "pool/long.rs"]
@@ -15,12 +21,14 @@ mod moods; // one node of three is not what it should be
 #[path = "pool/placed.rs"]
 mod placed; // in which block a transaction is
 #[path = "pool/processes.rs"]
-mod processes; // real nodes that are stopped and killed
+mod processes; // real nodes that are stopped, killed and reorganised
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
 mod reorganised; // a real node that changes its mind
 #[path = "pool/storm.rs"]
 mod storm; // everything at once
+#[path = "pool/told.rs"]
+mod told; // what is true of a chain that is reorganised
 #[path = "pool/twins.rs"]
 mod twins; // real nodes that have the same chain

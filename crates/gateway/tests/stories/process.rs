@@ -12,25 +12,35 @@ use tempfile::TempDir;
 
 use crate::demo::until;
 
+const CONFIG: &str = "chaingate.toml";
+
 pub(crate) struct Process {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
     reader: Option<JoinHandle<()>>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
-    _directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 impl Process {
     /// Starts `chaingate` on the demo chain. `public` is where it listens, `rest` any other part of its configuration.
     pub(crate) fn start(public: &str, rest: &str, log: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let config = directory.path().join("chaingate.toml");
         let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\n");
-        std::fs::write(&config, listen + rest).unwrap();
+        std::fs::write(directory.path().join(CONFIG), listen + rest).unwrap();
+        Self::run(Arc::new(directory), log)
+    }
+
+    /// Ends it without a word, and starts it once more with what it has left on the disk.
+    pub(crate) fn start_again(&mut self, log: &str) {
+        *self = Self::run(Arc::clone(&self.directory), log);
+    }
+
+    fn run(directory: Arc<TempDir>, log: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
             .args(["serve", "--config"])
-            .arg(&config)
+            .arg(directory.path().join(CONFIG))
             .arg("--data-dir")
             .arg(directory.path().join("data"))
             .env("RUST_LOG", log)
@@ -43,13 +53,19 @@ impl Process {
         let lines = Arc::clone(&log);
         let reader = thread::spawn(move || stderr.lines().for_each(|line| lines.lock().push(line.unwrap())));
         let (public, operator) = addresses(&log);
-        Self { child, log, reader: Some(reader), public, operator, _directory: directory }
+        Self { child, log, reader: Some(reader), public, operator, directory }
     }
 
     /// Asks it to stop, as a supervisor does.
     pub(crate) fn terminate(&self) {
-        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        assert!(told.success());
+        self.signal("TERM");
+    }
+
+    /// Sends a signal: `TERM`, `KILL`, `STOP`, `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// How it ended, and everything that it has logged.

@@ -284,6 +284,8 @@ static ROWS: &[Row] = &[
     any(&["unsupported method"], Says::NoMethod),                          // Alchemy
     any(&["is not included in your current plan"], Says::NoMethod),
     any(&["namespace is not enabled"], Says::NoMethod),                    // Nethermind
+    any(&["argument must be a string"], Says::NoMethod),                   // EthereumJS: not with a block hash (EIP-1898)
+    any(&["cannot be converted to a bigint"], Says::NoMethod),             // EthereumJS: eth_feeHistory with fractions
     code(-32004, &[], Says::NoMethod),
 
     // The state is gone, or was never there.
@@ -355,6 +357,8 @@ static ROWS: &[Row] = &[
     any(&["beyond current head"], Says::NoBlock),
     any(&["after last accepted block"], Says::NoBlock),                    // Avalanche
     any(&["block number", "higher than"], Says::NoBlock),
+    any(&["greater than current height"], Says::NoBlock),                  // EthereumJS
+    any(&["not found in db"], Says::NoBlock),                              // EthereumJS: "value for 0x… not found in DB"
     any(&["future block"], Says::NoBlock),
     any(&["no block with that"], Says::NoBlock),
     any(&["latest block", "requested"], Says::NoBlock),                    // Erigon

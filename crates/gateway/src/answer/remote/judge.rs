@@ -58,8 +58,11 @@ impl<'a> Question<'a> {
                 self.remote.judge.passed(&self.expect);
                 self.place(node, facts)
             }
-            Verdict::Null if self.is_there() => Judgement::Late,
-            Verdict::Null => Judgement::Doubtful,
+            Verdict::Null => match self.is_there() {
+                Some(true) => Judgement::Late,
+                Some(false) => Judgement::Believed,
+                None => Judgement::Doubtful,
+            },
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
             Verdict::Wrong(lie) => match self.refuse(node, lie) {
                 Judgement::Believed => unchecked(result),
@@ -83,7 +86,7 @@ impl<'a> Question<'a> {
             Some(true) => self.believe(facts),
             Some(false) => self.refuse(node, Lie::OtherBlock),
             // The node is behind, ahead, or on a fork. What it has is no answer where the view knows better.
-            None if self.is_there() => Judgement::Late,
+            None if self.is_there() == Some(true) => Judgement::Late,
             None if facts.block.is_some_and(|block| self.is_on_another_fork(block)) => Judgement::Doubtful,
             None => self.believe(facts),
         }
@@ -165,26 +168,26 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether the view knows that there is something to say.
-    fn is_there(&self) -> bool {
+    /// Whether there is something to say, as far as the view can tell.
+    fn is_there(&self) -> Option<bool> {
         let seen = |block: BlockRef| self.canon.and_then(|canon| canon.block(block.number));
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                self.canon.is_some_and(|canon| canon.contains_transaction(&hash).is_some())
+                self.canon.and_then(|canon| canon.contains_transaction(&hash)).map(|_| true)
             }
             Query::TransactionByIndex { block, index } => {
-                seen(block).is_some_and(|seen| index < seen.transactions.len() as u64)
+                seen(block).map(|seen| index < seen.transactions.len() as u64)
             }
-            Query::Uncle { block, index } => seen(block).is_some_and(|seen| index < seen.uncles.len() as u64),
-            Query::RawBlockTransactions { .. } => false,
+            Query::Uncle { block, index } => seen(block).map(|seen| index < seen.uncles.len() as u64),
+            Query::RawBlockTransactions { .. } => None,
             // The view has the block, so there is something to say about it.
-            _ => true,
+            _ => Some(true),
         }
     }
 
     /// What it means that no node has anything to say.
     fn nothing(&self) -> Result<Fetched, Failure> {
-        if self.is_there() {
+        if self.is_there() == Some(true) {
             return Err(Failure::Unavailable);
         }
         let (result, block) = match *self.query {

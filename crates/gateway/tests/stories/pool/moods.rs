@@ -105,3 +105,22 @@ fn a_node_that_is_just_back_may_say_that_there_is_no_such_block() {
     assert_eq!(front.ask("eth_getBlockByHash", &unknown)["result"], Value::Null);
     assert!(front.ask("eth_getBlockByHash", &unknown).get("error").is_none());
 }
+
+/// Whoever said that a block has no such transaction was doubted, though the view knew it too, and every node was asked: also
+/// one that hangs.
+#[test]
+fn one_node_is_enough_to_say_what_the_view_knows() {
+    let node = Demo::with("");
+    let (_proxies, front) = Front::behind(node.public, "/v3/demo", 3, FAMILY);
+    const QUESTIONS: u64 = 20;
+    for index in 0x100..0x100 + QUESTIONS {
+        let params = format!(r#"["latest","{index:#x}"]"#);
+        let reply = front.ask("eth_getTransactionByBlockNumberAndIndex", &params);
+        assert_eq!((reply.get("error"), &reply["result"]), (None, &Value::Null));
+    }
+    let metrics = testkit::http::get(front.operator, "/metrics");
+    let retries = metrics.text().lines().filter(|line| line.starts_with("chaingate_node_retries_total{"));
+    let retries: f64 = retries.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+    // A busy machine may have been slow with one or the other.
+    assert!(retries < QUESTIONS as f64 / 2.0, "{retries}");
+}

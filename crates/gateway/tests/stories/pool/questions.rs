@@ -4,8 +4,10 @@ use gateway::demo::accounts::{ALICE, ERIN};
 use gateway::demo::contracts::{CHATTER, TOKEN, TOUR};
 use gateway::demo::facts::{CHATTER_BLOCKS, RAW_BLOCKS, mapping_slot};
 use gateway::demo::{self, HEAD_NUMBER};
+use rand::Rng;
 use serde_json::Value;
 
+use super::callers::Caller;
 use crate::demo::Demo;
 
 /// A call, and the result or error that it must have.
@@ -45,6 +47,12 @@ pub(super) fn all(node: &Demo) -> Vec<Question> {
             Question { method, params, truth }
         })
         .collect()
+}
+
+/// Asks one of them and compares.
+pub(super) fn ask_any(caller: &mut Caller, questions: &[Question]) {
+    let Question { method, params, truth } = &questions[caller.rng.random_range(0..questions.len())];
+    assert_eq!(outcome(&caller.ask(method, params)), *truth, "{method} {params}");
 }
 
 fn fixed() -> Vec<(&'static str, String)> {

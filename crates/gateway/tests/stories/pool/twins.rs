@@ -7,10 +7,16 @@ use serde_json::{Value, json};
 use testkit::anvil::Anvil;
 
 const ALICE: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
-pub(super) const BOB: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+/// What Alice creates first: a contract that logs what it is paid.
+pub(super) const BOX: &str = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+/// Returns `CALLVALUE PUSH0 MSTORE PUSH1 32 PUSH0 LOG0 STOP`.
+const BOX_CREATION: &str = "0x67345f5260205fa0005f5260086018f3";
 
-/// When block 0 is.
-const GENESIS_TIME: u64 = 1_700_000_000;
+/// When block 0 is; every further block is a second later.
+const GENESIS_TIME: &str = "1700000000";
+
+/// So little that it never changes: anvil forgets to take it back when it takes blocks back.
+const BASE_FEE: &str = "7";
 
 /// Ports that the system gives to nobody by itself, so that a node finds its own again.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
@@ -22,15 +28,21 @@ pub(super) struct Truth {
     pub(super) transaction: Value,
     pub(super) receipt: Value,
     pub(super) balance: Value,
+    pub(super) logs: Value,
 }
 
 /// What is true of every block, by its number.
-pub(super) type Truths = Arc<RwLock<Vec<Truth>>>;
+pub(super) type Branch = Vec<Arc<Truth>>;
+
+/// Every branch that there has been, oldest first. Each is known before any node has it.
+pub(super) type Truths = Arc<RwLock<Vec<Branch>>>;
 
 /// Three nodes, and one that nobody else asks and that tells the truth.
 pub(super) struct Twins {
     reference: Anvil,
     nodes: Vec<Twin>,
+    /// What is paid in each block of the present branch. All of the chain follows from it.
+    payments: Vec<u64>,
     pub(super) truths: Truths,
 }
 
@@ -50,20 +62,50 @@ impl Twins {
             Some(Twin { port, anvil: start(port)?, awake: true })
         });
         let nodes = nodes.collect::<Option<_>>()?;
-        let truths = Arc::new(RwLock::new(vec![truth(&reference, 0)]));
-        Some(Self { reference, nodes, truths })
+        let truths = Arc::new(RwLock::new(vec![vec![truth(&reference, 0)]]));
+        Some(Self { reference, nodes, payments: vec![0], truths })
     }
 
     pub(super) fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| format!("http://{}", node.anvil.address)).collect()
     }
 
-    /// Makes a block. What is true of it is known before any node has it.
-    pub(super) fn mine(&self) {
-        mine(&self.reference);
-        let truth = truth(&self.reference, self.reference.head());
-        self.truths.write().unwrap().push(truth);
-        self.nodes.iter().filter(|node| node.awake).for_each(|node| mine(&node.anvil));
+    pub(super) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn head(&self) -> u64 {
+        self.payments.len() as u64 - 1
+    }
+
+    /// Makes a block.
+    pub(super) fn mine(&mut self) {
+        self.payments.push(self.head() + 1);
+        self.mine_last(&self.reference);
+        let truth = truth(&self.reference, self.head());
+        self.truths.write().unwrap().last_mut().unwrap().push(truth);
+        self.nodes.iter().filter(|node| node.awake).for_each(|node| self.mine_last(&node.anvil));
+    }
+
+    fn mine_last(&self, anvil: &Anvil) {
+        mine(anvil, self.head(), self.payments[self.payments.len() - 1]);
+    }
+
+    /// Replaces the newest blocks by as many others, which no node has yet.
+    pub(super) fn branch_off(&mut self, depth: u64) {
+        let first = self.head() + 1 - depth;
+        // Nobody was ever paid as much in another branch.
+        self.payments[first as usize..].iter_mut().for_each(|payment| *payment += 1 << 32);
+        reorganise(&self.reference, depth, &self.payments);
+        let mut branch = self.truths.read().unwrap().last().unwrap()[..first as usize].to_vec();
+        branch.extend((first..=self.head()).map(|number| truth(&self.reference, number)));
+        self.truths.write().unwrap().push(branch);
+    }
+
+    /// A node changes over to what [`branch_off`](Self::branch_off) has made.
+    pub(super) fn follow(&self, node: usize, depth: u64) {
+        reorganise(&self.nodes[node].anvil, depth, &self.payments);
+        self.is_like_the_others(node);
     }
 
     pub(super) fn stop(&mut self, node: usize) {
@@ -89,44 +131,75 @@ impl Twins {
     }
 
     fn catch_up(&mut self, node: usize) {
-        let head = self.reference.head();
-        let twin = &mut self.nodes[node];
-        (twin.anvil.head()..head).for_each(|_| mine(&twin.anvil));
-        twin.awake = true;
+        let anvil = &self.nodes[node].anvil;
+        for number in anvil.head() + 1..=self.head() {
+            mine(anvil, number, self.payments[number as usize]);
+        }
+        self.is_like_the_others(node);
+        self.nodes[node].awake = true;
+    }
+
+    fn is_like_the_others(&self, node: usize) {
+        let newest =
+            |anvil: &Anvil| anvil.ask("eth_getBlockByNumber", json!(["latest", false]))["hash"].clone();
+        assert_eq!(newest(&self.nodes[node].anvil), newest(&self.reference));
     }
 }
 
 fn start(port: u16) -> Option<Anvil> {
-    Anvil::start_at(port, &["--timestamp", &GENESIS_TIME.to_string()])
+    let arguments = ["--timestamp", GENESIS_TIME, "--block-base-fee-per-gas", BASE_FEE];
+    let anvil = Anvil::start_at(port, &arguments)?;
+    anvil.ask("anvil_setBlockTimestampInterval", json!([1]));
+    Some(anvil)
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     std::iter::repeat_with(|| rand::random_range(PORTS)).find(is_free).expect("there are endless tries")
 }
 
-/// One block with one payment. Everything in it follows from its number.
-fn mine(anvil: &Anvil) {
-    let number = anvil.head() + 1;
-    anvil.ask(
-        "eth_sendTransaction",
-        json!([{"from": ALICE, "to": BOB, "value": format!("{number:#x}"), "gas": "0x5208",
-                "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x1"}]),
-    );
-    anvil.ask("evm_mine", json!([{"timestamp": GENESIS_TIME + number}]));
+/// The one transaction of a block.
+fn transaction(number: u64, payment: u64) -> Value {
+    let mut transaction = json!({
+        "type": "0x2", "chainId": "0x7a69", "from": ALICE, "nonce": format!("{:#x}", number - 1),
+        "gas": "0x186a0", "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x1"
+    });
+    if number == 1 {
+        transaction["data"] = json!(BOX_CREATION);
+    } else {
+        transaction["to"] = json!(BOX);
+        transaction["value"] = json!(format!("{payment:#x}"));
+    }
+    transaction
 }
 
-fn truth(anvil: &Anvil, number: u64) -> Truth {
+fn mine(anvil: &Anvil, number: u64, payment: u64) {
+    anvil.ask("eth_sendTransaction", json!([transaction(number, payment)]));
+    anvil.ask("evm_mine", json!([]));
+}
+
+/// Replaces the newest blocks of a node, all at once.
+fn reorganise(anvil: &Anvil, depth: u64, payments: &[u64]) {
+    let first = payments.len() as u64 - depth;
+    let transactions = (0..depth).map(|place| {
+        let number = first + place;
+        json!([transaction(number, payments[number as usize]), place])
+    });
+    anvil.ask("anvil_reorg", json!([depth, transactions.collect::<Vec<_>>()]));
+}
+
+fn truth(anvil: &Anvil, number: u64) -> Arc<Truth> {
     let tag = format!("{number:#x}");
     let block = anvil.ask("eth_getBlockByNumber", json!([tag, false]));
     let about = |method| match &block["transactions"][0] {
         Value::Null => Value::Null,
         hash => anvil.ask(method, json!([hash])),
     };
-    Truth {
+    Arc::new(Truth {
         transaction: about("eth_getTransactionByHash"),
         receipt: about("eth_getTransactionReceipt"),
-        balance: anvil.ask("eth_getBalance", json!([BOB, tag])),
+        balance: anvil.ask("eth_getBalance", json!([BOX, tag])),
+        logs: anvil.ask("eth_getLogs", json!([{"fromBlock": tag, "toBlock": tag}])),
         block,
-    }
+    })
 }

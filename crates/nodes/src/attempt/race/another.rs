@@ -13,7 +13,7 @@ use crate::health::Grade;
 const RUNNERS_MAX: usize = 3;
 /// How long a call without budget waits when all who are left seem to be down: in this time others find out if one is not.
 const LAST_HOPE: Duration = Duration::from_millis(100);
-/// How long a null or an empty list is kept back at most for one that seems to be down.
+/// How long a null or an empty list is kept back at most for one that is not well.
 const SECOND_OPINION_MAX: Duration = Duration::from_millis(100);
 
 impl<A: Ask> Race<'_, A> {
@@ -48,15 +48,26 @@ impl<A: Ask> Race<'_, A> {
     /// else is at it.
     pub(in crate::attempt) fn ask_another(&mut self) {
         let now = Instant::now();
+        self.let_the_silent_go();
         let worst = if self.runners.is_empty() { Grade::Down } else { Grade::Doubted };
         let Some(other) = self.choose(worst, now) else { return self.go_round_again(now) };
         let seems_down = self.nodes[other].grade(now) > Grade::Doubted;
         if let Some(kind) = self.may_ask_another(seems_down, now) {
             self.make_room(now);
+            self.keep_back_a_moment(other, now);
             self.start(other, kind, now);
-            self.keep_back_a_moment(other, seems_down, now);
         } else if self.fallback.is_none() {
             self.wait_for_budget(seems_down, now);
+        }
+    }
+
+    /// What there is already is not kept back for those that are overdue and have fallen silent.
+    fn let_the_silent_go(&mut self) {
+        if self.fallback.is_some() {
+            let nodes = self.nodes;
+            self.runners.retain(|runner| {
+                runner.overdue_at.is_some() || !nodes[runner.by.position].silent_since(runner.asked_at)
+            });
         }
     }
 
@@ -82,10 +93,11 @@ impl<A: Ask> Race<'_, A> {
         }
     }
 
-    /// What there is already is not kept back for long while one is asked that is probably down.
-    fn keep_back_a_moment(&mut self, other: usize, seems_down: bool, now: Instant) {
-        if seems_down && self.fallback.is_some() {
-            let patience = self.nodes[other].hedge_delay(self.call.class).min(SECOND_OPINION_MAX);
+    /// What there is already is not kept back for long while one is asked that is not well.
+    fn keep_back_a_moment(&mut self, other: usize, now: Instant) {
+        let node = &self.nodes[other];
+        if self.fallback.is_some() && node.grade(now) > Grade::Up {
+            let patience = node.hedge_delay(self.call.class).min(SECOND_OPINION_MAX);
             self.deadline = self.deadline.min(now + patience);
         }
     }

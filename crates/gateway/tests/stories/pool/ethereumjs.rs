@@ -1,0 +1,129 @@
+//! A real node that speaks a dialect of its own. Needs the EthereumJS client: `ETHEREUMJS` names the script that starts it.
+
+use archive::Archive;
+use archive::build::write_blocks;
+use gateway::demo;
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::ethereumjs::{self, EthereumJs};
+
+use super::front::Front;
+use super::questions::{self, Question, outcome};
+use super::twins::free_port;
+use crate::demo::Demo;
+
+const REST: &str = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n";
+
+/// What it does not have, not with a block hash, or not with every parameter.
+const LACKING: [&str; 11] = [
+    "eth_call",
+    "eth_estimateGas",
+    "eth_feeHistory",
+    "eth_getBalance",
+    "eth_getBlockReceipts",
+    "eth_getCode",
+    "eth_getStorageAt",
+    "eth_getTransactionCount",
+    "eth_getUncleByBlockHashAndIndex",
+    "eth_getUncleCountByBlockNumber",
+    "zks_getRawBlockTransactions",
+];
+
+/// What it takes for the price of gas is the most that a transaction would have paid, or only the tip. No check finds that
+/// out, because nothing that has a hash or a root says what was paid.
+const UNCHECKED: [&str; 2] = ["gasPrice", "effectiveGasPrice"];
+
+/// The demo chain up to the last fork that EthereumJS knows, in a gateway and in EthereumJS.
+struct Pair {
+    gateway: Demo,
+    node: EthereumJs,
+    _folder: TempDir,
+}
+
+impl Pair {
+    fn start() -> Option<Self> {
+        if ethereumjs::program().is_none() {
+            eprintln!("skipped: ETHEREUMJS does not name the EthereumJS client");
+            return None;
+        }
+        let mut genesis = demo::genesis();
+        let end = genesis.config.osaka_time.take().unwrap();
+        (genesis.config.bpo1_time, genesis.config.bpo2_time) = (None, None);
+        let mut blocks = demo::build().unwrap().blocks;
+        blocks.retain(|built| built.block.header.timestamp < end);
+        let mut rlp = Vec::new();
+        write_blocks(&blocks, &mut rlp).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let archive = Archive::open_or_create(directory.path(), &json(&genesis)).unwrap();
+        // It wants to know by number where work ends.
+        let first_without_work = blocks.iter().find(|built| built.block.header.difficulty.is_zero());
+        genesis.config.merge_netsplit_block = first_without_work.map(|built| built.block.header.number);
+        let folder = tempfile::tempdir().unwrap();
+        let node = EthereumJs::start(folder.path(), &json(&genesis), &rlp, [free_port(), free_port()])?;
+        archive.import_blocks(blocks.into_iter().map(|built| built.block), &mut ()).unwrap();
+        Some(Self { gateway: Demo::over(archive, directory, ""), node, _folder: folder })
+    }
+
+    fn node_url(&self) -> String {
+        format!("http://{}", self.node.address)
+    }
+
+    fn gateway_url(&self) -> String {
+        format!("http://{}/v3/demo", self.gateway.public)
+    }
+}
+
+fn json(genesis: &alloy_genesis::Genesis) -> String {
+    serde_json::to_string(genesis).unwrap()
+}
+
+#[test]
+fn ethereumjs_is_believed_where_it_is_right_and_nothing_else_of_it_is_delivered() {
+    let Some(pair) = Pair::start() else { return };
+    let front = Front::of(&[pair.node_url()], REST);
+    let mut answered = 0;
+    for Question { method, params, truth } in questions::all(&pair.gateway) {
+        let told = outcome(&front.ask(method, &params));
+        if told["code"] == -32002 {
+            // It leaves out what makes a transaction of type 4.
+            let is_left_out = truth.to_string().contains("authorizationList");
+            assert!(is_left_out || LACKING.contains(&method), "{method} {params}");
+        } else {
+            answered += 1;
+            assert!(agree(&truth, &told), "{method} {params}: {told} is not {truth}");
+        }
+    }
+    assert!(answered > 100, "{answered}");
+}
+
+#[test]
+fn what_ethereumjs_lacks_another_node_answers_and_both_stay_in_the_pool() {
+    let Some(pair) = Pair::start() else { return };
+    let front = Front::of(&[pair.node_url(), pair.gateway_url()], REST);
+    let questions = questions::all(&pair.gateway);
+    // Twice, because what is lacking is learned the first time.
+    for Question { method, params, truth } in questions.iter().chain(&questions) {
+        let told = outcome(&front.ask(method, params));
+        assert!(agree(truth, &told), "{method} {params}: {told} is not {truth}");
+    }
+    let metrics = testkit::http::get(front.operator, "/metrics");
+    let down = metrics
+        .text()
+        .lines()
+        .find(|line| line.starts_with("chaingate_node_health{") && line.ends_with(" 0"));
+    assert_eq!(down, None);
+}
+
+/// Whether all that two answers both say is the same. Nodes leave out what is younger than they are.
+fn agree(truth: &Value, told: &Value) -> bool {
+    match (truth, told) {
+        (Value::Object(truth), Value::Object(told)) => told.iter().all(|(name, told)| {
+            let truth = truth.get(name).filter(|_| !UNCHECKED.contains(&name.as_str()));
+            truth.is_none_or(|truth| agree(truth, told))
+        }),
+        (Value::Array(truth), Value::Array(told)) => {
+            truth.len() == told.len() && truth.iter().zip(told).all(|(truth, told)| agree(truth, told))
+        }
+        _ => truth == told,
+    }
+}

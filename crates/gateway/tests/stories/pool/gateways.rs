@@ -1,0 +1,60 @@
+//! Nodes that are gateways themselves, each a process with the demo chain, stopped and killed while they are asked.
+//!
+//! `CHAINGATE_STORM_SECONDS` says how long.
+
+use std::thread;
+use std::time::Duration;
+
+use super::callers::{Stage, ask_during, storm_time};
+use super::front::Front;
+use super::questions;
+use super::twins::free_port;
+use crate::demo::Demo;
+use crate::process::Process;
+
+const LOG: &str = "info";
+
+/// How long two of three are away, and then all are there.
+const ALONE: Duration = Duration::from_millis(900);
+const TOGETHER: Duration = Duration::from_millis(600);
+
+const CALM: usize = 0;
+const TROUBLE: usize = 1;
+
+#[test]
+fn gateways_that_are_stopped_and_killed_cost_no_answer_while_one_is_left() {
+    let questions = questions::all(&Demo::with(""));
+    let mut nodes: Vec<_> =
+        (0..3).map(|_| Process::start(&format!("127.0.0.1:{}", free_port()), "", LOG)).collect();
+    let urls: Vec<_> = nodes.iter().map(|node| format!("http://{}/v3/demo", node.public)).collect();
+    // Nothing is kept, so that every question reaches a node.
+    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n");
+    let time = storm_time(6);
+    let times = ask_during(
+        &front,
+        time,
+        |caller| questions::ask_any(caller, &questions),
+        |stage| trouble(&mut nodes, stage),
+    );
+    times.report(CALM, "all there");
+    times.report(TROUBLE, "one stopped and one killed");
+    times.are_many(time);
+}
+
+/// One node after the other is alone for a while: of the others one is stopped, and one is killed.
+fn trouble(nodes: &mut [Process], stage: &Stage<'_>) {
+    for turn in 0.. {
+        let (stopped, killed) = (turn % nodes.len(), (turn + 1) % nodes.len());
+        thread::sleep(TOGETHER);
+        stage.begin(TROUBLE);
+        nodes[stopped].signal("STOP");
+        nodes[killed].signal("KILL");
+        thread::sleep(ALONE);
+        nodes[stopped].signal("CONT");
+        nodes[killed].start_again(LOG);
+        stage.begin(CALM);
+        if stage.is_over() {
+            return;
+        }
+    }
+}
