@@ -218,7 +218,12 @@ impl<W: Watched> Watcher<W> {
         if self.head == Some(latest.id) {
             return Ok(());
         }
-        if self.bring(latest).await? && self.marks_are_due() {
+        let is_first = self.head.is_none();
+        // Before the head, or it would be served for a moment as one of a chain that has no marks.
+        if is_first {
+            self.look_at_marks().await?;
+        }
+        if self.bring(latest).await? && !is_first && self.marks_are_due() {
             self.look_at_marks().await?;
         }
         Ok(())

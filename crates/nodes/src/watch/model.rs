@@ -8,8 +8,10 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Hint, LeftOut, Watched};
 use crate::{Ask, BlockId, Call, Fault, Reply, RpcError};
@@ -76,6 +78,9 @@ pub(super) enum Mood {
     /// Shows its head, and has no other block.
     Forgetful,
 }
+
+/// What an answer takes.
+const ANSWERED_AFTER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Script {
@@ -191,7 +196,11 @@ impl Ask for ModelNode {
                 sleep_until(deadline).await;
                 Err(Fault::Timeout)
             }
-            _ => Ok(self.answer(call)),
+            _ => {
+                // Nobody answers before others can have a look.
+                sleep(ANSWERED_AFTER).await;
+                Ok(self.answer(call))
+            }
         }
     }
 }

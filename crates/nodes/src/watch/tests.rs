@@ -217,6 +217,17 @@ async fn safe_and_finalized_follow_and_some_nodes_have_none() {
     assert!(matches!(marks, (Some(52..=56), Some(50..=54))), "{marks:?}");
 }
 
+/// The marks were asked for after the first head was told of. Whoever asked for the safe block in that moment heard that
+/// there is none; and where the node died in it, so did everybody for as long as it was away.
+#[tokio::test(start_paused = true)]
+async fn the_first_head_comes_with_its_marks() {
+    let story = Story::of(3, 50);
+    story.start();
+    let canon = story.view.ready().await;
+    let number = |mark: Option<BlockId>| mark.map(|block| block.number);
+    assert_eq!((number(canon.safe()), number(canon.finalized())), (Some(48), Some(46)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_lowest_state_is_found_and_moves_along_where_a_node_prunes() {
     let mut story = Story::of(3, 1_000);
