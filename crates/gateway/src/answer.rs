@@ -263,7 +263,11 @@ pub enum Sight<'a> {
     Embedded(&'a dyn Source),
     Remote(&'a Arc<Canon>),
     /// A partner, because nobody of our own can. What it says holds for this request only.
-    Partner(&'a Hearsay),
+    Partner {
+        hearsay: &'a Hearsay,
+        /// Until when it may be asked for the answer.
+        deadline: tokio::time::Instant,
+    },
 }
 
 impl Sight<'_> {
@@ -271,7 +275,7 @@ impl Sight<'_> {
         match self {
             Self::Embedded(source) => *source,
             Self::Remote(canon) => &***canon,
-            Self::Partner(hearsay) => *hearsay,
+            Self::Partner { hearsay, .. } => *hearsay,
         }
     }
 }
@@ -405,8 +409,8 @@ impl Answers {
                 // Boxed, because most calls have no use for the room that it takes.
                 None => Box::pin(remote.answer(canon, method, query, may_fail_over)).await,
             },
-            (Asked::Remote(remote), Sight::Partner(hearsay)) => {
-                Box::pin(remote.answer_told(hearsay, method, &query)).await
+            (Asked::Remote(remote), Sight::Partner { hearsay, deadline }) => {
+                Box::pin(remote.answer_told(hearsay, method, &query, deadline)).await
             }
             (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
             (Asked::Remote(_), Sight::Embedded(_)) => Err(another_source()),
@@ -416,7 +420,9 @@ impl Answers {
     /// Where it came from that a block is not there, if that has to be told.
     pub fn nothing(&self, sight: Sight<'_>, method: &Method) -> Option<Provenance> {
         match (&self.asked, sight) {
-            (Asked::Remote(remote), Sight::Partner(hearsay)) => Some(remote.told_nothing(hearsay, method)),
+            (Asked::Remote(remote), Sight::Partner { hearsay, .. }) => {
+                Some(remote.told_nothing(hearsay, method))
+            }
             _ => None,
         }
     }

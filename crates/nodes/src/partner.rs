@@ -3,13 +3,14 @@
 //! A partner is asked only when the own pool is out for a call. It costs money, so what may be asked of it per second
 //! and per day is held here, before anything is sent.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::call::Ask;
+use crate::call::{Ask, Call, Class, Needs, Reply};
 use crate::health::Grade;
 use crate::node::{Node, Standing};
 
@@ -28,6 +29,8 @@ pub struct Partner<A> {
     methods: Option<Vec<&'static str>>,
     allowance: Allowance,
     spent: Mutex<Spent>,
+    /// Which chain it is of, once it has said so.
+    chain_id: OnceLock<u64>,
 }
 
 /// What has been asked, in this second and on this day.
@@ -47,7 +50,7 @@ impl<A: Ask> Partner<A> {
         // Nobody watches a partner: it is of this chain because the operator says so.
         node.known().set_standing(Standing::Member);
         let spent = Spent { second_began: Instant::now(), in_second: 0, day: today(), in_day: 0 };
-        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent) }
+        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), chain_id: OnceLock::new() }
     }
 
     pub fn node(&self) -> &Arc<Node<A>> {
@@ -57,6 +60,40 @@ impl<A: Ask> Partner<A> {
     /// Whether it may be asked this at all.
     pub fn has(&self, method: &str) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
+    }
+
+    /// Whether it is of this chain. It is asked once, out of its budget.
+    pub async fn is_of(&self, chain_id: u64, deadline: Instant) -> bool {
+        let theirs = match self.chain_id.get() {
+            Some(theirs) => *theirs,
+            None => match self.ask_chain_id(deadline).await {
+                Some(theirs) => *self.chain_id.get_or_init(|| self.heard(theirs, chain_id)),
+                None => return false,
+            },
+        };
+        theirs == chain_id
+    }
+
+    async fn ask_chain_id(&self, deadline: Instant) -> Option<u64> {
+        let call = Call {
+            method: "eth_chainId",
+            params: Bytes::from_static(b"[]"),
+            class: Class::Quick,
+            needs: Needs::default(),
+            may_hedge: false,
+        };
+        let reply = if self.take() { self.node.ask(&call, deadline).await.ok()? } else { return None };
+        let Reply::Result(result) = reply else { return None };
+        let digits = std::str::from_utf8(&result).ok()?.trim().strip_prefix("\"0x")?.strip_suffix('"')?;
+        u64::from_str_radix(digits, 16).ok()
+    }
+
+    fn heard(&self, theirs: u64, ours: u64) -> u64 {
+        if theirs != ours {
+            let partner = self.node.name();
+            tracing::error!(partner, theirs, ours, "a partner is of another chain and will not be asked");
+        }
+        theirs
     }
 
     /// Whether it is well, or has been left alone for long enough to try. Nobody polls it, so a call has to.
@@ -95,7 +132,7 @@ fn today() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Call, Fault, Reply};
+    use crate::call::Fault;
 
     struct Nobody;
 

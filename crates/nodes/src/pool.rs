@@ -64,6 +64,8 @@ pub struct Pool {
     rules: Rules,
     partner_rules: Rules,
     family: Family,
+    /// As the operator names it.
+    chain_id: Option<u64>,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -96,7 +98,7 @@ impl Pool {
             .partners
             .into_iter()
             .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
-        let view = View::new(settings.view);
+        let (view, chain_id) = (View::new(settings.view), settings.watch.chain_id);
         let watcher = Watcher::start(watched, Arc::clone(&view), settings.watch)?;
         let rules = |rounds_max| Rules {
             budgets: Budgets::new(now),
@@ -112,6 +114,7 @@ impl Pool {
             // What is taken out of a partner's budget is one call.
             partner_rules: rules(1),
             family: settings.family,
+            chain_id,
             watcher: Mutex::new(Some(watcher)),
         }))
     }
@@ -169,7 +172,8 @@ impl Pool {
         let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
         let mut best = Err(Failed::Out { tried: 0, lack: None });
         for partner in self.partners.iter().filter(|partner| partner.has(method)) {
-            if !partner.is_worth_asking(Instant::now()) || !partner.take() {
+            let is_worth_asking = partner.is_worth_asking(Instant::now());
+            if !is_worth_asking || !self.is_of_this_chain(partner, deadline).await || !partner.take() {
                 continue;
             }
             let one = std::slice::from_ref(partner.node());
@@ -180,6 +184,15 @@ impl Pool {
             }
         }
         best
+    }
+
+    /// Before any node has answered, nobody knows which chain this is, unless the operator has said so.
+    async fn is_of_this_chain(&self, partner: &Partner<Client>, deadline: Instant) -> bool {
+        let known = Some(self.view.chain_id()).filter(|chain_id| *chain_id != 0).or(self.chain_id);
+        match known {
+            Some(chain_id) => partner.is_of(chain_id, deadline).await,
+            None => true,
+        }
     }
 
     fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {

@@ -141,7 +141,7 @@ pub async fn run<W: Watched>(
 ) {
     view.enrol(nodes.len());
     let chain = Chain::new(settings.chain_id, nodes.len());
-    let headers = HeaderCheck::new(settings.check_headers, nodes.len());
+    let headers = HeaderCheck::new(Arc::clone(&view), settings.check_headers, nodes.len());
     let common = Arc::new(Common { view, settings, chain, headers });
     // Dropped at the end, and all tasks with it.
     let mut tasks = JoinSet::new();

@@ -57,6 +57,8 @@ pub enum Mood {
     Headless,
     /// Another chain altogether.
     OtherChain,
+    /// Blocks are not there when they are asked for by hash.
+    Hashless,
     /// Below this number, blocks are those of another node.
     OtherDepths {
         node: SocketAddr,
@@ -279,6 +281,7 @@ impl Shared {
                 *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":429,"message":"Too many requests"}});
             }
             Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
+            Mood::Hashless if method == "eth_getBlockByHash" => reply["result"] = Value::Null,
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
             Mood::Misplaced if method.starts_with("eth_getTransaction") || method == "eth_getLogs" => {

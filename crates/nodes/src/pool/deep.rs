@@ -6,40 +6,47 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Pool, PoolNode};
 use crate::attempt::Failed;
 use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
-use crate::check::{Expect, Verdict, check};
+use crate::check::{Expect, Family, Verdict, check};
 use crate::health::Grade;
 use crate::view::Canon;
 
 /// When a block is asked of all nodes, how long the others have once the first has answered.
-const STRAGGLER_PATIENCE: Duration = Duration::from_secs(1);
+const STRAGGLER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A node that could not say is asked once more, after this.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 impl Pool {
     /// Asks which block has a number below the window. What the nodes do not agree on is not learned.
     pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
         let found = self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await?;
-        found.into_iter().for_each(|block| canon.learn(block));
+        match found {
+            Agreed::Surely(Some(block)) => canon.learn(block),
+            Agreed::ForNow(Some(block)) => canon.hear(block),
+            Agreed::Surely(None) | Agreed::ForNow(None) => {}
+        }
         Ok(())
     }
 
     /// Asks for the block of a hash. It is learned only if it turns out to be canonical.
     pub async fn learn_hash(&self, canon: &Canon, hash: B256, deadline: Instant) -> Result<(), Failed> {
         let params = Bytes::from(format!("[\"{hash}\",false]"));
-        let Some(block) = self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await? else {
-            return Ok(());
-        };
-        if block.number < canon.lowest() && canon.by_number(block.number).is_none() {
+        let (Agreed::Surely(block) | Agreed::ForNow(block)) =
+            self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await?;
+        let Some(block) = block else { return Ok(()) };
+        if block.number < canon.lowest() && !canon.is_sure_of(block.number) {
             self.learn_number(canon, block.number, deadline).await?;
         }
         Ok(())
     }
 
-    /// The block that the nodes agree on; `None` when they agree that there is none.
+    /// The block that the nodes agree on; none when they agree that there is none.
     async fn agree(
         &self,
         method: &'static str,
@@ -47,12 +54,12 @@ impl Pool {
         hash: Option<B256>,
         number: Option<u64>,
         deadline: Instant,
-    ) -> Result<Option<BlockId>, Failed> {
+    ) -> Result<Agreed, Failed> {
         let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
         let expect = Expect::Block { hash, number, full: false };
         let everyone_is_down = self.is_out();
         let ask = |node| {
-            let reply = PoolNode::ask(node, &call, deadline);
+            let reply = ask_twice(node, &call, deadline);
             let counts = everyone_is_down || node.grade(Instant::now()) != Grade::Down;
             async move { (node, counts, reply.await) }
         };
@@ -60,27 +67,59 @@ impl Pool {
         let mut replies: FuturesUnordered<_> = self.of_this_chain().map(|node| ask(&**node)).collect();
         let voters = if everyone_is_down { replies.len() } else { self.members().count() };
         let mut tally = Tally::new(self.view.quorum_of(voters));
+        let quorum_of_all = self.view.quorum_of(replies.len());
         let mut patience = deadline;
         while let Ok(Some((node, counts, reply))) = timeout_at(patience, replies.next()).await {
             let Ok(Reply::Result(result)) = reply else { continue };
             patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
-            let block = match check(&expect, &result, self.family) {
+            let block = match self.check_header(&expect, &result) {
                 // The hash proves the block, so one node that has it is enough.
-                Verdict::Sound(facts) if hash.is_some() => return Ok(facts.block),
+                Verdict::Sound(facts) if hash.is_some() => return Ok(Agreed::Surely(facts.block)),
                 Verdict::Sound(facts) => facts.block,
                 // There is a block of every number below the head: this node has dropped it.
                 Verdict::Null if number.is_some() => continue,
-                Verdict::Null => None,
+                // However many do not have it: one may.
+                Verdict::Null => {
+                    tally.add(None, false);
+                    continue;
+                }
                 _ => {
                     node.bad(Fault::Wrong, Instant::now());
                     continue;
                 }
             };
             if tally.add(block, counts) {
-                return Ok(block);
+                let surely = tally.votes(block) >= quorum_of_all;
+                return Ok(if surely { Agreed::Surely(block) } else { Agreed::ForNow(block) });
             }
         }
-        tally.undisputed().ok_or(Failed::Out { tried: 0, lack: None })
+        tally.undisputed().map(Agreed::ForNow).ok_or(Failed::Out { tried: 0, lack: None })
+    }
+
+    /// Where headers have other hashes than ours would be, only their ids are judged.
+    fn check_header(&self, expect: &Expect, result: &[u8]) -> Verdict {
+        let family = if self.view.has_odd_headers() { Family::Zksync } else { self.family };
+        check(expect, result, family)
+    }
+}
+
+/// What the nodes say of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreed {
+    /// A quorum of all nodes says so.
+    Surely(Option<BlockId>),
+    /// Those who could say anything say so, and they are fewer.
+    ForNow(Option<BlockId>),
+}
+
+/// A moment's trouble must not leave the word to others.
+async fn ask_twice(node: &PoolNode, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+    match node.ask(call, deadline).await {
+        Ok(Reply::Error(_)) | Err(Fault::Status(_) | Fault::RateLimited | Fault::Garbled | Fault::Closed) => {
+            sleep(ASKED_AGAIN_AFTER).await;
+            node.ask(call, deadline).await
+        }
+        reply => reply,
     }
 }
 
@@ -105,6 +144,10 @@ impl Tally {
         });
         self.said[place].1 += usize::from(counts);
         self.said[place].1 >= self.quorum
+    }
+
+    fn votes(&self, block: Option<BlockId>) -> usize {
+        self.said.iter().find(|(said, _)| *said == block).map_or(0, |(_, votes)| *votes)
     }
 
     /// What all say who could say anything. Where two say different things without a quorum, nobody knows who is right.

@@ -60,6 +60,8 @@ impl Buffer {
     pub(super) async fn reserve(&mut self, more: usize) {
         let length = self.bytes.len() + more;
         if length > self.bytes.capacity() {
+            // Else those who grow would wait for each other.
+            self._room = None;
             let mut larger = Self::of(length.max(2 * self.bytes.len())).await;
             larger.bytes.extend_from_slice(&self.bytes);
             *self = larger;

@@ -1,12 +1,13 @@
 //! A node's block, read and checked.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
-use crate::view::{SeenBlock, Transactions};
+use crate::view::{SeenBlock, Transactions, View};
 use crate::{BlockId, Fault};
 
 /// The members of a block that are kept. Other members are whatever the chain has.
@@ -61,15 +62,16 @@ fn fits(json: &[u8], block: &SeenBlock) -> bool {
 /// has ever passed, it is the check that is wrong here: it steps back, and says so.
 #[derive(Debug)]
 pub(super) struct HeaderCheck {
+    view: Arc<View>,
     enforced: AtomicBool,
     passed: AtomicBool,
     failed: Vec<AtomicBool>,
 }
 
 impl HeaderCheck {
-    pub(super) fn new(enforced: bool, nodes: usize) -> Self {
+    pub(super) fn new(view: Arc<View>, enforced: bool, nodes: usize) -> Self {
         let failed = (0..nodes).map(|_| AtomicBool::new(false)).collect();
-        Self { enforced: AtomicBool::new(enforced), passed: AtomicBool::new(false), failed }
+        Self { view, enforced: AtomicBool::new(enforced), passed: AtomicBool::new(false), failed }
     }
 
     /// Whether the block that a node sent may be believed.
@@ -90,6 +92,7 @@ impl HeaderCheck {
         }
         let hopeless = !self.passed.load(Relaxed) && self.failed.iter().all(|failed| failed.load(Relaxed));
         if hopeless && self.enforced.swap(false, Relaxed) {
+            self.view.set_odd_headers();
             tracing::warn!("no node has headers that fit their hashes: headers are not checked any more");
         }
         hopeless

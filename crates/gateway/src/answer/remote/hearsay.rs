@@ -9,6 +9,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use nodes::Canon;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::expect::block_ref;
 use super::{Remote, head};
@@ -33,10 +34,11 @@ impl Hearsay {
         remote: &Remote,
         canon: Option<&Arc<Canon>>,
         method: &'static Method,
+        deadline: Instant,
     ) -> Result<Self, Failure> {
         let head = match canon {
             Some(canon) => head(canon),
-            None => remote.told(method, LATEST).await?.ok_or(Failure::Unavailable)?,
+            None => remote.told(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
         };
         let told = HashMap::from([(by_hash(head.hash), Some(head))]);
         Ok(Self { canon: canon.cloned(), head, told: Mutex::new(told) })
@@ -52,14 +54,15 @@ impl Hearsay {
         remote: &Remote,
         method: &'static Method,
         block: BlockParam,
+        deadline: Instant,
     ) -> Result<(), Failure> {
         let block = plain(block);
         if self.knows(block) {
             return Ok(());
         }
         let told = match block {
-            BlockParam::Hash { hash, .. } => self.hear_of_hash(remote, method, hash).await?,
-            other => remote.told(method, other).await?,
+            BlockParam::Hash { hash, .. } => self.hear_of_hash(remote, method, hash, deadline).await?,
+            other => remote.told(method, other, deadline).await?,
         };
         self.told.lock().insert(block, told);
         Ok(())
@@ -84,8 +87,9 @@ impl Hearsay {
         remote: &Remote,
         method: &'static Method,
         hash: B256,
+        deadline: Instant,
     ) -> Result<Option<BlockRef>, Failure> {
-        let Some(block) = remote.told(method, by_hash(hash)).await? else { return Ok(None) };
+        let Some(block) = remote.told(method, by_hash(hash), deadline).await? else { return Ok(None) };
         // Whatever is that high and on the chain is known without asking.
         let lowest = self.canon().map_or(self.head.number, Canon::lowest);
         if block.number >= lowest {
@@ -93,7 +97,7 @@ impl Hearsay {
         }
         let canonical = match self.canon().and_then(|canon| canon.by_number(block.number)) {
             Some(known) => Some(block_ref(known)),
-            None => remote.told(method, BlockParam::Number(block.number)).await?,
+            None => remote.told(method, BlockParam::Number(block.number), deadline).await?,
         };
         Ok(canonical.filter(|canonical| *canonical == block))
     }

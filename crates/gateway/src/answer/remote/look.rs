@@ -51,7 +51,10 @@ impl Remote {
         if !may_fail_over {
             return Err(Failure::Unavailable);
         }
-        Box::pin(self.hear(outlook, method, query)).await.map(Sight::Partner)
+        // All that a partner is asked for this call has as much time together as a call to our own nodes.
+        let deadline = Instant::now() + self.time(method);
+        let hearsay = Box::pin(self.hear(outlook, method, query, deadline)).await?;
+        Ok(Sight::Partner { hearsay, deadline })
     }
 
     async fn hear<'a>(
@@ -59,11 +62,12 @@ impl Remote {
         outlook: &'a Outlook,
         method: &'static Method,
         query: &Query<BlockParam>,
+        deadline: Instant,
     ) -> Result<&'a Hearsay, Failure> {
-        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method);
+        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method, deadline);
         let hearsay = outlook.hearsay.get_or_try_init(begin).await?;
         for block in query.blocks() {
-            hearsay.learn(self, method, block).await?;
+            hearsay.learn(self, method, block, deadline).await?;
         }
         Ok(hearsay)
     }
@@ -115,8 +119,10 @@ impl Remote {
 /// Whether the view can say what block is meant, without asking anyone.
 fn knows(canon: &Canon, block: BlockParam) -> bool {
     match block {
-        BlockParam::Number(number) => number >= canon.lowest() || canon.by_number(number).is_some(),
-        BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
+        BlockParam::Number(number) => canon.is_sure_of(number),
+        BlockParam::Hash { hash, .. } => {
+            canon.by_hash(&hash).is_some_and(|block| canon.is_sure_of(block.number))
+        }
         BlockParam::Tag(_) => true,
     }
 }

@@ -71,7 +71,8 @@ impl Remote {
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
         let key = flight(super::head(canon), query);
-        let ask = || self.ask_partner(Some(canon), Without::Answer, method, query);
+        let deadline = Instant::now() + self.time(method);
+        let ask = || self.ask_partner(Some(canon), Without::Answer, method, query, deadline);
         self.partner_flights.share(key, ask).await
     }
 
@@ -81,13 +82,14 @@ impl Remote {
         hearsay: &Hearsay,
         method: &Method,
         query: &Query<BlockRef>,
+        deadline: Instant,
     ) -> Result<Answer, Failure> {
         if let Some(result) = self.known(hearsay.head(), query) {
             self.failovers.note(hearsay.without(), method);
             return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
         }
         let key = flight(hearsay.head(), query);
-        let ask = || self.ask_partner(hearsay.canon(), hearsay.without(), method, query);
+        let ask = || self.ask_partner(hearsay.canon(), hearsay.without(), method, query, deadline);
         self.partner_flights.share(key, ask).await
     }
 
@@ -103,6 +105,7 @@ impl Remote {
         without: Without,
         method: &Method,
         query: &Query<BlockRef>,
+        deadline: Instant,
     ) -> Result<Answer, Failure> {
         let call = match query {
             // In one piece: what a partner does not search at once it does not search at all.
@@ -113,7 +116,6 @@ impl Remote {
         };
         let question = Question::new(self, canon, query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
-        let deadline = Instant::now() + self.time(method);
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         self.failovers.note(without, method);
@@ -125,14 +127,19 @@ impl Remote {
         &self,
         method: &'static Method,
         block: BlockParam,
+        deadline: Instant,
     ) -> Result<Option<BlockRef>, Failure> {
-        self.told_flights.share((method.name, block), || self.ask_for_block(method, block)).await
+        self.told_flights.share((method.name, block), || self.ask_for_block(method, block, deadline)).await
     }
 
-    async fn ask_for_block(&self, method: &Method, block: BlockParam) -> Result<Option<BlockRef>, Failure> {
+    async fn ask_for_block(
+        &self,
+        method: &Method,
+        block: BlockParam,
+        deadline: Instant,
+    ) -> Result<Option<BlockRef>, Failure> {
         let lookup = Lookup::of(block);
         let judge = |node: usize, result: &Bytes| lookup.judge(self, node, result);
-        let deadline = Instant::now() + self.call_timeout;
         let answered = self.pool.ask_partner(method.name, &lookup.call, &judge, deadline).await;
         match answered.map_err(|_| Failure::Unavailable)?.said {
             Said::Result(_) => Ok(lookup.found.into_inner().map(block_ref)),

@@ -10,7 +10,7 @@ use testkit::proxy::{Mood, Proxy};
 use super::front::Front;
 use super::long;
 use super::questions::outcome;
-use crate::demo::Demo;
+use crate::demo::{Demo, until};
 
 const NOTHING_KEPT: &str = "[network]\nname = \"long\"\n[cache]\nbytes_max = 0\n";
 const BY_NUMBER: &str = "eth_getBlockByNumber";
@@ -63,6 +63,32 @@ fn a_quorum_is_believed_about_deep_blocks() {
         let truth = dispute.chain.call(BY_NUMBER, &block(number));
         assert_eq!(dispute.front.ask(BY_NUMBER, &block(number))["result"], truth["result"]);
     }
+}
+
+/// One node had another block, and the honest ones were slow or in trouble for a moment. Its word was taken, and kept.
+#[test]
+fn a_lone_liar_is_not_believed_because_others_are_slow_or_fail_for_a_moment() {
+    let dispute = Dispute::among(3, "");
+    let honest = |mood: Mood| dispute.proxies[1..].iter().for_each(|proxy| proxy.set(mood));
+    let truth = |number| dispute.chain.call(BY_NUMBER, &block(number))["result"].clone();
+    honest(Mood::Slow(Duration::from_millis(1_300)));
+    assert_eq!(dispute.front.ask(BY_NUMBER, &block(7))["result"], truth(7));
+    honest(Mood::ServerError);
+    let _whatever = dispute.front.ask(BY_NUMBER, &block(8));
+    honest(Mood::Honest);
+    until("the truth is found", || dispute.front.ask(BY_NUMBER, &block(8))["result"] == truth(8));
+}
+
+/// Two nodes that had dropped a block were a quorum for its not being there.
+#[test]
+fn a_deep_block_is_there_if_one_node_has_it() {
+    let chain = long::chain(2);
+    let node = long::node(&chain);
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NOTHING_KEPT);
+    proxies[0].set(Mood::Slow(Duration::from_millis(300)));
+    proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Hashless));
+    let params = format!(r#"["{}",false]"#, chain.blocks[6].block.header.hash_slow());
+    assert_eq!(front.ask("eth_getBlockByHash", &params)["result"]["number"], "0x7");
 }
 
 #[test]

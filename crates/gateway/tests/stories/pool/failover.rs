@@ -121,7 +121,8 @@ fn a_partner_answers_for_plans_that_have_failover() {
 
 #[test]
 fn a_partner_has_a_budget_and_methods() {
-    let outage = Outage::begin("calls_per_day = 2\nmethods = [\"eth_getStorageAt\"]");
+    // It is asked for its chain, too.
+    let outage = Outage::begin("calls_per_day = 3\nmethods = [\"eth_getStorageAt\"]");
     let ask = |method, params| outage.front.ask_as("growth", "", method, params);
     for _ in 0..2 {
         assert_eq!(ask(STORAGE.0, STORAGE.1).header("chaingate-source"), Some("partner"));
@@ -129,7 +130,7 @@ fn a_partner_has_a_budget_and_methods() {
     assert_eq!(ask(STORAGE.0, STORAGE.1).error(), UNAVAILABLE);
     let other = ask(BY_INDEX, r#"["latest","0x0"]"#);
     assert_eq!(other.error(), UNAVAILABLE);
-    assert_eq!(outage.partner.calls(), 2);
+    assert_eq!(outage.partner.calls(), 3);
 }
 
 /// Nobody polls a partner. One that had failed a few times was never asked again.
@@ -314,6 +315,30 @@ fn nothing_that_a_partner_says_is_remembered() {
         assert_eq!(ask().json()["result"], truth["result"]);
         assert_ne!(ask().json()["result"], first.json()["result"]);
     }
+}
+
+/// A partner of another chain was believed: it had blocks with good hashes.
+#[test]
+fn a_partner_of_another_chain_is_not_asked() {
+    let rest = format!("[network]\nname = \"long\"\n{}", entry(""));
+    let outage = Outage::of(long::node(&long::chain(2)), Some(Demo::with("")), &rest, false);
+    for block in [r#""latest""#, r#""0x7""#] {
+        let reply = outage.front.ask_as("growth", "", STORAGE.0, &long::storage_at(block));
+        assert_eq!(reply.error(), UNAVAILABLE, "{block}");
+    }
+    assert_eq!(outage.partner.calls(), 1, "it was asked for its chain");
+}
+
+/// A partner that took its time had as much of it for each of the blocks that it was asked for.
+#[test]
+fn a_partner_has_no_more_time_than_a_call_has() {
+    let rest = "[network]\nname = \"long\"\n[pool]\ncall_timeout_ms = 1000\n";
+    let outage = Outage::of(long::node(&long::chain(2)), None, &format!("{rest}{}", entry("")), true);
+    outage.partner.set(Mood::Slow(Duration::from_millis(700)));
+    let begun = Instant::now();
+    let reply = outage.front.ask_as("growth", "", STORAGE.0, &long::storage_at(r#""0x7""#));
+    assert_eq!(reply.error(), UNAVAILABLE);
+    assert!(begun.elapsed() < Duration::from_millis(1_900), "{:?}", begun.elapsed());
 }
 
 /// The operator may let every method fail over. Those of log queries never did, whatever the configuration said.

@@ -53,14 +53,16 @@ impl Front {
     pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
         let mut text = String::from(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
-             [pool]\npoll_interval_ms = 20\n\
              [[key]]\nkey = \"core\"\nplan = \"core\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\naccount = \"big\"\n\
              [[key]]\nkey = \"custom\"\nplan = \"custom\"\naccount = \"own\"\n",
         );
         for url in nodes {
             text.push_str(&format!("[[node]]\nurl = \"{url}\"\n"));
         }
-        let config = Config::parse(&(text + rest)).unwrap();
+        let pool = "[pool]\npoll_interval_ms = 20\n";
+        let rest =
+            if rest.contains("[pool]\n") { rest.replace("[pool]\n", pool) } else { format!("{pool}{rest}") };
+        let config = Config::parse(&(text + &rest)).unwrap();
         let sources = source::open(&config, |_, _| {}).unwrap();
         let edge = Arc::new(Edge::new(&config, sources).unwrap());
         let server = Server::start(&config.listen, edge).unwrap();

@@ -13,8 +13,11 @@ use crate::health::Grade;
 const RUNNERS_MAX: usize = 3;
 /// How long a call without budget waits when all who are left seem to be down: in this time others find out if one is not.
 const LAST_HOPE: Duration = Duration::from_millis(100);
-/// How long a null or an empty list is kept back at most for one that is not well.
+/// How long a null or an empty list is kept back at most for one that seems to be down,
 const SECOND_OPINION_MAX: Duration = Duration::from_millis(100);
+/// and at least for one that is only doubted: it may be slow for the same reason for which it is doubted. After half of it
+/// the node is overdue.
+const DOUBTED_OPINION_MIN: Duration = Duration::from_millis(500);
 
 impl<A: Ask> Race<'_, A> {
     /// Asks a second node while the first is at it, if there is a good one and the budget allows it.
@@ -96,15 +99,21 @@ impl<A: Ask> Race<'_, A> {
     /// What there is already is not kept back for long while one is asked that is not well.
     fn keep_back_a_moment(&mut self, other: usize, now: Instant) {
         let node = &self.nodes[other];
-        if self.fallback.is_some() && node.grade(now) > Grade::Up {
-            let patience = node.hedge_delay(self.call.class).min(SECOND_OPINION_MAX);
+        let usual = node.hedge_delay(self.call.class);
+        let patience = match node.grade(now) {
+            Grade::Up => return,
+            Grade::Doubted => usual.max(DOUBTED_OPINION_MIN),
+            Grade::Resting | Grade::Down => usual.min(SECOND_OPINION_MAX),
+        };
+        if self.fallback.is_some() {
             self.deadline = self.deadline.min(now + patience);
         }
     }
 
-    /// Those that failed may be tried once more, after a short while, when there is nobody else.
+    /// Those that failed may be tried once more, after a short while, when there is nobody else. A null that another node
+    /// has is no reason not to.
     fn go_round_again(&mut self, now: Instant) {
-        let alone = self.runners.is_empty() && self.fallback.is_none();
+        let alone = self.runners.is_empty();
         if alone && self.so_far.failed != 0 && self.so_far.rounds < self.rules.rounds_max {
             self.so_far.rounds += 1;
             self.so_far.tried &= !self.so_far.failed;
