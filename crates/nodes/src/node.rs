@@ -38,8 +38,10 @@ pub struct Node<A> {
     counts: Counts,
     in_flight: [AtomicU32; Class::ALL.len()],
     origin: Instant,
-    /// Microseconds from the origin to the last reply of any kind.
+    /// Microseconds from the origin to the last reply of any kind,
     replied_at: AtomicU64,
+    /// and to the last call that was given up without one.
+    silent_at: AtomicU64,
 }
 
 impl<A: Ask> Node<A> {
@@ -55,6 +57,7 @@ impl<A: Ask> Node<A> {
             in_flight: Default::default(),
             origin: now,
             replied_at: AtomicU64::new(0),
+            silent_at: AtomicU64::new(0),
         }
     }
 
@@ -91,6 +94,7 @@ impl<A: Ask> Node<A> {
         if waited >= self.hedge_delay(class) {
             self.latency.record(class, waited, now);
             if self.silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
+                self.silent_at.fetch_max(self.microseconds(now), Relaxed);
                 self.health.record(Sign::Silent, now);
             }
         }
@@ -127,6 +131,11 @@ impl<A: Ask> Node<A> {
     /// Whether it has said nothing at all since then.
     pub fn silent_since(&self, then: Instant) -> bool {
         self.replied_at.load(Relaxed) <= self.microseconds(then)
+    }
+
+    /// Whether the last that was heard of it is that it says nothing.
+    pub fn has_fallen_silent(&self) -> bool {
+        self.silent_at.load(Relaxed) > self.replied_at.load(Relaxed)
     }
 
     /// How long an answer of this class may take before another node is asked too.

@@ -13,7 +13,7 @@ use crate::health::Grade;
 const RUNNERS_MAX: usize = 3;
 /// How long a call without budget waits when all who are left seem to be down: in this time others find out if one is not.
 const LAST_HOPE: Duration = Duration::from_millis(100);
-/// How long a null or an empty list is kept back at most for one that seems to be down,
+/// How long a null or an empty list is kept back at most for one that seems to be down or has fallen silent,
 const SECOND_OPINION_MAX: Duration = Duration::from_millis(100);
 /// and at least for one that is only doubted: it may be slow for the same reason for which it is doubted. After half of it
 /// the node is overdue.
@@ -102,8 +102,8 @@ impl<A: Ask> Race<'_, A> {
         let usual = node.hedge_delay(self.call.class);
         let patience = match node.grade(now) {
             Grade::Up => return,
-            Grade::Doubted => usual.max(DOUBTED_OPINION_MIN),
-            Grade::Resting | Grade::Down => usual.min(SECOND_OPINION_MAX),
+            Grade::Doubted if !node.has_fallen_silent() => usual.max(DOUBTED_OPINION_MIN),
+            Grade::Doubted | Grade::Resting | Grade::Down => usual.min(SECOND_OPINION_MAX),
         };
         if self.fallback.is_some() {
             self.deadline = self.deadline.min(now + patience);
