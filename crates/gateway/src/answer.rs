@@ -4,6 +4,7 @@
 //! buffer that it is given, and says at which block it is true. Where it runs is not its business. Nodes are asked over
 //! the network, and their answers come as bytes that are kept and shared.
 
+mod limits; // what an answer may take
 mod cache; // answers that are kept, by what they depend on
 mod flights; // equal calls share one answer
 mod held; // answers that wait to be read
@@ -24,7 +25,6 @@ use bytes::Bytes;
 use nodes::Canon;
 
 use crate::admit::Permit;
-use crate::config::Section;
 use crate::meter::Histogram;
 use crate::methods::{Deadline, Method};
 use crate::params::{BlockParam, Query};
@@ -33,6 +33,7 @@ use crate::resolve::BlockRef;
 pub(crate) use cache::Cache;
 use embedded::Embedded;
 pub(crate) use held::{COUNTED_BYTES_MIN, Held};
+pub use limits::Limits;
 use remote::{Hearsay, Outlook, Remote};
 pub use threads::{Threads, ThreadsBusy};
 
@@ -149,72 +150,6 @@ impl Budget {
 pub struct Answer {
     pub provenance: Provenance,
     pub shared: Option<Bytes>,
-}
-
-/// The limits of this step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Values in one log filter. The specification's figure.
-    pub log_params_max: usize,
-    /// Logs in one answer. The specification's figure, and clients compare the text of its error.
-    pub log_results_max: u64,
-    /// The specification's figure.
-    pub log_timeout: Duration,
-    /// Blocks in one log query; none by default, because the index makes the range irrelevant.
-    pub log_blocks_max: Option<u64>,
-    /// What common nodes grant a simulation.
-    pub call_timeout: Duration,
-    /// Gas of a call, in block gas limits. The specification's figure.
-    pub call_gas_multiple: u64,
-    /// Memory of a call over all its frames. Deep calls could take twice as much at the gas cap of mainnet.
-    pub call_memory_bytes_max: u64,
-    /// Threads for heavy work: one per core keeps the connections' threads alive between them.
-    pub pool_threads: usize,
-    /// Calls that may wait for such a thread. A few times what a second of simulations needs.
-    pub pool_queue_max: usize,
-    /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
-    /// ask and do not read would else fill any memory.
-    pub held_bytes_max: usize,
-    /// Bytes of answers that are kept: enough for a day of receipts and logs of a busy application, little beside what a
-    /// node takes.
-    pub cache_bytes_max: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            log_params_max: 5_000,
-            log_results_max: 10_000,
-            log_timeout: Duration::from_secs(10),
-            log_blocks_max: None,
-            call_timeout: Duration::from_secs(5),
-            call_gas_multiple: 10,
-            call_memory_bytes_max: 64 << 20,
-            pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
-            pool_queue_max: 4_096,
-            held_bytes_max: 512 << 20,
-            cache_bytes_max: 512 << 20,
-        }
-    }
-}
-
-impl Limits {
-    pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
-        let usual = Self::default();
-        Self {
-            cache_bytes_max: cache.number("bytes_max", usual.cache_bytes_max),
-            log_params_max: section.size("log_params_max", usual.log_params_max),
-            log_results_max: section.number("log_results_max", usual.log_results_max),
-            log_timeout: section.milliseconds("log_timeout_ms", usual.log_timeout),
-            log_blocks_max: section.limit("log_blocks_max", usual.log_blocks_max),
-            call_timeout: section.milliseconds("call_timeout_ms", usual.call_timeout),
-            call_gas_multiple: section.number("call_gas_multiple", usual.call_gas_multiple),
-            call_memory_bytes_max: section.number("call_memory_bytes_max", usual.call_memory_bytes_max),
-            pool_threads: section.size("pool_threads", usual.pool_threads),
-            pool_queue_max: section.size("pool_queue_max", usual.pool_queue_max),
-            held_bytes_max: section.size("held_bytes_max", usual.held_bytes_max),
-        }
-    }
 }
 
 /// Whom this deployment asks.
