@@ -11,6 +11,7 @@ mod call; // a body → calls
 mod reply; // results and errors → bytes
 mod outcome; // a node's body → outcomes
 mod scan; // the grammar of JSON, strictly
+mod skip; // where a value ends, whatever it is
 mod value; // one JSON value, read as what a parameter should be
 
 pub use call::{
@@ -20,4 +21,5 @@ pub use call::{
 pub use outcome::{Outcome, Outcomes};
 pub use reply::{ErrorObject, begin_result, end_result, escape_into, write_error};
 pub use scan::DEPTH_MAX;
+pub use skip::value_len;
 pub use value::{Elements, Kind, Member, Members, Value};

@@ -186,10 +186,14 @@ impl Pool {
         best
     }
 
-    /// Before any node has answered, nobody knows which chain this is, unless the operator has said so.
+    /// The chain that this is, as the nodes or the operator say.
+    pub fn chain_id(&self) -> Option<u64> {
+        Some(self.view.chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
+    }
+
+    /// Nobody can tell before it is known which chain this is.
     async fn is_of_this_chain(&self, partner: &Partner<Client>, deadline: Instant) -> bool {
-        let known = Some(self.view.chain_id()).filter(|chain_id| *chain_id != 0).or(self.chain_id);
-        match known {
+        match self.chain_id() {
             Some(chain_id) => partner.is_of(chain_id, deadline).await,
             None => true,
         }

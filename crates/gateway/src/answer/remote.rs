@@ -55,8 +55,6 @@ pub struct Remote {
     limits: Limits,
     family: nodes::check::Family,
     call_timeout: Duration,
-    /// The chain that the nodes must be of, if the operator says so.
-    chain_id: Option<u64>,
 }
 
 impl Remote {
@@ -81,7 +79,6 @@ impl Remote {
             limits: Limits::default(),
             family,
             call_timeout: config.call_timeout,
-            chain_id: network.chain_id,
         })
     }
 
@@ -145,18 +142,13 @@ impl Remote {
     /// What is known without asking anyone.
     fn known(&self, head: BlockRef, query: &Query<BlockRef>) -> Option<Bytes> {
         Some(match query {
-            Query::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
-            Query::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
+            Query::ChainId => format!("\"{:#x}\"", self.pool.chain_id()?).into(),
+            Query::NetVersion => format!("\"{}\"", self.pool.chain_id()?).into(),
             Query::BlockNumber => format!("\"{:#x}\"", head.number).into(),
             Query::Syncing => Bytes::from_static(b"false"),
             Query::ClientVersion => Bytes::from_static(super::archive::CLIENT_VERSION),
             _ => return None,
         })
-    }
-
-    /// The chain that this is, as the nodes or the operator say.
-    fn chain_id(&self) -> Option<u64> {
-        Some(self.pool.view().chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
     }
 
     async fn fetch(

@@ -160,13 +160,9 @@ impl<'a> Cursor<'a> {
 
     /// Consumes one value of any kind.
     pub(super) fn skip(&mut self) -> Option<()> {
-        let first = self.peek()?;
+        self.peek()?;
         let start = self.at;
-        match first {
-            b'"' => self.skip_string(),
-            b'{' | b'[' => self.skip_nested(),
-            _ => self.skip_word(),
-        }?;
+        self.at += jsonrpc::value_len(self.rest())?;
         // Where it ends is only right if it is well-formed.
         super::is_json(self.since(start)).then_some(())
     }
@@ -185,48 +181,6 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    fn skip_string(&mut self) -> Option<()> {
-        self.at += 1;
-        loop {
-            let rest = self.rest();
-            let end = memchr2(b'"', b'\\', rest)?;
-            if rest[end] == b'"' {
-                self.at += end + 1;
-                return Some(());
-            }
-            self.at += end + 2;
-        }
-    }
-
-    /// Brackets of JSON pair up, so counting them is enough.
-    fn skip_nested(&mut self) -> Option<()> {
-        let mut open = 0_usize;
-        loop {
-            match self.peek()? {
-                b'"' => {
-                    self.skip_string()?;
-                    continue;
-                }
-                b'{' | b'[' => open += 1,
-                b'}' | b']' => open -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if open == 0 {
-                return Some(());
-            }
-        }
-    }
-
-    /// A number, `true`, `false` or `null`.
-    fn skip_word(&mut self) -> Option<()> {
-        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
-        let rest = self.rest();
-        let end = rest.iter().position(ends).unwrap_or(rest.len());
-        self.at += end;
-        (end > 0).then_some(())
     }
 }
 

@@ -119,8 +119,10 @@ async fn a_header_that_does_not_fit_its_hash_is_a_fault() {
 async fn where_no_header_fits_the_check_steps_back() {
     let story = Story::of(3, 50);
     story.nodes.iter().for_each(|node| node.set_mood(Mood::Lying));
+    assert!(!story.view.has_odd_headers());
     story.start();
     assert_eq!(story.view.ready().await.head().hash, story.tip);
+    assert!(story.view.has_odd_headers(), "whoever else looks at headers has to know");
 }
 
 #[tokio::test(start_paused = true)]
