@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::http::post;
+use crate::skip;
 
 /// A node of its own that is ended when it is dropped.
 #[derive(Debug)]
@@ -16,9 +17,13 @@ pub struct Anvil {
     pub address: SocketAddr,
 }
 
-/// Where anvil is: `ANVIL` names the program. Tests that need it say so and leave themselves out where it is not set.
+/// The program that `ANVIL` names. `None` means that the calling test is skipped, which has been reported.
 pub fn program() -> Option<PathBuf> {
-    std::env::var_os("ANVIL").map(PathBuf::from)
+    let program = std::env::var_os("ANVIL").map(PathBuf::from);
+    if program.is_none() {
+        skip::missing("ANVIL does not name the program anvil");
+    }
+    program
 }
 
 impl Anvil {
@@ -66,8 +71,8 @@ impl Anvil {
 
     /// Sends a signal: `KILL`, `STOP`, `CONT`.
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill is there");
+        let kill = format!("kill -{name} {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &kill]).status().expect("a shell is there");
         assert!(sent.success());
     }
 }

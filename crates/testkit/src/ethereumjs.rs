@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::skip;
+
 /// A node with a chain of its own that is ended when it is dropped.
 #[derive(Debug)]
 pub struct EthereumJs {
@@ -12,10 +14,13 @@ pub struct EthereumJs {
     pub address: SocketAddr,
 }
 
-/// Where it is: `ETHEREUMJS` names the script that starts it. Tests that need it say so and leave themselves out where it
-/// is not set.
+/// The script that `ETHEREUMJS` names. `None` means that the calling test is skipped, which has been reported.
 pub fn program() -> Option<PathBuf> {
-    std::env::var_os("ETHEREUMJS").map(PathBuf::from)
+    let script = std::env::var_os("ETHEREUMJS").map(PathBuf::from);
+    if script.is_none() {
+        skip::missing("ETHEREUMJS does not name the EthereumJS client");
+    }
+    script
 }
 
 impl EthereumJs {

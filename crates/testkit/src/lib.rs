@@ -10,6 +10,7 @@ pub mod http; // a caller that says exactly what it is told to
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
+pub mod skip; // tests that leave themselves out
 
 #[cfg(test)]
 mod tests;

@@ -18,11 +18,7 @@ const IGNORED: &str = "totalDifficulty";
 
 /// The folder of a corpus, unless there is none.
 fn corpus(name: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("CHAINGATE_CONFORMANCE") else {
-        eprintln!("skipped: CHAINGATE_CONFORMANCE does not name a folder with the corpus {name}");
-        return None;
-    };
-    Some(Path::new(&folder).join(name))
+    Some(testkit::skip::recorded_chains()?.join(name))
 }
 
 struct Case {

@@ -63,8 +63,9 @@ impl Process {
 
     /// Sends a signal: `TERM`, `KILL`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        let id = self.child.id();
+        // The shell's own `kill`: the program of that name is not installed everywhere.
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status().unwrap();
         assert!(sent.success());
     }
 

@@ -5,6 +5,9 @@ mod logs; // log queries
 mod mutate; // one digit changed
 mod quirks; // what nodes do differently, and what no check must fall for
 mod sample; // a block of our own
+#[path = "../../../testkit/src/skip.rs"]
+#[allow(unreachable_pub, reason = "the file belongs to another crate, where others use it")]
+mod skip; // tests that leave themselves out
 mod walk; // one walk over bytes that nobody has looked at
 
 use super::*;

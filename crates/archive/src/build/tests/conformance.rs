@@ -12,13 +12,8 @@ use alloy_rlp::Decodable;
 use std::{fs, path::PathBuf};
 
 /// Where the recorded chains are, if they are anywhere.
-#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn corpus(name: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("CHAINGATE_CONFORMANCE") else {
-        eprintln!("skipped: CHAINGATE_CONFORMANCE does not name the folder of the recorded chains");
-        return None;
-    };
-    Some(PathBuf::from(folder).join(name))
+    Some(testkit::skip::recorded_chains()?.join(name))
 }
 
 /// Executes a recorded chain up to `blocks`, and expects its last block to be `head`.

@@ -42,10 +42,7 @@ struct Pair {
 
 impl Pair {
     fn start() -> Option<Self> {
-        if ethereumjs::program().is_none() {
-            eprintln!("skipped: ETHEREUMJS does not name the EthereumJS client");
-            return None;
-        }
+        ethereumjs::program()?;
         let mut genesis = demo::genesis();
         let end = genesis.config.osaka_time.take().unwrap();
         (genesis.config.bpo1_time, genesis.config.bpo2_time) = (None, None);

@@ -18,10 +18,7 @@ fn start() -> Option<(Anvil, Vec<Proxy>, Front)> {
 
 /// With so many blocks before anybody looks.
 fn start_at(blocks: u64) -> Option<(Anvil, Vec<Proxy>, Front)> {
-    let Some(anvil) = Anvil::start(&[]) else {
-        eprintln!("skipped: ANVIL does not name the program anvil");
-        return None;
-    };
+    let anvil = Anvil::start(&[])?;
     anvil.mine(blocks);
     let (proxies, front) = Front::behind(anvil.address, "/", 3, "[network]\nname = \"anvil\"\n");
     Some((anvil, proxies, front))
@@ -125,9 +122,7 @@ fn a_node_that_hangs_does_not_hold_up_deep_numbers() {
 /// The view had a new head before its node was known to have it, and for that time nobody could be asked about it.
 #[test]
 fn a_new_head_can_be_asked_about_at_once() {
-    let Some(anvil) = Anvil::start(&[]) else {
-        return eprintln!("skipped: ANVIL does not name the program anvil");
-    };
+    let Some(anvil) = Anvil::start(&[]) else { return };
     let node = Proxy::start(anvil.address, "/");
     let front = Front::of(&[node.url()], "[network]\nname = \"anvil\"\n[cache]\nbytes_max = 0\n");
     node.set(testkit::proxy::Mood::Slow(Duration::from_millis(30)));

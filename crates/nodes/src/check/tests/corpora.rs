@@ -20,10 +20,7 @@ type Transaction = EthereumTxEnvelope<TxEip4844>;
 const MUTATED: usize = 10;
 
 fn corpora() -> Vec<PathBuf> {
-    let Some(folder) = std::env::var_os("CHAINGATE_CONFORMANCE") else {
-        eprintln!("skipped: CHAINGATE_CONFORMANCE does not name the folder of the recorded chains");
-        return Vec::new();
-    };
+    let Some(folder) = skip::recorded_chains() else { return Vec::new() };
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<_> = entries.filter(|path| path.join("chain.rlp").exists()).collect();
     assert!(!found.is_empty());
