@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::authenticate::Caller;
-use crate::callers::Spent;
+use crate::callers::{Account, Spent};
 use crate::clock::{Clock, Moment};
 
 /// Credits for a method that does not exist. Dearer than a usual call, because only probes make many of these.
@@ -20,12 +20,18 @@ pub const BATCH_CREDITS: u64 = 5;
 #[derive(Debug)]
 pub struct Permit<'a> {
     credits: u64,
+    account: &'a Account,
     _place: Place<'a>,
 }
 
-impl Permit<'_> {
+impl<'a> Permit<'a> {
     pub fn credits(&self) -> u64 {
         self.credits
+    }
+
+    /// The account that pays for the call, and in whose share of threads and memory it is answered.
+    pub fn account(&self) -> &'a Account {
+        self.account
     }
 }
 
@@ -38,7 +44,7 @@ pub enum NotAdmitted {
 
 /// Admits one call that costs `credits`.
 pub fn admit<'a>(
-    caller: &Caller,
+    caller: &'a Caller,
     credits: u64,
     capacity: &'a Capacity,
     clock: &Clock,
@@ -46,7 +52,7 @@ pub fn admit<'a>(
 ) -> Result<Permit<'a>, NotAdmitted> {
     let place = capacity.enter().ok_or(NotAdmitted::OverCapacity)?;
     charge(caller, credits, clock, now)?;
-    Ok(Permit { credits, _place: place })
+    Ok(Permit { credits, account: caller.account(), _place: place })
 }
 
 /// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.

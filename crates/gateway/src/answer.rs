@@ -11,8 +11,8 @@ mod held; // answers that wait to be read
 
 mod embedded; // a chain of our own: where its work is done
 pub mod archive; // that chain, as a source
-mod moment; // patience with heavy work that is light
-mod threads; // for work that is heavy
+mod inline_try; // pooled work that turns out to be cheap
+mod threads; // a pool for work that is not
 
 pub mod remote; // the pool: nodes and partners
 
@@ -330,10 +330,10 @@ impl Answers {
         }
     }
 
-    /// Answers an admitted call. The permit is asked for only as proof.
+    /// Answers an admitted call, in the share of the account that pays for it.
     pub async fn answer(
         &self,
-        _permit: &Permit<'_>,
+        permit: &Permit<'_>,
         call: Pending<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
@@ -347,7 +347,7 @@ impl Answers {
             (Asked::Remote(remote), Sight::Partner { hearsay, deadline }) => {
                 Box::pin(remote.answer_told(hearsay, method, &query, deadline)).await
             }
-            (Asked::Embedded(embedded), _) => embedded.answer(method, query, out).await,
+            (Asked::Embedded(embedded), _) => embedded.answer(permit.account(), method, query, out).await,
             (Asked::Remote(_), Sight::Embedded(_)) => Err(another_source()),
         }
     }

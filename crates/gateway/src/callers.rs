@@ -13,6 +13,7 @@ mod tokens; // JSON Web Tokens
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use limits::{Allowance, Bucket, DayQuota, Spent};
 pub use plans::{Plan, Plans};
@@ -20,18 +21,36 @@ pub use settings::Settings;
 pub use static_key::StaticKey;
 pub(crate) use static_key::read as read_keys;
 
+/// Identifies an account wherever accounts share threads or memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AccountId(u64);
+
+impl AccountId {
+    /// Stands for all callers without an account.
+    pub const NONE: Self = Self(0);
+
+    /// An identifier that no other account of this process has.
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
 /// Who pays, and the limits that all keys of the account share.
 #[derive(Debug)]
 pub struct Account {
+    pub id: AccountId,
     pub name: String,
     pub plan: Plan,
     pub(crate) allowance: Allowance,
+    /// Until when this account's pooled calls skip their inline try, in nanoseconds of `InlineTries`.
+    pub(crate) inline_tries_rest_until: AtomicU64,
 }
 
 impl Account {
     pub fn new(name: String, plan: Plan) -> Self {
         let allowance = Allowance::new(plan.credits_per_second, plan.credits_per_day);
-        Self { name, plan, allowance }
+        Self { id: AccountId::unique(), name, plan, allowance, inline_tries_rest_until: AtomicU64::new(0) }
     }
 }
 

@@ -81,7 +81,8 @@ async fn steps<'a>(
         now: connection.now(),
         id: connection.request_id(),
     };
-    body.attend(pin!(calls(&work, &text))).await?
+    let reply = body.attend(pin!(calls(&work, &text))).await??;
+    Ok(reply.for_account(caller.account().id))
 }
 
 /// The calls of a request → its reply.

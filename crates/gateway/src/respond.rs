@@ -15,6 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 
 use crate::answer::{Origin, Provenance};
+use crate::callers::AccountId;
 use crate::errors::ErrorReply;
 use crate::http::Headers;
 use crate::http::compress::{self, Encoding};
@@ -29,6 +30,8 @@ pub(crate) struct Reply {
     provenance: Option<Provenance>,
     extra: Extra,
     encoding: Option<Encoding>,
+    /// The account that the reply is for, in whose share of the pool it is compressed.
+    account: AccountId,
 }
 
 /// Headers that only some replies have.
@@ -44,7 +47,7 @@ enum Extra {
 
 impl Reply {
     fn new(status: StatusCode, parts: [Bytes; 3]) -> Self {
-        Self { status, parts, provenance: None, extra: Extra::None, encoding: None }
+        Self { status, parts, provenance: None, extra: Extra::None, encoding: None, account: AccountId::NONE }
     }
 
     pub(crate) fn result(parts: [Bytes; 3], provenance: Option<Provenance>) -> Self {
@@ -61,6 +64,11 @@ impl Reply {
             _ => Extra::None,
         };
         Self { extra, ..Self::new(error.status, [out.into(), Bytes::new(), Bytes::new()]) }
+    }
+
+    /// The same reply for a known account.
+    pub(crate) fn for_account(self, account: AccountId) -> Self {
+        Self { account, ..self }
     }
 
     /// There is nothing to say: notifications.
@@ -90,7 +98,8 @@ pub(crate) async fn respond(connection: &Connection, headers: Headers<'_>, mut r
     let edge = connection.edge();
     if reply.len() >= edge.limits.http.compress_bytes_min
         && let Some(encoding) = compress::accepted(headers)
-        && let Some(smaller) = compress::compress(encoding, &reply.parts, edge.answers.threads()).await
+        && let Some(smaller) =
+            compress::compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
         reply.encoding = Some(encoding);

@@ -48,6 +48,8 @@ mod plans; // throughput and days
 mod pool; // nodes instead of an embedded chain
 #[path = "stories/secrecy.rs"]
 mod secrecy; // what never reaches a log
+#[path = "stories/sharing.rs"]
+mod sharing; // threads and memory between accounts
 #[path = "stories/shutdown.rs"]
 mod shutdown; // drain
 #[path = "stories/signal.rs"]

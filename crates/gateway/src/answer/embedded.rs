@@ -13,9 +13,10 @@ use bytes::Bytes;
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
 use super::held::Readers;
-use super::moment::Moments;
+use super::inline_try::InlineTries;
 use super::threads::Threads;
 use super::{Answer, Budget, Failure, Held, Limits, Origin, Provenance, Source, Timings};
+use crate::callers::{Account, AccountId};
 use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -26,7 +27,7 @@ pub(super) struct Embedded {
     threads: Arc<Threads>,
     flights: Arc<Flights<Query<BlockRef>>>,
     cache: Arc<Cache>,
-    moments: Moments,
+    inline_tries: InlineTries,
     held: Held,
     timings: Arc<Timings>,
     limits: Limits,
@@ -41,8 +42,8 @@ impl Embedded {
         timings: Arc<Timings>,
         limits: Limits,
     ) -> Self {
-        let (flights, moments) = (Arc::default(), Moments::default());
-        Self { source, threads, flights, cache, moments, held, timings, limits }
+        let (flights, inline_tries) = (Arc::default(), InlineTries::default());
+        Self { source, threads, flights, cache, inline_tries, held, timings, limits }
     }
 
     pub(super) fn source(&self) -> &dyn Source {
@@ -51,12 +52,13 @@ impl Embedded {
 
     pub(super) async fn answer(
         &self,
+        account: &Account,
         method: &Method,
         query: Query<BlockRef>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         if !self.cache.is_on() || !is_composed(&query) {
-            return self.work_out(method, query, None, out).await;
+            return self.work_out(account, method, query, None, out).await;
         }
         // A chain of our own moves seldom, so all that is kept may hang on its head.
         let asked = Asked { query: &query, head: Some(self.source.head().hash) };
@@ -66,12 +68,13 @@ impl Embedded {
             return Ok(Answer { provenance, shared: Some(shared) });
         }
         let key = self.cache.was_missed_before(&asked).then(|| asked.key());
-        self.work_out(method, query, key, out).await
+        self.work_out(account, method, query, key, out).await
     }
 
     /// Works an answer out, and keeps it if there is a key for it.
     async fn work_out(
         &self,
+        account: &Account,
         method: &Method,
         query: Query<BlockRef>,
         key: Option<Key>,
@@ -80,9 +83,9 @@ impl Embedded {
         let start = out.len();
         let provenance = match method.work {
             Work::Inline => contained(&*self.source, &query, &Budget::default(), out)?,
-            Work::Pooled(deadline) => match self.in_a_moment(&query, deadline, out) {
+            Work::Pooled(deadline) => match self.try_inline(account, &query, deadline, out) {
                 Some(answered) => answered?,
-                None => return self.pooled(query, deadline, key).await,
+                None => return self.pooled(account.id, query, deadline, key).await,
             },
         };
         if let Some(key) = key {
@@ -91,9 +94,10 @@ impl Embedded {
         Ok(Answer { provenance, shared: None })
     }
 
-    /// The answer to heavy work that turns out to be light; nothing if it does not, or if this is no time to try.
-    fn in_a_moment(
+    /// The answer to pooled work that finishes within an inline try; `None` if it does not or is not tried.
+    fn try_inline(
         &self,
+        account: &Account,
         query: &Query<BlockRef>,
         deadline: Deadline,
         out: &mut Vec<u8>,
@@ -102,12 +106,12 @@ impl Embedded {
         if deadline == Deadline::Fees || self.flights.has(query) {
             return None;
         }
-        let attempt = self.moments.begin(self.time(deadline).0)?;
+        let attempt = self.inline_tries.begin(account, self.time(deadline).0)?;
         let start = out.len();
         match contained(&*self.source, query, &attempt.budget, out) {
             Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
                 out.truncate(start);
-                self.moments.failed(&attempt);
+                self.inline_tries.failed(account, &attempt);
                 None
             }
             answered => {
@@ -128,6 +132,7 @@ impl Embedded {
 
     async fn pooled(
         &self,
+        account: AccountId,
         query: Query<BlockRef>,
         deadline: Deadline,
         key: Option<Key>,
@@ -161,7 +166,7 @@ impl Embedded {
                 Ok(Answer { provenance, shared: Some(held.hold(out)) })
             }
         };
-        self.flights.join(query, &self.threads, work).await
+        self.flights.join(query, account, &self.threads, work).await
     }
 }
 

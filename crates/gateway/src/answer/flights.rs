@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::threads::Threads;
 use super::{Answer, Failure};
+use crate::callers::AccountId;
 
 type Outcome<T> = Result<T, Failure>;
 
@@ -36,10 +37,11 @@ struct Flight<T> {
 }
 
 impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
-    /// Waits for the answer to `query`, which is started in `pool` unless it is under way already.
+    /// Waits for the answer to `query`, which is started in `pool` for the account unless it is under way already.
     pub(super) async fn join<W>(
         self: &Arc<Self>,
         query: Q,
+        account: AccountId,
         pool: &Threads,
         work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
     ) -> Outcome<T>
@@ -58,7 +60,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
                 let outcome = work();
                 flights.land(&landing, &abandoned, &outcome);
             };
-            if pool.submit(job).is_err() {
+            if pool.submit(account, job).is_err() {
                 return self.refuse(&query);
             }
         }

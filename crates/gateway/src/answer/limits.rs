@@ -21,9 +21,9 @@ pub struct Limits {
     pub call_gas_multiple: u64,
     /// Memory of a call over all its frames. Deep calls could take twice as much at the gas cap of mainnet.
     pub call_memory_bytes_max: u64,
-    /// Threads for heavy work: one per core keeps the connections' threads alive between them.
+    /// Pooled calls of one account that run at once. With one per core, an account alone uses the whole machine.
     pub pool_threads: usize,
-    /// Calls that may wait for such a thread. A few times what a second of simulations needs.
+    /// Pooled calls that may wait for a thread, over all accounts: a few times what a second of simulations needs.
     pub pool_queue_max: usize,
     /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
     /// ask and do not read would else fill any memory.

@@ -1,36 +1,49 @@
-//! Threads for work that would keep a connection's thread from its other connections.
+//! A pool of threads for work that would delay the other connections of its connection's thread.
 //!
-//! Not the runtime's blocking pool: that one has no bound on what waits for it, and under a flood of simulations a queue
-//! without end turns every answer into a timeout. Here, what does not fit is refused at once.
+//! Accounts do not wait for each other. Each runs up to `jobs_per_account` jobs at once, the kernel divides the cores
+//! between the threads, and an account's further jobs wait behind its own. When all threads are in use, the accounts
+//! that wait take turns by the time that their jobs took. What exceeds an account's share of the queue is refused at
+//! once. The blocking pool of the runtime has none of this: its queue is unbounded and first come, first served.
 
-use std::collections::VecDeque;
+mod queue; // which job runs next
+
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
-type Job = Box<dyn FnOnce() + Send>;
+use self::queue::{FairQueue, Job};
+use crate::callers::AccountId;
 
-/// A fixed number of threads behind a bounded queue.
+/// Accounts whose work runs at the same time with all the threads that one account may have. Each job holds the memory
+/// of its call while it runs, which is what bounds this.
+const ACCOUNTS_AT_ONCE: usize = 8;
+
+/// How far the kernel prefers the threads of connections to those of the pool (`nice`). Heavy work then takes the time
+/// that cheap calls leave over, also when there are more threads than cores.
+const POOL_NICE: i32 = 5;
+
+/// Threads that run the heavy work of all accounts.
 pub struct Threads {
     shared: Arc<Shared>,
 }
 
-/// The queue has no place for more work.
+/// The account has used up its share of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadsBusy;
 
 struct Shared {
-    queue: Mutex<Queue>,
+    state: Mutex<State>,
     wake: Condvar,
-    waiting_max: usize,
 }
 
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct State {
+    queue: FairQueue,
+    threads: usize,
+    idle: usize,
     closed: bool,
 }
 
@@ -41,63 +54,104 @@ impl std::fmt::Debug for Threads {
 }
 
 impl Threads {
-    pub fn start(threads: usize, waiting_max: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared { queue: Mutex::default(), wake: Condvar::new(), waiting_max });
-        for index in 0..threads.max(1) {
-            let shared = Arc::clone(&shared);
-            thread::Builder::new().name(format!("pool-{index}")).spawn(move || work(&shared))?;
+    /// Starts the pool. One account runs `jobs_per_account` jobs at once, and `waiting_max` jobs may wait in all.
+    pub fn start(jobs_per_account: usize, waiting_max: usize) -> io::Result<Self> {
+        let jobs_per_account = jobs_per_account.max(1);
+        let running_max = jobs_per_account.saturating_mul(ACCOUNTS_AT_ONCE);
+        let queue = FairQueue::new(jobs_per_account, running_max, waiting_max);
+        let state = State { queue, threads: 0, idle: 0, closed: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
+        for _ in 0..jobs_per_account {
+            start_thread(&shared, &mut shared.state.lock())?;
         }
         Ok(Self { shared })
     }
 
-    /// Lets a thread of the pool run `job`, or refuses at once.
-    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), ThreadsBusy> {
-        let mut queue = self.shared.queue.lock();
-        if queue.jobs.len() >= self.shared.waiting_max {
-            return Err(ThreadsBusy);
+    /// Queues `job` for the account, or refuses it at once.
+    pub fn submit(&self, account: AccountId, job: impl FnOnce() + Send + 'static) -> Result<(), ThreadsBusy> {
+        let mut state = self.shared.state.lock();
+        state.queue.push(account, Box::new(job)).map_err(|_| ThreadsBusy)?;
+        // Most of the time one account at most has work, and the first threads do.
+        if state.idle == 0
+            && state.threads < state.queue.running_max()
+            && state.queue.can_start()
+            && let Err(error) = start_thread(&self.shared, &mut state)
+        {
+            tracing::warn!(%error, "no further thread for heavy work: it waits for the others");
         }
-        queue.jobs.push_back(Box::new(job));
-        drop(queue);
+        drop(state);
         self.shared.wake.notify_one();
         Ok(())
     }
 
-    /// Runs `job` in the pool and waits for what it returns. `None` if it was refused or panicked.
-    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    /// Runs `job` for the account and waits for what it returns. `None` if it was refused or panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        account: AccountId,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        // Nobody to send to is no fault: the caller has gone.
-        self.submit(move || drop(sender.send(job()))).ok()?;
+        // A caller that has gone takes its receiver with it, and its result is dropped.
+        self.submit(account, move || drop(sender.send(job()))).ok()?;
         receiver.await.ok()
     }
 
     /// How many jobs wait for a thread.
     pub fn waiting(&self) -> usize {
-        self.shared.queue.lock().jobs.len()
+        self.shared.state.lock().queue.waiting()
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.shared.queue.lock().closed = true;
+        self.shared.state.lock().closed = true;
         self.shared.wake.notify_all();
     }
 }
 
+fn start_thread(shared: &Arc<Shared>, state: &mut State) -> io::Result<()> {
+    let name = format!("pool-{}", state.threads);
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(name).spawn(move || work(&shared))?;
+    state.threads += 1;
+    Ok(())
+}
+
 fn work(shared: &Shared) {
+    lower_priority();
+    let mut state = shared.state.lock();
     loop {
-        let mut queue = shared.queue.lock();
-        let job = loop {
-            if let Some(job) = queue.jobs.pop_front() {
-                break job;
+        if let Some((account, job)) = state.queue.start_next() {
+            if state.queue.waiting() > 0 {
+                shared.wake.notify_one();
             }
-            if queue.closed {
-                return;
-            }
-            shared.wake.wait(&mut queue);
-        };
-        drop(queue);
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a job of the pool panicked; the thread goes on");
+            MutexGuard::unlocked(&mut state, || run(shared, account, job));
+        } else if state.closed {
+            return;
+        } else {
+            state.idle += 1;
+            shared.wake.wait(&mut state);
+            state.idle -= 1;
         }
     }
 }
+
+/// Runs one job with the lock released. A panic costs its caller the answer and nothing else.
+fn run(shared: &Shared, account: AccountId, job: Job) {
+    let began = Instant::now();
+    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a job of the pool panicked; its thread goes on");
+    }
+    shared.state.lock().queue.finish(account, began.elapsed());
+}
+
+fn lower_priority() {
+    // Only Linux has priorities per thread; elsewhere the whole process would be slowed down.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, POOL_NICE) {
+        tracing::debug!(%error, "threads for heavy work keep the usual priority");
+    }
+}
+
+#[cfg(test)]
+mod tests;

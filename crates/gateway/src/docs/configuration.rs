@@ -165,8 +165,8 @@ static LINES: &[Line] = &[
     line("[limits]", "call_timeout_ms", "", "how long `eth_call` and `eth_estimateGas` may take"),
     line("[limits]", "call_gas_multiple", "", "gas of a call, in gas limits of the current block"),
     line("[limits]", "call_memory_bytes_max", "", "memory of a call, over all its frames"),
-    line("[limits]", "pool_threads", "one per core", "threads for log queries and calls"),
-    line("[limits]", "pool_queue_max", "", "calls that may wait for such a thread"),
+    line("[limits]", "pool_threads", "one per core", "log queries and calls of one account that run at once; other accounts have threads of their own"),
+    line("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts; one account has half of the places at most"),
 
     line("[[node]]", "url", "required", "a node to ask; without one, the embedded chain answers. Credentials may stand in it"),
     line("[[node]]", "name", "host and port", "what metrics and the log call it"),

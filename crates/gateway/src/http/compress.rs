@@ -7,6 +7,7 @@ use http::header;
 
 use super::head::{Headers, plain};
 use crate::answer::Threads;
+use crate::callers::AccountId;
 
 /// An encoding that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +62,18 @@ fn weighed(item: &str) -> (&str, u32) {
 /// From here on the work would keep a connection's thread from its other connections.
 const INLINE_BYTES_MAX: usize = 32 << 10;
 
-/// The reply in fewer bytes, or `None` if there is no place to do that now: it then goes out as it is.
-pub(crate) async fn compress(encoding: Encoding, parts: &[Bytes; 3], pool: &Threads) -> Option<Bytes> {
+/// The reply in fewer bytes, or `None` if the account's share of the pool is used up: it then goes out as it is.
+pub(crate) async fn compress(
+    encoding: Encoding,
+    parts: &[Bytes; 3],
+    account: AccountId,
+    pool: &Threads,
+) -> Option<Bytes> {
     let parts = parts.clone();
     let squeezed = if parts.iter().map(Bytes::len).sum::<usize>() <= INLINE_BYTES_MAX {
         squeeze(encoding, &parts)
     } else {
-        pool.run(move || squeeze(encoding, &parts)).await?
+        pool.run(account, move || squeeze(encoding, &parts)).await?
     };
     squeezed.inspect_err(|error| tracing::warn!(%error, "a reply could not be compressed")).ok()
 }
