@@ -37,14 +37,37 @@ fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display
 fn cache(out: &mut String, cache: &Cache) {
     let counts = cache.counts();
     let count = |counter: &AtomicU64| counter.load(Relaxed);
-    one(out, "chaingate_cache_hits_total", "counter", "Answers that were kept.", count(&counts.hits));
-    one(out, "chaingate_cache_misses_total", "counter", "Answers that were not.", count(&counts.misses));
-    one(out, "chaingate_cache_evictions_total", "counter", "Answers pushed out.", count(&counts.evictions));
-    one(out, "chaingate_cache_bytes", "gauge", "Bytes of the answers that are kept.", cache.bytes());
+    one(
+        out,
+        "chaingate_cache_hits_total",
+        "counter",
+        "Look-ups in the cache of answers that found one.",
+        count(&counts.hits),
+    );
+    one(
+        out,
+        "chaingate_cache_misses_total",
+        "counter",
+        "Look-ups in the cache of answers that found none.",
+        count(&counts.misses),
+    );
+    one(
+        out,
+        "chaingate_cache_evictions_total",
+        "counter",
+        "Answers removed from the cache to make room for others.",
+        count(&counts.evictions),
+    );
+    one(out, "chaingate_cache_bytes", "gauge", "Bytes that the answers in the cache take.", cache.bytes());
 }
 
 fn build(out: &mut String, edge: &Edge) {
-    describe(out, "chaingate_build_info", "gauge", "What runs here.");
+    describe(
+        out,
+        "chaingate_build_info",
+        "gauge",
+        "Always 1; the labels have the version of the program and the name of the network.",
+    );
     let version = env!("CARGO_PKG_VERSION");
     let network = label(&edge.network.name);
     let _ok = writeln!(out, "chaingate_build_info{{version=\"{version}\",network=\"{network}\"}} 1");
@@ -65,23 +88,43 @@ fn gauges(out: &mut String, edge: &Edge) {
         let _ok = writeln!(out, "{name} {value}");
     };
     let (answers, limits) = (&edge.answers, &edge.limits);
-    gauge("chaingate_ready", "1 until the drain begins.", edge.is_ready().into());
-    gauge("chaingate_head_block", "Number of the newest block served.", edge.head().unwrap_or_default());
-    gauge("chaingate_connections_open", "Connections now.", edge.connections.open.load(Relaxed) as u64);
+    gauge("chaingate_ready", "1 while /ready answers 200, else 0.", edge.is_ready().into());
+    gauge(
+        "chaingate_head_block",
+        "Number of the newest block that is served; 0 before the first.",
+        edge.head().unwrap_or_default(),
+    );
+    gauge(
+        "chaingate_connections_open",
+        "Open connections of callers.",
+        edge.connections.open.load(Relaxed) as u64,
+    );
     gauge(
         "chaingate_connections_max",
-        "Connections that there may be.",
+        "Limit of open connections of callers (connections_max).",
         limits.listen.connections_max as u64,
     );
-    gauge("chaingate_calls_in_flight", "Calls now.", edge.capacity.taken() as u64);
+    gauge("chaingate_calls_in_flight", "Calls admitted and not answered yet.", edge.capacity.taken() as u64);
     gauge(
         "chaingate_pool_waiting",
-        "Heavy calls that wait for a thread.",
+        "Calls that wait for a thread of the pool.",
         answers.threads().waiting() as u64,
     );
-    gauge("chaingate_pool_queue_max", "Heavy calls that may wait.", limits.answer.pool_queue_max as u64);
-    gauge("chaingate_held_bytes", "Large answers that wait to be read.", answers.held().bytes() as u64);
-    gauge("chaingate_held_bytes_max", "Beyond this they are refused.", limits.answer.held_bytes_max as u64);
+    gauge(
+        "chaingate_pool_queue_max",
+        "Limit of calls that wait for a thread of the pool (pool_queue_max).",
+        limits.answer.pool_queue_max as u64,
+    );
+    gauge(
+        "chaingate_held_bytes",
+        "Bytes of answers of at least 16 KiB that callers have not read yet.",
+        answers.held().bytes() as u64,
+    );
+    gauge(
+        "chaingate_held_bytes_max",
+        "Limit of chaingate_held_bytes (held_bytes_max), beyond which calls get over capacity.",
+        limits.answer.held_bytes_max as u64,
+    );
 }
 
 fn http(out: &mut String, edge: &Edge) {
@@ -89,16 +132,37 @@ fn http(out: &mut String, edge: &Edge) {
         describe(out, name, "counter", help);
         let _ok = writeln!(out, "{name} {value}");
     };
-    counter("chaingate_connections_total", "Connections served.", sum(edge, |shard| &shard.http.connections));
+    counter(
+        "chaingate_connections_total",
+        "Connections of callers that were accepted.",
+        sum(edge, |shard| &shard.http.connections),
+    );
     counter(
         "chaingate_connections_turned_away_total",
-        "Connections for which there was no place.",
+        "Connections of callers that were refused because connections_max was reached.",
         sum(edge, |shard| &shard.http.turned_away),
     );
-    counter("chaingate_requests_total", "HTTP requests answered.", sum(edge, |shard| &shard.http.requests));
-    counter("chaingate_received_bytes_total", "Bytes of bodies.", sum(edge, |shard| &shard.http.bytes_in));
-    counter("chaingate_sent_bytes_total", "Bytes of replies.", sum(edge, |shard| &shard.http.bytes_out));
-    describe(out, "chaingate_responses_total", "counter", "HTTP replies by the hundred of their status.");
+    counter(
+        "chaingate_requests_total",
+        "HTTP requests of callers that were answered, refusals included.",
+        sum(edge, |shard| &shard.http.requests),
+    );
+    counter(
+        "chaingate_received_bytes_total",
+        "Bytes of request bodies read, before they are inflated.",
+        sum(edge, |shard| &shard.http.bytes_in),
+    );
+    counter(
+        "chaingate_sent_bytes_total",
+        "Bytes of reply bodies, after they are compressed.",
+        sum(edge, |shard| &shard.http.bytes_out),
+    );
+    describe(
+        out,
+        "chaingate_responses_total",
+        "counter",
+        "HTTP replies to callers by the class of their status.",
+    );
     for hundred in 2..6 {
         let count = sum(edge, |shard| &shard.http.statuses[hundred]);
         let _ok = writeln!(out, "chaingate_responses_total{{status=\"{hundred}xx\"}} {count}");
@@ -106,7 +170,12 @@ fn http(out: &mut String, edge: &Edge) {
 }
 
 fn calls(out: &mut String, edge: &Edge) {
-    describe(out, "chaingate_calls_total", "counter", "Calls by method and how they ended.");
+    describe(
+        out,
+        "chaingate_calls_total",
+        "counter",
+        "JSON-RPC calls by method and outcome; the method other stands for unknown and malformed ones.",
+    );
     for (method, index) in Shard::labels() {
         for outcome in Outcome::ALL {
             let count = sum(edge, |shard| &shard.methods[index].outcomes[outcome as usize]);
@@ -119,7 +188,7 @@ fn calls(out: &mut String, edge: &Edge) {
             }
         }
     }
-    describe(out, "chaingate_credits_total", "counter", "Credits paid by method.");
+    describe(out, "chaingate_credits_total", "counter", "Credits charged for calls, by method.");
     for (method, index) in Shard::labels() {
         let credits = sum(edge, |shard| &shard.methods[index].credits);
         if credits > 0 {
@@ -130,7 +199,12 @@ fn calls(out: &mut String, edge: &Edge) {
 
 fn latency(out: &mut String, edge: &Edge) {
     let name = "chaingate_call_seconds";
-    describe(out, name, "histogram", "Time from a call's arrival to its answer.");
+    describe(
+        out,
+        name,
+        "histogram",
+        "Time from the arrival of a call's request to the call's answer, by method.",
+    );
     for (method, index) in Shard::labels() {
         let times: Times = edge.shards.iter().map(|shard| &shard.methods[index].latency).collect();
         if times.count() > 0 {
@@ -143,13 +217,18 @@ fn latency(out: &mut String, edge: &Edge) {
 fn work(out: &mut String, edge: &Edge) {
     let timings = edge.answers.timings();
     let name = "chaingate_work_seconds";
-    describe(out, name, "histogram", "Time that an answer took, by what it took it for.");
+    describe(
+        out,
+        name,
+        "histogram",
+        "Time that the embedded chain or the nodes took for an answer: inline reads (read), and on the embedded chain log queries (logs), simulations (evm) and fee histories (fees).",
+    );
     histogram(out, name, "work=\"read\"", &edge.shards.iter().map(|shard| &shard.reads).collect());
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
     histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
     histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());
     let name = "chaingate_pool_wait_seconds";
-    describe(out, name, "histogram", "Time that heavy calls waited for a thread.");
+    describe(out, name, "histogram", "Time that calls waited for a thread of the pool.");
     histogram(out, name, "", &[&timings.waits].into_iter().collect());
 }
 

@@ -24,16 +24,34 @@ pub(super) fn write(out: &mut String, remote: &Remote) {
 fn view(out: &mut String, remote: &Remote) {
     let view = remote.pool().view();
     let age = view.head_age().map_or(0.0, |age| age.as_secs_f64());
-    one(out, "chaingate_head_age_seconds", "gauge", "How long the head has been standing still.", age);
+    one(
+        out,
+        "chaingate_head_age_seconds",
+        "gauge",
+        "Seconds since the head of the nodes last changed; 0 before the first head.",
+        age,
+    );
     let stale = u8::from(view.is_stale());
-    one(out, "chaingate_head_stale", "gauge", "1 while that is too long, or there is no head.", stale);
+    one(
+        out,
+        "chaingate_head_stale",
+        "gauge",
+        "1 while the head has not changed for longer than head_stall_ms allows, or there is none yet.",
+        stale,
+    );
     let finalized = view.canon().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
-    one(out, "chaingate_finalized_block", "gauge", "Number of the newest finalized block.", finalized);
+    one(
+        out,
+        "chaingate_finalized_block",
+        "gauge",
+        "Number of the newest finalized block of the nodes; 0 while it is unknown.",
+        finalized,
+    );
 }
 
 fn checks(out: &mut String, remote: &Remote) {
     let name = "chaingate_wrong_answers_total";
-    describe(out, name, "counter", "Answers that could not be true, by the check that found them out.");
+    describe(out, name, "counter", "Answers of nodes and partners that failed a check, by check.");
     for (check, failures) in remote.judge().failures() {
         let _ok = writeln!(out, "{name}{{check=\"{check}\"}} {failures}");
     }
@@ -41,7 +59,7 @@ fn checks(out: &mut String, remote: &Remote) {
 
 fn failovers(out: &mut String, remote: &Remote) {
     let name = "chaingate_partner_answers_total";
-    describe(out, name, "counter", "Answers of partners, by what our own nodes could not do.");
+    describe(out, name, "counter", "Calls that a partner answered, by the reason why no node could.");
     for (reason, answers) in remote.failovers().counts() {
         let _ok = writeln!(out, "{name}{{reason=\"{reason}\"}} {answers}");
     }
@@ -59,7 +77,7 @@ fn lines(out: &mut String, name: &str, nodes: &[Named<'_>], value: impl Fn(&Pool
 fn health(out: &mut String, nodes: &[Named<'_>]) {
     let now = Instant::now();
     let name = "chaingate_node_health";
-    describe(out, name, "gauge", "3 up, 2 doubted, 1 resting, 0 down.");
+    describe(out, name, "gauge", "State of a node: 3 = up, 2 = in doubt, 1 = not asked for now, 0 = down.");
     lines(out, name, nodes, |node| match node.grade(now) {
         Grade::Up => 3,
         Grade::Doubted => 2,
@@ -67,10 +85,10 @@ fn health(out: &mut String, nodes: &[Named<'_>]) {
         Grade::Down => 0,
     });
     let name = "chaingate_node_head_block";
-    describe(out, name, "gauge", "How far the node has the chain.");
+    describe(out, name, "gauge", "Number of the newest block that a node reported; 0 before the first.");
     lines(out, name, nodes, |node| node.known().head_number().unwrap_or_default());
     let name = "chaingate_node_calls_in_flight";
-    describe(out, name, "gauge", "Calls that the node is at.");
+    describe(out, name, "gauge", "Calls sent to a node that it has not answered yet.");
     lines(out, name, nodes, |node| Class::ALL.iter().map(|&class| u64::from(node.in_flight(class))).sum());
 }
 
@@ -79,27 +97,41 @@ fn traffic(out: &mut String, nodes: &[Named<'_>]) {
         describe(out, name, "counter", help);
         lines(out, name, nodes, value);
     };
-    counter("chaingate_node_calls_total", "Calls sent.", &|node| node.counts().attempts.load(Relaxed));
-    counter("chaingate_node_retries_total", "Those that another had failed before.", &|node| {
-        node.counts().retries.load(Relaxed)
-    });
-    counter("chaingate_node_hedges_total", "Those that another was still at.", &|node| {
-        node.counts().hedges.load(Relaxed)
-    });
-    counter("chaingate_node_hedges_won_total", "Hedges that brought the answer.", &|node| {
-        node.counts().hedges_won.load(Relaxed)
-    });
-    counter("chaingate_node_received_bytes_total", "Bytes of replies.", &|node| {
-        node.asked().stats().bytes_in
-    });
-    counter("chaingate_node_batches_total", "Requests with several calls.", &|node| {
-        node.asked().stats().batches
-    });
+    counter(
+        "chaingate_node_calls_total",
+        "Calls sent to a node or a partner, retries and hedges included.",
+        &|node| node.counts().attempts.load(Relaxed),
+    );
+    counter(
+        "chaingate_node_retries_total",
+        "Calls sent to a node because another one had failed to answer them.",
+        &|node| node.counts().retries.load(Relaxed),
+    );
+    counter(
+        "chaingate_node_hedges_total",
+        "Calls sent to a node while another one had not answered them yet.",
+        &|node| node.counts().hedges.load(Relaxed),
+    );
+    counter(
+        "chaingate_node_hedges_won_total",
+        "Hedged calls that the node answered before the one that was asked first.",
+        &|node| node.counts().hedges_won.load(Relaxed),
+    );
+    counter(
+        "chaingate_node_received_bytes_total",
+        "Bytes of reply bodies received from a node or a partner.",
+        &|node| node.asked().stats().bytes_in,
+    );
+    counter(
+        "chaingate_node_batches_total",
+        "Requests with more than one call sent to a node or a partner.",
+        &|node| node.asked().stats().batches,
+    );
 }
 
 fn faults(out: &mut String, nodes: &[Named<'_>]) {
     let name = "chaingate_node_faults_total";
-    describe(out, name, "counter", "Faults by their kind.");
+    describe(out, name, "counter", "Failed calls of a node or a partner, by kind of fault.");
     for (kind, node) in nodes {
         for (fault, count) in node.counts().faults() {
             let _ok = writeln!(out, "{name}{{{kind}=\"{}\",fault=\"{fault}\"}} {count}", label(node.name()));
