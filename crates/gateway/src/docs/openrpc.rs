@@ -26,7 +26,10 @@ pub(super) fn document() -> String {
 fn method(method: &Method) -> Value {
     let params = method.params.iter().enumerate().map(|(position, name)| {
         let required = position < method.optional_from;
-        json!({ "name": name, "required": required, "schema": schema(of_param(method, name)) })
+        let schema = schema(of_param(method, name));
+        // A parameter that may be left out may also be null.
+        let schema = if required { schema } else { json!({ "anyOf": [schema, { "type": "null" }] }) };
+        json!({ "name": name, "required": required, "schema": schema })
     });
     json!({
         "name": method.name,
