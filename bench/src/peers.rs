@@ -61,18 +61,23 @@ impl Drop for Peer {
 
 /// The gateway on an archive.
 pub(crate) fn chaingate(data_dir: &Path) -> Peer {
-    serve(18645, "demo", "--data-dir", data_dir)
+    chaingate_on(18645, data_dir, data_dir, "")
 }
 
 /// The gateway on an archive, keeping no answers.
 pub(crate) fn chaingate_forgetful(data_dir: &Path, folder: &Path) -> Peer {
-    let config = folder.join("forgetful.toml");
+    chaingate_on(18649, data_dir, folder, "[cache]\nenabled = false\n")
+}
+
+/// The gateway on an archive; its configuration, of which `rest` is a part, is written into `folder`.
+fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Peer {
+    let config = folder.join(format!("{port}.toml"));
     let data_dir = data_dir.display();
     let text = format!(
-        "data_dir = \"{data_dir}\"\n[cache]\nbytes_max = 0\n[[key]]\nkey = \"demo\"\nplan = \"custom\"\n"
+        "data_dir = \"{data_dir}\"\n[network]\nname = \"bench\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}"
     );
     fs::write(&config, text).expect("a folder to write to");
-    serve(18649, "demo", "--config", &config)
+    serve(port, &config)
 }
 
 /// The gateway in front of a node. `rest` is any other part of its configuration.
@@ -81,18 +86,19 @@ pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) 
     let text =
         format!("[[node]]\nurl = \"{}\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}", node.url);
     fs::write(&config, text).expect("a folder to write to");
-    serve(port, "bench", "--config", &config)
+    serve(port, &config)
 }
 
-fn serve(port: u16, key: &str, option: &str, path: &Path) -> Peer {
+/// Starts the gateway with a configuration that has the key `bench`.
+fn serve(port: u16, config: &Path) -> Peer {
     let (listen, operator) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{}", port + 1));
     let child = Command::new("target/release/chaingate")
-        .args(["serve", "--listen", &listen, "--operator", &operator, option])
-        .arg(path)
+        .args(["serve", "--listen", &listen, "--operator", &operator, "--config"])
+        .arg(config)
         .stderr(Stdio::null())
         .spawn()
         .expect("target/release/chaingate: build it with `cargo build --release`");
-    ready(Peer { url: format!("http://{listen}/v3/{key}"), child })
+    ready(Peer { url: format!("http://{listen}/v3/bench"), child })
 }
 
 /// A bare hyper server whose replies have this length.

@@ -155,7 +155,7 @@ fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
 }
 
 fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
-    let gateway = peers::chaingate_pool(18655, node, "[cache]\nbytes_max = 0\n", folder);
+    let gateway = peers::chaingate_pool(18655, node, "[cache]\nenabled = false\n", folder);
     let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
     let blutgang = blutgang::start(18661, node, folder);
     say_title("uncached", nginx.is_some(), blutgang.is_some());
@@ -180,7 +180,7 @@ fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
 /// The memory that many large answers take.
 fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
-    let gateway = peers::chaingate_pool(18663, node, "[cache]\nbytes_max = 0\n", folder);
+    let gateway = peers::chaingate_pool(18663, node, "[cache]\nenabled = false\n", folder);
     let nginx = Nginx::start(Mode::Pass, 18665, node, folder);
     println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, nothing kept");
     let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));

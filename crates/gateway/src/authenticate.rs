@@ -16,24 +16,55 @@ impl Caller {
         &self.key.account
     }
 
+    /// What the configuration calls the key, for the log.
+    pub fn key_name(&self) -> &str {
+        &self.key.name
+    }
+
     /// What the key may do beyond its plan; most keys have no such settings.
     pub fn settings(&self) -> Option<&Settings> {
         self.key.settings.as_deref()
     }
 }
 
-/// Why the door stays shut.
+/// Why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     NoKey,
     UnknownKey,
     WrongSecret,
-    NoSecret,
-    /// The token is missing, expired or wrong; which of them is nobody's business.
+    /// The token is missing, expired or wrong; callers are not told which.
     BadToken,
-    OtherNetwork,
-    /// An allowlist of the key leaves this out.
-    Settings,
+    Setting(RefusingSetting),
+}
+
+/// The kind of setting of a key that refused a request or a call. Callers are told the kind, never its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusingSetting {
+    Origin,
+    Agent,
+    Address,
+    Method,
+    Network,
+    /// A secret is required and was not sent.
+    Secret,
+}
+
+impl RefusingSetting {
+    pub const ALL: [Self; 6] =
+        [Self::Origin, Self::Agent, Self::Address, Self::Method, Self::Network, Self::Secret];
+
+    /// The name in an error's `data`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Origin => "origin",
+            Self::Agent => "agent",
+            Self::Address => "address",
+            Self::Method => "method",
+            Self::Network => "network",
+            Self::Secret => "secret",
+        }
+    }
 }
 
 /// Keys are short; a longer one is not worth hashing.

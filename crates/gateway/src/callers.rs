@@ -19,7 +19,7 @@ pub use limits::{Allowance, Bucket, DayQuota, Spent};
 pub use plans::{Plan, Plans};
 pub use settings::Settings;
 pub use static_key::StaticKey;
-pub(crate) use static_key::read as read_keys;
+pub(crate) use static_key::{add_demo_key, read as read_keys};
 
 /// Identifies an account wherever accounts share threads or memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -70,7 +70,8 @@ impl Settings {
         config.data_dir = self.data_dir.unwrap_or(config.data_dir);
         config.listen.public = self.listen.unwrap_or(config.listen.public);
         config.listen.operator = self.operator.unwrap_or(config.listen.operator);
-        Ok(config)
+        let problems = config.problems();
+        if problems.is_empty() { Ok(config) } else { Err(problems.join("\n")) }
     }
 }
 

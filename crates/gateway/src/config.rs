@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::listen;
 use crate::network::Network;
 
-pub(crate) use section::Section;
+pub(crate) use section::{KnownKey, Section, ZeroMeaning};
 
 /// Everything that can be configured.
 #[derive(Debug)]
@@ -26,25 +26,6 @@ pub struct Config {
     pub plans: Plans,
     pub limits: Limits,
     pub remote: remote::Config,
-    pub stores: Stores,
-}
-
-/// Where shared things are kept, if not in the data directory.
-#[derive(Clone, Default)]
-pub struct Stores {
-    pub url: Option<String>,
-    pub redis_url: Option<String>,
-}
-
-impl fmt::Debug for Stores {
-    // These URLs carry passwords.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = |url: &Option<String>| if url.is_some() { "set" } else { "unset" };
-        f.debug_struct("Stores")
-            .field("url", &set(&self.url))
-            .field("redis_url", &set(&self.redis_url))
-            .finish()
-    }
 }
 
 /// One thing that is wrong with a configuration.
@@ -92,15 +73,30 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(Mistakes(mistakes)) }
     }
 
-    /// Every key that a file with these sections could have, with what it is when it is left out.
-    pub(crate) fn keys_of(text: &str) -> Vec<(String, String)> {
+    /// Every key that a file with these sections could have.
+    pub(crate) fn keys_of(text: &str) -> Vec<KnownKey> {
         let found = section::Found::default();
         let (root, _) = toml::de::DeTable::parse_recoverable(text);
         let _config = Self::read(&mut Section::root(root.get_ref(), &found));
         found.into_asked()
     }
 
+    /// Whether the demo chain is served, which is the only chain that comes with a key.
+    pub fn serves_demo_chain(&self) -> bool {
+        self.network.is_demo() && self.remote.nodes.is_empty()
+    }
+
+    /// What is wrong with the settings as a whole, after those of the command line went over the file's.
+    ///
+    /// Files that the settings name are read, because a gateway would not start without them.
+    pub fn problems(&self) -> Vec<String> {
+        let tls = self.listen.tls.as_ref().and_then(|tls| tls.check().err());
+        self.listen.address_conflict().into_iter().chain(tls).collect()
+    }
+
     fn read(root: &mut Section<'_>) -> Self {
+        root.refuse("store", "not available yet; accounts and keys come from this file, so leave it out");
+        root.refuse("shared", "not available yet; each gateway counts limits for itself, so leave it out");
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
@@ -110,21 +106,29 @@ impl Config {
             let mut methods = root.section("methods");
             Network::read(&mut root.section("network"), &mut methods)
         };
-        Self {
+        let remote = remote::Config::read(root);
+        let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             listen: listen::Config::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
             limits,
-            remote: remote::Config::read(root),
-            stores: Stores {
-                url: root.section("store").optional_text("url"),
-                redis_url: root.section("shared").optional_text("redis_url"),
-            },
+            remote,
             plans,
             network,
+        };
+        if config.serves_demo_chain() {
+            callers::add_demo_key(&mut config.keys, &config.plans);
         }
+        if config.keys.is_empty() {
+            root.mistake("key", NO_KEY);
+        }
+        config
     }
 }
+
+/// What is wrong with a configuration in which nobody may call.
+const NO_KEY: &str =
+    "only the demo chain has a key by itself; add one: [[key]] with key = \"a long random text\"";
 
 #[cfg(test)]
 mod tests;

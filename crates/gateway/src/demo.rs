@@ -87,10 +87,13 @@ fn store(archive: &Archive, chain: DemoChain, progress: impl FnMut(u64, u64)) ->
 
 /// Whether an archive holds a part of this chain, whose making was interrupted.
 pub fn is_unfinished(archive: &Archive) -> bool {
-    archive.chain().chain_id() == CHAIN_ID && !is_complete(archive).unwrap_or(true) && starts_it(archive)
+    archive.chain().chain_id() == CHAIN_ID
+        && !is_complete(archive).unwrap_or(true)
+        && is_of_this_chain(archive)
 }
 
-fn starts_it(archive: &Archive) -> bool {
+/// Whether an archive begins with the genesis block of this chain.
+pub fn is_of_this_chain(archive: &Archive) -> bool {
     let genesis = archive::ChainSpec::from_genesis(genesis()).map(|chain| chain.genesis_header().hash_slow());
     archive.snapshot().genesis_hash().ok() == genesis.ok()
 }

@@ -30,12 +30,25 @@ pub struct Edge {
 }
 
 /// How many connections there are, and whether new ones are welcome.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Connections {
+    /// A random number that the ids of all requests of this process begin with.
+    pub(crate) process: u32,
     pub(crate) open: AtomicUsize,
     /// How many there were; each takes its number from here.
     pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            process: rand::random(),
+            open: AtomicUsize::default(),
+            seen: AtomicU64::default(),
+            draining: AtomicBool::default(),
+        }
+    }
 }
 
 impl Edge {

@@ -6,17 +6,19 @@
 mod revert; // the reason in a revert's data
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use ::http::StatusCode;
 use jsonrpc::{BodyFault, CallFault, ErrorObject, Id};
 
 use crate::admit::NotAdmitted;
 use crate::answer::Failure;
-use crate::authenticate::Denied;
+use crate::authenticate::{Denied, RefusingSetting};
 use crate::callers::Spent;
 use crate::http::Refused;
 use crate::meter::Outcome;
-use crate::params::ParamFault;
+use crate::methods;
+use crate::params::{ParamFault, Tag};
 use crate::parse::Unanswerable;
 use crate::resolve::Unresolved;
 use crate::shape::TooLarge;
@@ -56,6 +58,11 @@ impl ErrorReply {
     pub(crate) fn write(&self, out: &mut Vec<u8>, id: Id<'_>) {
         let error = ErrorObject { code: self.code, message: &self.message, data: self.data.as_deref() };
         jsonrpc::write_error(out, id, error);
+    }
+
+    /// The seconds to wait, if this is the refusal of the rate limit.
+    pub(crate) fn rate_limit_wait_s(&self) -> Option<u64> {
+        self.retry_after_s.filter(|_| self.status == StatusCode::TOO_MANY_REQUESTS)
     }
 
     fn counted(self, outcome: Outcome) -> Self {
@@ -108,19 +115,30 @@ impl From<Refused> for ErrorReply {
 
 impl From<Denied> for ErrorReply {
     fn from(denied: Denied) -> Self {
-        let (status, message) = match denied {
-            Denied::NoKey => (StatusCode::UNAUTHORIZED, "project id required in the URL"),
-            Denied::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid project id"),
-            Denied::WrongSecret => (StatusCode::UNAUTHORIZED, "invalid project id or project secret"),
-            Denied::BadToken => (StatusCode::UNAUTHORIZED, "invalid JWT"),
-            Denied::NoSecret | Denied::Settings => {
-                (StatusCode::FORBIDDEN, "rejected due to project ID settings")
-            }
-            Denied::OtherNetwork => {
-                (StatusCode::FORBIDDEN, "project ID does not have access to this network")
-            }
+        let message = match denied {
+            Denied::NoKey => "project id required in the URL",
+            Denied::UnknownKey => "invalid project id",
+            Denied::WrongSecret => "invalid project id or project secret",
+            Denied::BadToken => "invalid JWT",
+            Denied::Setting(setting) => return setting.into(),
         };
-        Self::http(status, DENIED, message).counted(Outcome::Denied)
+        Self::http(StatusCode::UNAUTHORIZED, DENIED, message).counted(Outcome::Denied)
+    }
+}
+
+impl From<RefusingSetting> for ErrorReply {
+    fn from(setting: RefusingSetting) -> Self {
+        let message = match setting {
+            RefusingSetting::Network => "project ID does not have access to this network",
+            RefusingSetting::Origin
+            | RefusingSetting::Agent
+            | RefusingSetting::Address
+            | RefusingSetting::Method
+            | RefusingSetting::Secret => "rejected due to project ID settings",
+        };
+        let data = format!(r#"{{"setting":"{}"}}"#, setting.name());
+        let error = Self::http(StatusCode::FORBIDDEN, DENIED, message).counted(Outcome::Denied);
+        Self { data: Some(data), ..error }
     }
 }
 
@@ -158,14 +176,15 @@ impl From<Unanswerable> for ErrorReply {
     fn from(fault: Unanswerable) -> Self {
         match fault {
             Unanswerable::Bad(fault) => fault.into(),
-            Unanswerable::NoMethod(name) => {
-                Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))
-            }
+            Unanswerable::NoMethod(name) => Self {
+                data: methods::why_not_available(&name).map(|why| format!(r#"{{"reason":"{why}"}}"#)),
+                ..Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))
+            },
             Unanswerable::NotHere(name) => {
                 Self::call(NOT_SUPPORTED, format!("method not supported on this network: {name}"))
             }
             Unanswerable::Params(fault) => fault.into(),
-            Unanswerable::NotAllowed => Denied::Settings.into(),
+            Unanswerable::NotAllowed(setting) => setting.into(),
         }
     }
 }
@@ -229,8 +248,11 @@ impl From<Unresolved> for ErrorReply {
     fn from(error: Unresolved) -> Self {
         match error {
             Unresolved::TagNotSupported { tag, method } => {
-                let message = format!("the {} tag is not supported for {method}, use finalized", tag.name());
-                Self::call(INVALID_PARAMS, message)
+                let (tag, instead) = (tag.name(), instead_of(tag));
+                Self::call(
+                    INVALID_PARAMS,
+                    format!("the {tag} tag is not supported for {method}, use {instead}"),
+                )
             }
             Unresolved::PendingLogs => Self::call(INVALID_PARAMS, "pending logs are not supported"),
             Unresolved::BadRange => Self::call(INVALID_PARAMS, "invalid block range params"),
@@ -251,6 +273,26 @@ impl From<Unresolved> for ErrorReply {
     }
 }
 
+/// What callers may name instead of a tag that is not supported.
+fn instead_of(tag: Tag) -> &'static str {
+    match tag {
+        Tag::Safe => "finalized",
+        Tag::Pending => "latest",
+        Tag::Latest | Tag::Earliest | Tag::Finalized => "a block number",
+    }
+}
+
+/// A time in seconds, or in milliseconds below one second.
+fn seconds(time: Duration) -> String {
+    let milliseconds = time.as_millis();
+    match (milliseconds / 1_000, milliseconds % 1_000) {
+        (0, 0) => "0s".to_owned(),
+        (0, rest) => format!("{rest}ms"),
+        (whole, 0) => format!("{whole}s"),
+        (whole, rest) => format!("{whole}.{}s", format!("{rest:03}").trim_end_matches('0')),
+    }
+}
+
 impl From<Failure> for ErrorReply {
     fn from(failure: Failure) -> Self {
         let unavailable = || Self::call(DENIED, "resource unavailable").counted(Outcome::Unavailable);
@@ -267,7 +309,7 @@ impl From<Failure> for ErrorReply {
             },
             Failure::QueryTimeout => Self::call(LIMIT, "query timeout exceeded"),
             Failure::CallTimeout(time) => {
-                Self::call(EXECUTION, format!("execution aborted (timeout = {}s)", time.as_secs()))
+                Self::call(EXECUTION, format!("execution aborted (timeout = {})", seconds(time)))
             }
             Failure::Unavailable => unavailable(),
             Failure::OverCapacity => over_capacity(),
@@ -279,5 +321,29 @@ impl From<Failure> for ErrorReply {
 impl From<TooLarge> for ErrorReply {
     fn from(_: TooLarge) -> Self {
         Self::call(RESPONSE_TOO_LARGE, "response too large")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A limit of 300 ms was reported as "timeout = 0s".
+    #[test]
+    fn a_timeout_below_a_second_is_not_reported_as_zero() {
+        for (milliseconds, text) in [(300, "300ms"), (5_000, "5s"), (1_500, "1.5s"), (60_050, "60.05s")] {
+            let error = ErrorReply::from(Failure::CallTimeout(Duration::from_millis(milliseconds)));
+            assert_eq!(error.message, format!("execution aborted (timeout = {text})"));
+        }
+    }
+
+    /// A network that refused `finalized` advised to use `finalized`.
+    #[test]
+    fn the_advice_for_an_unsupported_tag_is_never_that_tag() {
+        for tag in Tag::ALL {
+            let error = ErrorReply::from(Unresolved::TagNotSupported { tag, method: "eth_call" });
+            let (_, advice) = error.message.rsplit_once(", use ").unwrap_or_default();
+            assert!(!advice.is_empty() && advice != tag.name(), "{}", error.message);
+        }
     }
 }

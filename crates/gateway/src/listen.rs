@@ -12,7 +12,7 @@ mod tls; // certificates
 mod worker; // accept, serve, drain
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
@@ -55,19 +55,47 @@ impl Config {
             "work-stealing" => Runtime::WorkStealing,
             "per-core" => Runtime::PerCore,
             _ => {
-                section.mistake("runtime", "per-core or work-stealing is needed");
+                section.mistake("runtime", "must be per-core or work-stealing");
                 Runtime::PerCore
             }
         };
         Self {
             public: section.address("public", loopback(8545)),
             operator: section.address("operator", loopback(8546)),
-            workers: section.size("workers", cores).max(1),
+            workers: section.size_up_to("workers", cores, THREADS_MAX),
             runtime,
             tls: Tls::read(section),
         }
     }
 }
+
+impl Config {
+    /// What is wrong if callers and the operator would share an address: callers would reach the operator's pages.
+    pub(crate) fn address_conflict(&self) -> Option<String> {
+        let (public, operator) = (self.public, self.operator);
+        overlap(public, operator).then(|| {
+            format!(
+                "listen.public ({public}) and listen.operator ({operator}) must not share an address and port"
+            )
+        })
+    }
+}
+
+/// Whether two listeners would share a port; port 0 is a new one for each.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    // `[::]` also takes IPv4, where the system does not say otherwise.
+    let covers = |one: IpAddr, other: IpAddr| one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
+    let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+    one.port() == other.port()
+        && one.port() != 0
+        && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
+}
+
+/// Most threads of one kind; more than any machine has cores.
+pub(crate) const THREADS_MAX: usize = 1_024;
+
+/// Bound of the limits on a request's head, which is held in memory while it arrives.
+const HEADER_BYTES_BOUND: usize = 16 << 20;
 
 /// The limits of this step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,9 +154,17 @@ impl Limits {
             keep_alive_timeout: section.milliseconds("keep_alive_timeout_ms", usual.keep_alive_timeout),
             requests_per_connection_max: section
                 .number("requests_per_connection_max", usual.requests_per_connection_max),
-            header_bytes_max: section.size("header_bytes_max", usual.header_bytes_max),
-            headers_max: section.size("headers_max", usual.headers_max),
-            h2_streams_max: section.number("h2_streams_max", usual.h2_streams_max.into()) as u32,
+            header_bytes_max: section.size_up_to(
+                "header_bytes_max",
+                usual.header_bytes_max,
+                HEADER_BYTES_BOUND,
+            ),
+            headers_max: section.size_up_to("headers_max", usual.headers_max, HEADER_BYTES_BOUND),
+            h2_streams_max: section.number_up_to(
+                "h2_streams_max",
+                usual.h2_streams_max.into(),
+                u32::MAX.into(),
+            ) as u32,
             drain_timeout: section.milliseconds("drain_timeout_ms", usual.drain_timeout),
         }
     }
@@ -234,4 +270,37 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 
 fn named(address: SocketAddr, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{address}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_overlap_where_one_socket_would_get_the_connections_of_the_other() {
+        let overlaps = |one: &str, other: &str| {
+            let (one, other) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(overlap(one, other), overlap(other, one));
+            overlap(one, other)
+        };
+        for (one, other) in [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("[::]:80", "127.0.0.1:80"),
+            ("[::]:80", "0.0.0.0:80"),
+            ("[::ffff:127.0.0.1]:80", "127.0.0.1:80"),
+        ] {
+            assert!(overlaps(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("127.0.0.1:80", "127.0.0.1:81"),
+            ("127.0.0.1:80", "127.0.0.2:80"),
+            ("0.0.0.0:80", "[::1]:80"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("0.0.0.0:0", "127.0.0.1:0"),
+        ] {
+            assert!(!overlaps(one, other), "{one} {other}");
+        }
+    }
 }

@@ -3,7 +3,11 @@
 //! Adding a method is one row, its reader in `params` and its tests. Documents, metric labels, prices and allowlist
 //! names come from here.
 
+mod unavailable; // methods that others have
+
 use crate::params::{self, Args, BlockParam, ParamFault, Query};
+
+pub(crate) use unavailable::why_not_available;
 
 /// One method.
 #[derive(Debug)]
@@ -24,8 +28,6 @@ pub struct Method {
     pub cacheable: Cacheable,
     /// What the caller gets when the block that it names does not exist.
     pub missing: Missing,
-    /// Whether a second node may be asked when the first is slow.
-    pub hedge: bool,
     /// Whether a partner may answer during an outage, unless the operator says otherwise.
     pub failover: bool,
 }
@@ -100,7 +102,6 @@ const USUAL: Method = Method {
     work: Work::Inline,
     cacheable: Cacheable::Never,
     missing: Missing::Null,
-    hedge: true,
     failover: false,
 };
 

@@ -17,14 +17,17 @@ pub struct Network {
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Methods that a partner may answer during an outage.
     pub failover: Vec<&'static str>,
-    /// The letter of the specification; common clients leave `from` out, so it is off.
+    /// Whether `eth_call` without `from` is refused. Common clients leave it out, so this is off by default.
     pub eth_call_requires_from: bool,
 }
 
 const DEMO: &str = "demo";
 
+/// Largest id of a chain: what signatures can carry (EIP-2294).
+const CHAIN_ID_MAX: u64 = (i64::MAX - 36) as u64;
+
 impl Network {
-    /// Whether this is the chain that a start without configuration builds for itself.
+    /// Whether the network has the name of the demo chain, which is also the name of a start without configuration.
     pub fn is_demo(&self) -> bool {
         self.name == DEMO
     }
@@ -34,7 +37,7 @@ impl Network {
         let families = families(network, &name);
         Self {
             families,
-            chain_id: network.limit("chain_id", None),
+            chain_id: network.optional_number("chain_id", CHAIN_ID_MAX),
             unsupported_tags: unsupported_tags(network),
             failover: failover(methods),
             eth_call_requires_from: methods.flag("eth_call_requires_from", false),

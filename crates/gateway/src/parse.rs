@@ -5,6 +5,7 @@
 use jsonrpc::{Call, CallFault, Item};
 
 use crate::admit::{REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use crate::authenticate::RefusingSetting;
 use crate::callers::Settings;
 use crate::methods::MethodId;
 use crate::network::Network;
@@ -24,8 +25,8 @@ pub enum Unanswerable {
     NoMethod(String),
     NotHere(&'static str),
     Params(ParamFault),
-    /// The key's settings leave it out.
-    NotAllowed,
+    /// A setting of the key does not allow it.
+    NotAllowed(RefusingSetting),
 }
 
 /// Reads what a call asks, and whether this key may ask it.
@@ -40,8 +41,8 @@ pub fn parse(
     let query = method.row().read(&call.params).map_err(Unanswerable::Params)?;
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
     let asked = Asked { method, query };
-    if settings.is_some_and(|settings| !settings.allow_call(&asked)) {
-        return Err(Unanswerable::NotAllowed);
+    if let Some(settings) = settings {
+        settings.allow_call(&asked).map_err(Unanswerable::NotAllowed)?;
     }
     Ok(asked)
 }

@@ -10,7 +10,7 @@ use jsonrpc::{Id, Item};
 
 use crate::admit::{self, admit};
 use crate::answer::{Answer, COUNTED_BYTES_MIN, Failure, Pending, Pinned, Provenance};
-use crate::authenticate::{Caller, authenticate};
+use crate::authenticate::{Caller, Denied, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
@@ -32,21 +32,24 @@ pub(crate) fn serve<'s, 'a: 's, B: Body<'a>>(
     body: &'s mut B,
 ) -> impl Future<Output = Reply> + Send {
     async move {
-        connection.begin_request();
-        let reply = match steps(connection, head, body).await {
+        let id = connection.begin_request();
+        let mut caller = None;
+        let reply = match steps(connection, id, head, body, &mut caller).await {
             Ok(reply) => reply,
             Err(error) => Reply::error(Id::NULL, &error),
         };
-        let reply = respond(connection, head.headers, reply).await;
-        log(connection, &reply);
+        let reply = respond(connection, id, head.headers, reply).await;
+        log(connection, id, caller.as_ref(), &reply);
         reply
     }
 }
 
-/// One line per request, for those who ask for it. The path is not in it: it has the key.
-fn log(connection: &Connection, reply: &Reply) {
+/// Logs one line per request at the level debug. The path is left out, because it has the key; the name that the
+/// configuration gives the key is logged instead.
+pub(crate) fn log(connection: &Connection, id: RequestId, caller: Option<&Caller>, reply: &Reply) {
     tracing::debug!(
-        request = %connection.request_id(),
+        request = %id,
+        key = caller.map(Caller::key_name),
         status = reply.status().as_u16(),
         bytes = reply.len(),
         us = connection.edge().clock.now().since(connection.now()).as_micros() as u64,
@@ -56,8 +59,10 @@ fn log(connection: &Connection, reply: &Reply) {
 
 async fn steps<'a>(
     connection: &Connection,
+    id: RequestId,
     head: &Head<'_>,
     body: &mut impl Body<'a>,
+    recognised: &mut Option<Caller>,
 ) -> Result<Reply, ErrorReply> {
     let edge = connection.edge();
     let key = match http::route(head, &edge.limits.http)? {
@@ -65,7 +70,7 @@ async fn steps<'a>(
         Route::Call { key } => key,
     };
     let caller = match caller(connection, key, head.headers) {
-        Ok(caller) => caller,
+        Ok(caller) => &*recognised.insert(caller),
         Err(refused) => {
             body.skip().await;
             return Err(refused);
@@ -75,11 +80,11 @@ async fn steps<'a>(
     let work = Work {
         edge,
         shard: connection.shard(),
-        caller: &caller,
+        caller,
         pinned: edge.answers.pin(),
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
         now: connection.now(),
-        id: connection.request_id(),
+        id,
     };
     let reply = body.attend(pin!(calls(&work, &text))).await??;
     Ok(reply.for_account(caller.account().id))
@@ -109,10 +114,10 @@ fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Ca
     let edge = connection.edge();
     let caller = authenticate(&edge.callers.load(), key, headers)?;
     if let Some(settings) = caller.settings()
-        && let Err(denied) = settings.allow_request(headers)
+        && let Err(setting) = settings.allow_request(headers)
     {
         admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, connection.now())?;
-        return Err(denied.into());
+        return Err(Denied::Setting(setting).into());
     }
     Ok(caller)
 }
@@ -229,26 +234,53 @@ async fn batch(work: &Work<'_>, items: &[Item<'_>]) -> Result<Reply, ErrorReply>
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
     let room = Room::for_batch(work.edge.limits.http.batch_reply_bytes_max);
     let mut out = vec![b'['];
+    let mut refusals = RateRefusals::default();
     if work.edge.answers.remote().is_some() {
-        together(work, items, room, &mut out).await;
-        return finish(work, out);
+        together(work, items, room, &mut out, &mut refusals).await;
+        return finish(work, out, &refusals);
     }
     for (index, item) in items.iter().enumerate() {
         if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        element(work, item, room, &mut out).await;
+        refusals.count(element(work, item, room, &mut out).await);
     }
-    finish(work, out)
+    finish(work, out, &refusals)
+}
+
+/// How many calls of a batch the rate limit refused.
+#[derive(Default)]
+struct RateRefusals {
+    calls: usize,
+    refused: usize,
+    /// The longest time after which a refused call may be tried again.
+    retry_after_s: u64,
+}
+
+impl RateRefusals {
+    /// `retry_after_s` is there if the rate limit refused the call.
+    fn count(&mut self, retry_after_s: Option<u64>) {
+        self.calls += 1;
+        self.refused += usize::from(retry_after_s.is_some());
+        self.retry_after_s = self.retry_after_s.max(retry_after_s.unwrap_or(0));
+    }
+
+    fn are_all(&self) -> bool {
+        self.refused == self.calls
+    }
 }
 
 /// Closes a batch whose elements each end with a comma.
-fn finish(work: &Work<'_>, mut out: Vec<u8>) -> Result<Reply, ErrorReply> {
+fn finish(work: &Work<'_>, mut out: Vec<u8>, refusals: &RateRefusals) -> Result<Reply, ErrorReply> {
     match out.last_mut() {
         Some(last) if *last == b',' => *last = b']',
         _ => return Ok(Reply::silent()),
     }
-    Ok(Reply::result([hold(work, out)?, Bytes::new(), Bytes::new()], None))
+    let parts = [hold(work, out)?, Bytes::new(), Bytes::new()];
+    if refusals.are_all() {
+        return Ok(Reply::refused_batch(parts, refusals.retry_after_s));
+    }
+    Ok(Reply::result(parts, None))
 }
 
 /// A large reply waits for its caller only where there is room for it.
@@ -267,7 +299,13 @@ const CALLS_PER_TURN: usize = 32;
 const CALLS_AT_ONCE: usize = 64;
 
 /// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
-async fn together(work: &Work<'_>, items: &[Item<'_>], room: Room, out: &mut Vec<u8>) {
+async fn together(
+    work: &Work<'_>,
+    items: &[Item<'_>],
+    room: Room,
+    out: &mut Vec<u8>,
+    refusals: &mut RateRefusals,
+) {
     let mut waiting = FuturesOrdered::new();
     let mut items = items.iter();
     loop {
@@ -276,7 +314,8 @@ async fn together(work: &Work<'_>, items: &[Item<'_>], room: Room, out: &mut Vec
         {
             waiting.push_back(alone(work, item, room).boxed());
         }
-        let Some((id, element)) = waiting.next().await else { return };
+        let Some((id, element, retry_after_s)) = waiting.next().await else { return };
+        refusals.count(retry_after_s);
         let start = out.len();
         out.extend_from_slice(&element);
         if let (Err(error), Some(id)) = (room.check(out.len()), id) {
@@ -288,32 +327,40 @@ async fn together(work: &Work<'_>, items: &[Item<'_>], room: Room, out: &mut Vec
 }
 
 /// One call of a batch in a buffer of its own.
-async fn alone<'a>(work: &Work<'_>, item: &Item<'a>, room: Room) -> (Option<Id<'a>>, Vec<u8>) {
+async fn alone<'a>(work: &Work<'_>, item: &Item<'a>, room: Room) -> (Option<Id<'a>>, Vec<u8>, Option<u64>) {
     let mut out = Vec::new();
-    element(work, item, room, &mut out).await;
-    (id_of(item), out)
+    let retry_after_s = element(work, item, room, &mut out).await;
+    (id_of(item), out, retry_after_s)
 }
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
-async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) {
+///
+/// Returns the seconds to wait if the rate limit refused the call.
+async fn element(work: &Work<'_>, item: &Item<'_>, room: Room, out: &mut Vec<u8>) -> Option<u64> {
     let start = out.len();
     let Some(id) = id_of(item) else {
-        let _unsaid = answer(work, item, room, out).await;
-        return out.truncate(start);
+        let unsaid = answer(work, item, room, out).await;
+        out.truncate(start);
+        return unsaid.err().and_then(|error| error.rate_limit_wait_s());
     };
     jsonrpc::begin_result(out, id);
     match answer(work, item, room, out).await {
         Ok(Answered::With(answer)) => out.extend_from_slice(&answer.shared.unwrap_or_default()),
         Ok(Answered::Nothing(missing, _)) => out.extend_from_slice(missing.json()),
-        Ok(Answered::Silently) => return out.truncate(start),
+        Ok(Answered::Silently) => {
+            out.truncate(start);
+            return None;
+        }
         Err(error) => {
             out.truncate(start);
             error.write(out, id);
-            return out.push(b',');
+            out.push(b',');
+            return error.rate_limit_wait_s();
         }
     }
     jsonrpc::end_result(out);
     out.push(b',');
+    None
 }
 
 /// The id to answer under; `None` for a notification.

@@ -19,7 +19,7 @@ use crate::callers::AccountId;
 use crate::errors::ErrorReply;
 use crate::http::Headers;
 use crate::http::compress::{self, Encoding};
-use crate::listen::Connection;
+use crate::listen::{Connection, RequestId};
 use crate::resolve::BlockRef;
 
 /// A reply: its body, and what its head depends on.
@@ -32,6 +32,8 @@ pub(crate) struct Reply {
     encoding: Option<Encoding>,
     /// The account that the reply is for, in whose share of the pool it is compressed.
     account: AccountId,
+    /// Set when the reply is finished.
+    request_id: Option<RequestId>,
 }
 
 /// Headers that only some replies have.
@@ -47,7 +49,15 @@ enum Extra {
 
 impl Reply {
     fn new(status: StatusCode, parts: [Bytes; 3]) -> Self {
-        Self { status, parts, provenance: None, extra: Extra::None, encoding: None, account: AccountId::NONE }
+        Self {
+            status,
+            parts,
+            provenance: None,
+            extra: Extra::None,
+            encoding: None,
+            account: AccountId::NONE,
+            request_id: None,
+        }
     }
 
     pub(crate) fn result(parts: [Bytes; 3], provenance: Option<Provenance>) -> Self {
@@ -69,6 +79,17 @@ impl Reply {
     /// The same reply for a known account.
     pub(crate) fn for_account(self, account: AccountId) -> Self {
         Self { account, ..self }
+    }
+
+    /// A batch of which the rate limit refused every call; `parts` has their errors.
+    pub(crate) fn refused_batch(parts: [Bytes; 3], retry_after_s: u64) -> Self {
+        let extra = Extra::RetryAfter(retry_after_s);
+        Self { extra, ..Self::new(StatusCode::TOO_MANY_REQUESTS, parts) }
+    }
+
+    /// The same reply with the id of its request, for replies that do not pass through [`respond`].
+    pub(crate) fn with_request_id(self, id: RequestId) -> Self {
+        Self { request_id: Some(id), ..self }
     }
 
     /// There is nothing to say: notifications.
@@ -93,9 +114,15 @@ impl Reply {
     }
 }
 
-/// Makes a reply as short as its caller can read it, and counts it.
-pub(crate) async fn respond(connection: &Connection, headers: Headers<'_>, mut reply: Reply) -> Reply {
+/// Compresses a reply if its caller accepts that, counts it and gives it the id of its request.
+pub(crate) async fn respond(
+    connection: &Connection,
+    id: RequestId,
+    headers: Headers<'_>,
+    mut reply: Reply,
+) -> Reply {
     let edge = connection.edge();
+    reply.request_id = Some(id);
     if reply.len() >= edge.limits.http.compress_bytes_min
         && let Some(encoding) = compress::accepted(headers)
         && let Some(smaller) =
@@ -124,6 +151,9 @@ impl Reply {
         if self.len() > 0 {
             lines.line(&header::CONTENT_TYPE, "application/json");
         }
+        if let Some(id) = self.request_id {
+            id.with_text(|text| lines.line(&REQUEST_ID, text));
+        }
         if let Some(provenance) = self.provenance {
             say_where_from(lines, provenance);
         }
@@ -134,7 +164,9 @@ impl Reply {
     }
 }
 
-const EXPOSED: &str = "chaingate-source, chaingate-block, retry-after";
+/// Headers that scripts of a web page may read.
+const EXPOSED: &str = "chaingate-source, chaingate-block, chaingate-request-id, retry-after";
+const REQUEST_ID: HeaderName = HeaderName::from_static("chaingate-request-id");
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
 

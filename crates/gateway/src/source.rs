@@ -22,7 +22,7 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
 /// told how far it is.
 pub fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Arc<ArchiveSource>, String> {
     let archive = match Archive::open(&config.data_dir) {
-        Err(OpenError::Missing(_)) if config.network.is_demo() => None,
+        Err(OpenError::Missing(_)) if config.serves_demo_chain() => None,
         Ok(archive) if demo::is_unfinished(&archive) => None,
         opened => Some(opened.map_err(|cause| cause.to_string())?),
     };
@@ -30,5 +30,45 @@ pub fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<A
         Some(archive) => archive,
         None => demo::open(&config.data_dir, progress).map_err(|cause| cause.to_string())?,
     };
+    check_chain(config, &archive)?;
     Ok(Arc::new(ArchiveSource::new(Arc::new(archive), config.limits.answer.clone())))
+}
+
+/// The result of looking at the archive that a configuration names.
+#[derive(Debug)]
+pub enum ArchiveCheck {
+    /// It can be served, or there are nodes instead.
+    Ok,
+    /// Another process has it open, probably a gateway that serves it.
+    InUse(String),
+}
+
+/// Whether the archive that a configuration names can be served; nothing is made or changed.
+pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
+    if !config.remote.nodes.is_empty() {
+        return Ok(ArchiveCheck::Ok);
+    }
+    match Archive::open(&config.data_dir) {
+        Ok(archive) => check_chain(config, &archive).map(|()| ArchiveCheck::Ok),
+        Err(OpenError::Missing(_)) if config.serves_demo_chain() => Ok(ArchiveCheck::Ok),
+        Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
+        Err(cause) => Err(cause.to_string()),
+    }
+}
+
+/// The demo network has a key that everybody knows, so no other chain may be served under its name.
+fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
+    if !config.serves_demo_chain() || demo::is_of_this_chain(archive) {
+        return Ok(());
+    }
+    let data_dir = config.data_dir.display();
+    Err(format!(
+        "the archive in {data_dir} is not the demo chain, and only that may be served without a key. Write a configuration \
+         file and start with --config FILE:\n\n\
+         data_dir = \"{data_dir}\"\n\n\
+         [network]\n\
+         name = \"mainnet\"  # any name but demo\n\n\
+         [[key]]\n\
+         key = \"a-long-random-text\""
+    ))
 }

@@ -11,15 +11,17 @@ mod demo; // a gateway over a real archive
 mod process; // the program itself
 
 #[path = "stories/calls.rs"]
-mod calls; // WIRE §2
+mod calls; // JSON-RPC calls
 #[path = "stories/compression.rs"]
 mod compression; // smaller replies, compressed bodies, bombs
 #[path = "stories/documented.rs"]
 mod documented; // answers have the shape that openrpc.json gives them
 #[path = "stories/evm.rs"]
-mod evm; // WIRE §4 on the demo chain: calls and estimates
+mod evm; // calls and estimates on the demo chain
 #[path = "stories/corpora.rs"]
 mod corpora; // recorded exchanges on recorded chains
+#[path = "stories/accepted.rs"]
+mod accepted; // openrpc.json accepts what the gateway accepts
 #[path = "stories/crowd.rs"]
 mod crowd; // ten thousand connections
 #[path = "stories/flood.rs"]
@@ -27,13 +29,13 @@ mod flood; // loops in the EVM
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]
-mod http; // WIRE §1
+mod http; // paths, statuses, headers
 #[path = "stories/http2.rs"]
 mod http2; // prior knowledge
 #[path = "stories/keys.rs"]
 mod keys; // what a key's settings refuse
 #[path = "stories/lookups.rs"]
-mod lookups; // WIRE §4 on the demo chain: logs, receipts, transactions, uncles, raw records
+mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw records
 #[path = "stories/leaks.rs"]
 mod leaks; // what the log tells, and what it must not
 #[path = "stories/metrics.rs"]
@@ -46,10 +48,14 @@ mod operator; // /health, /ready, /metrics
 mod plans; // throughput and days
 #[path = "stories/pool.rs"]
 mod pool; // nodes instead of an embedded chain
+#[path = "stories/request_id.rs"]
+mod request_id; // every reply has the id that the log has
 #[path = "stories/secrecy.rs"]
 mod secrecy; // what never reaches a log
 #[path = "stories/sharing.rs"]
 mod sharing; // threads and memory between accounts
+#[path = "stories/settings.rs"]
+mod settings; // every documented key has an effect
 #[path = "stories/shutdown.rs"]
 mod shutdown; // drain
 #[path = "stories/signal.rs"]
@@ -58,9 +64,11 @@ mod signal; // SIGTERM
 mod slow; // callers that take their time
 #[path = "stories/smuggling.rs"]
 mod smuggling; // requests that end in two places
+#[path = "stories/startup.rs"]
+mod startup; // what keeps the program from starting
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
 #[path = "stories/unread.rs"]
 mod unread; // large answers that nobody reads
 #[path = "stories/values.rs"]
-mod values; // WIRE §3 and the parameters of §4
+mod values; // values and parameters

@@ -3,21 +3,25 @@
 use std::time::Duration;
 
 use crate::config::Section;
+use crate::listen::THREADS_MAX;
+
+/// Bound of the limit on queued calls, which are held in memory.
+const QUEUE_BOUND: usize = 1 << 20;
 
 /// The limits of this step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Values in one log filter. The specification's figure.
+    /// Values in one log filter.
     pub log_params_max: usize,
-    /// Logs in one answer. The specification's figure, and clients compare the text of its error.
+    /// Logs in one answer. Clients compare the text of its error.
     pub log_results_max: u64,
-    /// The specification's figure.
+    /// How long a log query may take.
     pub log_timeout: Duration,
     /// Blocks in one log query; none by default, because the index makes the range irrelevant.
     pub log_blocks_max: Option<u64>,
     /// What common nodes grant a simulation.
     pub call_timeout: Duration,
-    /// Gas of a call, in block gas limits. The specification's figure.
+    /// Gas of a call, in block gas limits.
     pub call_gas_multiple: u64,
     /// Memory of a call over all its frames. Deep calls could take twice as much at the gas cap of mainnet.
     pub call_memory_bytes_max: u64,
@@ -28,7 +32,7 @@ pub struct Limits {
     /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
     /// ask and do not read would else fill any memory.
     pub held_bytes_max: usize,
-    /// Bytes of answers that are kept: enough for a day of receipts and logs of a busy application, little beside what a
+    /// Bytes of answers that are kept, 0 if none are: enough for a day of receipts and logs of a busy application, little beside what a
     /// node takes.
     pub cache_bytes_max: u64,
 }
@@ -55,7 +59,7 @@ impl Limits {
     pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
         Self {
-            cache_bytes_max: cache.number("bytes_max", usual.cache_bytes_max),
+            cache_bytes_max: cache_bytes_max(cache, usual.cache_bytes_max),
             log_params_max: section.size("log_params_max", usual.log_params_max),
             log_results_max: section.number("log_results_max", usual.log_results_max),
             log_timeout: section.milliseconds("log_timeout_ms", usual.log_timeout),
@@ -63,9 +67,14 @@ impl Limits {
             call_timeout: section.milliseconds("call_timeout_ms", usual.call_timeout),
             call_gas_multiple: section.number("call_gas_multiple", usual.call_gas_multiple),
             call_memory_bytes_max: section.number("call_memory_bytes_max", usual.call_memory_bytes_max),
-            pool_threads: section.size("pool_threads", usual.pool_threads),
-            pool_queue_max: section.size("pool_queue_max", usual.pool_queue_max),
+            pool_threads: section.size_up_to("pool_threads", usual.pool_threads, THREADS_MAX),
+            pool_queue_max: section.size_up_to("pool_queue_max", usual.pool_queue_max, QUEUE_BOUND),
             held_bytes_max: section.size("held_bytes_max", usual.held_bytes_max),
         }
     }
+}
+
+fn cache_bytes_max(cache: &mut Section<'_>, usual: u64) -> u64 {
+    let bytes_max = cache.number("bytes_max", usual);
+    if cache.flag("enabled", true) { bytes_max } else { 0 }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use alloy_primitives::Address;
+use alloy_rpc_types_eth::state::AccountOverride;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header;
@@ -11,7 +12,7 @@ use super::hashed::Hashed;
 use super::limits::Allowance;
 use super::origins::OriginPattern;
 use super::tokens::Tokens;
-use crate::authenticate::Denied;
+use crate::authenticate::{Denied, RefusingSetting};
 use crate::http::Headers;
 use crate::methods::MethodId;
 use crate::params::{BlockParam, Message, Query};
@@ -50,7 +51,9 @@ impl Credentials {
             Some(secret) if basic && !password(credentials).is_some_and(|given| secret.is(&given)) => {
                 return Err(Denied::WrongSecret);
             }
-            Some(_) if !basic && self.secret_required => return Err(Denied::NoSecret),
+            Some(_) if !basic && self.secret_required => {
+                return Err(Denied::Setting(RefusingSetting::Secret));
+            }
             _ => {}
         }
         match &self.tokens {
@@ -89,22 +92,31 @@ impl Settings {
         &self.allowance
     }
 
-    /// What can be told from the head of a request.
-    pub(crate) fn allow_request(&self, headers: Headers<'_>) -> Result<(), Denied> {
+    /// Checks what the head of a request shows.
+    pub(crate) fn allow_request(&self, headers: Headers<'_>) -> Result<(), RefusingSetting> {
         if self.other_network {
-            return Err(Denied::OtherNetwork);
+            return Err(RefusingSetting::Network);
         }
         let origin = headers.text(&header::ORIGIN).unwrap_or_default();
+        if !any(&self.origins, |pattern| pattern.matches(origin)) {
+            return Err(RefusingSetting::Origin);
+        }
         let agent = headers.text(&header::USER_AGENT).unwrap_or_default();
-        let known_origin = any(&self.origins, |pattern| pattern.matches(origin));
-        let known_agent = any(&self.user_agents, |part| agent.contains(part.as_str()));
-        if known_origin && known_agent { Ok(()) } else { Err(Denied::Settings) }
+        if !any(&self.user_agents, |part| agent.contains(part.as_str())) {
+            return Err(RefusingSetting::Agent);
+        }
+        Ok(())
     }
 
-    /// What can be told from a call.
-    pub(crate) fn allow_call(&self, asked: &Asked) -> bool {
-        any(&self.methods, |&method| method == asked.method)
-            && self.addresses.as_ref().is_none_or(|allowed| names_only(&asked.query, allowed))
+    /// Checks what a call asks for.
+    pub(crate) fn allow_call(&self, asked: &Asked) -> Result<(), RefusingSetting> {
+        if !any(&self.methods, |&method| method == asked.method) {
+            return Err(RefusingSetting::Method);
+        }
+        match &self.addresses {
+            Some(allowed) if !names_only(&asked.query, allowed) => Err(RefusingSetting::Address),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -112,7 +124,11 @@ fn any<T>(list: &Option<Vec<T>>, is_it: impl Fn(&T) -> bool) -> bool {
     list.as_ref().is_none_or(|list| list.iter().any(is_it))
 }
 
-/// Whether all contracts that a call names are among those allowed. To name none where one can be named is to mean all.
+/// Whether all contracts that a call names are among those allowed. A filter that names none means all of them.
+///
+/// Every query is listed, so that a new one has to be decided on. Block data is public whatever contracts it is about.
+/// `eth_getTransactionCount` is allowed for any address, because wallets need the nonce of the account that they send
+/// from, which is never on a list of contracts.
 fn names_only(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
     match query {
         Query::StorageAt { address, .. } | Query::Balance { address, .. } | Query::Code { address, .. } => {
@@ -123,13 +139,42 @@ fn names_only(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
             !addresses.is_empty() && addresses.iter().all(|address| allowed.contains(address))
         }
         Query::Call { message, .. } | Query::EstimateGas { message, .. } => runs_only(message, allowed),
-        _ => true,
+        Query::ChainId
+        | Query::NetVersion
+        | Query::BlockNumber
+        | Query::Syncing
+        | Query::ClientVersion
+        | Query::GasPrice
+        | Query::MaxPriorityFeePerGas
+        | Query::FeeHistory { .. }
+        | Query::TransactionCount { .. }
+        | Query::Block { .. }
+        | Query::BlockTransactionCount { .. }
+        | Query::BlockReceipts { .. }
+        | Query::UncleCount { .. }
+        | Query::Uncle { .. }
+        | Query::TransactionByIndex { .. }
+        | Query::TransactionByHash { .. }
+        | Query::TransactionReceipt { .. }
+        | Query::RawBlockTransactions { .. } => true,
     }
 }
 
-/// Code that comes with the call, as a creation or as an override, could call anything, so it is nobody's contract.
+/// Whether a simulation runs only code of allowed contracts.
+///
+/// A creation brings code of its own. An override may do the same: as code, as a precompile that is moved, as an
+/// authorization that lends an account the code of another, or as storage, because the storage of a proxy names the
+/// contract whose code it runs. Balances and nonces may be changed.
 fn runs_only(message: &Message, allowed: &HashSet<Address>) -> bool {
     let to = message.request.to.as_ref().and_then(|to| to.to());
-    let known = to.is_some_and(|to| allowed.contains(to));
-    known && message.overrides.state.iter().flatten().all(|(_, account)| account.code.is_none())
+    let is_allowed = to.is_some_and(|to| allowed.contains(to));
+    let lends_code = message.request.authorization_list.as_ref().is_some_and(|list| !list.is_empty());
+    let overrides = message.overrides.state.iter().flatten();
+    is_allowed && !lends_code && overrides.into_iter().all(|(_, account)| keeps_code(account))
+}
+
+fn keeps_code(account: &AccountOverride) -> bool {
+    // All fields are named, so that a new one has to be decided on.
+    let AccountOverride { balance: _, nonce: _, code, state, state_diff, move_precompile_to } = account;
+    code.is_none() && state.is_none() && state_diff.is_none() && move_precompile_to.is_none()
 }

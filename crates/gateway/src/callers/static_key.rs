@@ -35,7 +35,7 @@ impl fmt::Debug for StaticKey {
     }
 }
 
-/// The key that the demo network comes with.
+/// The key that the demo chain comes with.
 const DEMO_KEY: &str = "demo";
 
 /// Reads all keys. What they are is never repeated in a mistake; their place and line is.
@@ -47,27 +47,24 @@ pub(crate) fn read(root: &mut Section<'_>, plans: &Plans, network: &Network) -> 
             keys.push(key);
         }
     }
-    if network.is_demo()
-        && !keys.iter().any(|key| key.key == DEMO_KEY)
-        && let Some(plan) = plans.named("custom")
-    {
-        let demo = || DEMO_KEY.to_owned();
-        keys.push(StaticKey {
-            key: demo(),
-            name: demo(),
-            account: demo(),
-            plan: plan.clone(),
-            settings: None,
-        });
-    }
     keys
+}
+
+/// Adds the key of the demo chain, unless the configuration has one of this name.
+pub(crate) fn add_demo_key(keys: &mut Vec<StaticKey>, plans: &Plans) {
+    if keys.iter().any(|key| key.key == DEMO_KEY) {
+        return;
+    }
+    let Some(plan) = plans.named("custom") else { return };
+    let demo = || DEMO_KEY.to_owned();
+    keys.push(StaticKey { key: demo(), name: demo(), account: demo(), plan: plan.clone(), settings: None });
 }
 
 fn read_one(section: &mut Section<'_>, place: usize, plans: &Plans, network: &Network) -> Option<StaticKey> {
     let key = section.optional_text("key").unwrap_or_default();
     let usable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if key.is_empty() || !key.bytes().all(usable) {
-        section.mistake("key", "a key is letters, digits, - and _");
+        section.mistake("key", "must be letters, digits, - and _");
     }
     let name = section.text("name", &format!("key-{place}"));
     let account = section.text("account", &format!("account of key {place}"));
@@ -84,11 +81,13 @@ fn read_one(section: &mut Section<'_>, place: usize, plans: &Plans, network: &Ne
 /// What is wrong with a key only because of those before it.
 fn check_among(section: &mut Section<'_>, key: &StaticKey, before: &[StaticKey]) {
     if before.iter().any(|other| other.key == key.key) {
-        section.mistake("key", "this key stands here twice");
+        section.mistake("key", "duplicate key");
     }
     let siblings = || before.iter().filter(|other| other.account == key.account);
-    if siblings().any(|other| other.plan != key.plan) {
-        section.mistake("plan", "an account has one plan, and another key of it has another");
+    if let Some(other) = siblings().find(|other| other.plan != key.plan) {
+        let (account, plan) = (&key.account, &other.plan.name);
+        let what = format!("conflicting plans for account \"{account}\": another key of it has \"{plan}\"");
+        section.mistake("plan", &what);
     }
     if let Some(most) = key.plan.keys_max
         && siblings().count() as u64 >= most
@@ -119,19 +118,20 @@ fn settings(section: &mut Section<'_>, network: &Network) -> Option<Arc<Settings
 fn credentials(section: &mut Section<'_>) -> Credentials {
     let secret = section.optional_text("secret");
     if secret.as_deref().is_some_and(str::is_empty) {
-        section.mistake("secret", "an empty secret is none");
+        section.mistake("secret", "must not be empty");
     }
     let secret_required = section.flag("secret_required", secret.is_some());
     if secret_required && secret.is_none() {
-        section.mistake("secret_required", "there is no secret to require");
+        section.mistake("secret_required", "needs a secret");
     }
     let tokens = tokens(section);
     let token_required = section.flag("jwt_required", tokens.is_some());
     if token_required && tokens.is_none() {
-        section.mistake("jwt_required", "there are no jwt_public_keys to check a token with");
+        section.mistake("jwt_required", "needs jwt_public_keys");
     }
     if token_required && secret_required && tokens.is_some() && secret.is_some() {
-        let what = "a request has room for a secret or a token; set secret_required or jwt_required to false";
+        let what =
+            "a request carries a secret or a token, not both; set secret_required or jwt_required to false";
         section.mistake("jwt_public_keys", what);
     }
     Credentials { secret: secret.as_deref().map(Hashed::new), secret_required, tokens, token_required }
@@ -141,11 +141,11 @@ fn tokens(section: &mut Section<'_>) -> Option<Tokens> {
     let audience = section.optional_text("jwt_audience");
     let Some(pems) = list(section, "jwt_public_keys") else {
         if audience.is_some() {
-            section.mistake("jwt_audience", "there are no jwt_public_keys to check a token with");
+            section.mistake("jwt_audience", "needs jwt_public_keys");
         }
         return None;
     };
-    let wrong = |place| format!("number {place} is no PEM of a public key for RS256, ES256 or EdDSA");
+    let wrong = |place| format!("number {place} must be the PEM of a public key for RS256, ES256 or EdDSA");
     match Tokens::new(&pems, audience.as_deref()) {
         Ok(tokens) => Some(tokens),
         Err(place) => {

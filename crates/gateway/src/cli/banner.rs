@@ -15,7 +15,7 @@ pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, he
 fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
-    let key = if config.network.is_demo() { "demo" } else { "<API_KEY>" };
+    let key = if config.serves_demo_chain() { "demo" } else { "<API_KEY>" };
     let url = format!("{scheme}://{public}/v3/{key}");
     let (name, call) = (&config.network.name, example(config));
     let head = head.map_or_else(|| "no block yet".to_owned(), |head| format!("block {head}"));
@@ -24,7 +24,7 @@ fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<
   Chaingate {version}   network {name}, {head}
 
     callers    {url}
-    operator   http://{operator}   /health /ready /metrics, later the console
+    operator   http://{operator}   /health /ready /metrics
 
   Try it:
 
@@ -39,7 +39,7 @@ fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<
 
 /// A call that has something to show: the variable 1234 of the demo chain's tour contract.
 fn example(config: &Config) -> String {
-    let (method, params) = if config.network.is_demo() {
+    let (method, params) = if config.serves_demo_chain() {
         ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR.address()))
     } else {
         ("eth_getBlockByNumber", r#"["latest",false]"#.to_owned())

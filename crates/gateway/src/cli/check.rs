@@ -1,9 +1,13 @@
-//! `chaingate check`: what is wrong with a configuration, all at once.
+//! `chaingate check`: what is wrong with a configuration, without starting.
 
 use super::{Settings, say};
+use crate::source::{self, ArchiveCheck};
 
 pub(super) fn run(settings: Settings) -> Result<(), String> {
-    settings.load()?;
-    say("the configuration is right");
+    let config = settings.load()?;
+    match source::check(&config)? {
+        ArchiveCheck::Ok => say("configuration OK"),
+        ArchiveCheck::InUse(why) => say(&format!("configuration OK; the archive was not checked: {why}")),
+    }
     Ok(())
 }

@@ -14,9 +14,37 @@ use super::Mistake;
 pub(crate) struct Found {
     text: String,
     mistakes: RefCell<Vec<(usize, String)>>,
-    /// Every key that was asked for, with what it is when it is left out.
-    asked: RefCell<Vec<(String, String)>>,
+    /// Every key that was asked for.
+    asked: RefCell<Vec<KnownKey>>,
 }
+
+/// A key that a file may have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KnownKey {
+    /// The key with the names of its tables.
+    pub(crate) path: String,
+    /// Its value when it is left out, as it is written in a file.
+    pub(crate) default: String,
+    /// What 0 means; `None` where the value is not a number.
+    pub(crate) zero: Option<ZeroMeaning>,
+}
+
+/// What 0 means as the value of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ZeroMeaning {
+    /// Nothing: it would be a limit that lets nothing through, so it is refused.
+    Refused,
+    /// There is no limit.
+    NoLimit,
+    /// There is no delay.
+    NoDelay,
+}
+
+/// Longest time of a key in milliseconds, a year: nobody waits longer, and sums of such times never overflow.
+const MILLISECONDS_MAX: u64 = 366 * 24 * 60 * 60 * 1_000;
+
+/// Largest number of a key that has no smaller bound of its own: sums and products with it stay within 64 bits.
+const NUMBER_MAX: u64 = 1 << 50;
 
 impl Found {
     pub(super) fn in_text(text: &str) -> Self {
@@ -27,7 +55,7 @@ impl Found {
         self.mistakes.borrow_mut().push((at, what));
     }
 
-    pub(crate) fn into_asked(self) -> Vec<(String, String)> {
+    pub(crate) fn into_asked(self) -> Vec<KnownKey> {
         self.asked.into_inner()
     }
 
@@ -91,29 +119,65 @@ impl<'a> Section<'a> {
     }
 
     /// Notes a key for the document about all of them.
-    fn note(&self, key: &str, usual: impl std::fmt::Display) {
-        self.found.asked.borrow_mut().push((format!("{}{key}", self.prefix), usual.to_string()));
+    fn note(&self, key: &str, default: impl std::fmt::Display) {
+        self.note_number(key, default, None);
     }
 
+    fn note_number(&self, key: &str, default: impl std::fmt::Display, zero: Option<ZeroMeaning>) {
+        let (path, default) = (format!("{}{key}", self.prefix), default.to_string());
+        self.found.asked.borrow_mut().push(KnownKey { path, default, zero });
+    }
+
+    /// A number from 1 on.
     pub(crate) fn number(&mut self, key: &str, usual: u64) -> u64 {
-        self.note(key, usual);
-        self.integer(key).unwrap_or(usual)
+        self.number_up_to(key, usual, NUMBER_MAX)
     }
 
+    /// A number from 1 to `most`.
+    pub(crate) fn number_up_to(&mut self, key: &str, usual: u64, most: u64) -> u64 {
+        self.note_number(key, usual, Some(ZeroMeaning::Refused));
+        self.positive(key, most).unwrap_or(usual)
+    }
+
+    /// A number from 1 on, of things that are counted in memory.
     pub(crate) fn size(&mut self, key: &str, usual: usize) -> usize {
-        self.note(key, usual);
-        self.integer(key).map_or(usual, |number| usize::try_from(number).unwrap_or(usize::MAX))
+        self.size_up_to(key, usual, NUMBER_MAX as usize)
+    }
+
+    /// A number from 1 to `most`, of things that are counted in memory.
+    pub(crate) fn size_up_to(&mut self, key: &str, usual: usize, most: usize) -> usize {
+        self.note_number(key, usual, Some(ZeroMeaning::Refused));
+        self.positive(key, most as u64).map_or(usual, |number| number as usize)
+    }
+
+    /// A number from 1 to `most` that has no fixed default.
+    pub(crate) fn optional_number(&mut self, key: &str, most: u64) -> Option<u64> {
+        self.note_number(key, "", Some(ZeroMeaning::Refused));
+        self.positive(key, most)
     }
 
     /// A limit that can be switched off, which is written as 0.
     pub(crate) fn limit(&mut self, key: &str, usual: Option<u64>) -> Option<u64> {
-        self.note(key, usual.unwrap_or(0));
-        self.integer(key).map_or(usual, |number| (number > 0).then_some(number))
+        self.note_number(key, usual.unwrap_or(0), Some(ZeroMeaning::NoLimit));
+        self.integer(key, NUMBER_MAX).map_or(usual, |number| (number > 0).then_some(number))
     }
 
+    /// A time from 1 ms on.
     pub(crate) fn milliseconds(&mut self, key: &str, usual: Duration) -> Duration {
-        self.note(key, usual.as_millis());
-        self.integer(key).map_or(usual, Duration::from_millis)
+        self.note_number(key, usual.as_millis(), Some(ZeroMeaning::Refused));
+        self.positive(key, MILLISECONDS_MAX).map_or(usual, Duration::from_millis)
+    }
+
+    /// A time from 1 ms on that has no fixed default.
+    pub(crate) fn optional_milliseconds(&mut self, key: &str) -> Option<Duration> {
+        self.optional_number(key, MILLISECONDS_MAX).map(Duration::from_millis)
+    }
+
+    /// A time to wait, which may be 0.
+    #[expect(dead_code, reason = "for delays of the listener")]
+    pub(crate) fn delay(&mut self, key: &str, usual: Duration) -> Duration {
+        self.note_number(key, usual.as_millis(), Some(ZeroMeaning::NoDelay));
+        self.integer(key, MILLISECONDS_MAX).map_or(usual, Duration::from_millis)
     }
 
     pub(crate) fn flag(&mut self, key: &str, usual: bool) -> bool {
@@ -156,7 +220,7 @@ impl<'a> Section<'a> {
             None => usual,
             Some(Ok(address)) => address,
             Some(Err(_)) => {
-                self.mistake(key, "an address and a port are needed, such as 127.0.0.1:8545");
+                self.mistake(key, "must be an address and a port, such as 127.0.0.1:8545");
                 usual
             }
         }
@@ -168,12 +232,33 @@ impl<'a> Section<'a> {
         self.found.add(at, format!("{}{key}: {what}", self.prefix));
     }
 
-    fn integer(&mut self, key: &str) -> Option<u64> {
+    /// Refuses a key that earlier versions or other services have, with the reason.
+    pub(crate) fn refuse(&mut self, key: &str, why: &str) {
+        if self.value(key).is_some() {
+            self.mistake(key, why);
+        }
+    }
+
+    fn positive(&mut self, key: &str, most: u64) -> Option<u64> {
+        let number = self.integer(key, most)?;
+        if number == 0 {
+            self.mistake(key, "must be greater than 0");
+            return None;
+        }
+        Some(number)
+    }
+
+    fn integer(&mut self, key: &str, most: u64) -> Option<u64> {
         let value = self.value(key)?;
-        self.expect(key, value, "a whole number that is not negative", |value| {
+        let number = self.expect(key, value, "a whole number that is not negative", |value| {
             let integer = value.as_integer()?;
             u64::from_str_radix(integer.as_str(), integer.radix()).ok()
-        })
+        })?;
+        if number > most {
+            self.mistake(key, &format!("must be at most {most}"));
+            return None;
+        }
+        Some(number)
     }
 
     fn value(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -190,7 +275,7 @@ impl<'a> Section<'a> {
     ) -> Option<T> {
         let read = read(value.get_ref());
         if read.is_none() {
-            self.found.add(value.span().start, format!("{}{key}: {want} is needed", self.prefix));
+            self.found.add(value.span().start, format!("{}{key}: must be {want}", self.prefix));
         }
         read
     }

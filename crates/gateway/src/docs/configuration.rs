@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::MADE;
 use crate::callers::Plans;
-use crate::config::Config;
+use crate::config::{Config, KnownKey, ZeroMeaning};
 
 /// A file that has every section, so that every key is asked for.
 const EVERY_SECTION: &str =
@@ -15,10 +15,10 @@ const EVERY_SECTION: &str =
 
 pub(super) fn document() -> String {
     let mut text = format!(
-        "# Configuration\n\n{MADE}\n\nOne TOML file, `chaingate serve --config FILE`. Every key may be left out. `chaingate check` says \
-         what is wrong with a file, all at once and with lines, without starting. The flags `--data-dir`, `--listen` and \
-         `--operator` (or `CHAINGATE_DATA_DIR`, `CHAINGATE_LISTEN`, `CHAINGATE_OPERATOR`) go over what stands in it.\n\n\
-         A limit that is 0 by default is switched off.\n"
+        "# Configuration\n\n{MADE}\n\nOne TOML file, `chaingate serve --config FILE`. Every key may be left out. `chaingate check` reports \
+         all mistakes at once, each with its line, without starting. The flags `--data-dir`, `--listen` and \
+         `--operator` (or `CHAINGATE_DATA_DIR`, `CHAINGATE_LISTEN`, `CHAINGATE_OPERATOR`) replace what the file says.\n\n\
+         Numbers must be greater than 0, unless the table says what 0 means.\n"
     );
     let mut open = "none yet";
     for line in LINES {
@@ -27,7 +27,7 @@ pub(super) fn document() -> String {
             let title = if open == TOP { "At the top".to_owned() } else { format!("`{open}`") };
             let _ = write!(text, "\n## {title}\n\n{}| key | default | |\n|---|---|---|\n", about(open));
         }
-        let _ = writeln!(text, "| `{}` | {} | {} |", line.key, line.shown(), line.about);
+        let _ = writeln!(text, "| `{}` | {} | {}{} |", line.key, line.shown(), line.about, line.zero());
     }
     text
 }
@@ -35,7 +35,7 @@ pub(super) fn document() -> String {
 /// What a section says before its keys.
 fn about(section: &str) -> String {
     match section {
-        "[[key]]" => "Once for each key. What is left out is no restriction.\n\n".to_owned(),
+        "[[key]]" => "Once for each key. Omitted settings do not restrict. What an allowlist refuses is answered with 403.\n\n".to_owned(),
         "[plans.NAME]" => plans(),
         _ => String::new(),
     }
@@ -84,15 +84,27 @@ impl Line {
         if !self.usual.is_empty() {
             return self.usual.to_owned();
         }
-        let usual = read().into_iter().find(|(path, _)| *path == self.path()).map(|(_, usual)| usual);
-        match usual.as_deref() {
+        match self.known().map(|known| known.default).as_deref() {
             None | Some("") => "–".to_owned(),
-            Some(usual) => format!("`{usual}`"),
+            Some(default) => format!("`{default}`"),
         }
+    }
+
+    /// What 0 means, where it may be set.
+    fn zero(&self) -> &'static str {
+        match self.known().and_then(|known| known.zero) {
+            None | Some(ZeroMeaning::Refused) => "",
+            Some(ZeroMeaning::NoLimit) => "; 0 = no limit",
+            Some(ZeroMeaning::NoDelay) => "; 0 = none",
+        }
+    }
+
+    fn known(&self) -> Option<KnownKey> {
+        read().into_iter().find(|known| known.path == self.path())
     }
 }
 
-fn read() -> Vec<(String, String)> {
+fn read() -> Vec<KnownKey> {
     Config::keys_of(EVERY_SECTION)
 }
 
@@ -104,7 +116,7 @@ const fn line(section: &'static str, key: &'static str, usual: &'static str, abo
 static LINES: &[Line] = &[
     line(TOP, "data_dir", "", "where the archive is kept"),
 
-    line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` makes its own chain and comes with the key `demo`"),
+    line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` without nodes makes and serves the demo chain, and comes with the key `demo`"),
     line("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: which methods exist"),
     line("[network]", "chain_id", "what a majority of the nodes says", "the chain that nodes must be of; others are left out"),
     line("[network]", "unsupported_tags.safe", "none", "methods for which this tag is refused; any tag may stand for `safe`"),
@@ -117,7 +129,7 @@ static LINES: &[Line] = &[
     line("[listen]", "tls_key", "", "PEM file with its private key"),
 
     line("[[key]]", "key", "required", "what callers put into the path: letters, digits, `-` and `_`"),
-    line("[[key]]", "name", "its place", "what people call it"),
+    line("[[key]]", "name", "its place", "what the log calls it"),
     line("[[key]]", "account", "one of its own", "keys of one account share its plan and limits"),
     line("[[key]]", "plan", "", "the plan of its account"),
     line("[[key]]", "secret", "", "sent as the password of HTTP Basic, with any user"),
@@ -128,14 +140,14 @@ static LINES: &[Line] = &[
     line("[[key]]", "networks", "", "names of the networks that it is enabled for"),
     line("[[key]]", "origins", "", "web pages that may use it: `https://app.example.com`, `*.example.com`, `localhost:3000`"),
     line("[[key]]", "user_agents", "", "parts of which one has to be in `User-Agent`"),
-    line("[[key]]", "addresses", "", "contracts that calls, estimates, logs, storage, balances and code may be asked of"),
+    line("[[key]]", "addresses", "", "contracts that calls, estimates, logs, storage, balances and code may be asked of; overrides of code and storage are refused. Blocks, transactions, receipts and `eth_getTransactionCount` are not restricted"),
     line("[[key]]", "methods", "", "methods that may be called"),
-    line("[[key]]", "credits_per_second", "", "its own throughput, below that of the account"),
-    line("[[key]]", "credits_per_day", "", "its own day, below that of the account"),
+    line("[[key]]", "credits_per_second", "", "credits that it may use in a second, within those of its account"),
+    line("[[key]]", "credits_per_day", "", "credits that it may use between two midnights UTC, within those of its account"),
 
-    line("[plans.NAME]", "credits_per_second", "the plan's", "throughput of an account; 0 is no limit"),
-    line("[plans.NAME]", "credits_per_day", "the plan's", "what an account may use between two midnights UTC; 0 is no limit"),
-    line("[plans.NAME]", "keys_max", "the plan's", "keys of one account; 0 is no limit"),
+    line("[plans.NAME]", "credits_per_second", "the plan's", "credits that an account may use in a second"),
+    line("[plans.NAME]", "credits_per_day", "the plan's", "credits that an account may use between two midnights UTC"),
+    line("[plans.NAME]", "keys_max", "the plan's", "keys of one account"),
     line("[plans.NAME]", "failover", "the plan's", "whether a partner may answer during an outage"),
 
     line("[methods]", "failover", "the two methods marked in [methods.md](methods.md)", "methods that a partner may answer"),
@@ -186,11 +198,10 @@ static LINES: &[Line] = &[
     line("[pool]", "poll_interval_ms", "a third of the block time", "time between two looks at a node's head"),
     line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
 
-    line("[cache]", "bytes_max", "", "memory for answers that are kept"),
+    line("[cache]", "enabled", "", "whether answers are kept, to be given again"),
+    line("[cache]", "bytes_max", "", "bytes of memory for answers that are kept"),
 
     line("[integrity]", "mode", "", "what becomes of answers that cannot be true: `enforce`, `observe` or `off`; see [nodes.md](nodes.md)"),
-    line("[store]", "url", "", "where accounts and keys are kept, if not in the data directory"),
-    line("[shared]", "redis_url", "", "where limits are shared between instances"),
 ];
 
 #[cfg(test)]
@@ -199,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_key_has_its_line_and_every_line_its_key() {
-        let mut read: Vec<_> = read().into_iter().map(|(path, _)| path).collect();
+        let mut read: Vec<_> = read().into_iter().map(|known| known.path).collect();
         let mut told: Vec<_> = LINES.iter().map(Line::path).collect();
         read.sort();
         read.dedup();

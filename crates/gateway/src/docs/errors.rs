@@ -9,7 +9,7 @@ use jsonrpc::{BodyFault, CallFault};
 use super::MADE;
 use crate::admit::NotAdmitted;
 use crate::answer::Failure;
-use crate::authenticate::Denied;
+use crate::authenticate::{Denied, RefusingSetting};
 use crate::callers::Spent;
 use crate::errors::ErrorReply;
 use crate::http::Refused;
@@ -20,8 +20,10 @@ use crate::shape::TooLarge;
 
 pub(super) fn document() -> String {
     let mut text = format!(
-        "# Errors\n\n{MADE}\n\nEvery reply is JSON-RPC 2.0. Statuses other than 200 are for single calls and for requests \
-         as a whole; in a batch, an error stands in its element and the status is 200. Numbers and names are examples.\n"
+        "# Errors\n\n{MADE}\n\nEvery reply is JSON-RPC 2.0 and has the header `Chaingate-Request-Id`; the log has the same id. \
+         Statuses other than 200 are for single calls and for requests as a whole. In a batch, each call has its own error \
+         and the status is 200, unless the rate limit refused every call: then it is 429 with `Retry-After`. \
+         Numbers and names are examples.\n"
     );
     for (title, rows) in
         [("Requests", requests()), ("Calls", calls()), ("Blocks", blocks()), ("Answers", answers())]
@@ -61,10 +63,13 @@ fn requests() -> Vec<Row> {
         ("no key in the path", Denied::NoKey.into()),
         ("an unknown, revoked or malformed key", Denied::UnknownKey.into()),
         ("the secret is wrong", Denied::WrongSecret.into()),
-        ("the secret is missing and required", Denied::NoSecret.into()),
+        ("the secret is missing and required", RefusingSetting::Secret.into()),
         ("the token is wrong, expired, or missing and required", Denied::BadToken.into()),
-        ("the key is not enabled for this network", Denied::OtherNetwork.into()),
-        ("an allowlist of the key leaves this out", Denied::Settings.into()),
+        ("the key is not enabled for this network", RefusingSetting::Network.into()),
+        ("`origins` of the key does not have the page", RefusingSetting::Origin.into()),
+        ("`user_agents` of the key does not have the client", RefusingSetting::Agent.into()),
+        ("`addresses` of the key does not have a contract of the call", RefusingSetting::Address.into()),
+        ("`methods` of the key does not have the method", RefusingSetting::Method.into()),
         ("the throughput of the plan or the key is used up", NotAdmitted::Spent(second).into()),
         ("the day of the plan or the key is used up", NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into()),
         ("too many connections or calls in flight", NotAdmitted::OverCapacity.into()),
@@ -94,13 +99,21 @@ fn calls() -> Vec<Row> {
         ("`method` is missing or no string", bad(CallFault::NoMethod)),
         ("a method name of more than 128 bytes", bad(CallFault::MethodTooLong)),
         ("no such method", Unanswerable::NoMethod("eth_nonsense".to_owned()).into()),
+        (
+            "a method that changes state, or that only other services have",
+            Unanswerable::NoMethod("eth_sendRawTransaction".to_owned()).into(),
+        ),
         ("a method of other networks", Unanswerable::NotHere("zks_getRawBlockTransactions").into()),
         ("named parameters", params(ParamFault::NotArray)),
         ("too many parameters", params(ParamFault::TooMany { most: 3 })),
         ("a parameter is missing; they count from 0", params(ParamFault::Missing { position: 1 })),
         (
             "a parameter is wrong",
-            params(ParamFault::Wrong { position: 0, what: "hex string without 0x prefix".into() }),
+            params(ParamFault::Wrong { position: 1, what: "hex string without 0x prefix".into() }),
+        ),
+        (
+            "a field of a filter or of an object is wrong",
+            params(ParamFault::Wrong { position: 0, what: "fromBlock: hex string without 0x prefix".into() }),
         ),
         (
             "more values in a filter than `log_params_max`",

@@ -31,11 +31,17 @@ pub(crate) fn route<'a>(head: &Head<'a>, limits: &Limits) -> Result<Route<'a>, R
     Ok(Route::Call { key })
 }
 
-/// The key in the path, byte for byte: nothing is decoded or normalised, so no two paths mean one key.
+/// The key in the path, byte for byte. Clients append a slash or a query string, which are left out; nothing is decoded
+/// or normalised, so the bytes of one key are never read as another key.
 fn key(target: &str) -> Option<&str> {
-    match target.strip_prefix("/v3")? {
+    let path = target.split('?').next().unwrap_or_default();
+    match path.strip_prefix("/v3")? {
         "" => Some(""),
-        rest => rest.strip_prefix('/').filter(|key| !key.contains(['/', '?'])),
+        rest => {
+            let key = rest.strip_prefix('/')?;
+            let key = key.strip_suffix('/').unwrap_or(key);
+            (!key.contains('/')).then_some(key)
+        }
     }
 }
 
@@ -75,17 +81,24 @@ mod tests {
         assert_eq!(routed("POST", "/v3", None).unwrap(), r#"Call { key: "" }"#);
         assert_eq!(routed("POST", "/v3/", None).unwrap(), r#"Call { key: "" }"#);
         assert_eq!(routed("POST", "/v3/a%62c", None).unwrap(), r#"Call { key: "a%62c" }"#);
+        for path in ["/v3/abc/", "/v3/abc?x=1", "/v3/abc/?x=1", "/v3/abc?", "/v3/abc?/x", "/v3/abc?x=1?y"] {
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "abc" }"#, "{path}");
+        }
+        for path in ["/v3?x=1", "/v3/?x=1", "/v3?/abc"] {
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "" }"#, "{path}");
+        }
         for path in [
             "/",
             "/v2/abc",
             "/v4/abc",
             "/V3/abc",
             "/v33/abc",
-            "/v3/abc/",
             "/v3/abc/x",
+            "/v3/abc//",
+            "/v3/abc/x?y",
             "//v3/abc",
             "/v3//abc",
-            "/v3/abc?x=1",
+            "/?/v3/abc",
             "/v3/../v3/abc",
         ] {
             assert_eq!(routed("POST", path, None), Err(Refused::OtherPath), "{path}");

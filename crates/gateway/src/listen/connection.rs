@@ -1,6 +1,7 @@
 //! One connection, as its requests see it.
 
 use std::fmt;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -17,17 +18,40 @@ pub(crate) struct Connection {
     state: Arc<State>,
 }
 
-/// What the log calls a request: the number of its connection and its number on it. On HTTP/2, where requests overlap,
-/// the second number is that of the newest.
-#[derive(Clone, Copy, Debug)]
+/// The id of one request, the same in its reply's `Chaingate-Request-Id` and in the log.
+///
+/// The random number of the process keeps the ids of several gateways, and of restarts, apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId {
+    process: u32,
     connection: u64,
     request: u64,
 }
 
+impl RequestId {
+    /// Length of the longest id: 8, 16 and 16 hexadecimal digits and two dashes.
+    const BYTES_MAX: usize = 42;
+
+    /// The id of a connection that is refused before it has sent a request.
+    pub(super) fn of_refused_connection(edge: &Edge) -> Self {
+        let connection = edge.connections.seen.fetch_add(1, Relaxed);
+        Self { process: edge.connections.process, connection, request: 0 }
+    }
+
+    /// Calls `use_text` with the id as text, which is written on the stack because every reply needs it.
+    pub(crate) fn with_text(self, use_text: impl FnOnce(&str)) {
+        let mut bytes = [0; Self::BYTES_MAX];
+        let mut rest = &mut bytes[..];
+        let written = write!(rest, "{self}");
+        debug_assert!(written.is_ok(), "the buffer holds the longest id");
+        let length = Self::BYTES_MAX - rest.len();
+        use_text(std::str::from_utf8(&bytes[..length]).unwrap_or_default());
+    }
+}
+
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{}", self.connection, self.request)
+        write!(f, "{:08x}-{:x}-{:x}", self.process, self.connection, self.request)
     }
 }
 
@@ -50,11 +74,6 @@ impl Connection {
     pub(super) fn new(edge: Arc<Edge>, worker: usize) -> Self {
         let number = edge.connections.seen.fetch_add(1, Relaxed);
         Self { edge, worker, number, state: Arc::default() }
-    }
-
-    /// The request under way, for the log.
-    pub(crate) fn request_id(&self) -> RequestId {
-        RequestId { connection: self.number, request: self.state.requests.load(Relaxed) }
     }
 
     pub(super) fn state(&self) -> &Arc<State> {
@@ -84,11 +103,12 @@ impl Connection {
         self.edge.connections.draining.load(Relaxed)
     }
 
-    /// Counts one more request; at the end of its share, the connection ends.
-    pub(crate) fn begin_request(&self) {
-        let before = self.state.requests.fetch_add(1, Relaxed);
-        if before + 1 >= self.edge.limits.listen.requests_per_connection_max {
+    /// Counts one more request and gives it its id; at the end of its share, the connection ends.
+    pub(crate) fn begin_request(&self) -> RequestId {
+        let request = self.state.requests.fetch_add(1, Relaxed) + 1;
+        if request >= self.edge.limits.listen.requests_per_connection_max {
             self.state.last.store(true, Relaxed);
         }
+        RequestId { process: self.edge.connections.process, connection: self.number, request }
     }
 }

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use self::body::{Body, Rest};
 use self::head::Search;
-use super::connection::Connection;
+use super::connection::{Connection, RequestId};
 use super::socket::{READ_BYTES, Socket, Wait};
 use super::worker::Stream;
 use crate::edge::Edge;
@@ -188,9 +188,10 @@ impl<S: Stream> Line<'_, S> {
 
     /// Tells the caller that what came in is no request that could be answered. Nothing behind it can be trusted.
     async fn refuse(&mut self, refused: Refused) -> io::Result<bool> {
-        self.connection.begin_request();
+        let id = self.connection.begin_request();
         let reply = Reply::error(Id::NULL, &refused.into());
-        let reply = respond(self.connection, Headers::Lines(&[]), reply).await;
+        let reply = respond(self.connection, id, Headers::Lines(&[]), reply).await;
+        request::log(self.connection, id, None, &reply);
         write_head(&mut self.outbox, &reply, Connected::LAST, self.connection.edge());
         self.send(reply.into_parts()).await?;
         self.socket.cut_short();
@@ -226,7 +227,9 @@ impl Connected {
 
 /// A whole reply for a connection that there is no place for, before it has said anything.
 pub(super) fn over_capacity(edge: &Edge) -> Vec<u8> {
-    let reply = Reply::error(Id::NULL, &errors::over_capacity());
+    let id = RequestId::of_refused_connection(edge);
+    let reply = Reply::error(Id::NULL, &errors::over_capacity()).with_request_id(id);
+    tracing::debug!(request = %id, status = reply.status().as_u16(), "a connection was refused");
     let mut out = Vec::new();
     write_head(&mut out, &reply, Connected::LAST, edge);
     reply.into_parts().iter().for_each(|part| out.extend_from_slice(part));

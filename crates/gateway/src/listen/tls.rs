@@ -1,7 +1,7 @@
 //! TLS on the public listener: a certificate, its key, and nothing else to configure.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
@@ -26,28 +26,46 @@ impl Tls {
             (Some(certificate), Some(key)) => Some(Self { certificate: certificate.into(), key: key.into() }),
             (None, None) => None,
             (Some(_), None) => {
-                section.mistake("tls_certificate", "a certificate needs its tls_key");
+                section.mistake("tls_certificate", "needs tls_key");
                 None
             }
             (None, Some(_)) => {
-                section.mistake("tls_key", "a key needs its tls_certificate");
+                section.mistake("tls_key", "needs tls_certificate");
                 None
             }
         }
     }
 
-    /// What greets callers. HTTP/2 comes first, because those who offer both mean it.
+    /// Whether both files can be read and belong together; else what is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.acceptor().map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Accepts TLS connections. HTTP/2 is offered first, because clients that offer both prefer it.
     pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
-        let unreadable = |error: pem::Error| io::Error::other(format!("TLS: {error}"));
-        let chain: Result<Vec<_>, _> =
-            CertificateDer::pem_file_iter(&self.certificate).map_err(unreadable)?.collect();
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(unreadable)?;
+        let unreadable = |setting: &str, path: &Path, error: pem::Error| {
+            io::Error::other(format!("{setting} {}: {error}", path.display()))
+        };
+        let no_certificate = |error| unreadable("listen.tls_certificate", &self.certificate, error);
+        let chain: Vec<_> = CertificateDer::pem_file_iter(&self.certificate)
+            .and_then(|certificates| certificates.collect())
+            .map_err(no_certificate)?;
+        if chain.is_empty() {
+            return Err(no_certificate(pem::Error::NoItemsFound));
+        }
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| unreadable("listen.tls_key", &self.key, error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_single_cert(chain.map_err(unreadable)?, key)
-            .map_err(io::Error::other)?;
+            .with_single_cert(chain, key)
+            .map_err(|error| {
+                let (certificate, key) = (self.certificate.display(), self.key.display());
+                io::Error::other(format!(
+                    "listen.tls_certificate {certificate} with listen.tls_key {key}: {error}"
+                ))
+            })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }

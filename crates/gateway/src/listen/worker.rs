@@ -76,7 +76,7 @@ impl Worker {
             match accepted {
                 Ok((stream, _)) => self.welcome(stream, stopping.clone()),
                 Err(error) => {
-                    tracing::warn!(%error, "accepting rests");
+                    tracing::warn!(%error, "accept failed; pausing");
                     tokio::time::sleep(ACCEPT_REST).await;
                 }
             }

@@ -10,7 +10,7 @@ use super::value::{self, What, quoted};
 pub enum BlockParam {
     Number(u64),
     Tag(Tag),
-    Hash { hash: B256, require_canonical: bool },
+    Hash { hash: B256 },
 }
 
 /// A block named by where it stands.
@@ -96,7 +96,7 @@ pub(crate) fn integer(value: Value<'_>) -> Result<BlockParam, What> {
 
 /// A block hash by itself, for the methods that are named after it.
 pub(crate) fn by_hash(value: Value<'_>) -> Result<BlockParam, What> {
-    value::hash(value).map(|hash| BlockParam::Hash { hash, require_canonical: false })
+    value::hash(value).map(|hash| BlockParam::Hash { hash })
 }
 
 fn block_text(text: &str) -> Result<BlockParam, What> {
@@ -107,7 +107,7 @@ fn block_text(text: &str) -> Result<BlockParam, What> {
     if text.len() == HASH_TEXT_LEN
         && let Ok(hash) = text.parse()
     {
-        return Ok(BlockParam::Hash { hash, require_canonical: false });
+        return Ok(BlockParam::Hash { hash });
     }
     number_text(text)
 }
@@ -121,7 +121,7 @@ fn number_text(text: &str) -> Result<BlockParam, What> {
 }
 
 fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
-    let (mut number, mut hash, mut require_canonical) = (None, None, false);
+    let (mut number, mut hash) = (None, None);
     for member in object.members().into_iter().flatten() {
         if member.repeated {
             return Err(format!("duplicate member {}", quoted(&member.name)).into());
@@ -129,10 +129,12 @@ fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
         if member.value.is_null() {
             continue;
         }
+        let in_field = |what: What| What::from(format!("{}: {what}", member.name));
         match &*member.name {
-            "blockNumber" => number = Some(number_or_tag(member.value)?),
-            "blockHash" => hash = Some(value::hash(member.value)?),
-            "requireCanonical" => require_canonical = value::boolean(member.value)?,
+            "blockNumber" => number = Some(number_or_tag(member.value).map_err(in_field)?),
+            "blockHash" => hash = Some(value::hash(member.value).map_err(in_field)?),
+            // Only canonical blocks are found by their hash, so every answer fulfils what this may require.
+            "requireCanonical" => drop(value::boolean(member.value).map_err(in_field)?),
             other => return Err(format!("unknown member {}", quoted(other)).into()),
         }
     }
@@ -141,7 +143,7 @@ fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
             Err("cannot specify both blockHash and blockNumber, choose one or the other".into())
         }
         (Some(number), None) => Ok(number),
-        (None, Some(hash)) => Ok(BlockParam::Hash { hash, require_canonical }),
+        (None, Some(hash)) => Ok(BlockParam::Hash { hash }),
         (None, None) => Err("a block object needs blockNumber or blockHash".into()),
     }
 }

@@ -61,20 +61,26 @@ pub(super) fn filter(object: Value<'_>) -> Result<(LogFilter, Blocks<BlockParam>
         if member.value.is_null() {
             continue;
         }
+        let in_field = |what: What| in_field(&member.name, &what);
         match &*member.name {
             "address" => filter.addresses = addresses(member.value)?,
             "topics" => filter.topics = topics(member.value)?,
-            "fromBlock" => from = Some(number_or_tag(member.value)?),
-            "toBlock" => to = Some(number_or_tag(member.value)?),
+            "fromBlock" => from = Some(number_or_tag(member.value).map_err(in_field)?),
+            "toBlock" => to = Some(number_or_tag(member.value).map_err(in_field)?),
             "blockHash" | "blockhash" if hash.is_some() => {
                 return Err("duplicate member \"blockHash\"".into());
             }
-            "blockHash" | "blockhash" => hash = Some(value::hash(member.value)?),
+            "blockHash" | "blockhash" => hash = Some(value::hash(member.value).map_err(in_field)?),
             // Clients add members of their own, and nodes ignore them.
             _ => {}
         }
     }
     Ok((filter, blocks(from, to, hash)?))
+}
+
+/// An error with the place of the value that it is about, such as `topics[1][0]`.
+fn in_field(field: &str, what: &str) -> What {
+    format!("{field}: {what}").into()
 }
 
 fn blocks(
@@ -85,20 +91,17 @@ fn blocks(
     let latest = BlockParam::Tag(Tag::Latest);
     match hash {
         None => Ok(Blocks::Range { from: from.unwrap_or(latest), to: to.unwrap_or(latest) }),
-        Some(hash) if from.is_none() && to.is_none() => {
-            Ok(Blocks::One(BlockParam::Hash { hash, require_canonical: false }))
-        }
+        Some(hash) if from.is_none() && to.is_none() => Ok(Blocks::One(BlockParam::Hash { hash })),
         Some(_) => Err("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other".into()),
     }
 }
 
 fn addresses(value: Value<'_>) -> Result<Vec<Address>, What> {
     match value.elements() {
-        None => Ok(vec![value::address(value)?]),
+        None => value::address(value).map(|address| vec![address]).map_err(|what| in_field("address", &what)),
         Some(elements) => {
             let each = elements.enumerate().map(|(index, element)| {
-                value::address(element)
-                    .map_err(|what| format!("invalid address at index {index}: {what}").into())
+                value::address(element).map_err(|what| in_field(&format!("address[{index}]"), &what))
             });
             each.collect()
         }
@@ -107,33 +110,38 @@ fn addresses(value: Value<'_>) -> Result<Vec<Address>, What> {
 
 fn topics(value: Value<'_>) -> Result<Vec<Vec<B256>>, What> {
     let Some(elements) = value.elements() else {
-        return Err(format!("{} where an array of topics is expected", value::kind_name(value.kind())).into());
+        let kind = value::kind_name(value.kind());
+        return Err(in_field("topics", &format!("{kind} where an array of topics is expected")));
     };
     let mut topics = Vec::new();
-    for element in elements {
-        if topics.len() == TOPIC_POSITIONS_MAX {
-            return Err(format!("too many topics, want at most {TOPIC_POSITIONS_MAX}").into());
+    for (position, element) in elements.enumerate() {
+        if position == TOPIC_POSITIONS_MAX {
+            return Err(in_field("topics", &format!("too many topics, want at most {TOPIC_POSITIONS_MAX}")));
         }
-        topics.push(alternatives(element)?);
+        topics.push(alternatives(element, position)?);
     }
     Ok(topics)
 }
 
 /// One position: null or `[]` = any, a topic, or an array of topics of which a null one makes it any again.
-fn alternatives(value: Value<'_>) -> Result<Vec<B256>, What> {
+fn alternatives(value: Value<'_>, position: usize) -> Result<Vec<B256>, What> {
     match value.kind() {
         Kind::Null => Ok(Vec::new()),
         Kind::Array => {
             let mut any = false;
             let mut topics = Vec::new();
-            for element in value.elements().into_iter().flatten() {
+            for (index, element) in value.elements().into_iter().flatten().enumerate() {
+                let in_field = |what: What| in_field(&format!("topics[{position}][{index}]"), &what);
                 match element.kind() {
                     Kind::Null => any = true,
-                    _ => topics.push(value::hash(element)?),
+                    _ => topics.push(value::hash(element).map_err(in_field)?),
                 }
             }
             Ok(if any { Vec::new() } else { topics })
         }
-        _ => Ok(vec![value::hash(value)?]),
+        _ => {
+            let in_field = |what: What| in_field(&format!("topics[{position}]"), &what);
+            value::hash(value).map(|topic| vec![topic]).map_err(in_field)
+        }
     }
 }

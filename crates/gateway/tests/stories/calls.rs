@@ -1,4 +1,4 @@
-//! WIRE §2: calls.
+//! JSON-RPC calls: ids, notifications, versions, parameters, batches.
 
 use serde_json::json;
 
@@ -102,6 +102,27 @@ fn unknown_methods_are_named_whatever_they_look_like() {
         let expected = format!("-32601 the method {shown} does not exist/is not available");
         assert_eq!(gateway.error(written, "[]"), expected);
     }
+}
+
+/// A developer who sends a transaction through the gateway was not told that it only reads.
+#[test]
+fn a_method_that_exists_elsewhere_is_refused_with_the_reason() {
+    let gateway = Gateway::start();
+    let data = |method: &str| gateway.call(method, "[]")["error"]["data"].clone();
+    for (method, reason) in [
+        ("eth_sendRawTransaction", "only reads"),
+        ("eth_sendTransaction", "only reads"),
+        ("eth_newFilter", "eth_getLogs"),
+        ("eth_subscribe", "poll"),
+        ("debug_traceTransaction", "traces"),
+        ("trace_block", "traces"),
+        ("personal_sign", "private keys"),
+        ("eth_getProof", "not available here"),
+    ] {
+        let data = data(method);
+        assert!(data["reason"].as_str().unwrap_or_default().contains(reason), "{method}: {data}");
+    }
+    assert!(data("eth_nonsense").is_null());
 }
 
 #[test]

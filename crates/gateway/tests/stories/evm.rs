@@ -1,4 +1,4 @@
-//! WIRE §4 on the demo chain: `eth_call` and `eth_estimateGas`.
+//! `eth_call` and `eth_estimateGas` on the demo chain.
 
 use alloy_primitives::{U256, hex};
 use alloy_sol_types::{SolCall, SolError};

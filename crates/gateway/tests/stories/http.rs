@@ -1,4 +1,4 @@
-//! WIRE §1: HTTP.
+//! HTTP: paths, statuses, headers, limits.
 
 use testkit::http::{Wire, get, post, request};
 
@@ -90,10 +90,10 @@ fn other_paths_and_versions_are_404_and_name_the_right_one() {
         "/",
         "/v2/demo",
         "/v4/demo",
-        "/v3/demo/",
         "/v3/demo/x",
+        "/v3/demo//",
         "//v3/demo",
-        "/v3/demo?x=1",
+        "/v3//demo",
         "/health",
         "/metrics",
     ] {
@@ -103,6 +103,22 @@ fn other_paths_and_versions_are_404_and_name_the_right_one() {
             reply.error().starts_with("-32600 ") && reply.error().contains("{base_url}/v3/<API_KEY>"),
             "{path}"
         );
+    }
+}
+
+/// Clients that join URLs append a slash, and some services expect a query string. Both were answered with 404.
+#[test]
+fn a_slash_or_a_query_string_behind_a_key_changes_nothing() {
+    let gateway = Gateway::start();
+    for path in ["/v3/demo/", "/v3/demo?x=1", "/v3/demo/?x=1&y", "/v3/demo?"] {
+        assert_eq!(post(gateway.public, path, chain_id("1")).json()["result"], "0x539", "{path}");
+    }
+    for path in ["/v3/dem/?o", "/v3/dem?o", "/v3/demo%2f", "/v3/demo%3fx", "/v3/demo;x"] {
+        assert_eq!(post(gateway.public, path, chain_id("1")).status, 401, "{path} is another key");
+    }
+    for path in ["/v3?demo", "/v3/?demo", "/v3/?/demo"] {
+        let reply = post(gateway.public, path, chain_id("1"));
+        assert_eq!(reply.error(), "-32002 project id required in the URL", "{path}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! WIRE §1: what a key's settings refuse, and how it is told.
+//! What a key's settings refuse, and how it is told.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +26,35 @@ fn posted(gateway: &Gateway, headers: &str, body: &str) -> Reply {
 fn told(reply: &Reply) -> (u16, String) {
     let json = reply.json();
     (reply.status, if json["error"].is_null() { "ok".to_owned() } else { reply.error() })
+}
+
+/// What `data` of a 403 says about the setting that refused the request.
+fn refusing_setting(gateway: &Gateway, headers: &str, body: &str) -> Value {
+    let reply = posted(gateway, headers, body);
+    assert_eq!(reply.status, 403, "{reply:?}");
+    reply.json()["error"]["data"].clone()
+}
+
+/// A developer with several settings could not tell from a 403 which of them to look at.
+#[test]
+fn a_403_says_which_kind_of_setting_refused_and_not_what_it_allows() {
+    let all = format!(
+        "origins = [\"a.example\"]\nuser_agents = [\"wallet\"]\nmethods = [\"eth_chainId\", \"eth_getCode\"]\naddresses = [\"{ALLOWED}\"]"
+    );
+    let gateway = with_key(&all);
+    let (page, agent) = ("origin: https://a.example\r\n", "user-agent: wallet\r\n");
+    let both = format!("{page}{agent}");
+    assert_eq!(posted(&gateway, &both, &chain_id("1")).status, 200);
+    let setting = |headers: &str, body: &str| refusing_setting(&gateway, headers, body);
+    assert_eq!(setting(agent, &chain_id("1")), json!({"setting": "origin"}));
+    assert_eq!(setting(page, &chain_id("1")), json!({"setting": "agent"}));
+    assert_eq!(setting(&both, &call("eth_blockNumber", "[]")), json!({"setting": "method"}));
+    let other = call("eth_getCode", &format!("[\"{OTHER}\"]"));
+    assert_eq!(setting(&both, &other), json!({"setting": "address"}));
+    let elsewhere = with_key("networks = [\"mainnet\"]");
+    assert_eq!(refusing_setting(&elsewhere, "", &chain_id("1")), json!({"setting": "network"}));
+    let secret = with_key("secret = \"s\"");
+    assert_eq!(refusing_setting(&secret, "", &chain_id("1")), json!({"setting": "secret"}));
 }
 
 fn is_told(gateway: &Gateway, headers: &str, expected: (u16, &str)) {
@@ -182,7 +211,11 @@ fn other_methods_are_403_and_in_a_batch_the_elements_error() {
     assert_eq!(told(&reply), (403, NOT_BY_SETTINGS.1.to_owned()));
     assert_eq!(reply.json()["id"], 1);
     let batch = posted(&gateway, "", &format!("[{number},{}]", chain_id("2")));
-    let refused = json!({"code": -32002, "message": "rejected due to project ID settings"});
+    let refused = json!({
+        "code": -32002,
+        "message": "rejected due to project ID settings",
+        "data": {"setting": "method"},
+    });
     assert_eq!((batch.status, &batch.json()[0]["error"]), (200, &refused));
     assert_eq!(batch.json()[1]["result"], "0x539");
     let unknown = posted(&gateway, "", &call("eth_nonsense", "[]"));
@@ -215,12 +248,42 @@ fn other_contracts_are_403_wherever_a_call_names_them() {
         assert!(!allowed(method, "[{\"data\":\"0x6001\"}]".to_owned()), "{method}: a creation");
         let code = format!("[{{\"to\":\"{ALLOWED}\"}},\"latest\",{{\"{ALLOWED}\":{{\"code\":\"0x00\"}}}}]");
         assert!(!allowed(method, code), "{method}: another code for an allowed address");
+        let harmless = format!(
+            "[{{\"to\":\"{ALLOWED}\"}},\"latest\",{{\"{OTHER}\":{{\"balance\":\"0x1\",\"nonce\":\"0x1\"}}}}]"
+        );
+        assert!(allowed(method, harmless), "{method}: balances and nonces run no code");
     }
     assert!(allowed("eth_getLogs", format!("[{{\"address\":\"{ALLOWED}\"}}]")));
     assert!(allowed("eth_getLogs", format!("[{{\"address\":[\"{ALLOWED}\"]}}]")));
     assert!(!allowed("eth_getLogs", format!("[{{\"address\":[\"{ALLOWED}\",\"{OTHER}\"]}}]")));
     assert!(!allowed("eth_getLogs", "[{}]".to_owned()), "no address means any");
-    assert!(allowed("eth_getTransactionCount", format!("[\"{OTHER}\"]")));
+    assert!(
+        allowed("eth_getTransactionCount", format!("[\"{OTHER}\"]")),
+        "wallets need the nonce of the account that they send from"
+    );
+}
+
+/// The code of an allowed proxy is in another contract, which a slot of the proxy names. With an override of that slot
+/// a key that may only use the proxy ran any code.
+#[test]
+fn a_key_with_addresses_may_not_override_storage() {
+    let gateway = with_key(&format!("addresses = [\"{ALLOWED}\"]"));
+    let slot = format!("{{\"0x{:064x}\":\"0x{:064x}\"}}", 0, 0xbb);
+    let moved = format!("{{\"movePrecompileToAddress\":\"{OTHER}\"}}");
+    let lent = format!(
+        "[{{\"chainId\":\"0x0\",\"address\":\"{OTHER}\",\"nonce\":\"0x0\",\"yParity\":\"0x0\",\"r\":\"0x1\",\"s\":\"0x1\"}}]"
+    );
+    for method in ["eth_call", "eth_estimateGas"] {
+        for change in [format!("{{\"stateDiff\":{slot}}}"), format!("{{\"state\":{slot}}}"), moved.clone()] {
+            for account in [ALLOWED, OTHER] {
+                let params = format!("[{{\"to\":\"{ALLOWED}\"}},\"latest\",{{\"{account}\":{change}}}]");
+                let data = refusing_setting(&gateway, "", &call(method, &params));
+                assert_eq!(data, json!({"setting": "address"}), "{method} {params}");
+            }
+        }
+        let params = format!("[{{\"to\":\"{ALLOWED}\",\"authorizationList\":{lent}}}]");
+        assert_eq!(refusing_setting(&gateway, "", &call(method, &params)), json!({"setting": "address"}));
+    }
 }
 
 #[test]

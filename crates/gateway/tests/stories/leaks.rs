@@ -49,7 +49,7 @@ fn every_request_has_a_line_and_no_line_has_a_key() {
         .filter(|record| record["fields"]["message"] == "answered")
         .collect();
     let ids: HashSet<_> = answered.iter().map(|record| record["fields"]["request"].to_string()).collect();
-    assert_eq!((answered.len(), ids.len()), (6, 6), "{answered:#?}");
+    assert_eq!((answered.len(), ids.len()), (7, 7), "{answered:#?}");
     for record in answered {
         let fields = &record["fields"];
         assert!(fields["status"].is_u64() && fields["bytes"].is_u64() && fields["us"].is_u64(), "{record}");

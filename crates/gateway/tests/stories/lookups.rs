@@ -1,4 +1,4 @@
-//! WIRE §4 on the demo chain: logs, receipts, transactions, uncles and raw records.
+//! Logs, receipts, transactions, uncles and raw records of the demo chain.
 
 use gateway::demo::contracts::{CHATTER, TOUR};
 use gateway::demo::facts::{CHATTER_BLOCKS, Facts, RAW_BLOCKS, topics};

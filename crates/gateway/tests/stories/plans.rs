@@ -65,6 +65,29 @@ fn in_a_batch_each_call_is_admitted_for_itself() {
     assert_eq!(json[3]["result"], "0x539", "what is left of the second is enough for a small one");
 }
 
+/// Clients back off on status 429. A batch whose calls were all beyond the rate came with status 200, so they did not.
+#[test]
+fn a_batch_of_which_the_rate_limit_refuses_every_call_is_429() {
+    let gateway = with_plan("credits_per_second = 100");
+    let batch = |calls: &[String]| post(gateway.public, "/v3/k1", format!("[{}]", calls.join(",")));
+    let receipts = |id: u64| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_getBlockReceipts","params":["0x1"]}}"#)
+    };
+    let note = r#"{"jsonrpc":"2.0","method":"eth_getBlockReceipts","params":["0x1"]}"#.to_owned();
+    let reply = batch(&[receipts(1), note, receipts(2)]);
+    assert_eq!(reply.status, 429, "{reply:?}");
+    let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+    let json = reply.json();
+    let elements = json.as_array().unwrap();
+    assert_eq!((elements.len(), &elements[0]["id"], &elements[1]["id"]), (2, &json!(1), &json!(2)));
+    for element in elements {
+        assert_eq!(element["error"]["code"], -32005);
+        assert!(element["error"]["data"]["rate"]["backoff_seconds"].as_u64().unwrap() <= wait);
+    }
+    let mixed = batch(&[receipts(1), r#"{"id":3}"#.to_owned()]);
+    assert_eq!(mixed.status, 200, "one call is wrong whatever the rate is: {mixed:?}");
+}
+
 #[test]
 fn broken_calls_are_paid_for_and_our_faults_are_not() {
     let gateway = with_plan("credits_per_day = 330");

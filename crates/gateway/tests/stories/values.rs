@@ -1,4 +1,4 @@
-//! WIRE §3, and what §4 says about parameters.
+//! The values that parameters are made of, and the parameters of each method.
 
 use serde_json::{Value, json};
 
@@ -260,6 +260,33 @@ fn topics_have_four_positions_and_each_its_alternatives() {
     }
     assert!(is_invalid_argument(&logs(&gateway, r#"{"fromBlock":"0x1","fromBlock":"0x2"}"#), 0));
     assert!(is_invalid_argument(&logs(&gateway, "[]"), 0));
+}
+
+/// A filter with five fields and one mistake in it was refused without a word on where the mistake is.
+#[test]
+fn an_error_in_a_filter_names_its_field() {
+    let gateway = Gateway::start();
+    let topic = format!("\"{}\"", block(1).hash);
+    for (filter, place) in [
+        (r#"{"fromBlock":"5"}"#.to_owned(), "fromBlock: "),
+        (r#"{"toBlock":"0x05"}"#.to_owned(), "toBlock: "),
+        (r#"{"blockHash":"0x1"}"#.to_owned(), "blockHash: "),
+        (r#"{"blockhash":"0x1"}"#.to_owned(), "blockhash: "),
+        (r#"{"address":"0x1"}"#.to_owned(), "address: "),
+        (format!(r#"{{"address":[{ADDRESS},{ADDRESS},{ADDRESS},"0x1"]}}"#), "address[3]: "),
+        (r#"{"topics":{}}"#.to_owned(), "topics: "),
+        (r#"{"topics":[null,null,null,null,null]}"#.to_owned(), "topics: "),
+        (r#"{"topics":["0x1"]}"#.to_owned(), "topics[0]: "),
+        (format!(r#"{{"topics":[null,[7,{topic}]]}}"#), "topics[1][0]: "),
+        (format!(r#"{{"topics":[{topic},[{topic},null,[]]]}}"#), "topics[1][2]: "),
+    ] {
+        let json = logs(&gateway, &filter);
+        let message = json["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(&format!("invalid argument 0: {place}")), "{filter}: {json}");
+    }
+    let json = balance_at(&gateway, r#"{"blockHash":"0x1"}"#);
+    let message = json["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("invalid argument 1: blockHash: "), "{message}");
 }
 
 #[test]

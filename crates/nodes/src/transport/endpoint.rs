@@ -34,7 +34,7 @@ enum Scheme {
 /// Why an endpoint cannot be used. Says what is wrong without repeating it: a URL may hold a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    #[error("this is no URL")]
+    #[error("invalid URL")]
     NoUrl,
     #[error("the URL must begin with http:// or https://")]
     NotHttp,
@@ -42,7 +42,7 @@ pub enum EndpointError {
     NotWebSocket,
     #[error("the user name or password in the URL is not well-formed")]
     BadCredentials,
-    #[error("this is no name of a header")]
+    #[error("invalid header name")]
     BadHeaderName,
     #[error("this header is written by the gateway itself")]
     ReservedHeader,

@@ -70,7 +70,7 @@ impl Listener {
             if let Some(socket) = self.connect().await {
                 self.hear(socket).await;
             }
-            tracing::debug!(node = %self.endpoint, "tells of no heads for now");
+            tracing::debug!(node = %self.endpoint, "newHeads subscription lost; retrying");
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }

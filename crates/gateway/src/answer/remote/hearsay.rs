@@ -136,7 +136,7 @@ impl View for Hearsay {
 const LATEST: BlockParam = BlockParam::Tag(Tag::Latest);
 
 fn by_hash(hash: B256) -> BlockParam {
-    BlockParam::Hash { hash, require_canonical: false }
+    BlockParam::Hash { hash }
 }
 
 /// One name for what callers may write in several ways.

@@ -88,26 +88,26 @@ impl Config {
         let nodes = read_nodes(root);
         let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
-            root.mistake("partner", "partners stand in for nodes, and there is no [[node]]");
+            root.mistake("partner", "a partner is asked when no node can answer, so a [[node]] is needed");
+        }
+        if nodes.len() > nodes::NODES_MAX {
+            root.mistake("node", &format!("at most {} nodes are used", nodes::NODES_MAX));
         }
         let integrity = Integrity::read(&mut root.section("integrity"));
         let mut pool = root.section("pool");
-        let quorum = pool.limit("quorum", None);
+        let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
         if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
-            pool.mistake("quorum", "there are fewer nodes than that, so no block would ever be the head");
+            pool.mistake("quorum", "must be at most the number of nodes, or no block would ever be the head");
         }
         let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
-        if call_timeout.is_zero() {
-            pool.mistake("call_timeout_ms", "no call can be answered in no time");
-        }
         Self {
             nodes,
             partners,
             integrity,
             quorum,
             call_timeout,
-            head_stall: pool.limit("head_stall_ms", None).map(Duration::from_millis),
-            poll_interval: pool.limit("poll_interval_ms", None).map(Duration::from_millis),
+            head_stall: pool.optional_milliseconds("head_stall_ms"),
+            poll_interval: pool.optional_milliseconds("poll_interval_ms"),
         }
     }
 }
@@ -118,7 +118,7 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
     for mut section in root.sections("node") {
         let Some(node) = Remote::read(&mut section) else { continue };
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
-            section.mistake("url", "this node is listed already");
+            section.mistake("url", "duplicate node");
         }
         nodes.push(node);
     }
@@ -135,7 +135,7 @@ impl Remote {
     fn read_endpoint(section: &mut Section<'_>) -> Option<Self> {
         let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
         if url.is_none() {
-            section.mistake("url", "a URL with http:// or https:// is needed");
+            section.mistake("url", "must be a URL that begins with http:// or https://");
         }
         let node = Self {
             name: section.optional_text("name"),
@@ -181,7 +181,7 @@ fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
         match line.split_once(':') {
             Some((name, value)) => headers.push((name.trim().to_owned(), value.trim().to_owned())),
             // What was written may be a secret, and is not repeated.
-            None => section.mistake("headers", "want \"Name: value\""),
+            None => section.mistake("headers", "must be of the form \"Name: value\""),
         }
     }
     headers

@@ -12,7 +12,7 @@ use super::long;
 use super::questions::outcome;
 use crate::demo::{Demo, until};
 
-const NOTHING_KEPT: &str = "[network]\nname = \"long\"\n[cache]\nbytes_max = 0\n";
+const NOTHING_KEPT: &str = "[network]\nname = \"long\"\n[cache]\nenabled = false\n";
 const BY_NUMBER: &str = "eth_getBlockByNumber";
 const UNAVAILABLE: i64 = -32002;
 

@@ -12,7 +12,7 @@ use super::questions::{self, Question, outcome};
 use super::twins::free_port;
 use crate::demo::Demo;
 
-const REST: &str = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n";
+const REST: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
 
 /// What it does not have, not with a block hash, or not with every parameter.
 const LACKING: [&str; 11] = [

@@ -32,7 +32,7 @@ struct Outage {
 impl Outage {
     /// On the demo chain, after the first head.
     fn begin(partner: &str) -> Self {
-        let rest = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n";
+        let rest = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
         Self::of(Demo::with(""), None, &format!("{rest}{}", entry(partner)), false)
     }
 

@@ -58,7 +58,7 @@ fn one_bad_node_of_three_changes_no_answer() {
     let questions = questions::all(&node);
     for mood in MOODS {
         // Nothing is kept, so that every question reaches a node.
-        let rest = format!("{FAMILY}[cache]\nbytes_max = 0\n");
+        let rest = format!("{FAMILY}[cache]\nenabled = false\n");
         let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, &rest);
         proxies[1].set(mood);
         ask_all(&front, &questions, &format!("{mood:?}"));
@@ -87,7 +87,7 @@ fn how_far_a_query_could_go_is_told_by_the_blocks_of_the_view() {
     let too_many: Vec<_> =
         questions.into_iter().filter(|question| question.truth["code"] == -32005).collect();
     assert_eq!(too_many.len(), 1);
-    let rest = format!("{FAMILY}[cache]\nbytes_max = 0\n");
+    let rest = format!("{FAMILY}[cache]\nenabled = false\n");
     let (proxies, front) = Front::behind(node.public, "/v3/demo", 2, &rest);
     proxies[0].set(Mood::WrongBlocks);
     (0..20).for_each(|_| ask_all(&front, &too_many, "shifted"));

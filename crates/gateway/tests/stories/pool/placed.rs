@@ -6,7 +6,7 @@ use super::front::Front;
 use super::questions::{self, Question, outcome};
 use crate::demo::{Demo, until};
 
-const CHAIN: &str = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n";
+const CHAIN: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
 
 /// Questions about transactions by their hash, all of which the view has seen in a block.
 fn by_hash(node: &Demo) -> Vec<Question> {

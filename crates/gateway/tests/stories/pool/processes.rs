@@ -41,7 +41,7 @@ const SCENES: [Scene; 4] = [Scene::Calm, Scene::Stopped, Scene::Killed, Scene::R
 fn nodes_that_are_stopped_killed_and_reorganised_cost_no_answer_and_hardly_any_time() {
     let Some(mut twins) = Twins::start() else { return };
     (0..2 * DEPTH_MAX).for_each(|_| twins.mine());
-    let front = Front::of(&twins.urls(), "[network]\nname = \"anvil\"\n[cache]\nbytes_max = 0\n");
+    let front = Front::of(&twins.urls(), "[network]\nname = \"anvil\"\n[cache]\nenabled = false\n");
     let told = Told::new(twins.truths.clone());
     let time = storm_time(8);
     let times = ask_during(&front, time, |caller| told.ask(caller), |stage| trouble(&mut twins, stage));

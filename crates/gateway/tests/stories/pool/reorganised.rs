@@ -124,7 +124,7 @@ fn a_node_that_hangs_does_not_hold_up_deep_numbers() {
 fn a_new_head_can_be_asked_about_at_once() {
     let Some(anvil) = Anvil::start(&[]) else { return };
     let node = Proxy::start(anvil.address, "/");
-    let front = Front::of(&[node.url()], "[network]\nname = \"anvil\"\n[cache]\nbytes_max = 0\n");
+    let front = Front::of(&[node.url()], "[network]\nname = \"anvil\"\n[cache]\nenabled = false\n");
     node.set(testkit::proxy::Mood::Slow(Duration::from_millis(30)));
     for _ in 0..12 {
         anvil.mine(1);
