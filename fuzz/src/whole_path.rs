@@ -58,7 +58,7 @@ impl Gateway {
 /// Posts a body; gives the status and the body of the reply.
 async fn ask(mut wire: DuplexStream, body: &[u8]) -> (u16, Vec<u8>) {
     let head = format!(
-        "POST /v3/demo HTTP/1.1\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST /v3/demo HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     // A reply may come before the whole body is sent; that it does not fit then is no fault.

@@ -10,6 +10,11 @@ impl Moment {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The moment `time` later. A time that is too long to be counted in nanoseconds never passes.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
 }
 
 /// Tells moments, and which day of the calendar a moment belongs to.

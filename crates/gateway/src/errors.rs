@@ -103,6 +103,7 @@ impl From<Refused> for ErrorReply {
             Refused::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "content length too large"),
             Refused::Ambiguous => (StatusCode::BAD_REQUEST, "ambiguous framing"),
             Refused::BadHead => (StatusCode::BAD_REQUEST, "the head of the request is not HTTP"),
+            Refused::BadHost => (StatusCode::BAD_REQUEST, "HTTP/1.1 needs exactly one valid Host header"),
             Refused::HeadTooLarge => {
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the request is too large")
             }

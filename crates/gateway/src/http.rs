@@ -11,7 +11,7 @@ mod route; // where a request goes
 
 use crate::config::Section;
 
-pub(crate) use body::{Body, StreamBody, body};
+pub(crate) use body::{Body, body};
 pub use head::Headers;
 pub(crate) use head::{Head, Verb};
 pub(crate) use route::{Route, route};
@@ -28,6 +28,8 @@ pub enum Refused {
     /// Two readers could disagree on where the request ends.
     Ambiguous,
     BadHead,
+    /// HTTP/1.1 without exactly one valid `Host`.
+    BadHost,
     HeadTooLarge,
     Broken,
     TooSlow,

@@ -5,6 +5,7 @@
 //! on one work-stealing runtime when the configuration says so; which of the two is better is a matter of measuring.
 
 mod connection; // one connection, as its requests see it
+mod date; // the date of replies
 mod http1; // requests one after another
 mod http2; // requests side by side
 mod socket; // timeouts that are really armed
@@ -27,6 +28,7 @@ use crate::edge::Edge;
 use crate::operator;
 
 pub(crate) use connection::{Connection, RequestId};
+pub use http1::{FramedRequest, framed_requests};
 pub use tls::Tls;
 
 /// Where to listen and with what.
@@ -108,8 +110,11 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// How long the body may take, from the end of the head.
     pub body_timeout: Duration,
-    /// How long a reply may wait for the caller to read on.
+    /// Over how long the rate at which a caller reads its replies is measured.
     pub write_timeout: Duration,
+    /// Bytes per second that a caller has to read while a reply waits for it. Slower readers are disconnected: they hold
+    /// the memory of their reply (slow-read attack). About the slowest mobile connection.
+    pub read_rate_min_bytes: u64,
     /// How long a connection may idle between requests; above the 60 s of common load balancers.
     pub keep_alive_timeout: Duration,
     /// Requests on one connection, so that load balancers spread again now and then.
@@ -120,7 +125,9 @@ pub struct Limits {
     pub headers_max: usize,
     /// Requests at once on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// How long running answers may take after the signal to stop.
+    /// How long callers are still let in after the signal to stop, so that load balancers can notice that `/ready` says no.
+    pub drain_delay: Duration,
+    /// How long running answers may take after that.
     pub drain_timeout: Duration,
 }
 
@@ -132,11 +139,13 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(15),
+            read_rate_min_bytes: 4 << 10,
             keep_alive_timeout: Duration::from_secs(75),
             requests_per_connection_max: 1_000_000,
             header_bytes_max: 16 << 10,
             headers_max: 100,
             h2_streams_max: 100,
+            drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
         }
     }
@@ -151,6 +160,7 @@ impl Limits {
             header_timeout: section.milliseconds("header_timeout_ms", usual.header_timeout),
             body_timeout: section.milliseconds("body_timeout_ms", usual.body_timeout),
             write_timeout: section.milliseconds("write_timeout_ms", usual.write_timeout),
+            read_rate_min_bytes: section.number("read_rate_min_bytes", usual.read_rate_min_bytes),
             keep_alive_timeout: section.milliseconds("keep_alive_timeout_ms", usual.keep_alive_timeout),
             requests_per_connection_max: section
                 .number("requests_per_connection_max", usual.requests_per_connection_max),
@@ -165,6 +175,7 @@ impl Limits {
                 usual.h2_streams_max.into(),
                 u32::MAX.into(),
             ) as u32,
+            drain_delay: section.delay("drain_delay_ms", usual.drain_delay),
             drain_timeout: section.milliseconds("drain_timeout_ms", usual.drain_timeout),
         }
     }
@@ -176,14 +187,18 @@ pub struct Server {
     edge: Arc<Edge>,
     public: SocketAddr,
     operator: SocketAddr,
-    stop: watch::Sender<bool>,
+    /// Tells the workers to drain, and for how long callers are still let in.
+    stop: watch::Sender<Option<Duration>>,
+    /// The operator listener ends when this is dropped.
+    _operator_stop: watch::Sender<bool>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Server {
     /// Binds both addresses and begins to serve.
     pub fn start(config: &Config, edge: Arc<Edge>) -> io::Result<Self> {
-        let (stop, stopping) = watch::channel(false);
+        let (stop, stopping) = watch::channel(None);
+        let (operator_stop, operator_stopping) = watch::channel(false);
         let tls = config.tls.as_ref().map(Tls::acceptor).transpose()?;
         for address in [config.public, config.operator] {
             check_free(address)?;
@@ -196,15 +211,20 @@ impl Server {
                 listeners.push(bind(public)?);
             }
         }
-        let operator = operator::start(bind(config.operator)?, Arc::clone(&edge), stopping.clone())?;
+        let operator = operator::start(bind(config.operator)?, Arc::clone(&edge), operator_stopping)?;
         let threads = if config.runtime == Runtime::PerCore { 1 } else { config.workers };
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
             let worker = worker::Worker::new(Arc::clone(&edge), index, tls.clone(), stopping.clone());
-            let run = move || worker.run(listener, threads);
+            let runtime = worker::runtime(threads)?;
+            let listener = {
+                let _context = runtime.enter();
+                tokio::net::TcpListener::from_std(listener)?
+            };
+            let run = move || worker.run(&runtime, listener);
             workers.push(thread::Builder::new().name(format!("worker-{index}")).spawn(run)?);
         }
-        Ok(Self { edge, public, operator, stop, workers })
+        Ok(Self { edge, public, operator, stop, _operator_stop: operator_stop, workers })
     }
 
     /// Where callers connect to; tells the port when the configuration left it open.
@@ -216,11 +236,22 @@ impl Server {
         self.operator
     }
 
-    /// Not ready from now on; answers under way are finished, idle connections closed. Returns when all is quiet, or
-    /// when the time for it is over.
+    /// Stops without losing requests: not ready from now on, but everything is still answered for `drain_delay`, and over
+    /// HTTP/1 with `Connection: close`. Then idle connections are closed. Returns when no connection is left, or when
+    /// `drain_timeout` is over.
     pub fn drain(self) {
+        let delay = self.edge.limits.listen.drain_delay;
+        self.drain_after(delay);
+    }
+
+    /// Drains without `drain_delay`, for when nobody else has to notice, as after Ctrl-C.
+    pub fn drain_at_once(self) {
+        self.drain_after(Duration::ZERO);
+    }
+
+    fn drain_after(self, delay: Duration) {
         self.edge.connections.draining.store(true, Relaxed);
-        self.stop.send_replace(true);
+        self.stop.send_replace(Some(delay));
         for worker in self.workers {
             if worker.join().is_err() {
                 tracing::error!("a worker had panicked");
@@ -234,9 +265,9 @@ pub async fn serve_stream<S>(edge: Arc<Edge>, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    // Nobody stops it before its time: the sender is kept to the end.
-    let (_never, stopping) = watch::channel(false);
-    if let Err(error) = worker::serve(edge, 0, stream, stopping).await {
+    // The sender lives as long as the connection, so it is never told to close.
+    let (_sender, stage) = watch::channel(worker::DrainStage::Serving);
+    if let Err(error) = worker::serve(edge, 0, stream, stage).await {
         tracing::debug!(%error, "a connection ended early");
     }
 }
@@ -248,10 +279,28 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let listen = || {
         let socket = bound(address, true)?;
         socket.set_nonblocking(true)?;
+        limit_unsent_bytes(&socket)?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())
     };
     listen().map_err(|error| named(address, error))
+}
+
+/// Bytes of replies that the kernel takes before the network does. Without this limit it takes megabytes, and whether a
+/// caller reads at all is seen much too late.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 64 << 10;
+
+/// Sets the limit for all connections that the listener will accept; they inherit it.
+#[cfg(target_os = "linux")]
+fn limit_unsent_bytes(listener: &Socket) -> io::Result<()> {
+    listener.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
+}
+
+/// Other systems have no such limit. Their send buffers are smaller, too.
+#[cfg(not(target_os = "linux"))]
+fn limit_unsent_bytes(_: &Socket) -> io::Result<()> {
+    Ok(())
 }
 
 /// Whether nobody else listens there. Listeners that share a port, as those of the workers do, are not told of each

@@ -26,12 +26,16 @@ mod accepted; // openrpc.json accepts what the gateway accepts
 mod crowd; // ten thousand connections
 #[path = "stories/flood.rs"]
 mod flood; // loops in the EVM
+#[path = "stories/handover.rs"]
+mod handover; // SIGTERM under load
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]
 mod http; // paths, statuses, headers
 #[path = "stories/http2.rs"]
 mod http2; // prior knowledge
+#[path = "stories/http2_attacks.rs"]
+mod http2_attacks; // silence, callers that do not read, floods
 #[path = "stories/keys.rs"]
 mod keys; // what a key's settings refuse
 #[path = "stories/lookups.rs"]

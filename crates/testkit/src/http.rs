@@ -49,10 +49,15 @@ pub struct Wire {
 
 impl Wire {
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the gateway listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        stream.set_nodelay(true).expect("no delay can be set");
-        Self { stream, unread: Vec::new() }
+        Self::try_connect(address).expect("the gateway listens")
+    }
+
+    /// Connects to a gateway that may have ended.
+    pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, unread: Vec::new() })
     }
 
     /// Sends bytes; a connection that is closed already does not matter here.

@@ -7,6 +7,7 @@ pub mod model; // what the archive should answer, found the slow way
 pub mod truth; // an archive compared with a model
 pub mod heavy; // big chains for benchmarks
 pub mod http; // a caller that says exactly what it is told to
+pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults

@@ -174,7 +174,6 @@ impl<'a> Section<'a> {
     }
 
     /// A time to wait, which may be 0.
-    #[expect(dead_code, reason = "for delays of the listener")]
     pub(crate) fn delay(&mut self, key: &str, usual: Duration) -> Duration {
         self.note_number(key, usual.as_millis(), Some(ZeroMeaning::NoDelay));
         self.integer(key, MILLISECONDS_MAX).map_or(usual, Duration::from_millis)

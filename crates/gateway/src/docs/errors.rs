@@ -81,6 +81,7 @@ fn requests() -> Vec<Row> {
         ("a body of more than `body_bytes_max`", Refused::TooLarge.into()),
         ("two readers could disagree on where the request ends", Refused::Ambiguous.into()),
         ("a head that is not HTTP", Refused::BadHead.into()),
+        ("no `Host` header, more than one, or an invalid one", Refused::BadHost.into()),
         ("a head of more than `header_bytes_max` or `headers_max`", Refused::HeadTooLarge.into()),
         ("the connection ended within the body", Refused::Broken.into()),
         ("the body took longer than `body_timeout_ms`", Refused::TooSlow.into()),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::Moment;
 use crate::edge::Edge;
@@ -62,6 +62,10 @@ pub(super) struct State {
     pub(super) heard: AtomicU64,
     requests: AtomicU64,
     last: AtomicBool,
+    /// HTTP/2: replies of which some bytes are still to be sent.
+    pub(super) replies_waiting: AtomicUsize,
+    /// HTTP/2: bytes of replies that were sent, without headers.
+    pub(super) reply_bytes_sent: AtomicU64,
 }
 
 impl State {

@@ -6,25 +6,28 @@
 
 mod body; // the bytes behind a head
 mod chunks; // bodies whose length is not known
+mod framing; // requests without answers, for comparison with other readers
 mod head; // where requests end, to the letter
 
-use std::cell::RefCell;
 use std::io;
 use std::pin::{Pin, pin};
-use std::time::{Duration, UNIX_EPOCH};
 
 use ::http::StatusCode;
-use ::http::header::HeaderName;
+use ::http::header::{self, HeaderName};
 use bytes::{Buf, Bytes};
 use jsonrpc::Id;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+pub use self::framing::{FramedRequest, framed_requests};
 
 use self::body::{Body, Rest};
 use self::head::Search;
 use super::connection::{Connection, RequestId};
+use super::date::with_http_date;
 use super::socket::{READ_BYTES, Socket, Wait};
-use super::worker::Stream;
+use super::worker::{DrainStage, LAST_REQUEST_TIME, Stream, reached};
 use crate::edge::Edge;
 use crate::errors;
 use crate::http::{Headers, Refused, Verb};
@@ -36,14 +39,14 @@ pub(super) async fn serve<S: Stream>(
     connection: &Connection,
     socket: Socket<S>,
     first: Vec<u8>,
-    mut stopping: watch::Receiver<bool>,
+    mut stage: watch::Receiver<DrainStage>,
 ) -> io::Result<()> {
     if first.is_empty() {
         return Ok(());
     }
-    let mut stop = pin!(async { drop(stopping.wait_for(|&stop| stop).await) });
-    let mut line = Line { connection, socket, inbox: first, begin: 0, outbox: Vec::new() };
-    while line.serve_next(stop.as_mut()).await? {}
+    let mut closing = pin!(reached(&mut stage, DrainStage::Closing));
+    let mut line = Line { connection, socket, inbox: first, begin: 0, outbox: Vec::new(), is_closing: false };
+    while line.serve_next(closing.as_mut()).await? {}
     line.socket.shutdown().await
 }
 
@@ -57,6 +60,8 @@ struct Line<'c, S> {
     begin: usize,
     /// The head of a reply, and its body if that is short.
     outbox: Vec<u8>,
+    /// Whether the gateway is about to end, and no request is waited for.
+    is_closing: bool,
 }
 
 /// A head that has come in whole.
@@ -77,8 +82,8 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 
 impl<S: Stream> Line<'_, S> {
     /// One request and its reply. `false`: nothing may follow.
-    async fn serve_next(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
-        match self.head(stop).await? {
+    async fn serve_next(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
+        match self.head(closing).await? {
             Ok(Some(head)) => self.exchange(head).await,
             Ok(None) => Ok(false),
             Err(refused) => self.refuse(refused).await,
@@ -88,7 +93,7 @@ impl<S: Stream> Line<'_, S> {
     /// Waits until a whole head is there. `None`: the caller is done, or we are.
     async fn head(
         &mut self,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        mut closing: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<Result<Option<Whole>, Refused>> {
         let limits = &self.connection.edge().limits.listen;
         let (mut search, mut began) = (Search::default(), None);
@@ -113,13 +118,33 @@ impl<S: Stream> Line<'_, S> {
                 Wait::Head(*began.get_or_insert(self.socket.free_since()))
             });
             self.make_room();
-            let read = tokio::select! {
-                biased;
-                read = self.socket.read_buf(&mut self.inbox) => read?,
-                () = stop.as_mut(), if idle => 0,
+            let read = if idle && self.is_closing {
+                self.read_last().await?
+            } else {
+                tokio::select! {
+                    biased;
+                    read = self.socket.read_buf(&mut self.inbox) => read?,
+                    () = closing.as_mut(), if idle => {
+                        self.is_closing = true;
+                        continue;
+                    }
+                }
             };
             if read == 0 {
                 return Ok(Ok(None));
+            }
+        }
+    }
+
+    /// Waits for a request that may be on its way while the gateway is about to end.
+    async fn read_last(&mut self) -> io::Result<usize> {
+        let quiet = self.connection.edge().clock.now().since(self.socket.free_since());
+        let read = self.socket.read_buf(&mut self.inbox);
+        match timeout(LAST_REQUEST_TIME.saturating_sub(quiet), read).await {
+            Ok(read) => read,
+            Err(_) => {
+                self.socket.cut_short();
+                Ok(0)
             }
         }
     }
@@ -168,11 +193,13 @@ impl<S: Stream> Line<'_, S> {
         if gone {
             return Ok(false);
         }
-        let ends_here = self.connection.is_last() || self.connection.is_draining();
-        let keep = parsed.keep_alive && at_next && !ends_here;
-        let (old, head_only) = (parsed.is_old, parsed.head.verb == Verb::Head);
+        let (may_stay, old) = (parsed.keep_alive && at_next && !self.connection.is_last(), parsed.is_old);
+        let head_only = parsed.head.verb == Verb::Head;
         self.begin += end + used;
         self.put_behind(&ahead);
+        // Requests that have arrived already are answered before the caller is told to go elsewhere.
+        let has_next = self.begin < self.inbox.len();
+        let keep = may_stay && (has_next || !self.connection.is_draining());
         write_head(&mut self.outbox, &reply, Connected { keep, old }, self.connection.edge());
         if head_only {
             self.send(Default::default()).await?;
@@ -250,7 +277,7 @@ fn write_head(out: &mut Vec<u8>, reply: &Reply, connected: Connected, edge: &Edg
         out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    write_date(out, edge.clock.unix_seconds(edge.clock.now()));
+    with_http_date(edge.clock.unix_seconds(edge.clock.now()), |date| out.line(&header::DATE, date));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -272,19 +299,4 @@ fn write_status(out: &mut Vec<u8>, status: StatusCode) {
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-thread_local! {
-    /// The line that tells the date, with the second in which it is true.
-    static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
-}
-
-fn write_date(out: &mut Vec<u8>, unix_seconds: u64) {
-    DATE.with_borrow_mut(|(second, line)| {
-        if *second != unix_seconds {
-            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_seconds));
-            (*second, *line) = (unix_seconds, format!("date: {date}\r\n"));
-        }
-        out.extend_from_slice(line.as_bytes());
-    });
 }

@@ -1,28 +1,40 @@
-//! HTTP/2, which hyper speaks.
+//! HTTP/2: requests side by side on one connection.
+//!
+//! The `h2` crate reads and writes the frames. What it does not decide is decided here: how long a connection may be
+//! silent, when it ends, and what a caller that does not read may hold.
 
-use std::convert::Infallible;
+mod body; // the bytes of a request
+pub(super) mod frames; // where frames begin and end
+mod reply; // the bytes of a reply
+
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{HeaderMap, HeaderName, HeaderValue};
-use ::http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use ::http::request::Parts;
+use ::http::{Request, Response, StatusCode};
+use bytes::Bytes;
+use h2::server::{self, Builder, SendResponse};
+use h2::{Reason, RecvStream};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
 
+use self::body::StreamBody;
+use super::Limits;
 use super::connection::Connection;
+use super::date::with_http_date;
 use super::socket::{READ_BYTES, Socket, Wait};
-use super::worker::{Error, Stream};
-use crate::http::{self, Head, Verb};
+use super::worker::{DrainStage, Error, Stream, next_stage};
+use crate::http::{Head, Verb};
 use crate::request;
-use crate::respond::{Lines, ReplyBody};
+use crate::respond::{Lines, Reply};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Reads as much as it takes to tell which protocol the caller speaks; nothing if the caller has left.
 pub(super) async fn first_bytes<S: Stream>(socket: &mut Socket<S>) -> io::Result<Vec<u8>> {
@@ -42,55 +54,199 @@ pub(super) fn begins(first: &[u8]) -> bool {
     first.starts_with(PREFACE)
 }
 
-/// HTTP/2 floods are bounded by these: streams that are reset before they are accepted, and the size of windows.
-const H2_PENDING_RESETS_MAX: usize = 20;
-const H2_STREAM_WINDOW_BYTES: u32 = 64 << 10;
-const H2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
-const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Streams that are reset before they are accepted, after which the connection ends (rapid reset).
+const PENDING_RESETS_MAX: usize = 20;
 
+/// Bytes that a caller may send on one stream, and on all of them, before they are read.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// Bytes of a reply that the library may hold: enough to write while the next piece is made.
+const SEND_BUFFER_BYTES: usize = 2 * reply::PIECE_BYTES;
+
+/// How long a caller has after it was told that the connection ends (GOAWAY): requests that it sent before it knew are
+/// answered, later ones are refused, and without any the connection is closed.
+const GOAWAY_TIME: Duration = Duration::from_secs(2);
+
+/// Serves a connection on which `first` came in, until it ends or has to.
 pub(super) async fn serve<S: Stream>(
     connection: Arc<Connection>,
     mut socket: Socket<S>,
     first: Vec<u8>,
-    mut stopping: watch::Receiver<bool>,
+    stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    socket.speak_http2(first);
+    socket.speak_http2(first)?;
     let limits = &connection.edge().limits.listen;
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.h2_streams_max)
-        .max_header_list_size(limits.header_bytes_max as u32)
-        .max_pending_accept_reset_streams(H2_PENDING_RESETS_MAX)
-        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
-        .keep_alive_interval(H2_PING_INTERVAL)
-        .keep_alive_timeout(H2_PING_TIMEOUT);
-    let requests = Arc::clone(&connection);
-    let service = service_fn(move |request| {
-        let connection = Arc::clone(&requests);
-        async move { Ok::<_, Infallible>(answer(&connection, request).await) }
-    });
-    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
-    tokio::select! {
-        result = served.as_mut() => return Ok(result?),
-        _ = stopping.wait_for(|&stop| stop) => served.as_mut().graceful_shutdown(),
-    }
-    Ok(served.await?)
+    let began = Instant::now();
+    let handshake = builder(limits).handshake(socket);
+    let h2 = timeout(limits.header_timeout, handshake).await??;
+    let serving = Serving {
+        connection: &connection,
+        h2,
+        requests: JoinSet::new(),
+        accepted: 0,
+        idle_since: began,
+        goaway_since: None,
+    };
+    serving.run(stage).await
 }
 
-async fn answer(connection: &Connection, request: Request<Incoming>) -> Response<ReplyBody> {
+fn builder(limits: &Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(SEND_BUFFER_BYTES);
+    builder
+}
+
+/// One connection.
+struct Serving<'c, S> {
+    connection: &'c Arc<Connection>,
+    h2: server::Connection<Socket<S>, Bytes>,
+    /// Requests that are being answered. They end with the connection.
+    requests: JoinSet<()>,
+    /// Requests so far.
+    accepted: u64,
+    /// Since when no request is being answered.
+    idle_since: Instant,
+    /// Since when the caller has been told that the connection ends.
+    goaway_since: Option<Instant>,
+}
+
+impl<S: Stream> Serving<'_, S> {
+    async fn run(mut self, mut stage: watch::Receiver<DrainStage>) -> Result<(), Error> {
+        let mut reached = DrainStage::Serving;
+        loop {
+            let idle_end = self.idle_since.checked_add(self.idle_time());
+            tokio::select! {
+                biased;
+                accepted = self.h2.accept() => match accepted {
+                    Some(accepted) => {
+                        let (request, respond) = accepted?;
+                        self.begin_request(request, respond);
+                        if reached >= DrainStage::Draining {
+                            self.go_away();
+                        }
+                    }
+                    None => return Ok(()),
+                },
+                Some(ended) = self.requests.join_next() => self.end_request(ended),
+                next = next_stage(&mut stage, reached) => {
+                    reached = next;
+                    // A caller that has just connected may send the request that it came for.
+                    if self.accepted > 0 || reached == DrainStage::Closing {
+                        self.go_away();
+                    }
+                }
+                () = until(idle_end), if self.requests.is_empty() => {
+                    if self.accepted == 0 || self.goaway_since.is_some() {
+                        return Ok(());
+                    }
+                    self.go_away();
+                }
+            }
+        }
+    }
+
+    /// How long the connection may stay without a request.
+    fn idle_time(&self) -> Duration {
+        let limits = &self.connection.edge().limits.listen;
+        match (self.goaway_since, self.accepted) {
+            (Some(_), _) => GOAWAY_TIME,
+            (None, 0) => limits.header_timeout,
+            (None, _) => limits.keep_alive_timeout,
+        }
+    }
+
+    fn begin_request(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        if self.goaway_since.is_some_and(|since| since.elapsed() > GOAWAY_TIME) {
+            return respond.send_reset(Reason::REFUSED_STREAM);
+        }
+        self.accepted += 1;
+        self.requests.spawn(exchange(Arc::clone(self.connection), request, respond));
+        if self.accepted >= self.connection.edge().limits.listen.requests_per_connection_max {
+            self.go_away();
+        }
+    }
+
+    fn end_request(&mut self, ended: Result<(), JoinError>) {
+        self.idle_since = Instant::now();
+        if let Err(error) = ended {
+            tracing::error!(%error, "a request was given up");
+        }
+    }
+
+    /// Tells the caller to send its next requests elsewhere.
+    fn go_away(&mut self) {
+        if self.goaway_since.is_none() {
+            let now = Instant::now();
+            (self.goaway_since, self.idle_since) = (Some(now), now);
+            self.h2.graceful_shutdown();
+        }
+    }
+}
+
+/// Waits until then; for ever without an end.
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Answers one request.
+async fn exchange(
+    connection: Arc<Connection>,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
     let (parts, incoming) = request.into_parts();
+    let limits = &connection.edge().limits.listen;
+    let mut body = StreamBody::new(incoming, limits.body_timeout);
+    let reply = {
+        let mut answered = pin!(answer(&connection, &parts, &mut body));
+        tokio::select! {
+            biased;
+            reply = answered.as_mut() => reply,
+            // The caller has reset the stream, or the connection has ended.
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
+        }
+    };
+    let response = response(&connection, &reply);
+    let has_body = reply.len() > 0 && Verb::from(&parts.method) != Verb::Head;
+    let sent = match respond.send_response(response, !has_body) {
+        Ok(stream) if has_body => reply::send(connection.state(), limits, stream, reply.into_parts()).await,
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a reply was not sent whole");
+    }
+}
+
+async fn answer(connection: &Connection, parts: &Parts, body: &mut StreamBody) -> Reply {
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let head = Head { verb: (&parts.method).into(), target, headers: (&parts.headers).into() };
-    let time = connection.edge().limits.listen.body_timeout;
-    let reply = request::serve(connection, &head, &mut http::StreamBody { incoming, time }).await;
-    let mut response = Response::new(ReplyBody::new(Default::default()));
+    let reply = request::serve(connection, &head, body).await;
+    body.discard().await;
+    reply
+}
+
+fn response(connection: &Connection, reply: &Reply) -> Response<()> {
+    let mut response = Response::new(());
     *response.status_mut() = reply.status();
-    reply.head(response.headers_mut());
-    let parts = if head.verb == Verb::Head { Default::default() } else { reply.into_parts() };
-    response.map(|_| ReplyBody::new(parts))
+    let headers = response.headers_mut();
+    reply.head(headers);
+    if reply.status() != StatusCode::NO_CONTENT {
+        headers.insert(header::CONTENT_LENGTH, reply.len().into());
+    }
+    let clock = &connection.edge().clock;
+    with_http_date(clock.unix_seconds(clock.now()), |date| headers.line(&header::DATE, date));
+    response
 }
 
 impl Lines for HeaderMap {

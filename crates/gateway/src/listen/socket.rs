@@ -16,6 +16,8 @@ use tokio::time::{Instant, Sleep};
 
 use super::Limits;
 use super::connection::State;
+use super::http2::PREFACE;
+use super::http2::frames::{FrameFlood, FrameWatch};
 use crate::clock::{Clock, Moment};
 
 /// A stream, watched.
@@ -27,6 +29,8 @@ pub(super) struct Socket<S> {
     replay: Vec<u8>,
     times: Times,
     timer: Pin<Box<Sleep>>,
+    /// HTTP/2 only.
+    frames: Option<Box<FrameWatch>>,
 }
 
 #[derive(Debug)]
@@ -36,9 +40,12 @@ struct Times {
     wait: Wait,
     /// Whether the caller may have more to send when the connection ends.
     cut_short: bool,
+    /// Since when the rate at which the caller reads is measured; `None` while no reply waits for the caller.
     write_stuck_since: Option<Moment>,
     /// Bytes that were written since then.
-    written: usize,
+    written: u64,
+    /// Bytes that have to be written within the write timeout.
+    written_min: u64,
     /// The caller was told that it is too late; nothing else may be said.
     given_up: bool,
     /// When the rest of what the caller sends is not waited for any longer.
@@ -57,8 +64,10 @@ pub(super) enum Wait {
     Body(Moment),
     /// Us.
     Answer,
-    /// HTTP/2: whatever comes next.
-    Frames,
+    /// HTTP/2: whatever comes next. A head, or a frame other than DATA, may be incomplete since then.
+    Frames {
+        unfinished_since: Option<Moment>,
+    },
 }
 
 /// What happens when a deadline passes.
@@ -79,10 +88,6 @@ pub(super) const READ_BYTES: usize = 2 << 10;
 /// How long a connection that is closed before its caller was done stays to hear the rest.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a caller has to read within the time for writes, if a reply does not fit into the socket's buffers: some
-/// kilobytes a second. Who reads less than that does not want the reply, but that we hold it.
-const READ_BYTES_MIN: usize = 64 << 10;
-
 /// The longest time that a timer is set to before it is looked at again.
 const FAR: Duration = Duration::from_secs(3_600);
 
@@ -91,6 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         state.heard.store(clock.now().0, Relaxed);
         let times = Times {
             clock,
+            written_min: limits.read_bytes_min(),
             limits,
             wait: Wait::Request,
             cut_short: false,
@@ -101,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             wrote: clock.now(),
         };
         let timer = Box::pin(tokio::time::sleep(FAR));
-        Self { stream, state, replay: Vec::new(), times, timer }
+        Self { stream, state, replay: Vec::new(), times, timer, frames: None }
     }
 
     /// Says what is waited for from now on, and with it for how long.
@@ -110,9 +116,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// From here on the connection speaks HTTP/2; what was read already is read again.
-    pub(super) fn speak_http2(&mut self, read: Vec<u8>) {
-        self.times.wait = Wait::Frames;
+    pub(super) fn speak_http2(&mut self, read: Vec<u8>) -> io::Result<()> {
+        self.frames = Some(Box::new(FrameWatch::new(PREFACE.len(), self.times.clock.now())));
+        self.cut_short();
+        self.watch_frames(&read)?;
         self.replay = read;
+        Ok(())
+    }
+
+    /// Looks at the frames in what came in. A flood of them ends the connection.
+    fn watch_frames(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(frames) = &mut self.frames else { return Ok(()) };
+        let (now, sent) = (self.times.clock.now(), self.state.reply_bytes_sent.load(Relaxed));
+        let fed = frames.feed(bytes, now, sent);
+        self.times.wait = Wait::Frames { unfinished_since: frames.unfinished_since() };
+        fed.map_err(|FrameFlood| io::Error::other("too many HTTP/2 frames that lead to nothing"))
     }
 
     /// Since when the caller has been free to go on: bytes came in, and its last reply was on its way.
@@ -164,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
-    /// Keeps an eye on writes: too little for too long is an error.
+    /// Measures the rate at which the caller reads: below the minimum over the write timeout is an error.
     fn watch_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -180,11 +198,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 }
 
+impl Limits {
+    /// Bytes that a caller has to read within the write timeout; at least one, or a caller that reads nothing would stay.
+    pub(super) fn read_bytes_min(&self) -> u64 {
+        let bytes = self.write_timeout.as_millis().saturating_mul(self.read_rate_min_bytes.into()) / 1_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+    }
+}
+
 impl Times {
     fn has_written(&mut self, bytes: usize) {
         self.wrote = self.clock.now();
-        self.written = self.written.saturating_add(bytes);
-        if self.written >= READ_BYTES_MIN {
+        self.written = self.written.saturating_add(bytes as u64);
+        if self.written >= self.written_min {
             self.write_stuck_since = None;
         }
     }
@@ -202,19 +228,21 @@ impl Times {
 
     /// The next moment at which something is too late, and what then.
     fn deadline(&self, state: &State) -> Option<(Moment, Late)> {
-        let after = |start: Moment, time: Duration| Moment(start.0 + time.as_nanos() as u64);
         let limits = &self.limits;
         if let Some(since) = self.write_stuck_since {
-            return Some((after(since, limits.write_timeout), Late::Abort));
+            return Some((since.after(limits.write_timeout), Late::Abort));
         }
         let quiet = self.free_since(state);
         match self.wait {
             Wait::Answer => None,
-            Wait::Body(began) => Some((after(began, limits.body_timeout), Late::Tell)),
-            Wait::Head(began) => Some((after(began, limits.header_timeout), Late::Tell)),
-            Wait::Request if state.is_new() => Some((after(quiet, limits.first_byte_timeout), Late::Close)),
-            // On HTTP/2, pings keep an honest connection from being idle, and each stream minds its own body.
-            Wait::Request | Wait::Frames => Some((after(quiet, limits.keep_alive_timeout), Late::Close)),
+            Wait::Body(began) => Some((began.after(limits.body_timeout), Late::Tell)),
+            Wait::Head(began) => Some((began.after(limits.header_timeout), Late::Tell)),
+            Wait::Request if state.is_new() => Some((quiet.after(limits.first_byte_timeout), Late::Close)),
+            Wait::Request => Some((quiet.after(limits.keep_alive_timeout), Late::Close)),
+            // How long an HTTP/2 connection may idle, and a body may take, is watched above the socket.
+            Wait::Frames { unfinished_since } => {
+                unfinished_since.map(|since| (since.after(limits.header_timeout), Late::Close))
+            }
         }
     }
 }
@@ -231,10 +259,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
             self.replay.drain(..len);
             return Poll::Ready(Ok(()));
         }
+        let before = buf.filled().len();
         match Pin::new(&mut self.stream).poll_read(cx, buf) {
             Poll::Ready(Ok(())) => {
                 self.state.heard.store(self.times.clock.now().0, Relaxed);
-                Poll::Ready(Ok(()))
+                Poll::Ready(self.watch_frames(&buf.filled()[before..]))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => match ready!(self.poll_late(cx)) {

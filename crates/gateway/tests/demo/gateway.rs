@@ -33,7 +33,7 @@ impl DemoGateway {
 impl Drop for DemoGateway {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.drain();
+            server.drain_at_once();
         }
     }
 }

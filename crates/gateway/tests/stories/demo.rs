@@ -64,7 +64,7 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.drain();
+            server.drain_at_once();
         }
     }
 }

@@ -36,19 +36,18 @@ impl Gateway {
 
     /// `limits` are lines of `[limits]`, `rest` is any other part of a configuration.
     pub(crate) fn with(limits: &str, rest: &str) -> Self {
-        Self::configured("", limits, rest)
+        Self::configured(&config("", limits, rest))
     }
 
     /// `listen` are lines of `[listen]`.
     pub(crate) fn listening(listen: &str) -> Self {
-        Self::configured(listen, "", "")
+        Self::configured(&config(listen, "", ""))
     }
 
-    fn configured(listen: &str, limits: &str, rest: &str) -> Self {
-        let config = config(listen, limits, rest);
+    pub(crate) fn configured(config: &Config) -> Self {
         let chain = Arc::new(Chain::default());
         let source = Arc::clone(&chain) as Arc<dyn Source>;
-        Self::over(&config, source, chain, None)
+        Self::over(config, source, chain, None)
     }
 
     /// Over the embedded archive with the demo chain in it; `limits` are lines of `[limits]`.
@@ -90,12 +89,15 @@ impl Gateway {
     }
 }
 
-fn config(listen: &str, limits: &str, rest: &str) -> Config {
+pub(crate) fn config(listen: &str, limits: &str, rest: &str) -> Config {
     let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
     let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
     let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     if !text.contains("drain_timeout_ms") {
         config.limits.listen.drain_timeout = Duration::from_millis(200);
+    }
+    if !text.contains("drain_delay_ms") {
+        config.limits.listen.drain_delay = Duration::ZERO;
     }
     config
 }

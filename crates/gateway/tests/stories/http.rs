@@ -328,6 +328,22 @@ fn what_is_no_http_is_400() {
     }
 }
 
+// Without a Host, or with two, a proxy in front may have meant another virtual server.
+#[test]
+fn http_1_1_without_exactly_one_valid_host_is_400() {
+    let gateway = Gateway::start();
+    let body = chain_id("1");
+    for host in ["", "host: a\r\nhost: a\r\n", "host: a b\r\n", "host: a/b\r\n", "host:\r\n", "host: u@a\r\n"]
+    {
+        let mut wire = Wire::connect(gateway.public);
+        let head = format!("POST /v3/demo HTTP/1.1\r\n{host}content-length: {}\r\n\r\n", body.len());
+        let reply = wire.send(head).send(&body).reply();
+        assert_eq!(reply.error(), "-32600 HTTP/1.1 needs exactly one valid Host header", "{host:?}");
+        assert_eq!((reply.status, reply.header("connection")), (400, Some("close")), "{host:?}");
+        assert!(wire.is_closed());
+    }
+}
+
 #[test]
 fn a_reply_to_head_has_no_body() {
     let gateway = Gateway::start();

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+use tokio::time::Sleep;
 
 use super::chunks::Chunks;
 use super::head::{Extent, Parsed};
@@ -26,6 +28,8 @@ pub(super) struct Body<'a, S> {
     at_next: bool,
     /// What came in while the answer was made.
     ahead: Vec<u8>,
+    /// Runs while the answer is made for a caller that has ended its side of the connection.
+    half_closed: Option<Pin<Box<Sleep>>>,
     gone: bool,
 }
 
@@ -51,13 +55,28 @@ const SKIPPED_BYTES_MAX: usize = 64 << 10;
 /// there is then not known before its answer is.
 const AHEAD_BYTES_MAX: usize = 16 << 10;
 
+/// How long an answer is still waited for after its caller has ended its side of the connection. A caller that has only
+/// ended its side still reads the reply; one that has closed the connection does not, and the work for it is given up. TCP
+/// does not tell the two apart.
+const HALF_CLOSED_TIME: Duration = Duration::from_secs(2);
+
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl<'a, S: Stream> Body<'a, S> {
     pub(super) fn new(socket: &'a mut Socket<S>, here: &'a [u8], parsed: &Parsed<'_>) -> Self {
         let Parsed { extent, expects_continue, .. } = *parsed;
         let at_next = extent == Extent::Bytes(0);
-        Self { socket, here, extent, expects_continue, used: 0, at_next, ahead: Vec::new(), gone: false }
+        Self {
+            socket,
+            here,
+            extent,
+            expects_continue,
+            used: 0,
+            at_next,
+            ahead: Vec::new(),
+            half_closed: None,
+            gone: false,
+        }
     }
 
     pub(super) fn into_rest(self) -> Rest {
@@ -116,12 +135,26 @@ impl<'a, S: Stream> Body<'a, S> {
 
     /// Ready when the caller has gone. What it sends ahead is kept.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.half_closed.is_none() {
+            ready!(self.poll_ahead(cx));
+        }
+        if let Some(timer) = &mut self.half_closed {
+            ready!(timer.as_mut().poll(cx));
+        }
+        self.gone = true;
+        Poll::Ready(())
+    }
+
+    /// Keeps what the caller sends ahead. Ready when it has ended its side, or the connection is broken.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.here.len() - self.used + self.ahead.len() < AHEAD_BYTES_MAX {
             let mut piece = [0; 1 << 10];
             let mut buf = ReadBuf::new(&mut piece);
-            let read = ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut buf));
-            if read.is_err() || buf.filled().is_empty() {
-                self.gone = true;
+            if ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut buf)).is_err() {
+                return Poll::Ready(());
+            }
+            if buf.filled().is_empty() {
+                self.half_closed = Some(Box::pin(tokio::time::sleep(HALF_CLOSED_TIME)));
                 return Poll::Ready(());
             }
             self.ahead.extend_from_slice(buf.filled());

@@ -2,7 +2,8 @@
 //!
 //! Two readers that disagree on where a request ends are what request smuggling lives on, and readers in front of us may
 //! be strict or lenient. So a request that could be read in two ways is refused: a `Content-Length` beside a
-//! `Transfer-Encoding`, lengths said twice, lines that end without a carriage return.
+//! `Transfer-Encoding`, lengths said twice, lines that end without a carriage return, a host that is missing, stated twice
+//! or malformed.
 
 use crate::http::{Head, Headers, Refused};
 
@@ -81,6 +82,10 @@ pub(super) fn parse<'h, 'b: 'h>(
     for header in headers.iter() {
         said.hear(header)?;
     }
+    // HTTP/1.0 had no Host.
+    if !said.host && !is_old {
+        return Err(Refused::BadHost);
+    }
     Ok(Parsed {
         head: Head { verb: method.into(), target: path_of(target), headers: Headers::Lines(headers) },
         extent: said.extent(is_old)?,
@@ -124,8 +129,12 @@ impl Said {
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            // Whoever is in front of us may have gone by the other one.
-            4 if is("host") && std::mem::replace(&mut self.host, true) => return Err(Refused::Ambiguous),
+            // With two hosts, a proxy in front of us may have routed by the other one.
+            4 if is("host") => {
+                if std::mem::replace(&mut self.host, true) || !is_host(value) {
+                    return Err(Refused::BadHost);
+                }
+            }
             6 if is("expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
             _ => {}
         }
@@ -147,6 +156,27 @@ impl Said {
 fn length(value: &[u8]) -> Option<u64> {
     let plain = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if plain { std::str::from_utf8(value).ok()?.parse().ok() } else { None }
+}
+
+/// Whether this is a host name or an address, with or without a port.
+fn is_host(value: &[u8]) -> bool {
+    let (name, port) = match value.iter().rposition(|&byte| byte == b':') {
+        Some(colon) if !value.ends_with(b"]") => (&value[..colon], &value[colon + 1..]),
+        _ => (value, &[][..]),
+    };
+    let name_is_valid = match name.strip_prefix(b"[").map(|rest| rest.strip_suffix(b"]")) {
+        Some(address) => address.is_some_and(|address| {
+            !address.is_empty()
+                && address.iter().all(|&byte| byte.is_ascii_alphanumeric() || b":.".contains(&byte))
+        }),
+        None => !name.is_empty() && name.iter().all(|&byte| is_name_byte(byte)),
+    };
+    name_is_valid && port.iter().all(u8::is_ascii_digit)
+}
+
+/// What RFC 3986 allows in a registered name.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
 
 /// The path of a target that may be a whole URL, as callers behind a proxy write it.
@@ -176,7 +206,7 @@ mod tests {
     }
 
     fn parsed(lines: &str) -> Result<(Extent, bool), Refused> {
-        let text = format!("POST /v3/demo HTTP/1.1\r\n{lines}\r\n");
+        let text = format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{lines}\r\n");
         let end = end(&text)?.ok_or(Refused::BadHead)?;
         let mut room = [httparse::EMPTY_HEADER; 8];
         parse(&text.as_bytes()[..end], &mut room).map(|parsed| (parsed.extent, parsed.keep_alive))
@@ -225,7 +255,6 @@ mod tests {
             "Transfer-Encoding: gzip, chunked\r\n",
             "Transfer-Encoding: chunked\n",
             "X: y\n",
-            "Host: a\r\nHost: b\r\n",
         ] {
             assert_eq!(parsed(lines), Err(Refused::Ambiguous), "{lines:?}");
         }
@@ -239,6 +268,38 @@ mod tests {
         ] {
             assert_eq!(parsed(lines), Err(Refused::BadHead), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn http_1_1_has_exactly_one_valid_host() {
+        let parsed = |version: &str, lines: &str| {
+            let text = format!("POST / HTTP/{version}\r\n{lines}\r\n");
+            let mut room = [httparse::EMPTY_HEADER; 8];
+            parse(text.as_bytes(), &mut room).map(|_| ())
+        };
+        for host in [
+            "x",
+            "a.b-c_d",
+            "x:8545",
+            "x:",
+            "127.0.0.1:1",
+            "[::1]",
+            "[::1]:8545",
+            "xn--bcher-kva.example",
+            " x ",
+        ] {
+            assert_eq!(parsed("1.1", &format!("Host: {host}\r\n")), Ok(()), "{host:?}");
+        }
+        for host in [
+            "", " ", ":80", "a b", "a/b", "a@b", "a?b", "a#b", "a:b", "a:1:2", "a\\b", "\"a\"", "<a>", "é",
+            "[::1", "::1]", "[]", "[a]b", "a[b]",
+        ] {
+            assert_eq!(parsed("1.1", &format!("Host: {host}\r\n")), Err(Refused::BadHost), "{host:?}");
+        }
+        assert_eq!(parsed("1.1", ""), Err(Refused::BadHost));
+        assert_eq!(parsed("1.1", "Host: a\r\nHost: a\r\n"), Err(Refused::BadHost));
+        assert_eq!(parsed("1.0", ""), Ok(()));
+        assert_eq!(parsed("1.0", "Host: a b\r\n"), Err(Refused::BadHost));
     }
 
     #[test]

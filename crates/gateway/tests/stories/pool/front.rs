@@ -87,7 +87,7 @@ impl Front {
 impl Drop for Front {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.drain();
+            server.drain_at_once();
         }
     }
 }
