@@ -99,6 +99,103 @@ const ODD: &[&str] = &[
     "[null,null,null,null,null]",
 ];
 
+/// Lines of a head; some are as clients send them, some are what readers have disagreed on.
+const LINES: &[&str] = &[
+    "host: x",
+    "Host: localhost:8545",
+    "connection: close",
+    "connection: keep-alive",
+    "Connection: upgrade",
+    "upgrade: h2c",
+    "content-type: application/json",
+    "expect: 100-continue",
+    "accept: */*",
+    "content-length: 5",
+    "Content-Length:5 ",
+    "content-length: 0",
+    "content-length: +5",
+    "content-length: 5, 5",
+    "content-length: 5 5",
+    "content-length: 0x5",
+    "content-length: 005",
+    "content-length : 5",
+    "content-length: 18446744073709551616",
+    "transfer-encoding: chunked",
+    "Transfer-Encoding:\tchunked",
+    "transfer-encoding: chunked, chunked",
+    "transfer-encoding: identity",
+    "transfer-encoding: gzip, chunked",
+    "transfer-encoding : chunked",
+    "transfer-encoding: xchunked",
+    "x: y\r\n folded",
+    "x: y\r\n\tcontent-length: 5",
+    " content-length: 5",
+    "x: \u{b}chunked",
+    "x: y\rcontent-length: 5",
+    "x: y\ncontent-length: 5",
+    "no colon",
+    ": no name",
+    "x y: z",
+    "host: a b",
+];
+
+const REQUEST_LINES: &[&str] = &[
+    "POST /v3/demo HTTP/1.1",
+    "GET / HTTP/1.1",
+    "OPTIONS * HTTP/1.1",
+    "POST http://x/v3/demo HTTP/1.1",
+    "POST /v3/demo HTTP/1.0",
+    "POST  /v3/demo HTTP/1.1",
+    "POST /v3/demo HTTP/1.1 ",
+    "POST /v3/demo HTTP/2.0",
+    "\r\nPOST /v3/demo HTTP/1.1",
+    "PRI * HTTP/2.0",
+];
+
+const BODIES: &[&str] = &[
+    "",
+    "hello",
+    "5\r\nhello\r\n0\r\n\r\n",
+    "5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
+    "05\r\nhello\r\n00\r\n\r\n",
+    "5 \r\nhello\r\n0\r\n\r\n",
+    "5;\r\nhello\r\n0\r\n\r\n",
+    "5;a\rb\r\nhello\r\n0\r\n\r\n",
+    "5\nhello\n0\n\n",
+    "5\r\nhello0\r\n\r\n",
+    "0x5\r\nhello\r\n0\r\n\r\n",
+    "-5\r\nhello\r\n0\r\n\r\n",
+    "10000000000000005\r\nhello\r\n0\r\n\r\n",
+    "0\r\nno colon\r\n\r\n",
+    "0\r\n folded: x\r\n\r\n",
+    "0\r\nx: y\rz\r\n\r\n",
+    "0\r\n",
+];
+
+/// Pieces at which readers of HTTP have stumbled.
+const ODD_HTTP: &[&str] = &[
+    "\r\n",
+    "\n",
+    "\r",
+    "\r\n\r\n",
+    "\n\n",
+    "\0",
+    " ",
+    "\t",
+    ":",
+    ";",
+    ",",
+    "0",
+    "0\r\n\r\n",
+    "chunked",
+    "5\r\n",
+    "\u{b}",
+    "\u{85}",
+    "\u{a0}",
+    "_",
+    "GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+];
+
 /// Instructions that make programs do something: pushes, a call to oneself, a creation, a loop, memory far away.
 const PIECES: &[&[u8]] = &[
     &[0x5f],
@@ -126,7 +223,7 @@ impl Maker {
         let mut body = if self.0.random_ratio(1, 8) { self.batch() } else { self.call() }.into_bytes();
         let changes = [0, 0, 0, 0, 0, 0, 1, 1, 2, 12];
         for _ in 0..self.pick(&changes) {
-            self.change(&mut body);
+            self.change(&mut body, ODD);
         }
         body
     }
@@ -167,13 +264,39 @@ impl Maker {
         format!("[{}]", calls.join(","))
     }
 
-    fn change(&mut self, body: &mut Vec<u8>) {
+    /// What one connection sends: some requests, more often nearly right than not.
+    pub fn connection(&mut self) -> Vec<u8> {
+        let requests: Vec<_> = (0..self.0.random_range(1..4)).map(|_| self.http_request()).collect();
+        let mut bytes = requests.concat().into_bytes();
+        for _ in 0..self.pick(&[0, 0, 0, 1, 1, 2, 6]) {
+            self.change(&mut bytes, ODD_HTTP);
+        }
+        bytes
+    }
+
+    fn http_request(&mut self) -> String {
+        let first = if self.0.random_ratio(3, 4) { REQUEST_LINES[0] } else { self.pick(REQUEST_LINES) };
+        let framing = self.0.random_range(0..4);
+        let (mut lines, body) = match framing {
+            0 => (vec!["host: x", "content-length: 5"], "hello"),
+            1 => (vec!["host: x", "transfer-encoding: chunked"], self.pick(BODIES)),
+            2 => (vec!["host: x"], ""),
+            _ => (vec!["host: x"], self.pick(BODIES)),
+        };
+        for _ in 0..self.pick(&[0, 0, 1, 1, 2, 3]) {
+            let at = self.0.random_range(0..=lines.len());
+            lines.insert(at, self.pick(LINES));
+        }
+        format!("{first}\r\n{}\r\n\r\n{body}", lines.join("\r\n"))
+    }
+
+    fn change(&mut self, body: &mut Vec<u8>, odd: &[&str]) {
         let at = self.0.random_range(0..=body.len());
         let end = (at + self.0.random_range(0..24)).min(body.len());
         match self.0.random_range(0..6) {
             0 => body.insert(at, self.0.random()),
             1 => drop(body.drain(at..end)),
-            2 => drop(body.splice(at..at, self.pick(ODD).bytes())),
+            2 => drop(body.splice(at..at, self.pick(odd).bytes())),
             3 => {
                 let copy = body[at..end].to_vec();
                 drop(body.splice(at..at, copy));

@@ -8,6 +8,8 @@
 mod call_parser;
 #[path = "../../../fuzz/src/evm.rs"]
 mod evm;
+#[path = "../../../fuzz/src/http1_framing.rs"]
+mod http1_framing;
 #[path = "../../../fuzz/src/make.rs"]
 mod make;
 #[path = "../../../fuzz/src/whole_path.rs"]
@@ -61,6 +63,12 @@ fn any_program_comes_back_at_any_fork() {
     try_cases(500, Maker::program, |program| machine.run(program));
 }
 
+#[test]
+fn any_connection_is_cut_into_the_requests_that_hyper_sees() {
+    let readers = http1_framing::Readers::start();
+    try_cases(5_000, Maker::connection, |connection| readers.run(connection));
+}
+
 /// Enough that every kind of call is among them.
 const SEEDS: u64 = 500;
 
@@ -68,11 +76,15 @@ const SEEDS: u64 = 500;
 #[ignore = "writes the files that a guided run starts from, into the folder CHAINGATE_FUZZ_SEEDS"]
 fn seeds_are_written() {
     let folder = std::path::PathBuf::from(std::env::var_os("CHAINGATE_FUZZ_SEEDS").unwrap());
-    for target in ["call_parser", "whole_path", "evm"] {
+    for target in ["call_parser", "whole_path", "evm", "http1_framing"] {
         std::fs::create_dir_all(folder.join(target)).unwrap();
         for number in 0..SEEDS {
             let mut maker = Maker::new(number);
-            let input = if target == "evm" { maker.program() } else { maker.body() };
+            let input = match target {
+                "evm" => maker.program(),
+                "http1_framing" => maker.connection(),
+                _ => maker.body(),
+            };
             std::fs::write(folder.join(target).join(format!("seed-{number}")), input).unwrap();
         }
     }

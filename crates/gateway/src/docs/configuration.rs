@@ -166,7 +166,7 @@ static LINES: &[Line] = &[
     line("[limits]", "write_timeout_ms", "", "over how long the rate at which a caller reads is measured; a caller that reads too slowly for so long is disconnected"),
     line("[limits]", "read_rate_min_bytes", "", "bytes per second that a caller has to read while a reply waits for it"),
     line("[limits]", "keep_alive_timeout_ms", "", "how long a connection may idle between requests"),
-    line("[limits]", "drain_delay_ms", "", "how long everything is still answered after the signal to stop, while `/ready` is 503; longer than load balancers take to notice; not used when the gateway runs in a terminal"),
+    line("[limits]", "drain_delay_ms", "", "how long everything is still answered after the signal to stop, while `/ready` is 503; longer than load balancers take to notice"),
     line("[limits]", "drain_timeout_ms", "", "how long running answers may take after that"),
     line("[limits]", "header_bytes_max", "", "bytes of a request's head"),
     line("[limits]", "headers_max", "", "headers of a request"),

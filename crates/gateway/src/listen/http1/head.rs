@@ -130,10 +130,8 @@ impl Said {
                 }
             }
             // With two hosts, a proxy in front of us may have routed by the other one.
-            4 if is("host") => {
-                if std::mem::replace(&mut self.host, true) || !is_host(value) {
-                    return Err(Refused::BadHost);
-                }
+            4 if is("host") && (std::mem::replace(&mut self.host, true) || !is_host(value)) => {
+                return Err(Refused::BadHost);
             }
             6 if is("expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
             _ => {}
