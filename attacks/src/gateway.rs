@@ -64,6 +64,8 @@ impl GatewayProcess {
         let config = start.folder.join("chaingate.toml");
         fs::write(&config, config_text(public, operator, start.config))?;
         let log = start.folder.join("log");
+        // That of the gateway before.
+        fs::write(&log, "")?;
         let mut command = limited(start);
         command.args(["serve", "--config"]).arg(config).arg("--data-dir").arg(start.folder.join("data"));
         command.env("RUST_LOG", start.log_level).stdin(Stdio::null()).stdout(Stdio::null());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::honest::HonestFigures;
 use crate::hostile::HostileFigures;
+use crate::run::AttackOptions;
 
 /// What one attack measured.
 #[derive(Debug, Default)]
@@ -52,26 +53,24 @@ const LIFE_SLACK: Duration = Duration::from_secs(3);
 
 impl AttackReport {
     /// Compares the figures with the limits.
-    pub(crate) fn judge(&mut self, limits: &AttackLimits, timeout: Duration, latency_floor: Duration) {
+    pub(crate) fn judge(&mut self, limits: &AttackLimits, options: &AttackOptions) {
         let errors = self.attacked.error_count();
         self.require(errors <= limits.honest_errors, || {
             format!("{errors} honest calls failed, at most {} may", limits.honest_errors)
         });
         let idle_errors = self.idle.error_count();
         self.require(idle_errors == 0, || format!("{idle_errors} honest calls failed before the attack"));
-        let p99_max = self.idle.percentile(0.99).mul_f64(limits.latency_ratio).max(latency_floor);
+        let p99_max = self.idle.percentile(0.99).mul_f64(limits.latency_ratio).max(options.latency_floor);
         let p99 = self.attacked.percentile(0.99);
         self.require(p99 <= p99_max, || format!("honest p99 is {p99:.0?}, at most {p99_max:.0?} is allowed"));
         let grown = self.memory.peak.saturating_sub(self.memory.before);
-        self.require(grown <= limits.memory_growth, || {
-            format!(
-                "memory grew by {} MiB, at most {} MiB is allowed",
-                grown >> 20,
-                limits.memory_growth >> 20
-            )
+        let growth_max = options.scaled_memory(limits.memory_growth);
+        self.require(grown <= growth_max, || {
+            format!("memory grew by {} MiB, at most {} MiB is allowed", grown >> 20, growth_max >> 20)
         });
         let life = self.hostile.longest;
-        let life_max = limits.hostile_life.map(|multiple| timeout.mul_f64(multiple) + LIFE_SLACK);
+        let life_max =
+            limits.hostile_life.map(|multiple| options.read_timeout().mul_f64(multiple) + LIFE_SLACK);
         self.require(life_max.is_none_or(|life_max| life <= life_max), || {
             format!(
                 "a hostile connection lived for {life:.1?}, at most {:.1?} is allowed",

@@ -23,11 +23,15 @@ const READ_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// Shorter timeouts would cut honest callers on a busy machine.
 const READ_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
-/// How long honest load runs alone.
-const IDLE: Duration = Duration::from_secs(3);
+/// How long honest load runs before anything is measured, and then alone; in a short run, parts of the attack's length.
+const WARM_UP_MAX: Duration = Duration::from_secs(1);
+const IDLE_MAX: Duration = Duration::from_secs(3);
 
 /// How long the gateway has to give memory back.
-const RECOVERY: Duration = Duration::from_secs(2);
+const RECOVERY_MAX: Duration = Duration::from_secs(2);
+
+/// Honest load alone takes less, also in an attack that is small.
+const MEMORY_GROWTH_MIN: u64 = 64 << 20;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -46,6 +50,11 @@ impl AttackOptions {
     /// The share of a full size that this run uses, at least one.
     pub(crate) fn scaled(&self, full: usize) -> usize {
         (full * self.scale as usize / 100).max(1)
+    }
+
+    /// The memory that an attack of this size may take.
+    pub(crate) fn scaled_memory(&self, full: u64) -> u64 {
+        (full * self.scale / 100).max(MEMORY_GROWTH_MIN)
     }
 
     /// How long the gateway waits for bytes from a caller.
@@ -153,8 +162,8 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
     let callers = HonestCallers::new(gateway.public, fresh);
     runtime.block_on(callers.connect()).map_err(|error| format!("no honest connection: {error}"))?;
     // Answers that are kept and memory that is used once are there before anything is measured.
-    runtime.block_on(callers.call_for(Duration::from_secs(1)));
-    let idle = runtime.block_on(callers.call_for(IDLE.min(options.duration)));
+    runtime.block_on(callers.call_for(WARM_UP_MAX.min(options.duration / 4)));
+    let idle = runtime.block_on(callers.call_for(IDLE_MAX.min(options.duration / 2)));
 
     let attacker = Attacker::new(gateway.public);
     let (before, cpu_before) = (gateway.memory_bytes(), gateway.cpu_seconds());
@@ -178,7 +187,7 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
     });
     let cores = (gateway.lock().cpu_seconds() - cpu_before) / options.duration.as_secs_f64();
     runtime.shutdown_timeout(Duration::from_secs(1));
-    thread::sleep(RECOVERY);
+    thread::sleep(RECOVERY_MAX.min(options.duration / 4));
     let (peak, gauges) = sampler.stop();
     let mut report =
         AttackReport { idle, attacked, gauges, cores, hostile: attacker.figures(), ..Default::default() };
@@ -190,7 +199,7 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
         Ok(gateway) => end(gateway.into_inner()),
         Err(_) => "still in use".to_owned(),
     };
-    report.judge(&attack.limits, options.read_timeout(), options.latency_floor);
+    report.judge(&attack.limits, options);
     Ok(report)
 }
 

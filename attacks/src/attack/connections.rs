@@ -7,7 +7,6 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::replies::PAUSE;
 use super::{Running, calls};
 use crate::gateway::HONEST_KEY;
 use crate::hostile::Attacker;
@@ -20,6 +19,10 @@ const ONE_ADDRESS_CONNECTIONS: usize = 10_000;
 /// More than the gateway may have descriptors in this attack.
 const OPERATOR_CONNECTIONS: usize = 1_500;
 const DESCRIPTOR_CONNECTIONS: usize = 2_000;
+
+/// Before a silent connection that was cut or refused is opened again: thousands of them would otherwise measure how fast
+/// the kernel opens connections.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 /// Lines of the log about descriptors that have run out; a hundred were written in three seconds.
 const EMFILE_LINES_MAX: usize = 10;
@@ -45,7 +48,7 @@ fn hold_silent(attacker: &Attacker, count: usize) -> JoinSet<()> {
                     while connection.stream.read(&mut reply).await.is_ok_and(|count| count > 0) {}
                     connection.was_cut();
                 }
-                sleep(PAUSE).await;
+                sleep(REOPEN_AFTER).await;
             }
         });
     }
