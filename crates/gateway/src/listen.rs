@@ -81,6 +81,14 @@ impl Config {
             )
         })
     }
+
+    /// Why one of the addresses cannot be listened on. Being in use is no reason: the gateway may be running while its
+    /// configuration is checked.
+    pub(crate) fn unusable_address(&self) -> Option<String> {
+        let errors = [self.public, self.operator].into_iter().filter_map(|address| check_free(address).err());
+        let mut unusable = errors.filter(|error| error.kind() != io::ErrorKind::AddrInUse);
+        unusable.next().map(|error| format!("cannot listen on {error}"))
+    }
 }
 
 /// Whether two listeners would share a port; port 0 is a new one for each.

@@ -5,6 +5,9 @@ use crate::source::{self, ArchiveCheck};
 
 pub(super) fn run(settings: Settings) -> Result<(), String> {
     let config = settings.load()?;
+    if let Some(why) = config.listen.unusable_address() {
+        return Err(why);
+    }
     match source::check(&config)? {
         ArchiveCheck::Ok => say("configuration OK"),
         ArchiveCheck::InUse(why) => say(&format!("configuration OK; the archive was not checked: {why}")),

@@ -15,7 +15,7 @@ const EVERY_SECTION: &str =
 
 pub(super) fn document() -> String {
     let mut text = format!(
-        "# Configuration\n\n{MADE}\n\nOne TOML file, `chaingate serve --config FILE`. Every key may be left out. `chaingate check` reports \
+        "# Configuration\n\n{MADE}\n\nOne TOML file, `chaingate serve --config FILE`. Every key may be left out, but only the demo chain is served without a `[[key]]`. `chaingate check` reports \
          all mistakes at once, each with its line, without starting. The flags `--data-dir`, `--listen` and \
          `--operator` (or `CHAINGATE_DATA_DIR`, `CHAINGATE_LISTEN`, `CHAINGATE_OPERATOR`) replace what the file says.\n\n\
          Numbers must be greater than 0, unless the table says what 0 means.\n"

@@ -6,6 +6,7 @@ use testkit::http::{get, post};
 
 use crate::demo::{Demo, metric};
 use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::pool::front::Front;
 
 /// More than all series of all methods together.
 const SERIES_MAX: usize = 2_000;
@@ -195,4 +196,24 @@ fn callers_cannot_make_series() {
     assert_eq!(before, after);
     assert!(after.len() < SERIES_MAX, "{}", after.len());
     assert_eq!(metric(gateway.operator, "chaingate_requests_total"), 1_200.0);
+}
+
+/// Texts continued the one before them: "Those that another had failed before."
+#[test]
+fn every_help_text_can_be_read_alone() {
+    let chain = Demo::with("");
+    let front = Front::unready(&[format!("http://{}/v3/demo", chain.public)], "");
+    let page = get(front.operator, "/metrics");
+    let helps = page.text().lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
+    let mut texts = BTreeSet::new();
+    for (name, text) in helps {
+        let first = text.split(' ').next().unwrap();
+        assert!(
+            !["Those", "These", "They", "That", "This", "It", "Beyond", "The"].contains(&first),
+            "{name} {text}"
+        );
+        assert!(text.len() > 20 && text.ends_with('.'), "{name} {text}");
+        assert!(texts.insert(text), "two metrics cannot mean the same: {name} {text}");
+    }
+    assert!(texts.len() > 30);
 }

@@ -139,6 +139,23 @@ fn every_documented_key_has_a_test_that_shows_its_effect() {
     }
 }
 
+/// The example for nodes had no key, so nobody could call.
+#[test]
+fn the_examples_of_the_documents_are_valid() {
+    for document in ["README.md", "docs/nodes.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+        let text = std::fs::read_to_string(path).unwrap();
+        let examples: Vec<_> =
+            text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert!(!examples.is_empty(), "{document}");
+        for example in examples {
+            // An ellipsis stands for a secret.
+            let parsed = Config::parse(&example.replace('…', "x"));
+            assert!(parsed.is_ok(), "{document}: {}\n{example}", parsed.unwrap_err());
+        }
+    }
+}
+
 /// A gateway with a whole configuration of its own but for the addresses.
 struct Configured {
     server: Option<Server>,

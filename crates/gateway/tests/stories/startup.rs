@@ -126,6 +126,16 @@ fn callers_and_the_operator_have_addresses_of_their_own() {
 }
 
 #[test]
+fn an_address_of_another_machine_is_found_by_check() {
+    let place = Place::with("[listen]\npublic = \"192.0.2.1:8545\"\noperator = \"127.0.0.1:0\"\n");
+    assert!(place.refused().contains("cannot listen on 192.0.2.1:8545: "));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let check = place.run("check", &["--config", "config.toml", "--listen", &taken]);
+    assert!(check.success, "the gateway that is checked may be running: {check:?}");
+}
+
+#[test]
 fn a_chain_that_is_not_there_is_found_by_check() {
     let place = Place::with(&format!(
         "data_dir = \"nowhere\"\n{LOOPBACK}[network]\nname = \"x\"\n[[key]]\nkey = \"k\"\n"
