@@ -68,7 +68,9 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] header_timeout_ms", "slow", "a_head_that_trickles_in_is_408"),
     ("[limits] body_timeout_ms", "slow", "a_body_that_trickles_in_is_408"),
     ("[limits] write_timeout_ms", "slow", "who_does_not_read_is_cut_off"),
+    ("[limits] read_rate_min_bytes", "slow", "a_reader_below_the_minimum_rate_is_cut_off"),
     ("[limits] keep_alive_timeout_ms", "slow", "an_idle_connection_is_closed_without_a_word"),
+    ("[limits] drain_delay_ms", "shutdown", "everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere"),
     ("[limits] drain_timeout_ms", "shutdown", "what_takes_too_long_is_cut_off"),
     ("[limits] header_bytes_max", "settings", "limits_of_requests_hold_where_they_are_set"),
     ("[limits] headers_max", "settings", "limits_of_requests_hold_where_they_are_set"),
@@ -127,7 +129,7 @@ fn every_documented_key_has_a_test_that_shows_its_effect() {
     let (documented_set, shown_set) = (BTreeSet::from_iter(&documented), BTreeSet::from_iter(&shown));
     let missing: Vec<_> = documented_set.difference(&shown_set).collect();
     let unknown: Vec<_> = shown_set.difference(&documented_set).collect();
-    assert!(missing.is_empty(), "add a test that shows the effect of {missing:?}");
+    assert!(missing.is_empty(), "add a test that shows the effect of {missing:?}, and a row for it above");
     assert!(unknown.is_empty(), "these keys are not documented: {unknown:?}");
     assert_eq!((documented.len(), shown.len()), (documented_set.len(), shown_set.len()), "no key twice");
     for (key, file, test) in SHOWN_BY {
