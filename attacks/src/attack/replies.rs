@@ -11,7 +11,7 @@ use crate::gateway::HOSTILE_KEY;
 use crate::honest;
 use crate::hostile::{Attacker, HostileConnection};
 use crate::http1;
-use crate::http2::{self, INITIAL_WINDOW_SIZE};
+use crate::http2::{self, INITIAL_WINDOW_SIZE, RST_STREAM};
 use crate::run::AttackContext;
 
 const ZERO_WINDOW_CONNECTIONS: usize = 4;
@@ -54,7 +54,7 @@ pub(super) fn h2_zero_window(context: AttackContext) -> Running {
     })
 }
 
-/// Sends requests on all streams and acknowledges what must be, until the gateway ends the connection.
+/// Sends requests on all streams and acknowledges what must be, until the gateway ends the connection or all streams.
 async fn ask_without_window(connection: &mut HostileConnection, first: u32) {
     let mut requests = http2::opening(&[(INITIAL_WINDOW_SIZE, 0)]);
     for stream in 0..STREAMS {
@@ -63,7 +63,12 @@ async fn ask_without_window(connection: &mut HostileConnection, first: u32) {
     if connection.stream.write_all(&requests).await.is_err() {
         return;
     }
+    let mut reset = 0;
     while let Ok(frame) = http2::read_frame(&mut connection.stream).await {
+        reset += u32::from(frame.kind == RST_STREAM);
+        if reset >= STREAMS {
+            return;
+        }
         let Some(acknowledgement) = frame.acknowledgement() else { continue };
         if connection.stream.write_all(&acknowledgement).await.is_err() {
             return;
