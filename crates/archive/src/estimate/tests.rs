@@ -3,7 +3,7 @@
 use super::*;
 use crate::call::{Deadline, tests::support::*};
 use alloy_primitives::{Address, Bytes, hex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const SPEC: SpecId = SpecId::PRAGUE;
 
@@ -212,9 +212,8 @@ fn an_estimate_stops_at_the_deadline() {
     let request = TransactionRequest { gas: Some(u64::MAX), ..to_contract() };
     let deadline = Some(Deadline::after(timeout));
     let limits = CallLimits { gas_cap: u64::MAX / 4, deadline, ..limits() };
-    let start = Instant::now();
+    // All of the gas would take longer than any test.
     let error = estimate_at(SPEC, &world, request, &limits).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(1));
     assert_eq!(error.to_string(), "execution aborted (timeout = 100ms)");
 }
 

