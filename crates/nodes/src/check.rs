@@ -74,7 +74,7 @@ pub enum Expect {
     },
     Uncle {
         block: BlockId,
-        /// The uncle's own hash, if the block is known.
+        /// The uncle's own hash, as most nodes report it.
         hash: Option<B256>,
     },
     Logs(Arc<LogQuery>),
@@ -98,6 +98,8 @@ pub enum Verdict {
         blocks: Vec<BlockId>,
     },
     Wrong(Lie),
+    /// It contradicts something that most nodes say and no hash proves. Another node is asked, and nobody is blamed.
+    Contradicted,
 }
 
 /// What was learned from an answer on the way.
@@ -122,8 +124,9 @@ pub struct BlockFacts {
     pub parent: B256,
     pub timestamp: u64,
     pub receipts_root: B256,
-    /// The hashes of its transactions, in their order.
-    pub transactions: Vec<B256>,
+    /// The hashes of its transactions, in their order, where they are known. Only a block with whole transactions proves
+    /// them.
+    pub transactions: Option<Vec<B256>>,
     /// The hashes of its uncles, in their order.
     pub uncles: Vec<B256>,
 }
@@ -143,6 +146,7 @@ pub fn check(expect: &Expect, result: &[u8], family: Family) -> Verdict {
         Expect::Receipts { block, header } => {
             return receipts::check(result, *block, header.as_deref(), family);
         }
+        Expect::Uncle { block, hash } => return header::check_uncle(result, *block, *hash, family),
         Expect::Anything | Expect::RawRecords if !is_json(result) => Err(Lie::Shape),
         Expect::Anything => Ok(Facts::default()),
         Expect::RawRecords => return plain::records(result),
@@ -152,7 +156,6 @@ pub fn check(expect: &Expect, result: &[u8], family: Family) -> Verdict {
         Expect::Transaction { hash, block, index } => {
             transaction::check(result, *hash, *block, *index, family)
         }
-        Expect::Uncle { block, hash } => header::check_uncle(result, *block, *hash, family),
         Expect::FeeHistory(asked) => fees::check(result, asked),
     };
     judged.map_or_else(Verdict::Wrong, Verdict::Sound)

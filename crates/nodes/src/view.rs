@@ -17,7 +17,7 @@ mod votes; // who has which head
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use block::{SeenBlock, Transactions};
+pub use block::{BlockLists, SeenBlock};
 pub(crate) use branch::{Branch, Link};
 pub use canon::{Canon, WINDOW_BLOCKS};
 pub use learned::LEARNED_BLOCKS_MAX;
@@ -56,8 +56,6 @@ pub struct View {
     changes: watch::Sender<Option<Arc<Canon>>>,
     state: Mutex<State>,
     chain_id: AtomicU64,
-    /// Headers of this chain do not have the hashes that we would give them.
-    odd_headers: AtomicBool,
 }
 
 impl View {
@@ -65,17 +63,7 @@ impl View {
         let state = Mutex::new(State::new(settings.quorum));
         let canon = ArcSwapOption::empty();
         let (changes, chain_id) = (watch::Sender::new(None), AtomicU64::new(0));
-        let odd_headers = AtomicBool::new(false);
-        Arc::new(Self { settings, canon, changes, state, chain_id, odd_headers })
-    }
-
-    /// Whether headers are believed without a look at their hashes, because no node has any that fit.
-    pub(crate) fn has_odd_headers(&self) -> bool {
-        self.odd_headers.load(Relaxed)
-    }
-
-    pub(crate) fn set_odd_headers(&self) {
-        self.odd_headers.store(true, Relaxed);
+        Arc::new(Self { settings, canon, changes, state, chain_id })
     }
 
     /// The chain of this moment, to be held as long as needed. `None` before the first head.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -59,9 +59,9 @@ pub trait Watched: Send + Sync + 'static {
     fn leave_out(&self, reason: LeftOut);
     /// It may be asked.
     fn welcome(&self);
-    /// Heads that the node pushes, if it does. Taken once, at the start. Nobody reads them while the node is lost, so
-    /// the sender must not wait for room.
-    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+    /// The newest head that the node has pushed, if it pushes any. Taken once, at the start. Nobody reads it while the node
+    /// is lost, so the sender must not wait for anyone.
+    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
         None
     }
 }
@@ -141,13 +141,13 @@ pub async fn run<W: Watched>(
 ) {
     view.enrol(nodes.len());
     let chain = Chain::new(settings.chain_id, nodes.len());
-    let headers = HeaderCheck::new(Arc::clone(&view), settings.check_headers, nodes.len());
+    let headers = HeaderCheck::new(settings.check_headers);
     let common = Arc::new(Common { view, settings, chain, headers });
     // Dropped at the end, and all tasks with it.
     let mut tasks = JoinSet::new();
     for (place, node) in nodes.into_iter().enumerate() {
         tasks.spawn(Watcher::new(place, Arc::clone(&node), Arc::clone(&common)).run());
-        tasks.spawn(Prober::new(place, node, Arc::clone(&common)).run());
+        tasks.spawn(Prober::new(node, Arc::clone(&common)).run());
     }
     tokio::select! {
         () = stop => {}

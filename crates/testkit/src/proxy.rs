@@ -47,6 +47,8 @@ pub enum Mood {
     WrongBlocks,
     /// Transactions, receipts and logs are said to be in the block above theirs.
     Misplaced,
+    /// Blocks list other transactions than they have, beside their true headers.
+    TamperedLists,
     /// The receipts of a block say the opposite of what happened.
     WrongReceipts,
     /// The head stays where it was when the mood began.
@@ -284,6 +286,7 @@ impl Shared {
             Mood::Hashless if method == "eth_getBlockByHash" => reply["result"] = Value::Null,
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
+            Mood::TamperedLists if call["params"][1] == false => tamper(&mut reply["result"]["transactions"]),
             Mood::Misplaced if method.starts_with("eth_getTransaction") || method == "eth_getLogs" => {
                 off_by_one(&mut reply["result"]);
             }
@@ -344,6 +347,14 @@ fn off_by_one(result: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Gives every transaction of a list another hash.
+fn tamper(transactions: &mut Value) {
+    for hash in transactions.as_array_mut().into_iter().flatten() {
+        let reversed = hash.as_str().map(|text| text.trim_start_matches("0x").chars().rev().collect::<String>());
+        *hash = json!(reversed.map(|digits| format!("0x{digits}")));
     }
 }
 

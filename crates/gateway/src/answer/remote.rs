@@ -119,7 +119,7 @@ impl Remote {
 
     /// Whether all nodes have said at this head that there is no such receipt.
     fn is_absent(&self, canon: &Canon, query: &Query<BlockRef>) -> bool {
-        matches!(query, Query::TransactionReceipt { hash } if self.absent.has(head(canon).hash, hash))
+        matches!(query, Query::TransactionReceipt { hash } if self.absent.has(head(canon), hash))
     }
 
     /// Asks for what is not at hand.
@@ -176,7 +176,7 @@ impl Remote {
                 self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
             }
             (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
-                self.absent.add(head(canon).hash, *hash);
+                self.absent.add(head(canon), *hash);
             }
             _ => {}
         }

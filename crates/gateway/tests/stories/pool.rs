@@ -14,6 +14,8 @@ pub(crate) mod front; // the gateway under test
 mod gateways; // nodes that are gateways themselves, stopped and killed
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
+#[path = "pool/lists.rs"]
+mod lists; // a node that lists other transactions than a block has
 #[path = "pool/long.rs"]
 mod long; // a chain with deep blocks
 #[path = "pool/moods.rs"]

@@ -119,7 +119,7 @@ fn facts(raw: &RawBlock<'_>, body: Body, header_proven: bool) -> Facts {
         parent: raw.parent_hash.0,
         timestamp: raw.timestamp.0,
         receipts_root: raw.receipts_root.as_ref().map(|root| root.0).unwrap_or_default(),
-        transactions: body.hashes,
+        transactions: Some(body.hashes),
         uncles: uncles.iter().map(|hash| hash.0).collect(),
     };
     Facts { block: Some(raw.id()), count, proven, header: Some(Arc::new(header)), ..Facts::default() }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hex::Hex;
-use super::{Facts, Family, Lie};
+use super::{Facts, Family, Lie, Verdict};
 use crate::BlockId;
 
 /// How many blocks before the block that names it an uncle may be.
@@ -112,16 +112,22 @@ fn value<T: Clone>(member: &Option<Hex<T>>) -> Option<T> {
 }
 
 /// An uncle is known by its own hash only if its block is; else by its age.
-pub(super) fn check_uncle(
-    result: &[u8],
-    block: BlockId,
-    hash: Option<B256>,
-    family: Family,
-) -> Result<Facts, Lie> {
-    let raw: RawBlock<'_> = serde_json::from_slice(result).map_err(|_| Lie::Shape)?;
+pub(super) fn check_uncle(result: &[u8], block: BlockId, hash: Option<B256>, family: Family) -> Verdict {
+    // Parsers do not look into strings that nobody asks them for.
+    let text = std::str::from_utf8(result).ok();
+    let Some(raw) = text.and_then(|text| serde_json::from_str::<RawBlock<'_>>(text).ok()) else {
+        return Verdict::Wrong(Lie::Shape);
+    };
+    match judge_uncle(&raw, block, family) {
+        Err(lie) => Verdict::Wrong(lie),
+        Ok(_) if hash.is_some_and(|hash| hash != raw.hash.0) => Verdict::Contradicted,
+        Ok(facts) => Verdict::Sound(facts),
+    }
+}
+
+fn judge_uncle(raw: &RawBlock<'_>, block: BlockId, family: Family) -> Result<Facts, Lie> {
     let age = block.number.checked_sub(raw.number.0);
-    let of_age = age.is_some_and(|age| (1..=UNCLE_AGE_MAX).contains(&age));
-    if !of_age || hash.is_some_and(|hash| hash != raw.hash.0) {
+    if !age.is_some_and(|age| (1..=UNCLE_AGE_MAX).contains(&age)) {
         return Err(Lie::OtherBlock);
     }
     let proven = family == Family::Ethereum;

@@ -18,6 +18,7 @@ pub(super) fn check(result: &[u8], block: BlockId, header: Option<&BlockFacts>, 
         return judge_none(block, header, family);
     }
     match judge(&receipts, block, header, family) {
+        Ok(_) if !are_listed(&receipts, header) => Verdict::Contradicted,
         Ok(proven) => {
             Verdict::Sound(Facts { block: Some(block), count: receipts.len(), proven, ..Facts::default() })
         }
@@ -42,14 +43,13 @@ fn read(result: &[u8]) -> Option<Vec<RawReceipt<'_>>> {
 /// An empty list is only true if the header says so.
 fn judge_none(block: BlockId, header: Option<&BlockFacts>, family: Family) -> Verdict {
     let Some(header) = header else { return Verdict::Empty };
-    let none = match family {
-        Family::Ethereum => header.receipts_root == EMPTY_ROOT_HASH,
-        Family::Zksync => header.transactions.is_empty(),
-    };
-    if none {
-        Verdict::Sound(Facts { block: Some(block), proven: true, ..Facts::default() })
-    } else {
-        Verdict::Wrong(Lie::ReceiptsRoot)
+    let sound = |proven| Verdict::Sound(Facts { block: Some(block), proven, ..Facts::default() });
+    match (family, &header.transactions) {
+        (Family::Ethereum, _) if header.receipts_root == EMPTY_ROOT_HASH => sound(true),
+        (Family::Ethereum, _) => Verdict::Wrong(Lie::ReceiptsRoot),
+        (Family::Zksync, Some(transactions)) if transactions.is_empty() => sound(false),
+        (Family::Zksync, Some(_)) => Verdict::Contradicted,
+        (Family::Zksync, None) => Verdict::Empty,
     }
 }
 
@@ -60,7 +60,7 @@ fn judge(
     header: Option<&BlockFacts>,
     family: Family,
 ) -> Result<bool, Lie> {
-    judge_hashes(receipts, header)?;
+    judge_hashes(receipts)?;
     let mut run = Run { next_log: 0, gas: 0, family };
     let mut envelopes = Some(Vec::with_capacity(receipts.len()));
     for (index, receipt) in receipts.iter().enumerate() {
@@ -96,11 +96,16 @@ fn add(
     }))
 }
 
-fn judge_hashes(receipts: &[RawReceipt<'_>], header: Option<&BlockFacts>) -> Result<(), Lie> {
-    let hashes: Vec<B256> = receipts.iter().map(|receipt| receipt.transaction_hash).collect();
-    let distinct: HashSet<_> = hashes.iter().collect();
-    let known = header.is_none_or(|header| header.transactions == hashes);
-    if known && distinct.len() == hashes.len() { Ok(()) } else { Err(Lie::OtherTransaction) }
+fn judge_hashes(receipts: &[RawReceipt<'_>]) -> Result<(), Lie> {
+    let distinct: HashSet<B256> = receipts.iter().map(|receipt| receipt.transaction_hash).collect();
+    if distinct.len() == receipts.len() { Ok(()) } else { Err(Lie::OtherTransaction) }
+}
+
+/// Whether the receipts are of the transactions that the block lists, as far as that is known. The receipts root does not
+/// cover these hashes, and nothing proves the list.
+fn are_listed(receipts: &[RawReceipt<'_>], header: Option<&BlockFacts>) -> bool {
+    let Some(listed) = header.and_then(|header| header.transactions.as_ref()) else { return true };
+    listed.iter().eq(receipts.iter().map(|receipt| &receipt.transaction_hash))
 }
 
 /// What runs through the receipts of a block.

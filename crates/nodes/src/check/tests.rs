@@ -23,6 +23,8 @@ fn sound(expect: &Expect, result: &str) -> Facts {
 fn lie(expect: &Expect, result: &str) -> Option<Lie> {
     match check(expect, result.as_bytes(), Family::Ethereum) {
         Verdict::Wrong(lie) => Some(lie),
+        // It is refused as well, without blame.
+        Verdict::Contradicted => Some(Lie::OtherTransaction),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{Pool, PoolNode};
 use crate::attempt::Failed;
 use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
-use crate::check::{Expect, Family, Verdict, check};
+use crate::check::{Expect, Verdict, check};
 use crate::health::Grade;
 use crate::view::Canon;
 
@@ -72,7 +72,7 @@ impl Pool {
         while let Ok(Some((node, counts, reply))) = timeout_at(patience, replies.next()).await {
             let Ok(Reply::Result(result)) = reply else { continue };
             patience = patience.min(Instant::now() + STRAGGLER_PATIENCE);
-            let block = match self.check_header(&expect, &result) {
+            let block = match check(&expect, &result, self.family) {
                 // The hash proves the block, so one node that has it is enough.
                 Verdict::Sound(facts) if hash.is_some() => return Ok(Agreed::Surely(facts.block)),
                 Verdict::Sound(facts) => facts.block,
@@ -94,12 +94,6 @@ impl Pool {
             }
         }
         tally.undisputed().map(Agreed::ForNow).ok_or(Failed::Out { tried: 0, lack: None })
-    }
-
-    /// Where headers have other hashes than ours would be, only their ids are judged.
-    fn check_header(&self, expect: &Expect, result: &[u8]) -> Verdict {
-        let family = if self.view.has_odd_headers() { Family::Zksync } else { self.family };
-        check(expect, result, family)
     }
 }
 

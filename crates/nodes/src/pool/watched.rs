@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::PoolNode;
@@ -64,7 +64,7 @@ impl Watched for WatchedNode {
         known.forget_lacks();
     }
 
-    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
         self.heads.clone().map(heads)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, U64};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -19,9 +19,6 @@ use crate::call::BlockId;
 use super::dial::{Dialer, Stream};
 use super::endpoint::Endpoint;
 use super::tls::Purpose;
-
-/// Heads that wait to be looked at. A chain has one per second at most; who lags by so many has other troubles.
-const HEADS_MAX: usize = 64;
 
 /// A header with all its fields is about 2 KB.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -39,9 +36,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
 
-/// Listens to a node for as long as the receiver is held, and connects again whenever the connection ends.
-pub fn heads(endpoint: Endpoint) -> mpsc::Receiver<BlockId> {
-    let (sender, receiver) = mpsc::channel(HEADS_MAX);
+/// Listens to a node for as long as the receiver is held, and connects again whenever the connection ends. The receiver
+/// sees the newest head and none that came before it: whoever reads late misses nothing, and the node never waits.
+pub fn heads(endpoint: Endpoint) -> watch::Receiver<Option<BlockId>> {
+    let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {
         let gone = sender.clone();
         tokio::select! {
@@ -55,12 +53,12 @@ pub fn heads(endpoint: Endpoint) -> mpsc::Receiver<BlockId> {
 struct Listener {
     endpoint: Endpoint,
     dialer: Dialer,
-    heads: mpsc::Sender<BlockId>,
+    heads: watch::Sender<Option<BlockId>>,
     pause: Duration,
 }
 
 impl Listener {
-    fn new(endpoint: Endpoint, heads: mpsc::Sender<BlockId>) -> Self {
+    fn new(endpoint: Endpoint, heads: watch::Sender<Option<BlockId>>) -> Self {
         let dialer = Dialer::new(&endpoint, None, Purpose::Heads, CONNECT_TIMEOUT);
         Self { endpoint, dialer, heads, pause: PAUSE_MIN }
     }
@@ -98,7 +96,7 @@ impl Listener {
             match timeout(SILENCE, socket.next()).await {
                 Ok(Some(Ok(message))) => {
                     asked = false;
-                    if self.report(&message).await.is_none() {
+                    if self.report(&message).is_none() {
                         return;
                     }
                 }
@@ -115,7 +113,7 @@ impl Listener {
     }
 
     /// `None` when the connection is of no more use.
-    async fn report(&mut self, message: &Message) -> Option<()> {
+    fn report(&mut self, message: &Message) -> Option<()> {
         let Message::Text(text) = message else {
             return if message.is_close() { None } else { Some(()) };
         };
@@ -126,7 +124,7 @@ impl Listener {
         if let Some(params) = told.params {
             self.pause = PAUSE_MIN;
             let head = BlockId { number: params.result.number.to(), hash: params.result.hash };
-            self.heads.send(head).await.ok()?;
+            self.heads.send_replace(Some(head));
         }
         Some(())
     }
@@ -182,16 +180,37 @@ mod tests {
                 let mut socket = accept_async(stream).await.unwrap();
                 assert_eq!(socket.next().await.unwrap().unwrap(), Message::text(SUBSCRIBE));
                 socket.send(Message::text(r#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#)).await.unwrap();
-                for number in 1..3 {
-                    socket.send(told(turn * 2 + number)).await.unwrap();
-                }
+                socket.send(told(turn + 1)).await.unwrap();
+                // Until it was seen, so that the next one does not replace it.
+                socket.send(Message::Ping(Default::default())).await.unwrap();
+                assert!(socket.next().await.unwrap().unwrap().is_pong());
             }
             std::future::pending::<()>().await;
         });
         let mut heads = heads(Endpoint::parse_websocket(&url).unwrap());
-        for number in 1..=4 {
-            assert_eq!(heads.recv().await, head(number));
+        for number in 1..=2 {
+            heads.wait_for(|seen| *seen == head(number)).await.unwrap();
         }
+    }
+
+    /// Heads were sent through a queue of 64. When nobody read it, because the node was lost, the connection stood still:
+    /// its pings were not answered any more, and then 64 old heads were looked at one by one.
+    #[tokio::test]
+    async fn a_flood_of_heads_that_nobody_reads_does_not_stop_the_connection() {
+        const HEADS: u64 = 200;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/", listener.local_addr().unwrap());
+        let mut heads = heads(Endpoint::parse_websocket(&url).unwrap());
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = accept_async(stream).await.unwrap();
+        socket.next().await.unwrap().unwrap();
+        for number in 1..=HEADS {
+            socket.send(told(number)).await.unwrap();
+        }
+        socket.send(Message::Ping(Default::default())).await.unwrap();
+        let pong = timeout(Duration::from_secs(60), socket.next()).await.expect("it is answered");
+        assert!(pong.unwrap().unwrap().is_pong());
+        assert_eq!(*heads.borrow_and_update(), head(HEADS), "only the newest is left");
     }
 
     #[tokio::test]

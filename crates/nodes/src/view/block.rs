@@ -1,6 +1,6 @@
 //! A block as the view keeps it: its place in the chain, and the few facts that answers are made from or checked with.
 
-use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::B256Set;
 use alloy_primitives::{B256, Bloom};
@@ -19,38 +19,43 @@ pub struct SeenBlock {
     pub receipts_root: B256,
     pub transactions_root: B256,
     pub logs_bloom: Bloom,
-    /// Hashes of its uncles, in their order.
-    pub uncles: Vec<B256>,
-    pub transactions: Transactions,
+    /// The lists as the node that showed this block reported them. The header does not prove them.
+    pub(crate) reported: Arc<BlockLists>,
+    /// The lists that most of the configured nodes report, once they do.
+    pub(super) agreed: OnceLock<Arc<BlockLists>>,
 }
 
-/// The hashes of a block's transactions, in the block's order.
-///
-/// They came beside a checked header and are not proven by it. That is enough to doubt a null, and not enough to
-/// answer from.
-#[derive(Clone, Debug, Default)]
-pub struct Transactions {
-    in_order: Vec<B256>,
+impl SeenBlock {
+    /// The lists that most of the configured nodes report. They contradict an answer; they never convict a node, because
+    /// the header does not prove them.
+    pub fn lists(&self) -> Option<&BlockLists> {
+        self.agreed.get().map(|lists| &**lists)
+    }
+}
+
+/// The hashes of a block's transactions and uncles, in the block's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockLists {
+    transactions: Vec<B256>,
+    uncles: Vec<B256>,
     known: B256Set,
 }
 
-impl Transactions {
-    pub fn contains(&self, hash: &B256) -> bool {
+impl BlockLists {
+    pub(crate) fn new(transactions: Vec<B256>, uncles: Vec<B256>) -> Self {
+        let known = transactions.iter().copied().collect();
+        Self { transactions, uncles, known }
+    }
+
+    pub fn transactions(&self) -> &[B256] {
+        &self.transactions
+    }
+
+    pub fn uncles(&self) -> &[B256] {
+        &self.uncles
+    }
+
+    pub fn has_transaction(&self, hash: &B256) -> bool {
         self.known.contains(hash)
-    }
-}
-
-impl From<Vec<B256>> for Transactions {
-    fn from(in_order: Vec<B256>) -> Self {
-        let known = in_order.iter().copied().collect();
-        Self { in_order, known }
-    }
-}
-
-impl Deref for Transactions {
-    type Target = [B256];
-
-    fn deref(&self) -> &[B256] {
-        &self.in_order
     }
 }

@@ -143,10 +143,11 @@ impl Canon {
         Some(BlockId { number, hash: *hash })
     }
 
-    /// The block of the window that lists this transaction. A node that does not know it lags behind; `None` says
-    /// nothing about older blocks.
+    /// The block of the window that lists this transaction, as most nodes report it. A node that does not know it lags
+    /// behind; `None` says nothing about older blocks, nor about those whose lists are not agreed on.
     pub fn contains_transaction(&self, hash: &B256) -> Option<BlockId> {
-        self.window.iter().rev().find(|block| block.transactions.contains(hash)).map(|block| block.id)
+        let lists_it = |block: &&Arc<SeenBlock>| block.lists().is_some_and(|lists| lists.has_transaction(hash));
+        self.window.iter().rev().find(lists_it).map(|block| block.id)
     }
 
     /// Whether it is settled which block has this number, so that nobody needs to be asked again.

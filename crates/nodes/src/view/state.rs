@@ -78,7 +78,8 @@ impl State {
             if voter.head != Some(branch.head.id) {
                 (voter.head, voter.behind_since) = (Some(branch.head.id), None);
             }
-            branch.blocks.into_values().for_each(|block| self.tree.insert(block));
+            let majority = self.voters.len() / 2 + 1;
+            branch.blocks.into_values().for_each(|block| self.tree.insert(node, block, majority));
             self.tidy();
         }
         link

@@ -229,11 +229,36 @@ async fn the_window_moves_along_and_what_leaves_it_stays_known() {
 #[tokio::test(start_paused = true)]
 async fn transactions_of_the_window_are_known_until_they_are_reorganised_away() {
     let (view, mut land, tip) = agreed(10);
-    let transaction = land.block(tip).transactions[0];
+    let transaction = land.block(tip).reported.transactions()[0];
     assert_eq!(view.canon().unwrap().contains_transaction(&transaction).map(|id| id.hash), Some(tip));
     let other = land.grow(land.ancestor(tip, 1), 1, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
     assert_eq!(view.canon().unwrap().contains_transaction(&transaction), None);
+}
+
+/// A block with another list of transactions beside its true header.
+fn tampered(land: &Land, hash: B256) -> Branch {
+    let lists = BlockLists::new(vec![B256::repeat_byte(0xee)], Vec::new());
+    Branch::new(SeenBlock { reported: Arc::new(lists), ..land.block(hash) })
+}
+
+/// The header proves no list, and the list of whoever showed a block first was held against all others: true receipts of
+/// that block were refused, and the nodes that sent them were blamed.
+#[tokio::test(start_paused = true)]
+async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
+    let (view, mut land, tip) = agreed(10);
+    let next = land.grow(tip, 1, SALT_A);
+    let transaction = land.block(next).reported.transactions()[0];
+    assert_eq!(view.report(0, tampered(&land, next)), Link::Linked);
+    land.show(&view, 1, next);
+    let canon = view.canon().unwrap();
+    assert_eq!(canon.head().hash, next, "two have the block");
+    assert!(canon.head_block().unwrap().lists().is_none(), "and do not agree on its list");
+    assert_eq!(view.report(0, tampered(&land, next)), Link::Linked, "the same node has no second vote");
+    assert!(canon.head_block().unwrap().lists().is_none());
+    land.show(&view, 2, next);
+    assert_eq!(canon.contains_transaction(&transaction).map(|id| id.hash), Some(next));
+    assert_eq!(canon.contains_transaction(&B256::repeat_byte(0xee)), None);
 }
 
 #[tokio::test(start_paused = true)]

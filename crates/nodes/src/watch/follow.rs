@@ -1,11 +1,10 @@
 //! One node: greet → follow → lost, and again. A node that is not of this chain is left out.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::chain::Identity;
@@ -56,7 +55,7 @@ pub(super) struct Watcher<W> {
     place: usize,
     node: Arc<W>,
     common: Arc<Common>,
-    hints: Option<mpsc::Receiver<Hint>>,
+    hints: Option<watch::Receiver<Option<Hint>>>,
     head: Option<BlockId>,
     /// Blocks of a branch whose fetching was broken off, so that the next poll need not start anew.
     unfinished: Option<Branch>,
@@ -190,16 +189,19 @@ impl<W: Watched> Watcher<W> {
     async fn rest(&mut self) {
         let interval = self.interval();
         let Some(hints) = &mut self.hints else { return sleep(interval).await };
+        // However many heads a node pushes, it is not polled more often than this.
+        let at_least = interval.min(POLL_EVERY_MIN);
+        sleep(at_least).await;
         let head = self.head;
         let news = async {
-            while let Some(hint) = hints.recv().await {
-                if Some(hint) != head {
-                    return ControlFlow::Continue(());
+            while hints.changed().await.is_ok() {
+                if *hints.borrow_and_update() != head {
+                    return true;
                 }
             }
-            ControlFlow::Break(())
+            false
         };
-        if let Ok(ControlFlow::Break(())) = timeout(interval, news).await {
+        if let Ok(false) = timeout(interval - at_least, news).await {
             self.hints = None;
         }
     }
@@ -314,6 +316,6 @@ impl<W: Watched> Watcher<W> {
 
     fn questions(&self) -> Questions<'_, W::Asked> {
         let Common { settings, headers, .. } = &*self.common;
-        Questions { asked: self.node.ask(), node: self.place, timeout: settings.poll_timeout, headers }
+        Questions { asked: self.node.ask(), timeout: settings.poll_timeout, headers }
     }
 }

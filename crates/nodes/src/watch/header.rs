@@ -1,14 +1,23 @@
 //! A node's block, read and checked.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
-use crate::view::{SeenBlock, Transactions, View};
+use crate::view::{BlockLists, SeenBlock};
 use crate::{BlockId, Fault};
+
+/// The least gas that a transaction uses. A block cannot have more of them than its gas limit pays for.
+const TRANSACTION_GAS_MIN: u64 = 21_000;
+
+/// Transactions of one block whose hashes are kept, for chains whose gas limit is no bound: 2 MB, and many times what any
+/// chain puts into a block.
+const TRANSACTIONS_MAX: usize = 65_536;
+
+/// A block names at most two uncles.
+const UNCLES_MAX: usize = 2;
 
 /// The members of a block that are kept. Other members are whatever the chain has.
 #[derive(Deserialize)]
@@ -34,6 +43,10 @@ struct Wire {
 /// Reads a block with transaction hashes. `null` is no block.
 pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
     let wire: Option<Wire> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
+    let is_too_long = |wire: &Wire| wire.transactions.len() > TRANSACTIONS_MAX || wire.uncles.len() > UNCLES_MAX;
+    if wire.as_ref().is_some_and(is_too_long) {
+        return Err(Fault::TooLarge);
+    }
     Ok(wire.map(|wire| SeenBlock {
         id: BlockId { number: wire.number.to(), hash: wire.hash },
         parent: wire.parent_hash,
@@ -43,59 +56,37 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         receipts_root: wire.receipts_root,
         transactions_root: wire.transactions_root,
         logs_bloom: wire.logs_bloom,
-        uncles: wire.uncles,
-        transactions: Transactions::from(wire.transactions),
+        reported: Arc::new(BlockLists::new(wire.transactions, wire.uncles)),
+        agreed: Default::default(),
     }))
 }
 
-/// Whether the block's hash is the hash of its header, and it has transactions exactly if the header says so.
+/// Whether the block's hash is the hash of its header, it has transactions exactly if the header says so, and no more of
+/// them than its gas limit has room for.
 fn fits(json: &[u8], block: &SeenBlock) -> bool {
     let header = serde_json::from_slice::<alloy_consensus::Header>(json);
     let is_empty = block.transactions_root == EMPTY_ROOT_HASH;
-    is_empty == block.transactions.is_empty()
+    let transactions = block.reported.transactions();
+    is_empty == transactions.is_empty()
+        && transactions.len() as u64 <= block.gas_limit / TRANSACTION_GAS_MIN
         && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
 }
 
-/// Whether headers are checked.
-///
-/// On a chain that hashes its headers in another way every node fails every time. When all nodes have failed and none
-/// has ever passed, it is the check that is wrong here: it steps back, and says so.
+/// Whether headers are checked. The family of the chain decides that, never how often the check fails: a node that sends
+/// bad headers would else switch the check off.
 #[derive(Debug)]
 pub(super) struct HeaderCheck {
-    view: Arc<View>,
-    enforced: AtomicBool,
-    passed: AtomicBool,
-    failed: Vec<AtomicBool>,
+    enforced: bool,
 }
 
 impl HeaderCheck {
-    pub(super) fn new(view: Arc<View>, enforced: bool, nodes: usize) -> Self {
-        let failed = (0..nodes).map(|_| AtomicBool::new(false)).collect();
-        Self { view, enforced: AtomicBool::new(enforced), passed: AtomicBool::new(false), failed }
+    pub(super) fn new(enforced: bool) -> Self {
+        Self { enforced }
     }
 
     /// Whether the block that a node sent may be believed.
-    pub(super) fn believes(&self, node: usize, json: &[u8], block: &SeenBlock) -> bool {
-        if !self.enforced.load(Relaxed) {
-            return true;
-        }
-        if fits(json, block) {
-            self.passed.store(true, Relaxed);
-            return true;
-        }
-        self.fail(node)
-    }
-
-    fn fail(&self, node: usize) -> bool {
-        if let Some(failed) = self.failed.get(node) {
-            failed.store(true, Relaxed);
-        }
-        let hopeless = !self.passed.load(Relaxed) && self.failed.iter().all(|failed| failed.load(Relaxed));
-        if hopeless && self.enforced.swap(false, Relaxed) {
-            self.view.set_odd_headers();
-            tracing::warn!("no node has headers that fit their hashes: headers are not checked any more");
-        }
-        hopeless
+    pub(super) fn believes(&self, json: &[u8], block: &SeenBlock) -> bool {
+        !self.enforced || fits(json, block)
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -90,7 +90,7 @@ pub(super) struct Script {
     /// How far below the head safe and finalized are; `None` does not know the tags.
     pub(super) marks_below: Option<(u64, u64)>,
     pub(super) lowest_state: u64,
-    pub(super) hints: Option<mpsc::Receiver<Hint>>,
+    pub(super) hints: Option<watch::Receiver<Option<Hint>>>,
 }
 
 /// What the watcher said of it.
@@ -251,7 +251,7 @@ impl Watched for ModelNode {
         self.noted.lock().left_out = None;
     }
 
-    fn hints(&self) -> Option<mpsc::Receiver<Hint>> {
+    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
         self.script.lock().hints.take()
     }
 }

@@ -19,14 +19,13 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(super) struct Prober<W> {
-    place: usize,
     node: Arc<W>,
     common: Arc<Common>,
 }
 
 impl<W: Watched> Prober<W> {
-    pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
-        Self { place, node, common }
+    pub(super) fn new(node: Arc<W>, common: Arc<Common>) -> Self {
+        Self { node, common }
     }
 
     pub(super) async fn run(self) {
@@ -56,7 +55,7 @@ impl<W: Watched> Prober<W> {
 
     fn questions(&self) -> Questions<'_, W::Asked> {
         let Common { settings, headers, .. } = &*self.common;
-        Questions { asked: self.node.ask(), node: self.place, timeout: settings.poll_timeout, headers }
+        Questions { asked: self.node.ask(), timeout: settings.poll_timeout, headers }
     }
 }
 

@@ -53,7 +53,6 @@ impl Which {
 #[derive(Debug)]
 pub(super) struct Questions<'a, A> {
     pub(super) asked: &'a A,
-    pub(super) node: usize,
     pub(super) timeout: Duration,
     pub(super) headers: &'a HeaderCheck,
 }
@@ -111,7 +110,7 @@ impl<A: Ask> Questions<'_, A> {
 
     fn checked(&self, which: Which, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         let Some(block) = header::read(json)? else { return Ok(None) };
-        let believed = which.is(&block) && self.headers.believes(self.node, json, &block);
+        let believed = which.is(&block) && self.headers.believes(json, &block);
         if believed { Ok(Some(block)) } else { Err(Fault::Wrong) }
     }
 

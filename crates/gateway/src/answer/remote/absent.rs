@@ -9,6 +9,8 @@ use std::collections::HashSet;
 use alloy_primitives::B256;
 use parking_lot::Mutex;
 
+use crate::resolve::BlockRef;
+
 /// Transactions that are remembered: more than are waited for between two blocks. Some 4 MB when full.
 const ABSENT_MAX: usize = 65_536;
 
@@ -18,21 +20,25 @@ pub(super) struct Absent(Mutex<AtHead>);
 
 #[derive(Debug, Default)]
 struct AtHead {
-    head: B256,
+    head: Option<BlockRef>,
     transactions: HashSet<B256>,
 }
 
 impl Absent {
     /// Whether it is known that there is no such receipt at this head.
-    pub(super) fn has(&self, head: B256, transaction: &B256) -> bool {
+    pub(super) fn has(&self, head: BlockRef, transaction: &B256) -> bool {
         let known = self.0.lock();
-        known.head == head && known.transactions.contains(transaction)
+        known.head == Some(head) && known.transactions.contains(transaction)
     }
 
-    pub(super) fn add(&self, head: B256, transaction: B256) {
+    /// Remembers a transaction as absent. A call that began at an older head says nothing about the present one.
+    pub(super) fn add(&self, head: BlockRef, transaction: B256) {
         let mut known = self.0.lock();
-        if known.head != head {
-            known.head = head;
+        if known.head.is_some_and(|newer| newer.number > head.number) {
+            return;
+        }
+        if known.head != Some(head) {
+            known.head = Some(head);
             known.transactions.clear();
         }
         if known.transactions.len() < ABSENT_MAX {
@@ -49,21 +55,34 @@ mod tests {
         B256::left_padding_from(&number.to_be_bytes())
     }
 
+    fn head(number: u64) -> BlockRef {
+        BlockRef { number, hash: hash(number) }
+    }
+
     #[test]
     fn all_is_forgotten_with_the_next_head() {
         let absent = Absent::default();
-        absent.add(hash(1), hash(7));
-        assert!(absent.has(hash(1), &hash(7)));
-        assert!(!absent.has(hash(1), &hash(8)) && !absent.has(hash(2), &hash(7)));
-        absent.add(hash(2), hash(8));
-        assert!(absent.has(hash(2), &hash(8)));
-        assert!(!absent.has(hash(2), &hash(7)) && !absent.has(hash(1), &hash(7)));
+        absent.add(head(1), hash(7));
+        assert!(absent.has(head(1), &hash(7)));
+        assert!(!absent.has(head(1), &hash(8)) && !absent.has(head(2), &hash(7)));
+        absent.add(head(2), hash(8));
+        assert!(absent.has(head(2), &hash(8)));
+        assert!(!absent.has(head(2), &hash(7)) && !absent.has(head(1), &hash(7)));
+    }
+
+    /// A slow call that had begun at an older head cleared what was known at the newer one.
+    #[test]
+    fn what_was_found_at_an_older_head_changes_nothing() {
+        let absent = Absent::default();
+        absent.add(head(2), hash(8));
+        absent.add(head(1), hash(7));
+        assert!(absent.has(head(2), &hash(8)) && !absent.has(head(1), &hash(7)));
     }
 
     #[test]
     fn there_is_an_end_to_it() {
         let absent = Absent::default();
-        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(hash(1), hash(number)));
-        assert!(absent.has(hash(1), &hash(0)) && !absent.has(hash(1), &hash(ABSENT_MAX as u64)));
+        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(head(1), hash(number)));
+        assert!(absent.has(head(1), &hash(0)) && !absent.has(head(1), &hash(ABSENT_MAX as u64)));
     }
 }

@@ -44,6 +44,11 @@ impl Judge {
         Self { mode, everyone, kinds: Default::default() }
     }
 
+    /// Whether answers that contradict something are refused.
+    pub(super) fn enforces(&self) -> bool {
+        self.mode == Integrity::Enforce
+    }
+
     pub(super) fn is_off(&self) -> bool {
         self.mode == Integrity::Off
     }

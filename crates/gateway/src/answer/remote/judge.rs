@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::{self, BlockFacts, Expect, Facts, Lie, Verdict};
+use nodes::check::{self, BlockFacts, Expect, Facts, Family, Lie, Verdict};
 use nodes::view::SeenBlock;
 use nodes::{BlockId, Canon, Judgement};
 use parking_lot::Mutex;
@@ -36,7 +36,8 @@ impl<'a> Question<'a> {
             (Expect::Uncle { block, hash }, Query::Uncle { index, .. }) => {
                 let seen = block_of(*block);
                 let index = usize::try_from(*index).unwrap_or(usize::MAX);
-                *hash = seen.and_then(|seen| seen.uncles.get(index)).copied();
+                let lists = seen.and_then(|seen| seen.lists());
+                *hash = lists.and_then(|lists| lists.uncles().get(index)).copied();
             }
             _ => {}
         }
@@ -68,6 +69,8 @@ impl<'a> Question<'a> {
                 Judgement::Believed => unchecked(result),
                 refused => refused,
             },
+            Verdict::Contradicted if self.remote.judge.enforces() => Judgement::Late,
+            Verdict::Contradicted => unchecked(result),
         }
     }
 
@@ -81,14 +84,31 @@ impl<'a> Question<'a> {
 
     /// A sound answer about a transaction must put it where the view has it, too.
     fn place(&self, node: usize, facts: Facts) -> Judgement {
-        let Some(hash) = self.transaction() else { return self.believe(facts) };
-        match facts.block.and_then(|block| self.is_in(block, &hash)) {
-            Some(true) => self.believe(facts),
-            Some(false) => self.refuse(node, Lie::OtherBlock),
+        let Some(hash) = self.transaction() else { return self.compare_lists(facts) };
+        let placement = facts.block.map_or(Placement::Unknown, |block| self.placement(block, &hash));
+        match placement {
+            Placement::Listed => self.believe(facts),
+            Placement::Impossible => self.refuse(node, Lie::OtherBlock),
+            Placement::Contradicted if self.remote.judge.enforces() => Judgement::Late,
+            Placement::Contradicted => self.believe(facts),
             // The node is behind, ahead, or on a fork. What it has is no answer where the view knows better.
-            None if self.is_there() == Some(true) => Judgement::Late,
-            None if facts.block.is_some_and(|block| self.is_on_another_fork(block)) => Judgement::Doubtful,
-            None => self.believe(facts),
+            Placement::Unknown if self.is_there() == Some(true) => Judgement::Late,
+            Placement::Unknown if facts.block.is_some_and(|block| self.is_on_another_fork(block)) => {
+                Judgement::Doubtful
+            }
+            Placement::Unknown => self.believe(facts),
+        }
+    }
+
+    /// A block with the hashes of its transactions must have those that most nodes report: its header does not prove them.
+    fn compare_lists(&self, facts: Facts) -> Judgement {
+        let listed = facts.header.as_ref().filter(|_| !facts.proven).and_then(|block| {
+            let seen = self.canon?.block(block.id.number).filter(|seen| seen.id == block.id)?;
+            Some((block.transactions.as_deref()?, seen.lists()?.transactions()))
+        });
+        match listed {
+            Some((theirs, agreed)) if theirs != agreed && self.remote.judge.enforces() => Judgement::Late,
+            _ => self.believe(facts),
         }
     }
 
@@ -97,18 +117,22 @@ impl<'a> Question<'a> {
         Judgement::Believed
     }
 
-    /// Whether a transaction is in this block, as far as the view can tell. A block's hash stands for one number, and
-    /// below the window, where there are no forks, a number for one hash.
-    fn is_in(&self, block: BlockId, transaction: &B256) -> Option<bool> {
-        let canon = self.canon?;
+    /// Whether a transaction is in this block, as far as the view can tell. A block's hash proves its number where headers
+    /// have their hashes; which transactions it has, and which block has a number, is what most nodes say.
+    fn placement(&self, block: BlockId, transaction: &B256) -> Placement {
+        let Some(canon) = self.canon else { return Placement::Unknown };
         if block.number < canon.lowest() && self.is_on_another_fork(block) {
-            return Some(false);
+            return Placement::Contradicted;
         }
-        let canonical = canon.by_hash(&block.hash)?;
-        let seen = canon.block(canonical.number).filter(|seen| seen.id == block);
-        match seen {
-            Some(seen) => Some(seen.transactions.contains(transaction)),
-            None => (canonical != block).then_some(false),
+        let Some(canonical) = canon.by_hash(&block.hash) else { return Placement::Unknown };
+        if canonical != block {
+            let is_proven = self.remote.family == Family::Ethereum;
+            return if is_proven { Placement::Impossible } else { Placement::Contradicted };
+        }
+        match canon.block(block.number).and_then(|seen| seen.lists()) {
+            Some(lists) if lists.has_transaction(transaction) => Placement::Listed,
+            Some(_) => Placement::Contradicted,
+            None => Placement::Unknown,
         }
     }
 
@@ -170,15 +194,17 @@ impl<'a> Question<'a> {
 
     /// Whether there is something to say, as far as the view can tell.
     fn is_there(&self) -> Option<bool> {
-        let seen = |block: BlockRef| self.canon.and_then(|canon| canon.block(block.number));
+        let lists = |block: BlockRef| self.canon?.block(block.number)?.lists();
         match *self.query {
             Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
                 self.canon.and_then(|canon| canon.contains_transaction(&hash)).map(|_| true)
             }
             Query::TransactionByIndex { block, index } => {
-                seen(block).map(|seen| index < seen.transactions.len() as u64)
+                lists(block).map(|lists| index < lists.transactions().len() as u64)
             }
-            Query::Uncle { block, index } => seen(block).map(|seen| index < seen.uncles.len() as u64),
+            Query::Uncle { block, index } => {
+                lists(block).map(|lists| index < lists.uncles().len() as u64)
+            }
             Query::RawBlockTransactions { .. } => None,
             // The view has the block, so there is something to say about it.
             _ => Some(true),
@@ -199,6 +225,18 @@ impl<'a> Question<'a> {
     }
 }
 
+/// Where a node puts a transaction, compared with the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    /// Most nodes list it in this block.
+    Listed,
+    /// The block's hash proves that it has another number.
+    Impossible,
+    /// Most nodes say otherwise, and nothing proves that they are right.
+    Contradicted,
+    Unknown,
+}
+
 /// What the view knows of a block, for the checks of its receipts.
 fn facts(block: &SeenBlock) -> Arc<BlockFacts> {
     Arc::new(BlockFacts {
@@ -206,8 +244,8 @@ fn facts(block: &SeenBlock) -> Arc<BlockFacts> {
         parent: block.parent,
         timestamp: block.timestamp,
         receipts_root: block.receipts_root,
-        transactions: block.transactions.to_vec(),
-        uncles: block.uncles.clone(),
+        transactions: block.lists().map(|lists| lists.transactions().to_vec()),
+        uncles: Vec::new(),
     })
 }
 

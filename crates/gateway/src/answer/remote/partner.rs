@@ -176,6 +176,7 @@ impl Lookup {
             Verdict::Null if matches!(self.expect, Expect::Block { number: Some(_), .. }) => Judgement::Late,
             Verdict::Null => Judgement::Doubtful,
             Verdict::Wrong(lie) => Judgement::Wrong(lie.name()),
+            Verdict::Contradicted => Judgement::Late,
             Verdict::Empty | Verdict::TooMany { .. } => Judgement::Wrong("no block"),
         }
     }

@@ -157,7 +157,7 @@ fn expected(exchange: &Exchange, known: &Known) -> Option<Expect> {
         "eth_getTransactionReceipt" => Expect::Receipt { transaction: word(0) },
         "eth_getTransactionByBlockHashAndIndex" | "eth_getTransactionByBlockNumberAndIndex" => {
             let block = block()?;
-            let hash = block.transactions.get(index() as usize).copied();
+            let hash = block.transactions.as_ref()?.get(index() as usize).copied();
             Expect::Transaction { hash, block: Some(block.id), index: Some(index()) }
         }
         "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {

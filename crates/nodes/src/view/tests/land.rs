@@ -71,7 +71,6 @@ impl Land {
 fn block(id: BlockId, parent: B256) -> SeenBlock {
     SeenBlock {
         logs_bloom: Default::default(),
-        uncles: Vec::new(),
         id,
         parent,
         timestamp: id.number * 12,
@@ -79,6 +78,7 @@ fn block(id: BlockId, parent: B256) -> SeenBlock {
         base_fee: Some(7),
         receipts_root: B256::ZERO,
         transactions_root: B256::ZERO,
-        transactions: vec![keccak256(id.hash)].into(),
+        reported: Arc::new(BlockLists::new(vec![keccak256(id.hash)], Vec::new())),
+        agreed: Default::default(),
     }
 }

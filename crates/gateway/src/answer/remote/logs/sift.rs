@@ -85,6 +85,7 @@ impl<'a> Sieve<'a> {
                 self.note(seen, self.remote.judge.is_off() || !seen.other_fork)
             }
             Verdict::Null => Judgement::Wrong("no list"),
+            Verdict::Contradicted => Judgement::Late,
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
