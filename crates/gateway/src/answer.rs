@@ -75,11 +75,17 @@ pub trait Source: View + 'static {
 pub struct Provenance {
     pub origin: Origin,
     pub block: Option<BlockRef>,
+    /// Whether it is what one node says about its own pending transactions, which nobody can verify.
+    pub is_unverified: bool,
 }
 
 impl Provenance {
+    pub(crate) fn of(origin: Origin, block: Option<BlockRef>) -> Self {
+        Self { origin, block, is_unverified: false }
+    }
+
     pub fn archive(block: Option<BlockRef>) -> Self {
-        Self { origin: Origin::Archive, block }
+        Self::of(Origin::Archive, block)
     }
 }
 
@@ -337,8 +343,11 @@ impl Answers {
         call: Pending<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let Pending { method, query, sight, may_fail_over } = call;
+        let Pending { method, query, sight, may_fail_over, at_pending } = call;
         match (&self.asked, sight) {
+            (Asked::Remote(remote), _) if at_pending => {
+                Box::pin(remote.answer_pending(sight, method, &query, may_fail_over)).await
+            }
             (Asked::Remote(remote), Sight::Remote(canon)) => match remote.at_hand(canon, method, &query) {
                 Some(answer) => answer,
                 // Boxed, because most calls have no use for the room that it takes.
@@ -375,6 +384,8 @@ pub struct Pending<'a> {
     pub sight: Sight<'a>,
     /// Whether a partner may be asked when nobody else can answer.
     pub may_fail_over: bool,
+    /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
+    pub at_pending: bool,
 }
 
 impl Timings {

@@ -5,7 +5,7 @@
 
 mod unavailable; // methods that others have
 
-use crate::params::{self, Args, BlockParam, ParamFault, Query};
+use crate::params::{self, Args, BlockParam, ParamFault, Query, Tag};
 
 pub(crate) use unavailable::why_not_available;
 
@@ -166,6 +166,17 @@ impl MethodId {
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
+}
+
+/// Methods whose answer at `pending` nodes are asked for as it is. A wallet takes its next nonce from the first of them; for
+/// all other methods, the newest block is what comes closest.
+pub(crate) const PENDING_METHODS: [&str; 4] =
+    ["eth_getTransactionCount", "eth_getBalance", "eth_call", "eth_estimateGas"];
+
+/// Whether a query is about the pending block, for a method where that matters.
+pub(crate) fn is_at_pending(method: &Method, query: &Query<BlockParam>) -> bool {
+    query.blocks().any(|block| block == BlockParam::Tag(Tag::Pending))
+        && PENDING_METHODS.contains(&method.name)
 }
 
 impl Method {

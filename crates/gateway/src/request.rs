@@ -17,7 +17,7 @@ use crate::errors::{ErrorReply, over_capacity};
 use crate::http::{self, Body, Head, Headers, Route};
 use crate::listen::{Connection, RequestId};
 use crate::meter::{Outcome, Shard, Ticket};
-use crate::methods::{Method, Missing, Work as Place};
+use crate::methods::{self, Method, Missing, Work as Place};
 use crate::parse::{parse, price};
 use crate::resolve::{Resolved, resolve};
 use crate::respond::{Reply, respond};
@@ -154,6 +154,7 @@ async fn answer(
         }
         let method = asked.method.row();
         let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
+        let at_pending = methods::is_at_pending(method, &asked.query);
         let sight = edge.answers.look(&work.pinned, method, &asked.query, may_fail_over).await?;
         let query = match resolve(sight.view(), &edge.rules, method, asked.query)? {
             Resolved::Nothing(missing) => {
@@ -162,7 +163,7 @@ async fn answer(
             Resolved::Pinned(query) => query,
         };
         let begun = edge.clock.now();
-        let call = Pending { method, query, sight, may_fail_over };
+        let call = Pending { method, query, sight, may_fail_over, at_pending };
         let answer = edge.answers.answer(&permit, call, out).await;
         if method.work == Place::Inline {
             shard.reads.record(edge.clock.now().since(begun));

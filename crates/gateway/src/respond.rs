@@ -165,21 +165,25 @@ impl Reply {
 }
 
 /// Headers that scripts of a web page may read.
-const EXPOSED: &str = "chaingate-source, chaingate-block, chaingate-request-id, retry-after";
+const EXPOSED: &str = "chaingate-source, chaingate-block, chaingate-verified, chaingate-request-id, retry-after";
 const REQUEST_ID: HeaderName = HeaderName::from_static("chaingate-request-id");
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
+const VERIFIED: HeaderName = HeaderName::from_static("chaingate-verified");
 
-fn say_where_from(lines: &mut impl Lines, Provenance { origin, block }: Provenance) {
-    let name = match origin {
+fn say_where_from(lines: &mut impl Lines, provenance: Provenance) {
+    let name = match provenance.origin {
         Origin::Cache => "cache",
         Origin::Archive => "archive",
         Origin::Node => "node",
         Origin::Partner => "partner",
     };
     lines.line(&SOURCE, name);
-    if let Some(block) = block {
+    if let Some(block) = provenance.block {
         say_block(lines, block);
+    }
+    if provenance.is_unverified {
+        lines.line(&VERIFIED, "none");
     }
 }
 

@@ -84,7 +84,7 @@ pub trait Ask: Send + Sync + 'static {
     fn ask(&self, call: &Call, deadline: Instant) -> impl Future<Output = Result<Reply, Fault>> + Send;
 }
 
-/// Why there is no reply. All of these are the node's doing, or the network's on the way to it.
+/// Why there is no reply. All of these but [`Self::NoMemory`] are the node's doing, or the network's on the way to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
     #[error("cannot connect")]
@@ -97,6 +97,9 @@ pub enum Fault {
     Timeout,
     #[error("the reply is larger than allowed")]
     TooLarge,
+    /// Our own shortage, for which no node is to blame.
+    #[error("no memory was free for the reply")]
+    NoMemory,
     /// An HTTP status other than 200 without a JSON-RPC reply in its body.
     #[error("HTTP status {0}")]
     Status(u16),

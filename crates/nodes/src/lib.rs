@@ -32,5 +32,7 @@ pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
 pub use partner::{Allowance, Partner};
 pub use pool::{PartnerSettings, Pool, PoolNode, Remote, Settings};
-pub use transport::{Client, Endpoint, EndpointError, Limits, Stats, heads};
+pub use transport::{
+    Client, Endpoint, EndpointError, Limits, REPLY_MEMORY_BYTES, ReplyBuffers, Stats, heads,
+};
 pub use view::{Canon, View};

@@ -20,7 +20,7 @@ use crate::check::Family;
 use crate::health::Grade;
 use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};
-use crate::transport::{Client, Endpoint, Limits};
+use crate::transport::{Client, Endpoint, Limits, ReplyBuffers};
 use crate::view::{self, Canon, View};
 use crate::watch;
 use watched::WatchedNode;
@@ -51,6 +51,8 @@ pub struct Settings {
     pub family: Family,
     pub view: view::Settings,
     pub watch: watch::Settings,
+    /// Bytes of replies that may be in memory at once, inflated, until their answers are handed over.
+    pub reply_memory_bytes: usize,
 }
 
 /// A node of the pool.
@@ -66,6 +68,7 @@ pub struct Pool {
     family: Family,
     /// As the operator names it.
     chain_id: Option<u64>,
+    memory: Arc<ReplyBuffers>,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -88,16 +91,22 @@ impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
     pub fn start(settings: Settings) -> io::Result<Arc<Self>> {
         let now = Instant::now();
+        let memory = ReplyBuffers::new(settings.reply_memory_bytes);
+        let is_only = settings.nodes.len() + settings.partners.len() == 1;
+        let make = |remote: Remote| {
+            let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
+            Node::new(name, Client::sharing(remote.endpoint, remote.limits, &memory, is_only), now)
+        };
         let mut watched = Vec::new();
         for mut remote in settings.nodes {
             let heads = remote.heads.take();
-            watched.push(Arc::new(WatchedNode { node: Arc::new(make(remote, now)), heads }));
+            watched.push(Arc::new(WatchedNode { node: Arc::new(make(remote)), heads }));
         }
         let nodes = watched.iter().map(|watched| Arc::clone(&watched.node)).collect();
         let partners = settings
             .partners
             .into_iter()
-            .map(|partner| Partner::new(make(partner.remote, now), partner.methods, partner.allowance));
+            .map(|partner| Partner::new(make(partner.remote), partner.methods, partner.allowance));
         let (view, chain_id) = (View::new(settings.view), settings.watch.chain_id);
         let watcher = Watcher::start(watched, Arc::clone(&view), settings.watch)?;
         let rules = |rounds_max| Rules {
@@ -115,12 +124,18 @@ impl Pool {
             partner_rules: rules(1),
             family: settings.family,
             chain_id,
+            memory,
             watcher: Mutex::new(Some(watcher)),
         }))
     }
 
     pub fn nodes(&self) -> &[Arc<PoolNode>] {
         &self.nodes
+    }
+
+    /// The memory that replies are read into.
+    pub fn memory(&self) -> &ReplyBuffers {
+        &self.memory
     }
 
     pub fn partners(&self) -> &[Partner<Client>] {
@@ -222,11 +237,6 @@ impl Drop for Pool {
             let _joined = watcher.thread.join();
         }
     }
-}
-
-fn make(remote: Remote, now: Instant) -> PoolNode {
-    let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
-    Node::new(name, Client::new(remote.endpoint, remote.limits), now)
 }
 
 impl Watcher {

@@ -17,7 +17,8 @@ mod dial; // a name → a connection
 mod tls; // whom to trust
 mod http1; // requests and replies on a connection of our own
 mod head; // where a reply ends
-mod buffer; // memory for large replies
+mod buffer; // memory for replies
+mod receive; // on which terms a reply is read
 mod http2; // the same on a shared one
 mod gzip; // compressed replies
 mod outcome; // bytes → replies
@@ -40,11 +41,13 @@ use tokio_rustls::rustls::RootCertStore;
 
 use crate::call::{Ask, Call, Fault, Reply};
 
+pub use buffer::ReplyBuffers;
 pub use endpoint::{Endpoint, EndpointError};
 pub use heads::heads;
 pub use limits::Limits;
 pub use stats::Stats;
 
+use buffer::EndpointMemory;
 use lane::Lane;
 use pace::Kind;
 use setup::Setup;
@@ -60,13 +63,19 @@ pub struct Client {
 }
 
 impl Client {
+    /// With memory of its own.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
-        Self::from_setup(Setup::new(endpoint, limits, None))
+        Self::from_setup(Setup::new(endpoint, limits, None, own_memory()))
+    }
+
+    /// With memory that it shares with other endpoints.
+    pub fn sharing(endpoint: Endpoint, limits: Limits, memory: &Arc<ReplyBuffers>, is_only: bool) -> Self {
+        Self::from_setup(Setup::new(endpoint, limits, None, memory.for_endpoint(is_only)))
     }
 
     /// Trusts these roots for TLS instead of those of this machine.
     pub fn with_roots(endpoint: Endpoint, limits: Limits, roots: Arc<RootCertStore>) -> Self {
-        Self::from_setup(Setup::new(endpoint, limits, Some(roots)))
+        Self::from_setup(Setup::new(endpoint, limits, Some(roots), own_memory()))
     }
 
     fn from_setup(setup: Setup) -> Self {
@@ -108,6 +117,14 @@ impl Client {
         self.lanes.lock().push(Arc::clone(&lane));
         lane
     }
+}
+
+/// Memory for replies of a client that shares it with nobody, and of a pool unless its settings say otherwise: some forty
+/// answers of ten thousand logs.
+pub const REPLY_MEMORY_BYTES: usize = 256 << 20;
+
+fn own_memory() -> EndpointMemory {
+    ReplyBuffers::new(REPLY_MEMORY_BYTES).for_endpoint(true)
 }
 
 impl Ask for Client {

@@ -85,6 +85,8 @@ struct Shared {
     batches: AtomicU64,
     /// How often each call came: the method and its parameters as JSON.
     asked: Mutex<HashMap<String, u64>>,
+    /// Whole HTTP replies, by the method that is answered with them.
+    scripted: Mutex<HashMap<String, Arc<[u8]>>>,
     stopped: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -102,6 +104,7 @@ impl Proxy {
             calls: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             asked: Mutex::default(),
+            scripted: Mutex::default(),
             stopped: AtomicBool::new(false),
             open: Mutex::default(),
         });
@@ -126,6 +129,11 @@ impl Proxy {
         if mood == Mood::Dead {
             self.shared.cut();
         }
+    }
+
+    /// Answers a method with these bytes from now on, which should be an HTTP reply.
+    pub fn script(&self, method: &str, reply: impl Into<Arc<[u8]>>) {
+        lock(&self.shared.scripted).insert(method.to_owned(), reply.into());
     }
 
     /// Calls that came, each of a batch counted.
@@ -230,6 +238,9 @@ impl Shared {
             }
             _ => {}
         }
+        if let Some(reply) = self.scripted(request) {
+            return stream.write_all(&reply).map(|()| true);
+        }
         let mut reply = self.ask(self.node, request)?;
         self.change(request, &mut reply);
         let text = reply.to_string();
@@ -240,6 +251,12 @@ impl Shared {
             return Ok(false);
         }
         write(stream, 200, text.as_bytes()).map(|()| true)
+    }
+
+    /// The scripted reply to the first call of a request.
+    fn scripted(&self, request: &Value) -> Option<Arc<[u8]>> {
+        let method = request["method"].as_str().or_else(|| request[0]["method"].as_str())?;
+        lock(&self.scripted).get(method).cloned()
     }
 
     fn ask(&self, node: SocketAddr, request: &Value) -> io::Result<Value> {
@@ -353,7 +370,8 @@ fn off_by_one(result: &mut Value) {
 /// Gives every transaction of a list another hash.
 fn tamper(transactions: &mut Value) {
     for hash in transactions.as_array_mut().into_iter().flatten() {
-        let reversed = hash.as_str().map(|text| text.trim_start_matches("0x").chars().rev().collect::<String>());
+        let reversed =
+            hash.as_str().map(|text| text.trim_start_matches("0x").chars().rev().collect::<String>());
         *hash = json!(reversed.map(|digits| format!("0x{digits}")));
     }
 }

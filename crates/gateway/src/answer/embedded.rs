@@ -63,7 +63,7 @@ impl Embedded {
         // A chain of our own moves seldom, so all that is kept may hang on its head.
         let asked = Asked { query: &query, head: Some(self.source.head().hash) };
         if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
-            let provenance = Provenance { origin: Origin::Cache, block };
+            let provenance = Provenance::of(Origin::Cache, block);
             let shared = self.held.lend(&result, &readers).ok_or(Failure::OverCapacity)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }

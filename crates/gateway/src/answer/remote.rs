@@ -10,6 +10,7 @@ mod integrity; // what becomes of answers that cannot be true
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
 mod partner; // who is asked when nobody of our own can answer
+mod pending; // calls about the pending block
 mod says; // what nodes mean → our failures
 
 use std::sync::Arc;
@@ -168,7 +169,7 @@ impl Remote {
             if found.origin == Origin::Cache {
                 self.keep(canon, Asked { query, head: None }, &found.result, Some(found.block));
             }
-            return Ok(answer(found.origin, Some(found.block), self.held.hold_bytes(found.result)));
+            return Ok(answer(found.origin, Some(found.block), self.hold(found.result)));
         }
         let fetched = self.ask(canon, query, deadline).await?;
         match (fetched.keep, query) {
@@ -180,7 +181,12 @@ impl Remote {
             }
             _ => {}
         }
-        Ok(answer(Origin::Node, fetched.block, self.held.hold_bytes(fetched.result)))
+        Ok(answer(Origin::Node, fetched.block, self.hold(fetched.result)))
+    }
+
+    /// A result on its way to its caller, which counts as a reply that waits to be read from now on.
+    fn hold(&self, result: Bytes) -> Bytes {
+        self.held.hold_bytes(self.pool.memory().hand_over(result))
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
@@ -276,7 +282,7 @@ enum Keep {
 const NULL: Bytes = Bytes::from_static(b"null");
 
 fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
-    Answer { provenance: Provenance { origin, block }, shared: Some(result) }
+    Answer { provenance: Provenance::of(origin, block), shared: Some(result) }
 }
 
 /// The head, if that is what answers of a method hang on.
@@ -367,6 +373,7 @@ fn pool_settings(
             poll_every: config.poll_interval,
             ..nodes::watch::Settings::default()
         },
+        reply_memory_bytes: config.reply_memory_bytes,
     })
 }
 

@@ -200,7 +200,8 @@ fn what_is_not_toml_does_not_show_a_key() {
 /// Nodes beyond the 128th were accepted, and never asked anything.
 #[test]
 fn more_nodes_than_can_be_asked_are_a_mistake() {
-    let nodes = |count| (0..count).map(|node| format!("[[node]]\nurl = \"http://n{node}\"\n")).collect::<String>();
+    let nodes =
+        |count| (0..count).map(|node| format!("[[node]]\nurl = \"http://n{node}\"\n")).collect::<String>();
     assert!(Config::parse(&nodes(128)).is_ok());
     let said = Config::parse(&nodes(129)).unwrap_err().to_string();
     assert!(said.contains("node 129.url: too many nodes: at most 128 are supported"), "{said}");

@@ -198,6 +198,12 @@ static LINES: &[Line] = &[
     line("[pool]", "quorum", "a majority", "nodes that must have a block before it is the head"),
     line("[pool]", "call_timeout_ms", "", "how long a call may take over all nodes that are asked; log queries and simulations have limits of their own"),
     line("[pool]", "poll_interval_ms", "a third of the block time", "time between two looks at a node's head"),
+    line(
+        "[pool]",
+        "reply_memory_bytes",
+        "",
+        "memory for replies of nodes that are being read, inflated and checked; one node may use half of it. What does not fit waits, then another node is asked",
+    ),
     line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
 
     line("[cache]", "enabled", "", "whether answers are kept, to be given again"),

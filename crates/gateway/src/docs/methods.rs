@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::MADE;
 use super::types::{Shape, TYPES, members, of_param};
 use crate::admit::{BATCH_CREDITS, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
-use crate::methods::{Cacheable, Deadline, Family, METHODS, Method, Missing, Work};
+use crate::methods::{Cacheable, Deadline, Family, METHODS, Method, Missing, PENDING_METHODS, Work};
 
 pub(super) fn document() -> String {
     let mut text = format!(
@@ -77,6 +77,13 @@ fn notes(method: &Method) -> Vec<String> {
     if let Work::Pooled(deadline) = method.work {
         let limit = if deadline == Deadline::Logs { "log_timeout_ms" } else { "call_timeout_ms" };
         notes.push(format!("Its time is limited by `{limit}`."));
+    }
+    if PENDING_METHODS.contains(&method.name) {
+        notes.push(
+            "At `pending`, a network of nodes asks one of them as it is: the answer knows that node's pending transactions, is not \
+             kept, and comes with `Chaingate-Verified: none`. The embedded chain answers as at `latest`."
+                .to_owned(),
+        );
     }
     if method.families == [Family::Zksync] {
         notes.push("Only on networks of the family zksync, and on the demo chain.".to_owned());

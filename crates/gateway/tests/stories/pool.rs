@@ -18,8 +18,12 @@ mod kept; // answers that are kept
 mod lists; // a node that lists other transactions than a block has
 #[path = "pool/long.rs"]
 mod long; // a chain with deep blocks
+#[path = "pool/memory.rs"]
+mod memory; // replies that want more memory than there is
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
+#[path = "pool/pending.rs"]
+mod pending; // calls about the pending block
 #[path = "pool/placed.rs"]
 mod placed; // in which block a transaction is
 #[path = "pool/processes.rs"]

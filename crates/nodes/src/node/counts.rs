@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::call::Fault;
 
 /// Names of the kinds of fault, as metrics say them.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "connect",
     "tls",
     "closed",
@@ -17,6 +17,7 @@ const KINDS: [&str; 11] = [
     "wrong_id",
     "wrong",
     "refused",
+    "no_memory",
 ];
 
 #[derive(Debug, Default)]
@@ -60,5 +61,6 @@ fn position(fault: Fault) -> usize {
         Fault::WrongId => 8,
         Fault::Wrong => 9,
         Fault::Refused => 10,
+        Fault::NoMemory => 11,
     }
 }

@@ -37,6 +37,7 @@ impl Watched for WatchedNode {
     fn polled(&self, outcome: Result<(), Fault>) {
         match outcome {
             Ok(()) => self.node.good(Instant::now()),
+            Err(Fault::NoMemory) => self.node.counts().count(Fault::NoMemory),
             Err(fault) => self.node.bad(fault, Instant::now()),
         }
     }

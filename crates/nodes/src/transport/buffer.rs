@@ -1,123 +1,236 @@
-//! Memory for large replies.
+//! Memory for replies.
 //!
-//! A buffer of megabytes that comes fresh from the system costs as much time as the bytes that are read into it, so a few
-//! are kept. What all of them take together is held down: a reply waits on the wire until there is room for it, though
-//! not for long. The hard limit is that on answers which wait to be read, and it is not here.
+//! All replies of a pool's nodes that are being read, inflated or checked share one budget of bytes. A reply that does not
+//! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer that goes to
+//! its caller leaves the budget with [`ReplyBuffers::hand_over`], because a caller may read slowly.
+//!
+//! Fresh memory from the system takes as long as reading into it, so a few large buffers are kept for the next replies.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, const_mutex};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
-/// What buffers that nobody uses may take,
+use super::outcome::COPIED_BYTES_MAX;
+use crate::call::Fault;
+
+/// Bytes of unused buffers that are kept.
 const SPARE_BYTES_MAX: usize = 32 << 20;
 
-/// and how many they may be.
+/// Unused buffers that are kept.
 const SPARE_MAX: usize = 64;
 
-/// Buffers from this size on are counted.
-const COUNTED_BYTES_MIN: usize = 1 << 20;
-
-/// What those in use take before replies have to wait: some twenty answers of ten thousand logs.
-const ROOM_BYTES: usize = 128 << 20;
-
-/// How long a reply waits for room. Slow readers may hold all of it, and must not hold up everyone else.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Buffers are of such steps, so that replies of about the same size can use the same ones. Room is counted in them.
+/// The budget is counted in steps of this size. Smaller buffers are not counted: there is at most one on each connection.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Smaller ones are made as they are needed, and not kept.
-const KEPT_BYTES_MIN: usize = 16 << 10;
+/// How long a reply that has memory already waits for more of it. Replies of unknown length may all wait for each other, and
+/// the first of them to give up lets the others go on.
+const GROWTH_PATIENCE: Duration = Duration::from_secs(1);
 
-static SPARE: Mutex<Spare> = const_mutex(Spare { buffers: Vec::new(), bytes: 0 });
-static ROOM: Semaphore = Semaphore::const_new(ROOM_BYTES / STEP_BYTES);
+/// The memory that all endpoints of a pool share.
+pub struct ReplyBuffers {
+    budget: Arc<Semaphore>,
+    budget_steps: usize,
+    spare: Mutex<SpareBuffers>,
+    /// Frozen buffers that are counted, by the address of their first byte.
+    counted: Mutex<BTreeMap<usize, CountedBuffer>>,
+}
 
-/// A buffer that is kept for the next one when nobody needs its bytes any more.
+impl fmt::Debug for ReplyBuffers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ReplyBuffers({} bytes used)", self.used_bytes())
+    }
+}
+
+/// A frozen buffer, as long as its bytes are counted.
+struct CountedBuffer {
+    capacity: usize,
+    _permits: Permits,
+}
+
+/// What one endpoint may use of it.
+#[derive(Clone, Debug)]
+pub(super) struct EndpointMemory {
+    shared: Arc<ReplyBuffers>,
+    /// One endpoint cannot use up what all others need.
+    share: Arc<Semaphore>,
+    share_steps: usize,
+}
+
+/// Steps of the endpoint's share and of the budget.
+struct Permits {
+    _share: OwnedSemaphorePermit,
+    _budget: OwnedSemaphorePermit,
+}
+
+impl ReplyBuffers {
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        let budget_steps = bytes_max.div_ceil(STEP_BYTES).clamp(1, Semaphore::MAX_PERMITS);
+        Arc::new(Self {
+            budget: Arc::new(Semaphore::new(budget_steps)),
+            budget_steps,
+            spare: Mutex::default(),
+            counted: Mutex::default(),
+        })
+    }
+
+    /// Bytes of the budget that are in use.
+    pub fn used_bytes(&self) -> usize {
+        (self.budget_steps - self.budget.available_permits()) * STEP_BYTES
+    }
+
+    /// The part of one endpoint: half of the budget, or all of it if there is no other endpoint.
+    pub(super) fn for_endpoint(self: &Arc<Self>, is_only: bool) -> EndpointMemory {
+        let share_steps = if is_only { self.budget_steps } else { self.budget_steps.div_ceil(2) };
+        EndpointMemory { shared: Arc::clone(self), share: Arc::new(Semaphore::new(share_steps)), share_steps }
+    }
+
+    /// Takes a result out of the budget, because whoever gets it counts it from now on. A small part of a large buffer is
+    /// copied, or it would keep the whole buffer.
+    pub fn hand_over(&self, result: Bytes) -> Bytes {
+        // Smaller results were copied out of their buffers already.
+        if result.len() <= COPIED_BYTES_MAX {
+            return result;
+        }
+        let address = result.as_ptr() as usize;
+        let mut counted = self.counted.lock();
+        let Some((&start, buffer)) = counted.range(..=address).next_back() else { return result };
+        if address - start >= buffer.capacity {
+            return result;
+        }
+        if result.len() < buffer.capacity / 2 {
+            drop(counted);
+            return Bytes::copy_from_slice(&result);
+        }
+        counted.remove(&start);
+        result
+    }
+}
+
+impl EndpointMemory {
+    /// A buffer for this many bytes. Waits for memory until then.
+    pub(super) async fn buffer(&self, length: usize, until: Instant) -> Result<Buffer, Fault> {
+        if length < STEP_BYTES {
+            return Ok(Buffer { bytes: Vec::with_capacity(length), permits: None, memory: self.clone() });
+        }
+        // A buffer that is kept may be a little larger than needed.
+        let granted = (length + length / 8).next_multiple_of(STEP_BYTES);
+        let permits = self.acquire(granted / STEP_BYTES, until).await?;
+        let spare = self.shared.spare.lock().take(length, granted);
+        let bytes = spare.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(STEP_BYTES)));
+        Ok(Buffer { bytes, permits: Some(permits), memory: self.clone() })
+    }
+
+    async fn acquire(&self, steps: usize, until: Instant) -> Result<Permits, Fault> {
+        // What can never fit is larger than is allowed here, which is the node's doing.
+        let count = u32::try_from(steps).map_err(|_| Fault::TooLarge)?;
+        if steps > self.share_steps {
+            return Err(Fault::TooLarge);
+        }
+        let acquire = async {
+            let share = Arc::clone(&self.share).acquire_many_owned(count).await.ok()?;
+            let budget = Arc::clone(&self.shared.budget).acquire_many_owned(count).await.ok()?;
+            Some(Permits { _share: share, _budget: budget })
+        };
+        timeout_at(until, acquire).await.ok().flatten().ok_or(Fault::NoMemory)
+    }
+}
+
+/// A reply that is being read.
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    _room: Option<SemaphorePermit<'static>>,
+    permits: Option<Permits>,
+    memory: EndpointMemory,
 }
 
 impl Buffer {
-    /// Room for this many bytes.
-    pub(super) async fn of(length: usize) -> Self {
-        let room = if length < COUNTED_BYTES_MIN { None } else { room(length).await };
-        if length < KEPT_BYTES_MIN {
-            return Self { bytes: Vec::with_capacity(length), _room: room };
-        }
-        let spare = SPARE.lock().take(length);
-        let bytes = spare.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(STEP_BYTES)));
-        Self { bytes, _room: room }
-    }
-
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Room for this many more bytes, of which nobody knew beforehand.
-    pub(super) async fn reserve(&mut self, more: usize) {
+    pub(super) async fn reserve(&mut self, more: usize, until: Instant) -> Result<(), Fault> {
         let length = self.bytes.len() + more;
-        if length > self.bytes.capacity() {
-            // Else those who grow would wait for each other.
-            self._room = None;
-            let mut larger = Self::of(length.max(2 * self.bytes.len())).await;
-            larger.bytes.extend_from_slice(&self.bytes);
-            *self = larger;
+        if length <= self.bytes.capacity() {
+            return Ok(());
         }
+        let until = if self.permits.is_some() { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
+        let mut larger = self.memory.buffer(length.max(2 * self.bytes.len()), until).await?;
+        larger.bytes.extend_from_slice(&self.bytes);
+        *self = larger;
+        Ok(())
     }
-}
 
-async fn room(length: usize) -> Option<SemaphorePermit<'static>> {
-    let steps = length.min(ROOM_BYTES).div_ceil(STEP_BYTES);
-    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-    timeout(PATIENCE, ROOM.acquire_many(steps)).await.ok()?.ok()
-}
-
-impl AsRef<[u8]> for Buffer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+    /// The bytes, which are counted until the last of their users has gone or they are handed over.
+    pub(super) fn freeze(mut self) -> Bytes {
+        let bytes = std::mem::take(&mut self.bytes);
+        let Some(permits) = self.permits.take() else { return bytes.into() };
+        let shared = Arc::clone(&self.memory.shared);
+        let counted = CountedBuffer { capacity: bytes.capacity(), _permits: permits };
+        shared.counted.lock().insert(bytes.as_ptr() as usize, counted);
+        Bytes::from_owner(FrozenBuffer { bytes, shared })
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        if bytes.capacity() >= STEP_BYTES {
-            let _too_many = SPARE.lock().give(bytes);
-        }
+        self.memory.shared.spare.lock().give(std::mem::take(&mut self.bytes));
     }
 }
 
-/// Buffers that nobody uses, the one that was given back last at the end.
-struct Spare {
+/// A reply that was read.
+struct FrozenBuffer {
+    bytes: Vec<u8>,
+    shared: Arc<ReplyBuffers>,
+}
+
+impl AsRef<[u8]> for FrozenBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for FrozenBuffer {
+    fn drop(&mut self) {
+        let permits = self.shared.counted.lock().remove(&(self.bytes.as_ptr() as usize));
+        self.shared.spare.lock().give(std::mem::take(&mut self.bytes));
+        drop(permits);
+    }
+}
+
+/// Unused buffers, the one that was given back last at the end.
+#[derive(Default)]
+struct SpareBuffers {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl Spare {
-    /// One that is large enough, but not much too large.
-    fn take(&mut self, length: usize) -> Option<Vec<u8>> {
-        let fits = |bytes: &Vec<u8>| (length..=2 * length + STEP_BYTES).contains(&bytes.capacity());
+impl SpareBuffers {
+    /// One that is large enough, but not larger than was granted.
+    fn take(&mut self, length: usize, granted: usize) -> Option<Vec<u8>> {
+        let fits = |bytes: &Vec<u8>| (length..=granted).contains(&bytes.capacity());
         let place = self.buffers.iter().rposition(fits)?;
         let bytes = self.buffers.remove(place);
         self.bytes -= bytes.capacity();
         Some(bytes)
     }
 
-    /// Keeps one, and returns those that nobody has wanted for longest, to be freed when the lock is free.
-    fn give(&mut self, mut bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    /// Keeps one that is worth keeping. Those that nobody has wanted for longest make room for it.
+    fn give(&mut self, mut bytes: Vec<u8>) {
+        if bytes.capacity() < STEP_BYTES {
+            return;
+        }
         bytes.clear();
         self.bytes += bytes.capacity();
         self.buffers.push(bytes);
-        let mut too_many = Vec::new();
         while self.bytes > SPARE_BYTES_MAX || self.buffers.len() > SPARE_MAX {
-            let oldest = self.buffers.remove(0);
-            self.bytes -= oldest.capacity();
-            too_many.push(oldest);
+            self.bytes -= self.buffers.remove(0).capacity();
         }
-        too_many
     }
 }
 
@@ -125,33 +238,112 @@ impl Spare {
 mod tests {
     use super::*;
 
-    /// One test, because all buffers of the process are the same.
+    const MIB: usize = 1 << 20;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(5)
+    }
+
+    fn memory(bytes: usize) -> EndpointMemory {
+        ReplyBuffers::new(bytes).for_endpoint(true)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn buffers_are_used_again_and_wait_for_room() {
-        let mut first = Buffer::of(3 << 20).await;
+    async fn buffers_are_used_again() {
+        let memory = memory(16 * MIB);
+        let mut first = memory.buffer(3 * MIB, soon()).await.unwrap();
         first.bytes().extend_from_slice(b"some");
-        let place = first.as_ref().as_ptr();
-        drop(first);
-        let again = Buffer::of((3 << 20) - 5).await;
-        assert_eq!((again.as_ref().len(), again.bytes.as_ptr()), (0, place));
+        let bytes = first.freeze();
+        let address = bytes.as_ptr();
+        drop(bytes);
+        let again = memory.buffer(3 * MIB - 5, soon()).await.unwrap();
+        assert_eq!((again.bytes.len(), again.bytes.as_ptr()), (0, address));
+    }
 
-        let began = tokio::time::Instant::now();
-        let all = Buffer::of(ROOM_BYTES * 2).await;
-        assert_eq!(began.elapsed(), PATIENCE, "it goes on without");
-        drop((all, again));
-        let all = Buffer::of(ROOM_BYTES).await;
-        assert_eq!(began.elapsed(), PATIENCE, "there is room at once");
-        drop(all);
+    /// A reply that had waited for a second went on without a permit, so there was no bound at all.
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_fit_waits_and_then_fails() {
+        let memory = memory(8 * MIB);
+        let held = memory.buffer(5 * MIB, soon()).await.unwrap().freeze();
+        let began = Instant::now();
+        assert_eq!(memory.buffer(5 * MIB, soon()).await.err(), Some(Fault::NoMemory));
+        assert_eq!(began.elapsed(), Duration::from_secs(5), "it waits as long as it may");
+        assert_eq!(
+            memory.buffer(80 * MIB, soon()).await.err(),
+            Some(Fault::TooLarge),
+            "and not for what cannot be"
+        );
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        let waiting = tokio::spawn({
+            let memory = memory.clone();
+            async move { memory.buffer(5 * MIB, soon()).await.is_ok() }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(waiting.await.unwrap(), "it gets what others give back");
+        assert_eq!(memory.shared.used_bytes(), 0);
+    }
 
-        let mut growing = Buffer::of(5).await;
+    #[tokio::test(start_paused = true)]
+    async fn one_endpoint_leaves_half_to_the_others() {
+        let shared = ReplyBuffers::new(8 * MIB);
+        let (greedy, other) = (shared.for_endpoint(false), shared.for_endpoint(false));
+        let _held = greedy.buffer(3 * MIB, soon()).await.unwrap();
+        let began = Instant::now();
+        assert!(greedy.buffer(3 * MIB, soon()).await.is_err());
+        assert!(other.buffer(3 * MIB, soon()).await.is_ok());
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn growing_keeps_the_bytes_and_gives_back_what_was_outgrown() {
+        let memory = memory(16 * MIB);
+        let mut growing = memory.buffer(5, soon()).await.unwrap();
         for part in 0..400_u32 {
-            growing.reserve(9_000).await;
+            growing.reserve(9_000, soon()).await.unwrap();
             growing.bytes.extend_from_slice(&[part as u8; 9_000]);
         }
-        let parts: Vec<u8> = growing.as_ref().chunks(9_000).map(|part| part[8_999]).collect();
+        let parts: Vec<u8> = growing.bytes.chunks(9_000).map(|part| part[8_999]).collect();
         assert_eq!(parts, (0..400_u32).map(|part| part as u8).collect::<Vec<_>>());
         drop(growing);
-        assert_eq!(ROOM.available_permits(), ROOM_BYTES / STEP_BYTES, "what was outgrown was given back");
-        assert!(SPARE.lock().bytes <= SPARE_BYTES_MAX);
+        assert_eq!(memory.shared.used_bytes(), 0);
+        assert!(memory.shared.spare.lock().bytes <= SPARE_BYTES_MAX);
+    }
+
+    /// Replies that all have something and want more would wait for each other until their time is over.
+    #[tokio::test(start_paused = true)]
+    async fn growing_replies_do_not_wait_for_each_other_for_long() {
+        let memory = memory(8 * MIB);
+        let began = Instant::now();
+        let grow = |memory: EndpointMemory| async move {
+            let mut growing = memory.buffer(3 * MIB, soon()).await?;
+            growing.bytes.extend_from_slice(&[7; 3 * MIB]);
+            tokio::task::yield_now().await;
+            growing.reserve(3 * MIB, soon()).await
+        };
+        let (one, other) = tokio::join!(grow(memory.clone()), grow(memory.clone()));
+        assert!(one.is_err() || other.is_err());
+        assert!(began.elapsed() <= GROWTH_PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_handed_over_is_not_counted_any_more() {
+        let memory = memory(8 * MIB);
+        let buffer = || async {
+            let mut buffer = memory.buffer(4 * MIB, soon()).await.unwrap();
+            buffer.bytes().resize(4 * MIB, 7);
+            buffer.freeze()
+        };
+        let large = buffer().await;
+        let result = memory.shared.hand_over(large.slice(10..));
+        assert_eq!((result.len(), memory.shared.used_bytes()), (4 * MIB - 10, 0));
+        let whole = buffer().await;
+        let part = memory.shared.hand_over(whole.slice(100..5_000));
+        assert!(memory.shared.used_bytes() > 0, "a part is copied");
+        drop(whole);
+        assert_eq!((part.len(), memory.shared.used_bytes()), (4_900, 0));
+        drop((large, result));
+        assert!(memory.shared.counted.lock().is_empty());
+        assert_eq!(memory.shared.hand_over(Bytes::from(vec![1; 9_000])), vec![1; 9_000]);
     }
 }

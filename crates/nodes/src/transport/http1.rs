@@ -6,13 +6,13 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
-use super::buffer::Buffer;
 use super::dial::Stream;
 use super::gzip;
 use super::head::{Extent, Head};
 use super::lane::Open;
 use super::limits::Limits;
 use super::outcome::Answer;
+use super::receive::Terms;
 
 /// Room made before each read: most replies come in one.
 const READ_BYTES: usize = 8 << 10;
@@ -59,18 +59,18 @@ impl Http1 {
     }
 
     /// Sends a request and reads its reply. Dropped before its end, it leaves a connection that is not alive.
-    pub(super) async fn exchange(&mut self, request: &[u8], limits: &Limits) -> Result<Answer, Trouble> {
+    pub(super) async fn exchange(&mut self, request: &[u8], terms: &Terms<'_>) -> Result<Answer, Trouble> {
         self.alive = false;
         if self.write(request).await.is_err() {
             return Err(self.unheard());
         }
-        let head = timeout(limits.first_byte_timeout, self.head(limits)).await;
+        let head = timeout(terms.limits.first_byte_timeout, self.head(terms.limits)).await;
         let head = head.map_err(|_| Fault::Timeout)??;
         self.used = true;
-        let body = self.body(head.body, limits.reply_bytes_max).await?;
+        let body = self.body(head.body, terms).await?;
         // Bytes after the reply belong to nothing that was asked.
         self.alive = head.keep_alive && self.inbox.is_empty();
-        let body = if head.gzip { gzip::inflate(body, limits.reply_bytes_max).await? } else { body };
+        let body = if head.gzip { gzip::inflate(body, terms).await? } else { body };
         Ok(Answer { status: head.status, body })
     }
 
@@ -131,13 +131,13 @@ impl Http1 {
         }
     }
 
-    async fn body(&mut self, extent: Extent, bytes_max: usize) -> Result<Bytes, Fault> {
+    async fn body(&mut self, extent: Extent, terms: &Terms<'_>) -> Result<Bytes, Fault> {
         match extent {
-            Extent::Length(length) if length > bytes_max => Err(Fault::TooLarge),
+            Extent::Length(length) if length > terms.limits.reply_bytes_max => Err(Fault::TooLarge),
             Extent::Length(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
-            Extent::Length(length) => self.large(length).await,
-            Extent::Chunked => self.chunked(bytes_max).await,
-            Extent::Close => self.until_close(bytes_max).await,
+            Extent::Length(length) => self.large(length, terms).await,
+            Extent::Chunked => self.chunked(terms).await,
+            Extent::Close => self.until_close(terms).await,
         }
     }
 
@@ -148,10 +148,10 @@ impl Http1 {
         Ok(self.inbox.split_to(length).freeze())
     }
 
-    async fn large(&mut self, length: usize) -> Result<Bytes, Fault> {
-        let mut buffer = Buffer::of(length).await;
+    async fn large(&mut self, length: usize, terms: &Terms<'_>) -> Result<Bytes, Fault> {
+        let mut buffer = terms.buffer(length).await?;
         self.pour(buffer.bytes(), length).await?;
-        Ok(Bytes::from_owner(buffer))
+        Ok(buffer.freeze())
     }
 
     /// Moves `count` bytes into `body`: what has come already, and then straight from the connection.
@@ -170,18 +170,18 @@ impl Http1 {
         Ok(())
     }
 
-    async fn chunked(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
-        let mut body = Buffer::of(0).await;
+    async fn chunked(&mut self, terms: &Terms<'_>) -> Result<Bytes, Fault> {
+        let mut body = terms.buffer(0).await?;
         loop {
             let size = self.chunk_size().await?;
-            if size > bytes_max.saturating_sub(body.bytes().len()) {
+            if size > terms.limits.reply_bytes_max.saturating_sub(body.bytes().len()) {
                 return Err(Fault::TooLarge);
             }
             if size == 0 {
                 self.trailers().await?;
-                return Ok(Bytes::from_owner(body));
+                return Ok(body.freeze());
             }
-            body.reserve(size).await;
+            body.reserve(size, terms.until).await?;
             self.pour(body.bytes(), size).await?;
             while self.inbox.len() < 2 {
                 self.more().await?;
@@ -225,17 +225,17 @@ impl Http1 {
         }
     }
 
-    async fn until_close(&mut self, bytes_max: usize) -> Result<Bytes, Fault> {
-        let mut body = Buffer::of(self.inbox.len()).await;
+    async fn until_close(&mut self, terms: &Terms<'_>) -> Result<Bytes, Fault> {
+        let mut body = terms.buffer(self.inbox.len()).await?;
         loop {
             let come = self.inbox.split();
-            if body.bytes().len() + come.len() > bytes_max {
+            if body.bytes().len() + come.len() > terms.limits.reply_bytes_max {
                 return Err(Fault::TooLarge);
             }
-            body.reserve(come.len()).await;
+            body.reserve(come.len(), terms.until).await?;
             body.bytes().extend_from_slice(&come);
             match self.read().await {
-                Ok(0) => return Ok(Bytes::from_owner(body)),
+                Ok(0) => return Ok(body.freeze()),
                 Ok(_) => {}
                 Err(_) => return Err(Fault::Closed),
             }

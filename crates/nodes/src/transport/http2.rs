@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -19,6 +19,7 @@ use super::http1::Trouble;
 use super::lane::Open;
 use super::limits::Limits;
 use super::outcome::Answer;
+use super::receive::Terms;
 
 /// Bytes that a node may send ahead on one stream: a large reply needs no second round trip.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -73,15 +74,15 @@ impl Http2 {
     pub(super) async fn exchange(
         &mut self,
         body: &[u8],
-        setup: &Target,
-        limits: &Limits,
+        target: &Target,
+        terms: &Terms<'_>,
     ) -> Result<Answer, Trouble> {
-        let request = setup.request(body).ok_or(Fault::Closed)?;
+        let request = target.request(body).ok_or(Fault::Closed)?;
         let heard = async {
             self.sender.ready().await?;
             self.sender.send_request(request).await
         };
-        let response = match timeout(limits.first_byte_timeout, heard).await {
+        let response = match timeout(terms.limits.first_byte_timeout, heard).await {
             Err(_) => return Err(Fault::Timeout.into()),
             Ok(Err(_)) if self.used => return Err(Trouble::Stale),
             Ok(Err(_)) => return Err(Fault::Closed.into()),
@@ -90,8 +91,8 @@ impl Http2 {
         self.used = true;
         let status = response.status().as_u16();
         let gzip = is_gzip(response.headers())?;
-        let body = collect(response.into_body(), limits.reply_bytes_max).await?;
-        let body = if gzip { gzip::inflate(body, limits.reply_bytes_max).await? } else { body };
+        let body = collect(response.into_body(), terms).await?;
+        let body = if gzip { gzip::inflate(body, terms).await? } else { body };
         Ok(Answer { status, body })
     }
 }
@@ -129,14 +130,15 @@ fn is_gzip(headers: &http::HeaderMap) -> Result<bool, Fault> {
     }
 }
 
-async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
-    let mut whole = BytesMut::new();
+async fn collect(mut body: Incoming, terms: &Terms<'_>) -> Result<Bytes, Fault> {
+    let mut whole = terms.buffer(0).await?;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
-        if data.len() > bytes_max.saturating_sub(whole.len()) {
+        if data.len() > terms.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {
             return Err(Fault::TooLarge);
         }
-        whole.extend_from_slice(&data);
+        whole.reserve(data.len(), terms.until).await?;
+        whole.bytes().extend_from_slice(&data);
     }
     Ok(whole.freeze())
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -13,8 +14,12 @@ use super::http1::{Http1, Trouble};
 use super::http2::Http2;
 use super::lane::{Came, Lane, Open, Turn};
 use super::outcome::{Answer, BatchFault};
+use super::receive::Terms;
 use super::request::Request;
 use super::waiting::Waiting;
+
+/// How long before the deadline of a call its reply stops to wait for memory.
+const GIVE_UP_BEFORE: Duration = Duration::from_millis(20);
 
 /// Starts a line on the runtime of the caller.
 pub(super) fn start(lane: &Arc<Lane>) {
@@ -170,12 +175,13 @@ impl Line {
             self.connect().await?;
         }
         let setup = &self.lane.setup;
+        // A little before the first of those who wait gives up, so that it is told why.
+        let until = self.calls.iter().map(|call| call.deadline).min().unwrap_or_else(Instant::now);
+        let terms = Terms { limits: &setup.limits, memory: &setup.memory, until: until - GIVE_UP_BEFORE };
         match &mut self.connection {
-            Some(Connection::Http1(connection)) => {
-                connection.exchange(self.request.bytes(), &setup.limits).await
-            }
+            Some(Connection::Http1(connection)) => connection.exchange(self.request.bytes(), &terms).await,
             Some(Connection::Http2(connection)) => {
-                connection.exchange(self.request.body(), &setup.target, &setup.limits).await
+                connection.exchange(self.request.body(), &setup.target, &terms).await
             }
             None => Err(Fault::Connect.into()),
         }

@@ -21,7 +21,7 @@ pub(super) struct Answer {
 
 /// Results up to this size are copied out of the body, so that one that is kept for long, say in a cache, does not
 /// keep the buffer that it came in.
-const COPIED_BYTES_MAX: usize = 2 << 10;
+pub(super) const COPIED_BYTES_MAX: usize = 2 << 10;
 
 /// Bodies from this size on are taken apart without a look at their results, if they have the usual form.
 const BARE_BYTES_MIN: usize = 4 << 10;

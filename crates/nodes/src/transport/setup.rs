@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::RootCertStore;
 
+use super::buffer::EndpointMemory;
 use super::dial::Dialer;
 use super::endpoint::Endpoint;
 use super::http2::Target;
@@ -18,16 +19,23 @@ pub(super) struct Setup {
     pub(super) dialer: Dialer,
     pub(super) template: Template,
     pub(super) target: Target,
+    pub(super) memory: EndpointMemory,
 }
 
 impl Setup {
-    pub(super) fn new(endpoint: Endpoint, limits: Limits, roots: Option<Arc<RootCertStore>>) -> Self {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        limits: Limits,
+        roots: Option<Arc<RootCertStore>>,
+        memory: EndpointMemory,
+    ) -> Self {
         let endpoint = Arc::new(endpoint);
         Self {
             dialer: Dialer::new(&endpoint, roots, Purpose::Calls, limits.connect_timeout),
             template: Template::new(&endpoint),
             target: Target::new(Arc::clone(&endpoint)),
             limits,
+            memory,
             endpoint,
         }
     }

@@ -22,7 +22,7 @@ pub struct SeenBlock {
     /// The lists as the node that showed this block reported them. The header does not prove them.
     pub(crate) reported: Arc<BlockLists>,
     /// The lists that most of the configured nodes report, once they do.
-    pub(super) agreed: OnceLock<Arc<BlockLists>>,
+    pub(crate) agreed: OnceLock<Arc<BlockLists>>,
 }
 
 impl SeenBlock {

@@ -146,7 +146,8 @@ impl Canon {
     /// The block of the window that lists this transaction, as most nodes report it. A node that does not know it lags
     /// behind; `None` says nothing about older blocks, nor about those whose lists are not agreed on.
     pub fn contains_transaction(&self, hash: &B256) -> Option<BlockId> {
-        let lists_it = |block: &&Arc<SeenBlock>| block.lists().is_some_and(|lists| lists.has_transaction(hash));
+        let lists_it =
+            |block: &&Arc<SeenBlock>| block.lists().is_some_and(|lists| lists.has_transaction(hash));
         self.window.iter().rev().find(lists_it).map(|block| block.id)
     }
 

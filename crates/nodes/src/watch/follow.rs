@@ -129,10 +129,12 @@ impl<W: Watched> Watcher<W> {
     async fn follow(&mut self) -> Next {
         let greet_at = Instant::now() + self.common.settings.greet_every;
         while Instant::now() < greet_at {
-            if let Err(fault) = self.poll().await {
-                return self.fault(fault);
+            match self.poll().await {
+                Ok(()) => self.good(),
+                // Our own shortage says nothing about the node.
+                Err(Fault::NoMemory) => self.node.polled(Err(Fault::NoMemory)),
+                Err(fault) => return self.fault(fault),
             }
-            self.good();
             if let Some(reach) = self.common.view.reach(self.place) {
                 self.node.saw_head(reach);
             }

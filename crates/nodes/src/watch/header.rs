@@ -43,7 +43,8 @@ struct Wire {
 /// Reads a block with transaction hashes. `null` is no block.
 pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
     let wire: Option<Wire> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
-    let is_too_long = |wire: &Wire| wire.transactions.len() > TRANSACTIONS_MAX || wire.uncles.len() > UNCLES_MAX;
+    let is_too_long =
+        |wire: &Wire| wire.transactions.len() > TRANSACTIONS_MAX || wire.uncles.len() > UNCLES_MAX;
     if wire.as_ref().is_some_and(is_too_long) {
         return Err(Fault::TooLarge);
     }

@@ -255,7 +255,7 @@ async fn a_hint_wakes_the_poll_at_once() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
     story.settings.greet_every = 1_000 * SECOND;
-    let (sender, receiver) = tokio::sync::watch::channel(None);
+    let (sender, receiver) = watch::channel(None);
     story.nodes[0].script.lock().hints = Some(receiver);
     story.start();
     story.view.ready().await;
@@ -276,7 +276,7 @@ async fn pushed_heads_do_not_make_polls_without_limit() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
     story.settings.greet_every = 1_000 * SECOND;
-    let (sender, receiver) = tokio::sync::watch::channel(None);
+    let (sender, receiver) = watch::channel(None);
     story.nodes[0].script.lock().hints = Some(receiver);
     story.start();
     story.view.ready().await;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use nodes::{Call, Class, Needs};
 
 use crate::answer::archive::json::Json;
-use crate::params::{BlockParam, Blocks, LogFilter, Message, Query};
+use crate::params::{BlockParam, Blocks, LogFilter, Message, Query, Tag};
 use crate::resolve::BlockRef;
 
 /// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
@@ -40,15 +40,48 @@ pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call
             })
         }
         Query::Call { message, at } => {
-            let gas = message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap));
-            simulation("eth_call", message, at, gas)
+            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), |params| {
+                params.block(at)
+            })
         }
         Query::EstimateGas { message, at } => {
-            let gas = message.request.gas.map(|gas| capped(gas, gas_cap));
-            simulation("eth_estimateGas", message, at, gas)
+            let gas = estimate_gas(message, gas_cap);
+            simulation("eth_estimateGas", message, gas, state_of(at), |params| params.block(at))
         }
         other => return about_block(other),
     })
+}
+
+/// The call that answers a query about the pending block. `None` for queries that are not asked at `pending`.
+pub(super) fn pending_call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
+    let of_account = |method, address: &Address, at| {
+        quick(method, state_of(at), |params| {
+            params.address(*address);
+            params.pending();
+        })
+    };
+    Some(match query {
+        Query::Balance { address, at } => of_account("eth_getBalance", address, at),
+        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", address, at),
+        Query::Call { message, at } => {
+            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), Params::pending)
+        }
+        Query::EstimateGas { message, at } => {
+            let gas = estimate_gas(message, gas_cap);
+            simulation("eth_estimateGas", message, gas, state_of(at), Params::pending)
+        }
+        _ => return None,
+    })
+}
+
+/// A call without gas of its own gets all that it may use.
+fn call_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+    message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap))
+}
+
+/// An estimate without gas of its own gets what the node thinks right.
+fn estimate_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+    message.request.gas.map(|gas| capped(gas, gas_cap))
 }
 
 fn capped(gas: u64, cap: Option<u64>) -> u64 {
@@ -144,13 +177,17 @@ fn by_index(method: &'static str, block: &BlockRef, index: u64) -> Call {
     })
 }
 
-/// A simulation with its gas lowered to the cap. Without gas of its own, `eth_call` gets the cap, and an estimate
-/// what the node thinks right.
-fn simulation(method: &'static str, message: &Message, at: &BlockRef, gas: Option<u64>) -> Call {
-    of_class(Class::Evm, method, state_of(at), |params| {
+fn simulation(
+    method: &'static str,
+    message: &Message,
+    gas: Option<u64>,
+    needs: Needs,
+    write_block: impl FnOnce(&mut Params),
+) -> Call {
+    of_class(Class::Evm, method, needs, |params| {
         let request = TransactionRequest { gas, ..message.request.clone() };
         params.serialized(&request);
-        params.block(at);
+        write_block(params);
         let overrides = &message.overrides;
         if overrides.state.is_some() || overrides.block.is_some() {
             params.serialized(&overrides.state.clone().unwrap_or_default());
@@ -224,6 +261,10 @@ impl Params {
         json.raw(br#"{"blockHash":"#);
         json.data(block.hash.as_slice());
         json.raw(b"}");
+    }
+
+    fn pending(&mut self) {
+        self.text(Tag::Pending.name());
     }
 
     fn percentiles(&mut self, percentiles: impl Iterator<Item = f64>) {

@@ -202,9 +202,7 @@ impl<'a> Question<'a> {
             Query::TransactionByIndex { block, index } => {
                 lists(block).map(|lists| index < lists.transactions().len() as u64)
             }
-            Query::Uncle { block, index } => {
-                lists(block).map(|lists| index < lists.uncles().len() as u64)
-            }
+            Query::Uncle { block, index } => lists(block).map(|lists| index < lists.uncles().len() as u64),
             Query::RawBlockTransactions { .. } => None,
             // The view has the block, so there is something to say about it.
             _ => Some(true),

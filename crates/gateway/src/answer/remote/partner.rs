@@ -96,7 +96,7 @@ impl Remote {
     /// That a block is not there is an answer too, where a partner says so.
     pub(in crate::answer) fn told_nothing(&self, hearsay: &Hearsay, method: &Method) -> Provenance {
         self.failovers.note(hearsay.without(), method);
-        Provenance { origin: Origin::Partner, block: None }
+        Provenance::of(Origin::Partner, None)
     }
 
     async fn ask_partner(
@@ -119,7 +119,7 @@ impl Remote {
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         self.failovers.note(without, method);
-        Ok(answer(Origin::Partner, fetched.block, self.held.hold_bytes(fetched.result)))
+        Ok(answer(Origin::Partner, fetched.block, self.hold(fetched.result)))
     }
 
     /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.

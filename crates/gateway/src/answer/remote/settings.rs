@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use nodes::{Endpoint, NODES_MAX};
+use nodes::{Endpoint, NODES_MAX, REPLY_MEMORY_BYTES};
 
 use crate::config::Section;
 use crate::methods::MethodId;
@@ -22,6 +22,8 @@ pub struct Config {
     pub head_stall: Option<Duration>,
     /// How often a node's head is asked for at most; by default it follows the time between blocks.
     pub poll_interval: Option<Duration>,
+    /// Bytes of nodes' replies that may be in memory at once, inflated, until their answers go to callers.
+    pub reply_memory_bytes: usize,
 }
 
 /// One endpoint. It is shown without its address, which may carry credentials.
@@ -65,6 +67,9 @@ pub enum Integrity {
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 
+/// Less than this has no room for ordinary blocks.
+const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
+
 /// Partners are for outages: what a small application needs, and no surprise on the bill.
 const PARTNER_CALLS_PER_SECOND: u64 = 50;
 const PARTNER_CALLS_PER_DAY: u64 = 100_000;
@@ -79,6 +84,7 @@ impl Default for Config {
             call_timeout: CALL_TIMEOUT,
             head_stall: None,
             poll_interval: None,
+            reply_memory_bytes: REPLY_MEMORY_BYTES,
         }
     }
 }
@@ -100,6 +106,10 @@ impl Config {
             pool.mistake("quorum", "must be at most the number of nodes, or no block would ever be the head");
         }
         let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
+        let reply_memory_bytes = pool.size("reply_memory_bytes", REPLY_MEMORY_BYTES);
+        if reply_memory_bytes < REPLY_MEMORY_BYTES_MIN {
+            pool.mistake("reply_memory_bytes", "must be at least 1048576 (1 MiB)");
+        }
         Self {
             nodes,
             partners,
@@ -108,6 +118,7 @@ impl Config {
             call_timeout,
             head_stall: pool.optional_milliseconds("head_stall_ms"),
             poll_interval: pool.optional_milliseconds("poll_interval_ms"),
+            reply_memory_bytes,
         }
     }
 }

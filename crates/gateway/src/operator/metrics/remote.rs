@@ -47,6 +47,14 @@ fn view(out: &mut String, remote: &Remote) {
         "Number of the newest finalized block of the nodes; 0 while it is unknown.",
         finalized,
     );
+    let used = remote.pool().memory().used_bytes();
+    one(
+        out,
+        "chaingate_node_reply_memory_bytes",
+        "gauge",
+        "Bytes of memory in use by replies of nodes that are being read, inflated or checked.",
+        used,
+    );
 }
 
 fn checks(out: &mut String, remote: &Remote) {

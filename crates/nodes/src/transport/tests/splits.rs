@@ -11,8 +11,9 @@ use crate::transport::http1::{Http1, Trouble};
 use crate::transport::lane::{Lane, Open};
 use crate::transport::outcome::{Answer, Habit};
 use crate::transport::pace::Kind;
+use crate::transport::receive::Terms;
 use crate::transport::setup::Setup;
-use crate::transport::{Endpoint, Limits};
+use crate::transport::{Endpoint, Limits, ReplyBuffers};
 
 const ID: u64 = 7;
 
@@ -31,10 +32,13 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
             }
         });
         let endpoint = Endpoint::parse("http://node").unwrap();
-        let setup = Setup::new(endpoint, Limits::default(), None);
+        let memory = ReplyBuffers::new(64 << 20).for_endpoint(true);
+        let setup = Setup::new(endpoint, Limits::default(), None, memory.clone());
+        let until = tokio::time::Instant::now() + Duration::from_secs(10);
+        let terms = Terms { limits: &Limits::default(), memory: &memory, until };
         let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Heavy));
         let mut connection = Http1::new(Box::new(ours), Open::new(&lane));
-        let exchange = connection.exchange(b"POST", &lane.setup.limits);
+        let exchange = connection.exchange(b"POST", &terms);
         tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
     })
 }

@@ -1,0 +1,60 @@
+//! Calls about the pending block. A node is asked for them as they are, because only nodes know pending transactions: a
+//! wallet that is told the count at the newest block uses a nonce twice. Nothing of it is kept or shared.
+
+use bytes::Bytes;
+use nodes::Canon;
+use tokio::time::Instant;
+
+use super::judge::Question;
+use super::{Fetched, Remote, encode};
+use crate::answer::{Answer, Failure, Origin, Provenance, Sight};
+use crate::methods::Method;
+use crate::params::Query;
+use crate::resolve::BlockRef;
+
+impl Remote {
+    /// `query` is pinned to the newest block, which says who may be asked.
+    pub(in crate::answer) async fn answer_pending(
+        &self,
+        sight: Sight<'_>,
+        method: &Method,
+        query: &Query<BlockRef>,
+        may_fail_over: bool,
+    ) -> Result<Answer, Failure> {
+        let canon = match sight {
+            Sight::Remote(canon) => Some(&**canon),
+            Sight::Partner { .. } | Sight::Embedded(_) => None,
+        };
+        let by_nodes = match canon {
+            Some(_) => self.ours(may_fail_over, self.ask_pending(canon, method, query, Origin::Node)).await,
+            None => Err(Failure::Unavailable),
+        };
+        match by_nodes {
+            Err(Failure::Unavailable) if may_fail_over => {
+                self.ask_pending(canon, method, query, Origin::Partner).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn ask_pending(
+        &self,
+        canon: Option<&Canon>,
+        method: &Method,
+        query: &Query<BlockRef>,
+        origin: Origin,
+    ) -> Result<Answer, Failure> {
+        let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
+            .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
+        let question = Question::new(self, canon, query);
+        let judge = |node: usize, result: &Bytes| question.judge(node, result);
+        let deadline = Instant::now() + self.time(method);
+        let answered = match origin {
+            Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
+            _ => self.pool.ask(&call, &judge, deadline).await,
+        };
+        let Fetched { result, .. } = self.settle(&question, answered)?;
+        let provenance = Provenance { origin, block: None, is_unverified: true };
+        Ok(Answer { provenance, shared: Some(self.hold(result)) })
+    }
+}
