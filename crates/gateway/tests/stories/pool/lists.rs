@@ -44,7 +44,7 @@ fn tampered_lists_blame_no_honest_node_and_change_no_answer() {
 
 /// How often a node was blamed for an answer that cannot be true.
 fn wrong_answers(front: &Front, node: &Proxy) -> u64 {
-    let line = format!("chaingate_node_faults_total{{node=\"{}\",fault=\"wrong\"}} ", node.address);
+    let line = format!("chaingate_node_faults_total{{node=\"{}\",fault=\"wrong\"}} ", node.url());
     let page = get(front.operator, "/metrics");
     page.text().lines().find_map(|text| text.strip_prefix(&*line)).unwrap().parse().unwrap()
 }

@@ -72,9 +72,10 @@ fn nobody_else_is_asked_when_no_node_can_tell_what_is_pending() {
     let node = Proxy::start(chain.public, "/v3/demo");
     let front = Front::of(&[node.url()], NETWORK);
     let latest = json!([ALICE, "latest"]).to_string();
-    assert_eq!(front.ask("eth_getTransactionCount", &latest)["result"], "0x0");
+    let count = chain.call("eth_getTransactionCount", &latest)["result"].clone();
+    assert_eq!(front.ask("eth_getTransactionCount", &latest)["result"], count);
     node.set(Mood::Dead);
     let pending = json!([ALICE, "pending"]).to_string();
     assert_eq!(front.ask("eth_getTransactionCount", &pending)["error"]["code"], -32002);
-    assert_eq!(front.ask("eth_getTransactionCount", &latest)["result"], "0x0", "this one is kept");
+    assert_eq!(front.ask("eth_getTransactionCount", &latest)["result"], count, "this one is kept");
 }
