@@ -165,7 +165,8 @@ impl Reply {
 }
 
 /// Headers that scripts of a web page may read.
-const EXPOSED: &str = "chaingate-source, chaingate-block, chaingate-verified, chaingate-request-id, retry-after";
+const EXPOSED: &str =
+    "chaingate-source, chaingate-block, chaingate-verified, chaingate-request-id, retry-after";
 const REQUEST_ID: HeaderName = HeaderName::from_static("chaingate-request-id");
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
