@@ -197,16 +197,6 @@ fn what_is_not_toml_does_not_show_a_key() {
     }
 }
 
-/// Nodes beyond the 128th were accepted, and never asked anything.
-#[test]
-fn more_nodes_than_can_be_asked_are_a_mistake() {
-    let nodes =
-        |count| (0..count).map(|node| format!("[[node]]\nurl = \"http://n{node}\"\n")).collect::<String>();
-    assert!(Config::parse(&nodes(128)).is_ok());
-    let said = Config::parse(&nodes(129)).unwrap_err().to_string();
-    assert!(said.contains("node 129.url: too many nodes: at most 128 are supported"), "{said}");
-}
-
 /// These were called right, and then kept the gateway from starting, or from ever having a head.
 #[test]
 fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() {

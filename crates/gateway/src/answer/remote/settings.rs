@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use nodes::{Endpoint, NODES_MAX, REPLY_MEMORY_BYTES};
+use nodes::{Endpoint, REPLY_MEMORY_BYTES};
 
 use crate::config::Section;
 use crate::methods::MethodId;
@@ -130,9 +130,6 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
         let Some(node) = Remote::read(&mut section) else { continue };
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
             section.mistake("url", "duplicate node");
-        }
-        if nodes.len() == NODES_MAX {
-            section.mistake("url", &format!("too many nodes: at most {NODES_MAX} are supported"));
         }
         nodes.push(node);
     }
