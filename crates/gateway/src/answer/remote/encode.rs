@@ -41,7 +41,7 @@ pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call
         }
         Query::Call { message, at } => {
             simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), |params| {
-                params.block(at)
+                params.block(at);
             })
         }
         Query::EstimateGas { message, at } => {
