@@ -202,7 +202,7 @@ static LINES: &[Line] = &[
         "[pool]",
         "reply_memory_bytes",
         "",
-        "memory for replies of nodes that are being read, inflated and checked; one node may use half of it. What does not fit waits, then another node is asked",
+        "memory for replies of nodes that are being read, inflated and checked; one node may use half of it, and 1 MiB is the least. What does not fit waits, then another node is asked",
     ),
     line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
 

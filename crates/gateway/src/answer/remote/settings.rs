@@ -67,7 +67,7 @@ pub enum Integrity {
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Less than this has no room for ordinary blocks.
+/// Less than this has no room for ordinary blocks, and is taken as this.
 const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
 
 /// Partners are for outages: what a small application needs, and no surprise on the bill.
@@ -107,9 +107,6 @@ impl Config {
         }
         let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
         let reply_memory_bytes = pool.size("reply_memory_bytes", REPLY_MEMORY_BYTES);
-        if reply_memory_bytes < REPLY_MEMORY_BYTES_MIN {
-            pool.mistake("reply_memory_bytes", "must be at least 1048576 (1 MiB)");
-        }
         Self {
             nodes,
             partners,
@@ -118,7 +115,7 @@ impl Config {
             call_timeout,
             head_stall: pool.optional_milliseconds("head_stall_ms"),
             poll_interval: pool.optional_milliseconds("poll_interval_ms"),
-            reply_memory_bytes,
+            reply_memory_bytes: reply_memory_bytes.max(REPLY_MEMORY_BYTES_MIN),
         }
     }
 }
