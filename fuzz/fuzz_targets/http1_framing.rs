@@ -8,4 +8,4 @@ thread_local! {
     static READERS: LazyCell<Readers> = LazyCell::new(Readers::start);
 }
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| READERS.with(|readers| readers.run(data)));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| drop(READERS.with(|readers| readers.run(data))));

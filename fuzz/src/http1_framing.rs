@@ -34,21 +34,23 @@ impl Readers {
         Self { runtime: Builder::new_current_thread().build().expect("a runtime can be made") }
     }
 
-    pub fn run(&self, connection: &[u8]) {
+    /// Gives how many requests were compared.
+    pub fn run(&self, connection: &[u8]) -> usize {
         let ours = framed_requests(connection);
         if ours.is_empty() {
-            return;
+            return 0;
         }
         let theirs = self.runtime.block_on(seen_by_hyper(connection));
         for (index, request) in ours.iter().enumerate() {
             let (method, target) = first_line(request.head);
             // Ours answers such targets with 404, hyper with 400; that is not about framing.
             if target.parse::<Uri>().is_err() {
-                return;
+                return index;
             }
             let seen = theirs.get(index);
             assert_eq!(seen, Some(&(method.to_owned(), request.body.clone())), "request {index}");
         }
+        ours.len()
     }
 }
 

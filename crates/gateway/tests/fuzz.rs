@@ -15,6 +15,8 @@ mod make;
 #[path = "../../../fuzz/src/whole_path.rs"]
 mod whole_path;
 
+use std::cell::Cell;
+
 use make::Maker;
 
 /// Tries the cases, and names the one that failed.
@@ -66,7 +68,12 @@ fn any_program_comes_back_at_any_fork() {
 #[test]
 fn any_connection_is_cut_into_the_requests_that_hyper_sees() {
     let readers = http1_framing::Readers::start();
-    try_cases(5_000, Maker::connection, |connection| readers.run(connection));
+    let (cases, compared) = (Cell::new(0), Cell::new(0));
+    try_cases(5_000, Maker::connection, |connection| {
+        compared.set(compared.get() + readers.run(connection));
+        cases.set(cases.get() + 1);
+    });
+    assert!(compared.get() >= cases.get() / 10, "{} requests in {} cases", compared.get(), cases.get());
 }
 
 /// Enough that every kind of call is among them.
