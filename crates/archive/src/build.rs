@@ -69,8 +69,6 @@ pub struct BlockPlan {
     pub prev_randao: Option<B256>,
     /// Derived from the parent's hash if nothing else is said. Counts only from Cancun on.
     pub parent_beacon_root: Option<B256>,
-    /// One after the parent's if nothing else is said. Counts only from Amsterdam on.
-    pub slot_number: Option<u64>,
 }
 
 /// A block with all that its execution gave.
@@ -228,11 +226,6 @@ impl ChainBuilder {
             let root = plan.parent_beacon_root.unwrap_or_else(|| derived(parent.hash(), b"beacon"));
             header.parent_beacon_block_root = Some(root);
         }
-        if rules.is_amsterdam_active_at_timestamp(timestamp) {
-            let next = parent.slot_number.map_or(header.number, |slot| slot.saturating_add(1));
-            header.slot_number = Some(plan.slot_number.unwrap_or(next));
-            header.block_access_list_hash = Some(B256::ZERO);
-        }
         header
     }
 }
@@ -240,7 +233,6 @@ impl ChainBuilder {
 /// Fills in what only execution tells.
 fn complete(header: &mut Header, executed: &Executed) {
     header.state_root = executed.state_root;
-    header.block_access_list_hash = executed.access_list_hash;
     header.receipts_root = executed.receipts_root();
     header.logs_bloom = executed.logs_bloom();
     header.gas_used = executed.gas_used;

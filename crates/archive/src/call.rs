@@ -87,6 +87,7 @@ pub(crate) enum Outcome {
 /// A message that is ready to run, as often as one likes, each time from the same state.
 pub(crate) struct Prepared<'l, S> {
     env: EvmEnv,
+    has_eip1283: bool,
     tx: TxEnv,
     gas: Option<u64>,
     reader: Reader<'l, S>,
@@ -107,7 +108,8 @@ impl<'l, S: StateSource> Prepared<'l, S> {
         let overlay = Overlay::new(overrides, env.cfg_env.spec)?;
         let gas = request.gas;
         let tx = message::fill_in(request, &mut env, &mut watch)?;
-        Ok(Self { env, tx, gas, reader: Reader::new(source, overlay, watch) })
+        let has_eip1283 = rules.has_eip1283(header.number);
+        Ok(Self { env, has_eip1283, tx, gas, reader: Reader::new(source, overlay, watch) })
     }
 
     /// The gas that the request named, if it did.
@@ -146,7 +148,7 @@ impl<'l, S: StateSource> Prepared<'l, S> {
     pub(crate) fn run(&mut self, gas: u64) -> Result<Outcome, CallError> {
         self.reader.watch.start()?;
         let tx = TxEnv { gas_limit: gas, ..self.tx.clone() };
-        let result = Machine::new(&mut self.reader, &self.env, tx).run();
+        let result = Machine::new(&mut self.reader, &self.env, tx, self.has_eip1283).run();
         // What stopped the run is known best by who stopped it.
         if let Some(stop) = self.reader.watch.stopped() {
             return Err(CallError::Stopped(stop));

@@ -6,6 +6,7 @@
 
 mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
+mod genesis_text; // which member of the file is wrong, and where
 mod schedule; // blob parameters by timestamp
 
 #[cfg(test)]
@@ -13,7 +14,7 @@ mod tests;
 
 use crate::check::{expected_base_fee, expected_excess_blob_gas};
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
-use alloy_eips::eip7840::BlobParams;
+use alloy_eips::{eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS, eip7840::BlobParams};
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};
 use alloy_genesis::{ChainConfig, Genesis};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
@@ -50,7 +51,7 @@ pub struct Rules<'a> {
 impl ChainSpec {
     /// Reads the text of a `genesis.json`.
     pub fn from_json(text: &str) -> Result<Self, GenesisError> {
-        Self::from_genesis(genesis::parse(text)?)
+        Self::from_genesis(genesis_text::parse(text)?)
     }
 
     /// The rules that a parsed genesis states.
@@ -129,6 +130,23 @@ impl Rules<'_> {
         EvmEnv::for_eth_block(header, self, self.chain.chain_id(), blob_params)
     }
 
+    /// Whether the irregular state change of the DAO fork happens in the block with this number.
+    pub(crate) fn is_dao_fork_block(&self, number: u64) -> bool {
+        self.ethereum_fork_activation(EthereumHardfork::Dao).transitions_at_block(number)
+    }
+
+    /// Whether `SSTORE` is priced by EIP-1283, as in Constantinople before Petersburg.
+    pub(crate) fn has_eip1283(&self, number: u64) -> bool {
+        let config = self.chain.config();
+        config.is_constantinople_active_at_block(number)
+            && config.petersburg_block.is_some_and(|petersburg| number < petersburg)
+    }
+
+    /// The contract whose logs are deposits (EIP-6110).
+    pub(crate) fn deposit_contract(&self) -> Address {
+        self.deposit_contract_address().unwrap_or(MAINNET_DEPOSIT_CONTRACT_ADDRESS)
+    }
+
     /// Whether this block comes after the end of proof of work.
     pub fn merged(&self) -> bool {
         self.merged
@@ -149,8 +167,7 @@ impl EthereumHardforks for Rules<'_> {
             Fork::SpuriousDragon => at_block(config.eip158_block.or(config.eip155_block)),
             Fork::Byzantium => at_block(config.byzantium_block),
             Fork::Constantinople => at_block(config.constantinople_block),
-            // revm has no rules for Constantinople alone. They differ from Petersburg's in the gas of SSTORE only,
-            // so a block in between that depends on it is refused for its gas, and all others are right.
+            // revm has no rules for Constantinople alone. They differ from Petersburg's in `has_eip1283` only.
             Fork::Petersburg => at_block(config.constantinople_block),
             Fork::Istanbul => at_block(config.istanbul_block),
             Fork::MuirGlacier => at_block(config.muir_glacier_block),
@@ -168,7 +185,6 @@ impl EthereumHardforks for Rules<'_> {
             Fork::Bpo3 => at_time(config.bpo3_time),
             Fork::Bpo4 => at_time(config.bpo4_time),
             Fork::Bpo5 => at_time(config.bpo5_time),
-            Fork::Amsterdam => at_time(config.amsterdam_time),
             _ => ForkCondition::Never,
         }
     }
@@ -189,6 +205,24 @@ pub enum GenesisError {
     /// The text is not a geth-format genesis.
     #[error("not a geth-format genesis: {0}")]
     Json(#[from] serde_json::Error),
+    /// A member of the file is wrong.
+    #[error("line {line}: {field}: {problem}")]
+    Member {
+        /// Where its value begins in the file.
+        line: usize,
+        /// Its path.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A member that every genesis needs is not there.
+    #[error("line {line}: {field} is missing")]
+    Missing {
+        /// Where the object begins that should have it.
+        line: usize,
+        /// Its path.
+        field: &'static str,
+    },
     /// A fork is scheduled although one before it never happens.
     #[error("the genesis sets {later} but not {missing}, which comes before it; add {missing} to its config")]
     ForkMissing {

@@ -1,28 +1,39 @@
-//! Executes a block: its system calls, transactions, rewards and withdrawals, by `alloy-evm`'s executor.
+//! Executes a block on the EVM: what the protocol does before its transactions, the transactions, and what the
+//! protocol does after them.
+//!
+//! The EVM is revm. The steps around the transactions are written here because `alloy-evm`'s block executor does
+//! some of them otherwise than Ethereum: it drains the DAO after the transactions, accepts request contracts
+//! without code, gives system calls more gas, and accepts deposit logs of any layout.
+
+mod dao; // the balances that the DAO fork moves
+mod deposits; // deposit logs → deposit requests
+mod system; // calls of the protocol itself
 
 use crate::{
     chain::{Block, Rules, Transaction},
     check::Outcome,
+    eip1283,
     state::{Changes, StateSource, WorkingState},
     store::StoreError,
 };
-use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, TxType};
-use alloy_eips::{eip7685::Requests, eip7928::compute_block_access_list_hash};
-use alloy_evm::{
-    Evm, EvmFactory,
-    block::{BalIndexedDatabase, BlockExecutionError, BlockExecutor},
-    eth::{
-        EthBlockExecutionCtx, EthBlockExecutor, EthEvmFactory,
-        receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx},
-    },
-};
+use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, Transaction as _};
+use alloy_eips::eip7685::Requests;
+use alloy_evm::{FromRecoveredTx, block::state_changes::post_block_balance_increments};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom};
-use revm::database_interface::bal::BalDatabase;
-use std::borrow::Cow;
+use revm::{
+    Context, DatabaseCommit, ExecuteEvm, MainBuilder, MainContext, MainnetEvm,
+    context::{ContextTr, TxEnv, result::EVMError},
+    database_interface::DatabaseCommitExt,
+    handler::MainnetContext,
+};
+pub use system::SystemFault;
 
 /// The receipt of a transaction, with its bloom.
 pub type Receipt = ReceiptEnvelope;
+
+/// The EVM on the state that a block changes.
+type BlockEvm<S> = MainnetEvm<MainnetContext<WorkingState<S>>>;
 
 /// What executing a block gave.
 #[derive(Debug)]
@@ -35,8 +46,6 @@ pub struct Executed {
     pub gas_used: u64,
     /// Blob gas used by all transactions.
     pub blob_gas_used: u64,
-    /// Hash of what the block read and wrote (EIP-7928), from Amsterdam on.
-    pub access_list_hash: Option<B256>,
     /// What the block changed.
     pub changes: Changes,
     /// The state root after the block.
@@ -52,7 +61,6 @@ impl Executed {
             logs_bloom: self.logs_bloom(),
             blob_gas_used: self.blob_gas_used,
             requests_hash: Some(self.requests.requests_hash()),
-            block_access_list_hash: self.access_list_hash,
             state_root: self.state_root,
         }
     }
@@ -91,87 +99,120 @@ where
     S: StateSource,
     R: RootAfter,
 {
-    let state = working_state(rules, block, source);
-    let evm = EthEvmFactory::default().create_evm(state, rules.evm_env(&block.header));
-    let mut executor = EthBlockExecutor::new(evm, context(block), rules, Receipts);
+    let mut run = BlockRun::new(rules, block, source);
     let receipts_carry_roots = !rules.is_byzantium_active_at_block(block.header.number);
     let mut changes = Changes::default();
 
-    executor.apply_pre_execution_changes().map_err(ExecutionFault::system)?;
+    run.before_transactions()?;
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
-        let transaction = alloy_consensus::transaction::Recovered::new_unchecked(transaction, *sender);
-        executor
-            .execute_transaction_with_index(transaction, index)
-            .map_err(|cause| ExecutionFault::transaction(index, cause))?;
+        run.execute_transaction(transaction, *sender)
+            .map_err(|cause| ExecutionFault::Transaction { index, cause })?;
         if receipts_carry_roots {
-            let step = executor.evm_mut().db_mut().take_changes();
+            let step = run.evm.ctx.db_mut().take_changes();
             let root = roots.root_after(&step).map_err(ExecutionFault::root)?;
             changes.extend(step);
-            if let Some(receipt) = executor.receipts.last_mut() {
-                set_root(receipt, root);
-            }
+            run.set_root_of_last_receipt(root);
         }
     }
-    executor.evm_mut().db_mut().set_bal_index(block.body.transactions.len() as u64 + 1);
-    let (mut evm, result) = executor.finish().map_err(ExecutionFault::system)?;
-    let last_step = evm.db_mut().take_changes();
-    let access_list = evm.db_mut().bal_state.take_built_alloy_bal();
+    let requests = run.after_transactions()?;
+    let last_step = run.evm.ctx.db_mut().take_changes();
     let state_root = roots.root_after(&last_step).map_err(ExecutionFault::root)?;
     changes.extend(last_step);
-    Ok(Executed {
-        receipts: result.receipts,
-        requests: result.requests,
-        gas_used: result.gas_used,
-        blob_gas_used: result.blob_gas_used,
-        access_list_hash: access_list.map(|accounts| compute_block_access_list_hash(&accounts)),
-        changes,
-        state_root,
-    })
+    let BlockRun { receipts, gas_used, blob_gas_used, .. } = run;
+    Ok(Executed { receipts, requests, gas_used, blob_gas_used, changes, state_root })
 }
 
-/// The state that a block runs on. From Amsterdam on it takes down what the block reads and writes.
-fn working_state<S: StateSource>(rules: Rules<'_>, block: &Block, source: S) -> BalDatabase<WorkingState<S>> {
-    let state = BalDatabase::new(WorkingState::new(source));
-    if rules.is_amsterdam_active_at_timestamp(block.header.timestamp) {
-        return state.with_bal_builder();
+/// A block under execution.
+struct BlockRun<'a, S: StateSource> {
+    rules: Rules<'a>,
+    block: &'a Block,
+    evm: BlockEvm<S>,
+    receipts: Vec<Receipt>,
+    gas_used: u64,
+    blob_gas_used: u64,
+}
+
+impl<'a, S: StateSource> BlockRun<'a, S> {
+    fn new(rules: Rules<'a>, block: &'a Block, source: S) -> Self {
+        let env = rules.evm_env(&block.header);
+        let mut evm = Context::mainnet()
+            .with_db(WorkingState::new(source))
+            .with_block(env.block_env)
+            .with_cfg(env.cfg_env)
+            .build_mainnet();
+        if rules.has_eip1283(block.header.number) {
+            eip1283::install(&mut evm.instruction);
+        }
+        let receipts = Vec::with_capacity(block.body.transactions.len());
+        Self { rules, block, evm, receipts, gas_used: 0, blob_gas_used: 0 }
     }
-    state
-}
 
-fn context(block: &Block) -> EthBlockExecutionCtx<'_> {
-    EthBlockExecutionCtx {
-        parent_hash: block.header.parent_hash,
-        parent_beacon_block_root: block.header.parent_beacon_block_root,
-        ommers: &block.body.ommers,
-        withdrawals: block.body.withdrawals.as_ref().map(|withdrawals| Cow::Borrowed(withdrawals.as_slice())),
-        extra_data: block.header.extra_data.clone(),
-        tx_count_hint: Some(block.body.transactions.len()),
-        slot_number: block.header.slot_number,
+    fn before_transactions(&mut self) -> Result<(), ExecutionFault> {
+        let header = &self.block.header;
+        if self.rules.is_dao_fork_block(header.number) {
+            let delete_empty = self.rules.is_spurious_dragon_active_at_block(header.number);
+            dao::drain(self.evm.ctx.db_mut(), delete_empty).map_err(ExecutionFault::state)?;
+        }
+        if self.rules.is_prague_active_at_timestamp(header.timestamp) {
+            system::store_parent_hash(&mut self.evm, header.parent_hash)?;
+        }
+        if let Some(root) = header.parent_beacon_block_root {
+            system::store_beacon_root(&mut self.evm, root)?;
+        }
+        Ok(())
     }
-}
 
-/// Before Byzantium a receipt carries the state root in place of the status.
-fn set_root(receipt: &mut Receipt, root: B256) {
-    if let ReceiptEnvelope::Legacy(receipt) = receipt {
-        receipt.receipt.status = Eip658Value::PostState(root);
-    }
-}
-
-/// Makes receipts of our transaction type.
-#[derive(Debug, Clone, Copy)]
-struct Receipts;
-
-impl ReceiptBuilder for Receipts {
-    type Transaction = Transaction;
-    type Receipt = Receipt;
-
-    fn build_receipt<E: Evm>(&self, ctx: ReceiptBuilderCtx<'_, TxType, E>) -> Receipt {
+    fn execute_transaction(
+        &mut self,
+        transaction: &Transaction,
+        sender: Address,
+    ) -> Result<(), TransactionRejection> {
+        let left = self.block.header.gas_limit.saturating_sub(self.gas_used);
+        let limit = transaction.gas_limit();
+        if limit > left {
+            return Err(TransactionRejection::GasLimit { limit, left });
+        }
+        let env = TxEnv::from_recovered_tx(transaction, sender);
+        let done = self.evm.transact(env).map_err(|cause| match cause {
+            EVMError::Transaction(cause) => TransactionRejection::Invalid(cause.to_string()),
+            cause => TransactionRejection::Failed(cause.to_string()),
+        })?;
+        self.evm.ctx.db_mut().commit(done.state);
+        self.gas_used += done.result.tx_gas_used();
+        self.blob_gas_used += transaction.blob_gas_used().unwrap_or_default();
         let receipt = PlainReceipt {
-            status: Eip658Value::Eip658(ctx.result.is_success()),
-            cumulative_gas_used: ctx.cumulative_gas_used,
-            logs: ctx.result.into_logs(),
+            status: Eip658Value::Eip658(done.result.is_success()),
+            cumulative_gas_used: self.gas_used,
+            logs: done.result.into_logs(),
         };
-        Receipt::from_typed(ctx.tx_type, receipt)
+        self.receipts.push(Receipt::from_typed(transaction.tx_type(), receipt));
+        Ok(())
+    }
+
+    /// Before Byzantium a receipt carries the state root in place of the status.
+    fn set_root_of_last_receipt(&mut self, root: B256) {
+        if let Some(ReceiptEnvelope::Legacy(receipt)) = self.receipts.last_mut() {
+            receipt.receipt.status = Eip658Value::PostState(root);
+        }
+    }
+
+    /// Collects the requests of the block, then pays rewards and withdrawals.
+    fn after_transactions(&mut self) -> Result<Requests, ExecutionFault> {
+        let mut requests = Requests::default();
+        if self.rules.is_prague_active_at_timestamp(self.block.header.timestamp) {
+            let contract = self.rules.deposit_contract();
+            deposits::append_requests(contract, &self.receipts, &mut requests)?;
+            system::append_requests(&mut self.evm, &mut requests)?;
+        }
+        let withdrawals = self.block.body.withdrawals.as_ref().map(|list| list.as_slice());
+        let increments = post_block_balance_increments(
+            self.rules,
+            &self.evm.ctx.block,
+            &self.block.body.ommers,
+            withdrawals,
+        );
+        self.evm.ctx.db_mut().increment_balances(increments).map_err(ExecutionFault::state)?;
+        Ok(requests)
     }
 }
 
@@ -184,14 +225,36 @@ pub enum ExecutionFault {
         /// Its place in the block.
         index: usize,
         /// What is wrong with it.
-        cause: Box<BlockExecutionError>,
+        cause: TransactionRejection,
     },
-    /// A system call or the end of the block failed.
-    #[error("outside of the transactions: {0}")]
-    System(Box<BlockExecutionError>),
+    /// A system call fails, or a deposit log cannot be read.
+    #[error(transparent)]
+    System(#[from] SystemFault),
+    /// The state could not be read.
+    #[error("state: {0}")]
+    State(Box<dyn std::error::Error + Send + Sync>),
     /// A state root could not be computed.
     #[error("state root: {0}")]
     Root(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why a transaction cannot be executed where it stands.
+#[derive(Debug, thiserror::Error)]
+pub enum TransactionRejection {
+    /// Its gas limit does not fit into the block.
+    #[error("gas limit: expected at most {left}, which is left in the block, found {limit}")]
+    GasLimit {
+        /// Its gas limit.
+        limit: u64,
+        /// What the transactions before it left of the block's gas.
+        left: u64,
+    },
+    /// The EVM refuses it: nonce, balance, fees or form are wrong.
+    #[error("not valid: {0}")]
+    Invalid(String),
+    /// The EVM could not execute it; the state may be unreadable.
+    #[error("cannot be executed: {0}")]
+    Failed(String),
 }
 
 impl ExecutionFault {
@@ -199,16 +262,13 @@ impl ExecutionFault {
     pub(crate) fn into_store_error(self) -> Result<StoreError, Self> {
         match self {
             Self::Root(cause) => cause.downcast().map(|cause| *cause).map_err(Self::Root),
+            Self::State(cause) => cause.downcast().map(|cause| *cause).map_err(Self::State),
             other => Err(other),
         }
     }
 
-    fn transaction(index: usize, cause: BlockExecutionError) -> Self {
-        Self::Transaction { index, cause: Box::new(cause) }
-    }
-
-    fn system(cause: BlockExecutionError) -> Self {
-        Self::System(Box::new(cause))
+    fn state(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::State(Box::new(cause))
     }
 
     fn root(cause: impl std::error::Error + Send + Sync + 'static) -> Self {

@@ -8,6 +8,7 @@
 mod blockfile; // bytes of RLP and era1 files → blocks
 mod chain; // genesis.json → the rules at each block
 mod check; // a block against its parent, before execution
+mod eip1283; // the price of SSTORE between Constantinople and Petersburg
 mod execute; // a block → receipts and state changes
 mod import; // the pipeline that ties the steps together
 mod logs; // the exact log index
@@ -32,7 +33,9 @@ pub use call::{
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
 pub use check::{BlockFault, TransactionFault, UncleFault};
 pub use estimate::estimate;
-pub use execute::{Executed, ExecutionFault, Receipt, RootAfter, execute_block};
+pub use execute::{
+    Executed, ExecutionFault, Receipt, RootAfter, SystemFault, TransactionRejection, execute_block,
+};
 pub use import::{BadBlock, ImportError, Progress, RawRecordsError, Watch};
 pub use logs::{LogFilter, LogRef};
 pub use read::{

@@ -146,6 +146,30 @@ impl<S: StateSource> WorkingState<S> {
         std::mem::take(&mut self.changes)
     }
 
+    /// The balance of an account; zero if it does not exist.
+    pub(crate) fn balance(&mut self, address: Address) -> Result<U256, S::Error> {
+        Ok(self.known(address)?.account.map_or(U256::ZERO, |account| account.balance))
+    }
+
+    /// Sets a balance outside of any transaction. The account exists afterwards, unless it is empty and empty
+    /// accounts are deleted.
+    pub(crate) fn set_balance(
+        &mut self,
+        address: Address,
+        balance: U256,
+        delete_empty: bool,
+    ) -> Result<(), S::Error> {
+        let known = self.known(address)?;
+        let account = Account { balance, ..known.account.unwrap_or_default() };
+        let account = (!delete_empty || account != Account::default()).then_some(account);
+        if known.account != account {
+            known.account = account;
+            known.reported = true;
+            self.changes.accounts.entry(address).or_default().account = account;
+        }
+        Ok(())
+    }
+
     fn known(&mut self, address: Address) -> Result<&mut Known, S::Error> {
         use alloy_primitives::map::Entry;
         match self.known.entry(address) {

@@ -4,6 +4,8 @@
 mod stories {
     mod bad_blocks;
     mod block_files;
+    mod blockchain_tests;
+    mod constantinople;
     mod corpora;
     mod damage;
     mod execution;

@@ -1,6 +1,6 @@
 //! Random chains through every fork: the same seed gives the same chain, block by block and hash by hash.
 //!
-//! Every fork from Frontier to Amsterdam has a few blocks, with the merge in between. The DAO fork is left out because
+//! Every fork from Frontier to the second BPO fork has a few blocks, with the merge in between. The DAO fork is left out because
 //! it is about accounts that only mainnet has.
 
 mod actions; // what transactions do

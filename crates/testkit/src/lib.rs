@@ -4,6 +4,7 @@ pub mod asm; // a tiny assembler
 pub mod contracts; // what the made-up chains run
 pub mod chain; // random chains through every fork
 pub mod model; // what the archive should answer, found the slow way
+pub mod blockchain_test; // tests in the format of Ethereum's official suites
 pub mod truth; // an archive compared with a model
 pub mod heavy; // big chains for benchmarks
 pub mod http; // a caller that says exactly what it is told to

@@ -39,8 +39,10 @@ pub fn recorded_chains() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// The macros of the standard library are not used, because the test harness hides what they print when a test passes.
-fn report(reason: &str) {
+/// Reports that the calling test is skipped, which is in order everywhere.
+pub fn report(reason: &str) {
+    // The macros of the standard library are not used, because the test harness hides what they print when a test
+    // passes.
     let thread = std::thread::current();
     let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("a test"));
     stderr().write_all(line.as_bytes()).expect("standard error can be written to");

@@ -49,7 +49,6 @@ fn replay(genesis: &str, file: &[u8], built: &[BuiltBlock]) {
         assert_eq!(executed.receipts, built.receipts);
         assert_eq!(executed.receipts_root(), header.receipts_root);
         assert_eq!(executed.gas_used, header.gas_used);
-        assert_eq!(executed.access_list_hash, header.block_access_list_hash);
         assert_eq!(executed.state_root, header.state_root);
         assert_eq!(state.root(), header.state_root);
     }
@@ -100,7 +99,6 @@ fn has_every_fork(model: &Model) {
         assert_eq!(header.withdrawals_root.is_some(), era >= Era::Shanghai);
         assert_eq!(header.excess_blob_gas.is_some(), era >= Era::Cancun);
         assert_eq!(header.requests_hash.is_some(), era >= Era::Prague);
-        assert_eq!(header.block_access_list_hash.is_some(), era >= Era::Amsterdam);
         for receipt in &block.receipts {
             let has_root =
                 matches!(receipt.as_receipt().expect("a receipt").status, Eip658Value::PostState(_));

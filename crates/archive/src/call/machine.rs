@@ -8,7 +8,7 @@ use super::{
     reader::{ReadError, Reader},
     watch::{Fault, Stop},
 };
-use crate::state::StateSource;
+use crate::{eip1283, state::StateSource};
 use alloy_evm::EvmEnv;
 use alloy_primitives::{Bytes, Log};
 use revm::{
@@ -61,7 +61,7 @@ pub(super) struct Machine<'a, 'l, S: StateSource> {
 }
 
 impl<'a, 'l, S: StateSource> Machine<'a, 'l, S> {
-    pub(super) fn new(reader: &'a mut Reader<'l, S>, env: &EvmEnv, tx: TxEnv) -> Self {
+    pub(super) fn new(reader: &'a mut Reader<'l, S>, env: &EvmEnv, tx: TxEnv, has_eip1283: bool) -> Self {
         let cfg = &env.cfg_env;
         let mut journaled_state = Journal::new(reader);
         journaled_state.set_spec_id(cfg.spec);
@@ -76,10 +76,14 @@ impl<'a, 'l, S: StateSource> Machine<'a, 'l, S> {
             local: LocalContext::default(),
             error: Ok(()),
         };
+        let mut instruction = EthInstructions::new_mainnet_with_spec(cfg.spec);
+        if has_eip1283 {
+            eip1283::install(&mut instruction);
+        }
         let evm = Evm {
             ctx: host,
             inspector: (),
-            instruction: EthInstructions::new_mainnet_with_spec(cfg.spec),
+            instruction,
             precompiles: WatchedPrecompiles::new(cfg.spec),
             frame_stack: FrameStack::new(),
         };

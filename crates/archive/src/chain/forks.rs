@@ -22,8 +22,10 @@ fn optional(key: &'static str, at: Option<u64>) -> Fork {
 /// Refuses a genesis whose forks cannot be followed.
 pub(super) fn check_order(genesis: &Genesis) -> Result<(), GenesisError> {
     let config = &genesis.config;
-    if config.bogota_time.is_some() {
-        return Err(GenesisError::UnknownFork { fork: "bogotaTime" });
+    for (fork, time) in [("amsterdamTime", config.amsterdam_time), ("bogotaTime", config.bogota_time)] {
+        if time.is_some() {
+            return Err(GenesisError::UnknownFork { fork });
+        }
     }
     check_sequence(&by_block(config))?;
     check_sequence(&by_time(config))?;
@@ -50,7 +52,7 @@ fn by_block(config: &ChainConfig) -> [Fork; 14] {
     ]
 }
 
-fn by_time(config: &ChainConfig) -> [Fork; 10] {
+fn by_time(config: &ChainConfig) -> [Fork; 9] {
     [
         required("shanghaiTime", config.shanghai_time),
         required("cancunTime", config.cancun_time),
@@ -61,7 +63,6 @@ fn by_time(config: &ChainConfig) -> [Fork; 10] {
         optional("bpo3Time", config.bpo3_time),
         optional("bpo4Time", config.bpo4_time),
         optional("bpo5Time", config.bpo5_time),
-        optional("amsterdamTime", config.amsterdam_time),
     ]
 }
 

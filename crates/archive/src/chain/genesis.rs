@@ -2,45 +2,16 @@
 
 use super::GenesisError;
 use alloy_consensus::{Header, constants::EMPTY_WITHDRAWALS};
-use alloy_eips::{
-    eip1559::INITIAL_BASE_FEE, eip7685::EMPTY_REQUESTS_HASH, eip7928::constants::EMPTY_BLOCK_ACCESS_LIST_HASH,
-};
+use alloy_eips::{eip1559::INITIAL_BASE_FEE, eip7685::EMPTY_REQUESTS_HASH};
 use alloy_genesis::Genesis;
 use alloy_primitives::{B64, B256};
 use alloy_trie::root::state_root_ref_unhashed;
-use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::BTreeMap};
 
 /// What geth puts in place of a gas limit of 0.
 const GAS_LIMIT_DEFAULT: u64 = 4_712_388;
 
 /// Blob gas that no chain reaches, and that leaves room for the fee formulas in 64 bits.
 const BLOB_GAS_MAX: u64 = 1 << 40;
-
-type RawObject = BTreeMap<String, Box<RawValue>>;
-
-/// Parses the text of a genesis file.
-pub(super) fn parse(text: &str) -> Result<Genesis, GenesisError> {
-    Ok(serde_json::from_str(&with_quoted_terminal_difficulty(text)?)?)
-}
-
-/// geth writes the terminal total difficulty as a bare number of any size, but a JSON number beyond 64 bits
-/// is read as a floating-point number, which rounds it. In quotes it keeps all its digits.
-fn with_quoted_terminal_difficulty(text: &str) -> Result<Cow<'_, str>, GenesisError> {
-    const KEY: &str = "terminalTotalDifficulty";
-    let mut genesis: RawObject = serde_json::from_str(text)?;
-    let Some(config) = genesis.get("config") else { return Ok(text.into()) };
-    let mut config: RawObject = serde_json::from_str(config.get())?;
-    let Some(digits) = config.get(KEY).map(|value| value.get()) else { return Ok(text.into()) };
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Ok(text.into());
-    }
-    let quoted = RawValue::from_string(format!("\"{digits}\""))?;
-    config.insert(KEY.into(), quoted);
-    let config = RawValue::from_string(serde_json::to_string(&config)?)?;
-    genesis.insert("config".into(), config);
-    Ok(serde_json::to_string(&genesis)?.into())
-}
 
 /// Refuses values that no header can hold.
 pub(super) fn check_fields(genesis: &Genesis) -> Result<(), GenesisError> {
@@ -61,7 +32,6 @@ pub(super) fn header(genesis: &Genesis) -> Header {
     let from_start = |time: Option<u64>| time.is_some_and(|time| time <= genesis.timestamp);
     let london = config.london_block == Some(0);
     let cancun = from_start(config.cancun_time);
-    let amsterdam = from_start(config.amsterdam_time);
     Header {
         parent_hash: genesis.parent_hash.unwrap_or_default(),
         beneficiary: genesis.coinbase,
@@ -78,8 +48,6 @@ pub(super) fn header(genesis: &Genesis) -> Header {
         excess_blob_gas: cancun.then(|| genesis.excess_blob_gas.unwrap_or_default()),
         parent_beacon_block_root: cancun.then_some(B256::ZERO),
         requests_hash: from_start(config.prague_time).then_some(EMPTY_REQUESTS_HASH),
-        block_access_list_hash: amsterdam.then_some(EMPTY_BLOCK_ACCESS_LIST_HASH),
-        slot_number: amsterdam.then(|| genesis.slot_number.unwrap_or_default()),
         ..Header::default()
     }
 }

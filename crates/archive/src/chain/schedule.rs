@@ -40,12 +40,6 @@ pub(super) fn blob_schedule(config: &ChainConfig) -> Result<Vec<BlobFork>, Genes
         check_params(fork, params)?;
         schedule.push(BlobFork { from, params });
     }
-    // Amsterdam may change the parameters, but need not.
-    if let (Some(from), Some(params)) = (config.amsterdam_time, config.blob_schedule.get("amsterdam")) {
-        let params = with_osaka_rules(*params, config, from);
-        check_params("amsterdam", params)?;
-        schedule.push(BlobFork { from, params });
-    }
     schedule.sort_by_key(|fork| fork.from);
     Ok(schedule)
 }

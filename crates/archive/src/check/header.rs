@@ -111,16 +111,15 @@ fn check_forks_by_time(
     }
     let cancun = rules.is_cancun_active_at_timestamp(time);
     let prague = rules.is_prague_active_at_timestamp(time);
-    let amsterdam = rules.is_amsterdam_active_at_timestamp(time);
     let beacon_root = header.parent_beacon_block_root.is_some();
-    let access_list = header.block_access_list_hash.is_some();
     present("withdrawals root", "Shanghai", shanghai, header.withdrawals_root.is_some())?;
     present("blob gas used", "Cancun", cancun, header.blob_gas_used.is_some())?;
     present("excess blob gas", "Cancun", cancun, header.excess_blob_gas.is_some())?;
     present("parent beacon block root", "Cancun", cancun, beacon_root)?;
     present("requests hash", "Prague", prague, header.requests_hash.is_some())?;
-    present("block access list hash", "Amsterdam", amsterdam, access_list)?;
-    present("slot number", "Amsterdam", amsterdam, header.slot_number.is_some())?;
+    // No genesis with Amsterdam is accepted, so no header may have its fields.
+    present("block access list hash", "Amsterdam", false, header.block_access_list_hash.is_some())?;
+    present("slot number", "Amsterdam", false, header.slot_number.is_some())?;
     check_blob_gas(chain, parent, header)
 }
 

@@ -21,8 +21,6 @@ pub(crate) struct Outcome {
     pub(crate) blob_gas_used: u64,
     /// Hash of the requests to the beacon chain; not looked at before Prague.
     pub(crate) requests_hash: Option<B256>,
-    /// Hash of the block access list; not looked at before Amsterdam.
-    pub(crate) block_access_list_hash: Option<B256>,
     /// Root of the state after the block.
     pub(crate) state_root: B256,
 }
@@ -40,8 +38,6 @@ pub(crate) fn check_outcome(header: &Header, outcome: &Outcome) -> Result<(), Bl
         return Err(BlockFault::Bloom { expected, found });
     }
     check_if_stated("requests hash", "Prague", header.requests_hash, outcome.requests_hash)?;
-    let (stated, found) = (header.block_access_list_hash, outcome.block_access_list_hash);
-    check_if_stated("block access list hash", "Amsterdam", stated, found)?;
     check_hash("state root", header.state_root, outcome.state_root)
 }
 

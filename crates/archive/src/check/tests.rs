@@ -133,14 +133,13 @@ fn the_reserve_price_of_blobs_holds_from_osaka_on() {
 
 #[test]
 fn execution_has_to_give_what_the_header_says() {
-    let header = Scene::at("amsterdam").block.header;
+    let header = Scene::at("osaka").block.header;
     let good = Outcome {
         gas_used: header.gas_used,
         receipts_root: header.receipts_root,
         logs_bloom: header.logs_bloom,
         blob_gas_used: 0,
         requests_hash: header.requests_hash,
-        block_access_list_hash: header.block_access_list_hash,
         state_root: header.state_root,
     };
     assert_eq!(check_outcome(&header, &good), Ok(()));
@@ -163,10 +162,6 @@ fn execution_has_to_give_what_the_header_says() {
     );
     assert_eq!(text(|o| o.requests_hash = None), "requests hash: expected since Prague, found none");
     assert!(text(|o| o.requests_hash = Some(B256::ZERO)).starts_with("requests hash: expected 0xe3b0c442"));
-    assert!(
-        text(|o| o.block_access_list_hash = Some(B256::ZERO))
-            .starts_with("block access list hash: expected 0x")
-    );
     assert_eq!(
         text(|o| o.state_root = B256::with_last_byte(1)),
         format!("state root: expected {}, found {one}", header.state_root)

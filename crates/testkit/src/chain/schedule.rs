@@ -24,7 +24,6 @@ pub enum Era {
     SpuriousDragon,
     Byzantium,
     Constantinople,
-    Petersburg,
     Istanbul,
     MuirGlacier,
     Berlin,
@@ -38,19 +37,17 @@ pub enum Era {
     Osaka,
     Bpo1,
     Bpo2,
-    Amsterdam,
 }
 
 impl Era {
     /// All of them, oldest first.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 19] = [
         Self::Frontier,
         Self::Homestead,
         Self::Tangerine,
         Self::SpuriousDragon,
         Self::Byzantium,
         Self::Constantinople,
-        Self::Petersburg,
         Self::Istanbul,
         Self::MuirGlacier,
         Self::Berlin,
@@ -64,7 +61,6 @@ impl Era {
         Self::Osaka,
         Self::Bpo1,
         Self::Bpo2,
-        Self::Amsterdam,
     ];
 
     /// The era of a block.
@@ -112,7 +108,7 @@ fn config(blocks_per_fork: u64) -> ChainConfig {
         eip158_block: block(Era::SpuriousDragon),
         byzantium_block: block(Era::Byzantium),
         constantinople_block: block(Era::Constantinople),
-        petersburg_block: block(Era::Petersburg),
+        petersburg_block: block(Era::Constantinople),
         istanbul_block: block(Era::Istanbul),
         muir_glacier_block: block(Era::MuirGlacier),
         berlin_block: block(Era::Berlin),
@@ -126,7 +122,6 @@ fn config(blocks_per_fork: u64) -> ChainConfig {
         osaka_time: time(Era::Osaka),
         bpo1_time: time(Era::Bpo1),
         bpo2_time: time(Era::Bpo2),
-        amsterdam_time: time(Era::Amsterdam),
         ..ChainConfig::default()
     }
 }

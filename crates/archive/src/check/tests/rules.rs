@@ -253,16 +253,10 @@ fn the_merge_and_the_forks_after_it() {
             "block access list hash: expected none before Amsterdam, found one",
         ),
         (
-            "no access list",
-            || Scene::at("amsterdam"),
-            |s| s.block.header.block_access_list_hash = None,
-            "block access list hash: expected since Amsterdam, found none",
-        ),
-        (
-            "no slot number",
-            || Scene::at("amsterdam"),
-            |s| s.block.header.slot_number = None,
-            "slot number: expected since Amsterdam, found none",
+            "slot number too early",
+            || Scene::at("osaka"),
+            |s| s.block.header.slot_number = Some(1),
+            "slot number: expected none before Amsterdam, found one",
         ),
     ];
     check_rows(rows);

@@ -8,9 +8,7 @@ use alloy_consensus::{
     BlockBody, Header, Sealable, SignableTransaction, Transaction as _,
     proofs::{calculate_ommers_root, calculate_transaction_root, calculate_withdrawals_root},
 };
-use alloy_eips::{
-    eip4895::Withdrawals, eip7685::EMPTY_REQUESTS_HASH, eip7928::constants::EMPTY_BLOCK_ACCESS_LIST_HASH,
-};
+use alloy_eips::{eip4895::Withdrawals, eip7685::EMPTY_REQUESTS_HASH};
 use alloy_genesis::{ChainConfig, Genesis};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B256, Signature, U256};
@@ -19,7 +17,7 @@ use alloy_primitives::{B256, Signature, U256};
 pub(super) const CHAIN_ID: u64 = 77;
 
 /// The names that [`Scene::at`] understands, oldest first.
-pub(super) const FORKS: [&str; 15] = [
+pub(super) const FORKS: [&str; 14] = [
     "frontier",
     "homestead",
     "eip150",
@@ -34,7 +32,6 @@ pub(super) const FORKS: [&str; 15] = [
     "cancun",
     "prague",
     "osaka",
-    "amsterdam",
 ];
 
 /// A chain and a block that can follow on it.
@@ -130,7 +127,6 @@ fn genesis(fork: &str) -> Genesis {
         cancun_time: on("cancun"),
         prague_time: on("prague"),
         osaka_time: on("osaka"),
-        amsterdam_time: on("amsterdam"),
         ..ChainConfig::default()
     };
     let difficulty = U256::from(if merged { 0 } else { 131_072 });
@@ -148,7 +144,6 @@ fn next_block(chain: &ChainSpec, ancestry: &Ancestry) -> Block {
     let doubles = rules.is_london_active_at_block(number) && !rules.is_london_active_at_block(number - 1);
     let withdrawals = rules.is_shanghai_active_at_timestamp(timestamp).then(Withdrawals::default);
     let cancun = rules.is_cancun_active_at_timestamp(timestamp);
-    let amsterdam = rules.is_amsterdam_active_at_timestamp(timestamp);
     let prague = rules.is_prague_active_at_timestamp(timestamp);
     header.base_fee_per_gas = expected_base_fee(rules, parent);
     header.gas_limit = parent.gas_limit * if doubles { 2 } else { 1 };
@@ -157,7 +152,5 @@ fn next_block(chain: &ChainSpec, ancestry: &Ancestry) -> Block {
     header.excess_blob_gas = expected_excess_blob_gas(chain, parent, timestamp);
     header.parent_beacon_block_root = cancun.then_some(B256::ZERO);
     header.requests_hash = prague.then_some(EMPTY_REQUESTS_HASH);
-    header.block_access_list_hash = amsterdam.then_some(EMPTY_BLOCK_ACCESS_LIST_HASH);
-    header.slot_number = amsterdam.then_some(number);
     BlockBody { withdrawals, ..BlockBody::default() }.into_block(header)
 }

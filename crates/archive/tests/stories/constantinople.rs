@@ -1,0 +1,50 @@
+//! Blocks between Constantinople and Petersburg were executed by the rules of Petersburg.
+
+use alloy_consensus::TxLegacy;
+use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
+use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use archive::build::{BlockPlan, ChainBuilder};
+use testkit::{
+    asm::{Asm, op},
+    chain::signer,
+};
+
+const WRITER: Address = address!("0000000000000000000000000000000000003001");
+
+/// Writes a slot and takes the write back.
+fn write_and_undo() -> Bytes {
+    let code = Asm::new().push(1).push(0).ops(&[op::SSTORE]).push(0).push(0).ops(&[op::SSTORE, op::STOP]);
+    code.finish()
+}
+
+#[test]
+fn a_write_that_is_undone_is_cheap_between_constantinople_and_petersburg() {
+    let config = ChainConfig {
+        chain_id: 5,
+        homestead_block: Some(0),
+        eip150_block: Some(0),
+        eip155_block: Some(0),
+        eip158_block: Some(0),
+        byzantium_block: Some(0),
+        constantinople_block: Some(1),
+        petersburg_block: Some(2),
+        ..ChainConfig::default()
+    };
+    let rich = GenesisAccount { balance: U256::from(10).pow(U256::from(20)), ..GenesisAccount::default() };
+    let writer = GenesisAccount { code: Some(write_and_undo()), ..GenesisAccount::default() };
+    let genesis =
+        Genesis { config, gas_limit: 8_000_000, difficulty: U256::from(131_072), ..Genesis::default() }
+            .extend_accounts([(signer(1).address(), rich), (WRITER, writer)]);
+    let mut chain = ChainBuilder::new(genesis).unwrap();
+    let mut gas_used = |nonce| {
+        let to = TxKind::Call(WRITER);
+        let call = TxLegacy { nonce, to, gas_limit: 100_000, gas_price: 1, ..TxLegacy::default() };
+        let plan = BlockPlan { transactions: vec![signer(1).sign(call)], ..BlockPlan::default() };
+        chain.build(plan).unwrap().block.header.gas_used
+    };
+    const PUSHES: u64 = 4 * 3;
+    let constantinople = 21_000 + PUSHES + 20_000 + 200;
+    assert_eq!(gas_used(0), constantinople - 19_800);
+    let petersburg = 21_000 + PUSHES + 20_000 + 5_000;
+    assert_eq!(gas_used(1), petersburg - 15_000);
+}
