@@ -15,6 +15,7 @@ use revm::{
     precompile::{Precompile, PrecompileOutput, PrecompileSpecId, PrecompileStatus, Precompiles},
     primitives::hardfork::SpecId,
 };
+use work::PrecompileSpeed;
 
 /// The precompiles of a fork.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrec
     }
 }
 
-/// Runs a precompile if it is sure to end in time; otherwise the run is over.
+/// Runs a precompile if it can end in time; otherwise the run is over.
 ///
 /// The text of the error is not seen by anyone: the watch remembers why.
 fn run_in_time<S: StateSource>(
@@ -71,9 +72,11 @@ fn run_in_time<S: StateSource>(
 ) -> Result<PrecompileOutput, String> {
     let text = |stop: Stop| stop.to_string();
     let time = host.db_mut().watch.precompile_time().map_err(text)?;
+    let strict = host.db().watch.is_strict();
+    let speed = if strict { PrecompileSpeed::CAUTIOUS } else { PrecompileSpeed::MEASURED };
     let gas_in_time = {
         let input = inputs.input.as_bytes(host);
-        work::gas_in_time(precompile.id(), spec, &input, inputs.gas_limit, time)
+        speed.gas_in_time(precompile.id(), spec, &input, inputs.gas_limit, time)
     };
     let gas = gas_in_time.min(inputs.gas_limit);
     let output = precompile.execute(&inputs.input.as_bytes(host), gas, inputs.reservoir);

@@ -31,7 +31,7 @@ const COUNT_SLOTS_EVERY_LOOKS: u32 = 64;
 /// takes a few milliseconds) is not refused just because the deadline is near.
 const PRECOMPILE_TIME_ALWAYS: Duration = Duration::from_millis(30);
 
-/// Time that one precompile may take at most. Nothing stops it once it runs.
+/// Time that one precompile may take at most where there is no deadline. Nothing stops it once it runs.
 const PRECOMPILE_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// A longer time makes no difference, and the clock cannot count to all of them.
@@ -231,7 +231,12 @@ impl<'l> Watch<'l> {
         let Some(deadline) = self.limits.deadline else { return Ok(PRECOMPILE_TIME_MAX) };
         let left = deadline.at.saturating_duration_since(Instant::now());
         let always = if deadline.strict { Duration::ZERO } else { PRECOMPILE_TIME_ALWAYS };
-        Ok(left.clamp(always, PRECOMPILE_TIME_MAX))
+        Ok(left.max(always))
+    }
+
+    /// Whether nothing may be begun that could outlast the deadline.
+    pub(super) fn is_strict(&self) -> bool {
+        self.limits.deadline.is_some_and(|deadline| deadline.strict)
     }
 
     /// Stops a run whose precompile could take more time than it may.

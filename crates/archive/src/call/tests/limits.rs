@@ -117,6 +117,23 @@ fn a_precompile_that_is_called_directly_keeps_to_the_deadline_too() {
     assert!(matches!(result, Err(CallError::Stopped(Stop::Timeout { .. }))), "{result:?}");
 }
 
+/// A pairing of 400 points and 50 million rounds of BLAKE2 were refused within milliseconds, as timeouts.
+#[test]
+fn legal_precompile_calls_are_answered() {
+    const PAIRING_BYTES: usize = 192;
+    let blake2f: Vec<u8> = 50_000_000_u32.to_be_bytes().into_iter().chain([0; 208]).chain([1]).collect();
+    // The point at infinity is a point.
+    let pairing = vec![0; 400 * PAIRING_BYTES];
+    for (address, input, bytes) in [(8, pairing, 32), (9, blake2f, 64)] {
+        let to = Some(TxKind::Call(Address::with_last_byte(address)));
+        let request = TransactionRequest { to, input: input.into(), ..TransactionRequest::default() };
+        let deadline = Some(Deadline::after(Duration::from_secs(300)));
+        let limits = CallLimits { gas_cap: 100_000_000, deadline, ..limits() };
+        let output = call_at(SpecId::PRAGUE, &World::default(), request, &limits).unwrap();
+        assert_eq!(output.len(), bytes, "precompile {address}");
+    }
+}
+
 /// A strict deadline is a fraction of a millisecond away, and whoever set it has other things to do.
 #[test]
 fn under_a_strict_deadline_nothing_is_begun_that_cannot_be_stopped() {

@@ -1,4 +1,4 @@
-//! Measures precompiles at their slowest, against what is taken for granted about them.
+//! Measures precompiles at their slowest, against what they are estimated to take.
 //!
 //! Run on request: `cargo test --release -p chaingate-archive precompile_times -- --ignored --nocapture`.
 
@@ -53,28 +53,38 @@ const ECRECOVER: [u8; 128] = hex!(
     "eeb940b1d03b21e36b0e47e79769f095fe2ab855bd91e3a38756b7d75a9c4549"
 );
 
+/// How often each is measured. The fastest time counts: others may have shared the core.
+const TRIES: usize = 5;
+
 #[test]
 #[ignore = "measures"]
 fn precompile_times() {
+    let speed = PrecompileSpeed::MEASURED;
     let forks = [SpecId::BYZANTIUM, SpecId::BERLIN, SpecId::OSAKA];
     for spec in forks {
         let precompiles = Precompiles::new(PrecompileSpecId::from_spec_id(spec));
         for (address, input) in inputs() {
             let Some(precompile) = precompiles.get(&Address::with_last_byte(address)) else { continue };
-            let start = Instant::now();
-            let output = precompile.execute(&input, u64::MAX, 0).unwrap();
-            let took = start.elapsed();
-            let granted = match precompile.id() {
-                PrecompileId::ModExp => modexp(spec, &input).1,
-                PrecompileId::Blake2F => blake2f(&input).1,
-                _ => Duration::from_micros(output.gas_used * 1_000 / GAS_PER_MS),
+            let mut took = Duration::MAX;
+            let mut output = None;
+            for _ in 0..TRIES {
+                let start = Instant::now();
+                output = Some(precompile.execute(&input, u64::MAX, 0).unwrap());
+                took = took.min(start.elapsed());
+            }
+            let output = output.unwrap();
+            let estimate = match precompile.id() {
+                PrecompileId::ModExp => speed.modexp(spec, &input).1,
+                PrecompileId::Blake2F => speed.blake2f(&input).1,
+                _ => Duration::from_micros(output.gas_used * 1_000 / speed.gas_per_ms),
             };
-            let share = took.as_secs_f64() / granted.as_secs_f64();
+            let share = took.as_secs_f64() / estimate.as_secs_f64();
+            let gas_per_ms = output.gas_used as f64 / (took.as_secs_f64() * 1_000.0);
             let (name, length) = (precompile.id().name(), input.len());
             match output.halt_reason() {
                 Some(reason) => eprintln!("{spec} {name}, {length} bytes: {reason}"),
                 None => eprintln!(
-                    "{share:.2} of what is granted: {spec} {name}, {length} bytes, {} gas, {took:?}",
+                    "{share:.2} of the estimate: {spec} {name}, {length} bytes, {} gas, {took:?}, {gas_per_ms:.0} gas/ms",
                     output.gas_used
                 ),
             }
@@ -111,6 +121,7 @@ fn bn254_inputs() -> Vec<(u8, Vec<u8>)> {
         (0x08, pair.clone()),
         (0x08, pair.repeat(4)),
         (0x08, pair.repeat(100)),
+        (0x08, pair.repeat(400)),
     ]
 }
 
@@ -130,6 +141,7 @@ fn bls_inputs() -> Vec<(u8, Vec<u8>)> {
         (0x0e, g2_scaled.repeat(128)),
         (0x0f, pair.clone()),
         (0x0f, pair.repeat(50)),
+        (0x0f, pair.repeat(400)),
         (0x10, number.clone()),
         (0x11, number.repeat(2)),
     ]
