@@ -10,6 +10,7 @@
 
 mod era1; // records of compressed headers and bodies
 mod fault; // what can be wrong, as sentences
+mod parts; // which part of a block cannot be decoded
 mod rlp; // block after block
 mod source; // bytes with an offset
 

@@ -214,6 +214,7 @@ impl<'a> Import<'a> {
             self.progress.skipped += 1;
             return already_there(group, recovered, number);
         }
+        check_place(self.ancestry.parent(), recovered)?;
         let proven = self.prove(group, recovered)?;
         Ok(self.store(group, recovered, proven)?)
     }
@@ -316,12 +317,31 @@ struct StoredAncestor {
     total_difficulty: U256,
 }
 
+/// A block that does not follow on the head, but could follow on a block that is not there.
+fn check_place(head: &Sealed<Header>, recovered: &Recovered) -> Result<(), ImportError> {
+    let header = &recovered.block.header;
+    if header.parent_hash == head.hash() {
+        return Ok(());
+    }
+    if header.number > head.number.saturating_add(1) {
+        let (first, last) = (head.number.saturating_add(1), header.number - 1);
+        return Err(ImportError::MissingBlocks { number: header.number, first, last });
+    }
+    if header.number == 1 {
+        return Err(ImportError::OtherGenesis { found: header.parent_hash, genesis: head.hash() });
+    }
+    Ok(())
+}
+
 /// A block that the archive has already must be the same block.
 fn already_there(group: &Group<'_>, recovered: &Recovered, number: u64) -> Result<(), ImportError> {
     use crate::state::StateSource;
     let stored = Latest::new(&group.blocks, &group.state).block_hash(number)?;
     if stored == recovered.hash {
         return Ok(());
+    }
+    if number == 0 {
+        return Err(ImportError::OtherGenesis { found: recovered.hash, genesis: stored });
     }
     Err(ImportError::OtherChain { number, stored, found: recovered.hash })
 }
@@ -342,6 +362,30 @@ pub enum ImportError {
         /// What is wrong with it.
         fault: Box<BadBlock>,
     },
+    /// Blocks between the archive and the source are missing.
+    #[error(
+        "the source goes on with block {number}, but {} missing; import the files that hold {} first",
+        MissingRange(*first, *last), if first == last { "it" } else { "them" }
+    )]
+    MissingBlocks {
+        /// The block that cannot be stored yet.
+        number: u64,
+        /// The first block that is missing.
+        first: u64,
+        /// The last block that is missing.
+        last: u64,
+    },
+    /// The blocks of the source belong to another genesis.
+    #[error(
+        "the blocks of the source build on the genesis {found}, but the genesis file makes {genesis}; \
+         use the genesis file of the chain that the blocks belong to"
+    )]
+    OtherGenesis {
+        /// Hash of block 0 by the source.
+        found: B256,
+        /// Hash of block 0 by the genesis file.
+        genesis: B256,
+    },
     /// The source has another block where the archive has one.
     #[error(
         "block {number} of the source is {found}, but the archive has {stored}; \
@@ -358,6 +402,18 @@ pub enum ImportError {
     /// Reading or writing the archive failed.
     #[error("the archive: {0}")]
     Store(#[from] StoreError),
+}
+
+/// Names one or more blocks.
+struct MissingRange(u64, u64);
+
+impl std::fmt::Display for MissingRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self(first, last) if first == last => write!(f, "block {first} is"),
+            Self(first, last) => write!(f, "blocks {first} to {last} are"),
+        }
+    }
 }
 
 /// What is wrong with a block.

@@ -93,24 +93,42 @@ impl Archive {
 
     /// Opens the archive in a data directory, or makes one that holds the genesis block.
     ///
-    /// An archive that is there already must have been made from the same genesis.
+    /// An archive that is there already must have been made from the same genesis. One without any block but block 0
+    /// is replaced where it was not: whoever gave a wrong genesis file can try again with the right one.
     pub fn open_or_create(data_dir: &Path, genesis: &str) -> Result<Self, OpenError> {
         let chain = ChainSpec::from_json(genesis)?;
         let path = data_dir.join(ARCHIVE_FILE);
         std::fs::create_dir_all(data_dir)
             .map_err(|cause| OpenError::Directory { path: data_dir.to_owned(), cause })?;
         if !path.exists() {
-            create(&path, &chain, genesis)?;
+            create(&path, &chain, genesis, Existing::Keep)?;
         }
         let archive = Self::open(data_dir)?;
-        let (found, given) = (archive.snapshot().genesis_hash()?, chain.genesis_header().hash_slow());
+        match archive.check_genesis(&chain) {
+            Ok(()) => Ok(archive),
+            Err(OpenError::OtherGenesis { .. } | OpenError::OtherConfig(_))
+                if archive.snapshot().head() == 0 =>
+            {
+                // The old archive stays open, and with it locked, until the new one is in its place.
+                create(&path, &chain, genesis, Existing::Replace)?;
+                drop(archive);
+                Self::open(data_dir)
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Whether this archive was made from the same genesis.
+    fn check_genesis(&self, chain: &ChainSpec) -> Result<(), OpenError> {
+        let path = || self.path.clone();
+        let (found, given) = (self.snapshot().genesis_hash()?, chain.genesis_header().hash_slow());
         if found != given {
-            return Err(OpenError::OtherGenesis { path: archive.path, found, given });
+            return Err(OpenError::OtherGenesis { path: path(), found, given });
         }
-        if archive.chain().genesis().config != chain.genesis().config {
-            return Err(OpenError::OtherConfig(archive.path));
+        if self.chain().genesis().config != chain.genesis().config {
+            return Err(OpenError::OtherConfig(path()));
         }
-        Ok(archive)
+        Ok(())
     }
 
     /// Reads all that is in use of the file of a data directory, and compares every sector and every page with its
@@ -203,11 +221,18 @@ fn check_pages(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// What becomes of an archive that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    Keep,
+    Replace,
+}
+
 /// Writes a new archive under another name and moves it into place, so that a half-made one is never seen.
 ///
 /// Of several processes that do so at once, one gets the lock and makes it; nobody moves a file that another one
 /// is still writing, nor puts a new archive over one that has been made meanwhile.
-fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
+fn create(path: &Path, chain: &ChainSpec, genesis: &str, existing: Existing) -> Result<(), OpenError> {
     let (lock, unfinished) = (path.with_extension("lock"), path.with_extension("new"));
     let cannot_write = |path: &Path| {
         let path = path.to_owned();
@@ -218,16 +243,23 @@ fn create(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError
         TryLockError::WouldBlock => OpenError::InUse(path.to_owned()),
         TryLockError::Error(cause) => cannot_write(&lock)(cause),
     })?;
-    if !path.exists() {
+    if existing == Existing::Replace || !path.exists() {
         if unfinished.exists() {
             std::fs::remove_file(&unfinished).map_err(cannot_write(&unfinished))?;
         }
         write_genesis(&unfinished, chain, genesis)?;
         std::fs::rename(&unfinished, path).map_err(cannot_write(path))?;
+        sync_directory(path).map_err(cannot_write(path))?;
     }
     // From here on the archive is there, and nobody needs the lock. Where this fails, the file does no harm.
     let _ = std::fs::remove_file(&lock);
     Ok(())
+}
+
+/// Makes the new name of a file durable, which is a matter of its directory.
+fn sync_directory(path: &Path) -> std::io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn write_genesis(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {

@@ -6,7 +6,7 @@
 //! are skipped: executing the blocks gives both. The accumulator is skipped too: that each block names its
 //! parent's hash proves the same. The index at the end shows that nothing was cut off.
 
-use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source};
+use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source, parts};
 use crate::chain::Transaction;
 use alloy_consensus::{BlockBody, Header};
 use alloy_rlp::Decodable;
@@ -125,6 +125,14 @@ impl Record {
     fn undecodable(&self, last: Option<u64>, reason: impl std::fmt::Display) -> BlockFileFault {
         BlockFileFault::undecodable("record", self.offset, last, reason)
     }
+
+    /// The checksums of the payload are right, so what cannot be decoded was written so.
+    fn malformed(&self, last: Option<u64>, reason: alloy_rlp::Error, payload: &[u8]) -> BlockFileFault {
+        let found = if self.kind == kind::BODY { parts::find_in_body(payload) } else { None };
+        let (part, reason) = found.map_or(("its payload".into(), reason), |found| (found.part, found.reason));
+        let (item, offset, reason) = ("record", self.offset, reason.to_string());
+        BlockFileFault::Malformed { item, offset, last, part, reason }
+    }
 }
 
 fn number(bytes: Option<&[u8; 8]>) -> u64 {
@@ -184,7 +192,7 @@ fn read_compressed<T: Decodable, R: Read + Seek>(
         return Err(too_large(unpacked.len() as u64));
     }
     let mut rest = unpacked.as_slice();
-    let value = T::decode(&mut rest).map_err(|error| record.undecodable(last, error))?;
+    let value = T::decode(&mut rest).map_err(|error| record.malformed(last, error, &unpacked))?;
     if !rest.is_empty() {
         return Err(record.undecodable(last, "it goes on after its end"));
     }

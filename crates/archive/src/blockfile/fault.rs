@@ -1,5 +1,6 @@
 //! Why a file gives no block, or no further one. Each fault prints as a sentence that says what to do.
 
+use super::parts::BadPart;
 use alloy_primitives::Bytes;
 use std::{fmt, io, path::PathBuf};
 
@@ -60,6 +61,13 @@ pub enum BlockFileFault {
         After(*last)
     )]
     Undecodable { item: &'static str, offset: u64, last: Option<u64>, reason: String },
+    /// A part of a block that cannot be decoded, although it is what somebody wrote.
+    #[error(
+        "the {item} at byte {offset}, {}: {part} cannot be decoded: {reason}; the file is intact, but the block \
+         does not follow the rules that this version knows",
+        After(*last)
+    )]
+    Malformed { item: &'static str, offset: u64, last: Option<u64>, part: String, reason: String },
     /// Bytes that do not begin a block where one could begin.
     #[error(
         "from byte {offset}, {}, to its end at byte {end} the file holds no block; cut that part off or fetch the \
@@ -83,6 +91,27 @@ impl BlockFileFault {
         reason: impl fmt::Display,
     ) -> Self {
         Self::Undecodable { item, offset, last, reason: reason.to_string() }
+    }
+}
+
+impl BlockFileFault {
+    /// A block or a record that cannot be decoded, with the part of it that is to blame, if that is known.
+    pub(super) fn bad_part(
+        item: &'static str,
+        offset: u64,
+        last: Option<u64>,
+        reason: alloy_rlp::Error,
+        found: Option<BadPart>,
+    ) -> Self {
+        match found {
+            Some(BadPart { part, reason, committed: true }) => {
+                Self::Malformed { item, offset, last, part, reason: reason.to_string() }
+            }
+            Some(BadPart { part, reason, committed: false }) => {
+                Self::undecodable(item, offset, last, format!("{part}: {reason}"))
+            }
+            None => Self::undecodable(item, offset, last, reason),
+        }
     }
 }
 

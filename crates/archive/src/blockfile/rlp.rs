@@ -1,6 +1,6 @@
 //! RLP blocks, one directly after the other. The genesis block may be the first of them.
 
-use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source};
+use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source, parts};
 use crate::chain::Block;
 use alloy_rlp::Decodable;
 use std::io::{Read, Seek};
@@ -42,8 +42,9 @@ impl RlpBlocks {
         }
         let offset = source.offset();
         let bytes = read_list(source, last)?;
-        let block =
-            decode(bytes).map_err(|reason| BlockFileFault::undecodable("block", offset, last, reason))?;
+        let block = decode(bytes).map_err(|reason| {
+            BlockFileFault::bad_part("block", offset, last, reason, parts::find_in_block(bytes))
+        })?;
         Ok(Some(BlockAt { block, offset }))
     }
 }

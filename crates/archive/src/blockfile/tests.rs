@@ -2,6 +2,7 @@
 
 mod corpora; // real files
 mod damage; // files that were cut, changed or made up
+mod malformed; // files that are intact, with blocks that are not
 
 use super::*;
 use alloy_consensus::{BlockBody, Header, SignableTransaction, TxLegacy};

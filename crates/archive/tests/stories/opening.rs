@@ -43,6 +43,7 @@ fn an_open_archive_is_in_use() {
 fn an_archive_of_another_genesis_is_refused() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
+    archive.import_blocks(blocks(&truth, 1..=1), &mut ()).unwrap();
     let stored = archive.snapshot().genesis_hash().unwrap();
     drop(archive);
     let other =
@@ -58,6 +59,7 @@ fn an_archive_of_another_genesis_is_refused() {
 fn an_archive_of_the_same_genesis_with_other_forks_is_refused() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
+    archive.import_blocks(blocks(&truth, 1..=1), &mut ()).unwrap();
     drop(archive);
     let mut other: serde_json::Value = serde_json::from_str(&truth.model.genesis_json()).unwrap();
     let bpo2 = other["config"]["bpo2Time"].as_u64().unwrap();
@@ -65,6 +67,26 @@ fn an_archive_of_the_same_genesis_with_other_forks_is_refused() {
     let opened = Archive::open_or_create(directory.path(), &other.to_string());
     assert!(matches!(opened, Err(OpenError::OtherConfig(_))), "{opened:?}");
     Archive::open_or_create(directory.path(), &truth.model.genesis_json()).unwrap();
+}
+
+/// Whoever gave a wrong genesis file first had to find and delete the archive before the right one was taken.
+#[test]
+fn an_archive_without_any_block_makes_room_for_another_genesis() {
+    let truth = small_chain();
+    let mut other: serde_json::Value = serde_json::from_str(&truth.model.genesis_json()).unwrap();
+    other["timestamp"] = "0x1".into();
+    let mut other_config: serde_json::Value = serde_json::from_str(&truth.model.genesis_json()).unwrap();
+    other_config["config"]["bpo2Time"] = (other_config["config"]["bpo2Time"].as_u64().unwrap() + 1).into();
+    for wrong in [other, other_config] {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Archive::open_or_create(directory.path(), &wrong.to_string()).unwrap());
+        let archive = Archive::open_or_create(directory.path(), &truth.model.genesis_json()).unwrap();
+        archive.import_blocks(blocks(&truth, 1..=3), &mut ()).unwrap();
+        truth.check(&archive.snapshot()).unwrap();
+        let names: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, [ARCHIVE_FILE]);
+    }
 }
 
 #[test]

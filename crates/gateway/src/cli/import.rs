@@ -2,7 +2,7 @@
 
 mod progress;
 
-use archive::{Archive, BlockFile, BlockFileError, ImportError, OpenError, Progress, Watch};
+use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportError, OpenError, Progress, Watch};
 use clap::Args;
 use progress::Display;
 use std::{
@@ -69,7 +69,10 @@ fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failu
     let genesis = std::fs::read_to_string(&arguments.genesis)
         .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
     let bytes = size_of_files(&arguments.files)?;
-    let archive = Archive::open_or_create(&arguments.data_dir, &genesis)?;
+    let archive = Archive::open_or_create(&arguments.data_dir, &genesis).map_err(|cause| match cause {
+        OpenError::Genesis(cause) => Failure::BadGenesis { path: arguments.genesis.clone(), cause },
+        cause => cause.into(),
+    })?;
 
     let mut looker = Looker::new(bytes, archive.snapshot().head(), stop);
     for path in &arguments.files {
@@ -78,7 +81,7 @@ fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failu
         let imported = archive.import(file, &mut looker);
         looker.finish_file(size, imported.as_ref().ok());
         if let Err(cause) = imported {
-            return Err(Failure::Import { cause, head: head(&archive)? });
+            return Err(Failure::Import { cause: Box::new(cause), head: head(&archive)? });
         }
         if stop.load(Ordering::Relaxed) {
             break;
@@ -196,17 +199,27 @@ impl std::fmt::Display for Report {
     }
 }
 
+/// What a failed import leaves.
+fn kept(head: &Head) -> String {
+    match head.number {
+        0 => "No block is in the archive yet, so it may also be made from another genesis file.".into(),
+        number => format!("Everything up to block {number} ({}) is in the archive.", head.hash),
+    }
+}
+
 /// Why an import failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("cannot read the genesis file {}: {cause}", path.display())]
     Genesis { path: PathBuf, cause: io::Error },
+    #[error("the genesis file {}: {cause}", path.display())]
+    BadGenesis { path: PathBuf, cause: GenesisError },
     #[error(transparent)]
     File(#[from] BlockFileError),
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("{cause}\nEverything up to block {} ({}) is in the archive.", head.number, head.hash)]
-    Import { cause: ImportError, head: Head },
+    #[error("{cause}\n{}", kept(head))]
+    Import { cause: Box<ImportError>, head: Head },
     #[error("cannot listen for Ctrl-C: {0}")]
     Signals(ctrlc::Error),
 }

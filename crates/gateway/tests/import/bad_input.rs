@@ -84,12 +84,51 @@ fn another_genesis_is_refused() {
     place.assert_holds(5);
 }
 
+/// The import said "number: expected 1" of a file whose predecessors were missing.
+#[test]
+fn blocks_that_are_missing_are_named() {
+    let place = Workplace::small();
+    let [first, third, rest] = [("1.rlp", 1..=5), ("3.rlp", 9..=12), ("2.rlp", 6..=8)]
+        .map(|(name, range)| place.write_blocks(name, range));
+    place.import([&third]).assert_failed_with(&[
+        "the source goes on with block 9, but blocks 1 to 8 are missing; import the files that hold them first",
+        "No block is in the archive yet",
+    ]);
+    place
+        .import([&first, &third])
+        .assert_failed_with(&["blocks 6 to 8 are missing", "Everything up to block 5 ("]);
+    place.import([&rest, &third]).assert_succeeded();
+    place.assert_holds(12);
+}
+
+/// The import said "parent hash: expected" of block 1, and left an archive behind that refused the right genesis.
+#[test]
+fn the_genesis_of_another_chain_is_told_and_does_not_stay() {
+    let place = Workplace::small();
+    let blocks = place.write_blocks("blocks.rlp", 1..=5);
+    let right = place.truth.model.genesis_json();
+    let hash = place.truth.model.header(0).unwrap().hash();
+    place.write("genesis.json", right.replacen("0xf4240", "0xf4241", 1));
+    place.import([&blocks]).assert_failed_with(&[
+        &format!("the blocks of the source build on the genesis {hash}, but the genesis file makes 0x"),
+        "use the genesis file of the chain that the blocks belong to",
+        "No block is in the archive yet",
+    ]);
+    place.write("genesis.json", right);
+    place.import([&blocks]).assert_succeeded();
+    place.assert_holds(5);
+}
+
 #[test]
 fn a_genesis_that_cannot_be_read_is_refused() {
     let place = Workplace::small();
     let blocks = place.write_blocks("blocks.rlp", 1..=5);
     place.write("genesis.json", "{");
-    place.import([&blocks]).assert_failed_with(&["genesis: "]);
+    place.import([&blocks]).assert_failed_with(&["the genesis file ", "genesis.json: ", "at line 1"]);
+    let twice = place.truth.model.genesis_json().replacen('{', "{\n\"nonce\": \"0x0\",\n", 1);
+    place.write("genesis.json", twice);
+    place.import([&blocks]).assert_failed_with(&["line 3: nonce: duplicate key (first defined on line 2)"]);
+    assert!(!place.data_dir().exists());
     std::fs::remove_file(place.path("genesis.json")).unwrap();
     place.import([&blocks]).assert_failed_with(&["cannot read the genesis file", "genesis.json"]);
 }

@@ -89,7 +89,7 @@ fn damaged_rlp_files_give_their_good_blocks_and_a_sentence() {
             "a list that is no block",
             with(rlp_file([1]), &[0xc1, 0xc0]),
             vec![1],
-            damaged("cannot be decoded: input too short"),
+            damaged("cannot be decoded: its header: input too short"),
         ),
     ]);
 }
