@@ -26,7 +26,7 @@ fn tampered_lists_blame_no_honest_node_and_change_no_answer() {
     proxies[0].set(Mood::TamperedLists);
     proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Slow(LATER)));
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n");
+    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nenabled = false\n");
     proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Honest));
     for Question { method, params, truth } in &questions {
         assert_eq!(outcome(&front.ask(method, params)), *truth, "{method} {params}");

@@ -54,7 +54,7 @@ fn large_and_inflated_replies_stay_within_their_memory_and_cost_no_answer() {
     let chain = Demo::with("");
     let nodes: Vec<_> = (0..2).map(|_| Proxy::start(chain.public, "/v3/demo")).collect();
     let mut rest = format!(
-        "[[key]]\nkey = \"custom\"\nplan = \"custom\"\n[network]\nname = \"demo\"\n[cache]\nbytes_max = 0\n[pool]\nreply_memory_bytes = {BUDGET}\n"
+        "[[key]]\nkey = \"custom\"\nplan = \"custom\"\n[network]\nname = \"demo\"\n[cache]\nenabled = false\n[pool]\nreply_memory_bytes = {BUDGET}\n"
     );
     nodes.iter().for_each(|node| rest.push_str(&format!("[[node]]\nurl = \"{}\"\n", node.url())));
     let gateway = Process::start("127.0.0.1:0", &rest, "warn,chaingate=info,gateway=info");
