@@ -57,7 +57,7 @@ pub fn admit<'a>(
 
 /// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.
 pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Result<(), NotAdmitted> {
-    let unix_seconds = || clock.unix_seconds(now);
+    let unix_seconds = || clock.unix_seconds();
     let account = &caller.account().allowance;
     account.take(now, unix_seconds, credits).map_err(NotAdmitted::Spent)?;
     if let Some(settings) = caller.settings() {

@@ -17,17 +17,15 @@ impl Moment {
     }
 }
 
-/// Tells moments, and which day of the calendar a moment belongs to.
+/// Reads the two clocks of the system: one that only moves forwards, for durations, and one that is corrected, for dates.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
-    unix_origin: Duration,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        let unix_origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { origin: Instant::now(), unix_origin }
+        Self { origin: Instant::now() }
     }
 }
 
@@ -41,8 +39,11 @@ impl Clock {
         self.origin + Duration::from_nanos(moment.0)
     }
 
-    /// Seconds since 1970, UTC.
-    pub fn unix_seconds(&self, moment: Moment) -> u64 {
-        (self.unix_origin + Duration::from_nanos(moment.0)).as_secs()
+    /// Seconds since 1970, UTC, read now.
+    ///
+    /// It cannot be computed from a [`Moment`]: the date is corrected while the process runs, and goes on while the machine
+    /// is suspended.
+    pub fn unix_seconds(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
     }
 }

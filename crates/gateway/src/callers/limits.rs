@@ -1,8 +1,11 @@
 //! How much an account or a key may use: a bucket of credits that refills each second, and a quota for each day.
 //!
-//! Both are one atomic word each, because every call passes here and none may wait for another.
+//! Every call passes here, so both are held for nanoseconds only: the bucket is one atomic word, the quota a few numbers
+//! under a mutex.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
 
 use crate::clock::Moment;
 
@@ -91,6 +94,11 @@ impl Bucket {
         }
     }
 
+    /// Whether all of its credits are there, as in a new bucket.
+    pub(crate) fn is_full(&self, now: Moment) -> bool {
+        self.full_at.load(Relaxed) <= now.0
+    }
+
     pub fn give_back(&self, credits: u64) {
         let cost_ns = self.nanoseconds(credits);
         let _always = self.full_at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_sub(cost_ns)));
@@ -115,53 +123,69 @@ impl Bucket {
 }
 
 /// Credits per day; the day starts at 00:00 UTC.
+///
+/// The clock of the system is corrected now and then, also backwards over midnight. What was used on the last few days is
+/// therefore remembered by day: no day's credits are given twice, and a date that was wrong for a while does no harm
+/// after it was corrected.
 #[derive(Debug)]
 pub struct DayQuota {
     most: u64,
-    /// The day (16 bits) and what was used on it (48 bits), so that both change together.
-    used: AtomicU64,
+    days: Mutex<[UsedOnDay; DAYS_REMEMBERED]>,
+}
+
+/// The credits used on one day, which is counted from 1970.
+#[derive(Clone, Copy, Debug, Default)]
+struct UsedOnDay {
+    day: u64,
+    credits: u64,
 }
 
 const DAY_S: u64 = 86_400;
-const USED_BITS: u32 = 48;
-const USED_MASK: u64 = (1 << USED_BITS) - 1;
+
+/// A correction concerns two days, a wrong date that is corrected three.
+const DAYS_REMEMBERED: usize = 4;
 
 impl DayQuota {
     pub fn new(most: u64) -> Self {
-        Self { most: most.min(USED_MASK), used: AtomicU64::new(0) }
+        Self { most, days: Mutex::default() }
     }
 
     pub fn take(&self, unix_seconds: u64, credits: u64) -> Result<(), Spent> {
-        let today = (unix_seconds / DAY_S) & 0xffff;
-        let mut seen = self.used.load(Relaxed);
-        loop {
-            let used = if seen >> USED_BITS == today { seen & USED_MASK } else { 0 };
-            let after = used.saturating_add(credits);
-            if after > self.most {
-                return Err(Spent::Day { wait_s: DAY_S - unix_seconds % DAY_S });
-            }
-            let word = today << USED_BITS | after;
-            match self.used.compare_exchange_weak(seen, word, Relaxed, Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(changed) => seen = changed,
-            }
+        let mut days = self.days.lock();
+        let used = used_on(&mut days, unix_seconds / DAY_S);
+        let after = used.credits.saturating_add(credits);
+        if after > self.most {
+            return Err(Spent::Day { wait_s: DAY_S - unix_seconds % DAY_S });
         }
+        used.credits = after;
+        Ok(())
     }
 
-    /// Returns credits of a call that went wrong by our fault, unless its day is over.
+    /// Returns credits of a call that went wrong by our fault.
     pub fn give_back(&self, unix_seconds: u64, credits: u64) {
-        let today = (unix_seconds / DAY_S) & 0xffff;
-        let _other_day = self.used.fetch_update(Relaxed, Relaxed, |word| {
-            let used = (word & USED_MASK).saturating_sub(credits);
-            (word >> USED_BITS == today).then_some(today << USED_BITS | used)
-        });
+        let mut days = self.days.lock();
+        let used = used_on(&mut days, unix_seconds / DAY_S);
+        used.credits = used.credits.saturating_sub(credits);
     }
 
     /// What is used up of the day so far.
     pub fn used(&self, unix_seconds: u64) -> u64 {
-        let word = self.used.load(Relaxed);
-        if word >> USED_BITS == (unix_seconds / DAY_S) & 0xffff { word & USED_MASK } else { 0 }
+        used_on(&mut self.days.lock(), unix_seconds / DAY_S).credits
     }
+}
+
+/// The entry of a day, which becomes the first. A new day takes the place of the one that was used longest ago.
+fn used_on(days: &mut [UsedOnDay; DAYS_REMEMBERED], day: u64) -> &mut UsedOnDay {
+    if days[0].day != day {
+        match days.iter().position(|used| used.day == day) {
+            Some(found) => days[..=found].rotate_right(1),
+            None => {
+                days.rotate_right(1);
+                days[0] = UsedOnDay { day, credits: 0 };
+            }
+        }
+    }
+    &mut days[0]
 }
 
 #[cfg(test)]
@@ -216,5 +240,37 @@ mod tests {
         assert_eq!(quota.take(noon, 20), Ok(()));
         assert_eq!((quota.used(noon), quota.used(noon + DAY_S)), (100, 0));
         assert_eq!(quota.take(noon + DAY_S / 2, 80), Ok(()));
+    }
+
+    /// The date was once the start of the process plus the time since then, so that after a correction or a suspended
+    /// machine the day began at the wrong time. Now the corrections themselves must not give a day's credits twice.
+    #[test]
+    fn a_clock_that_steps_over_midnight_and_back_gives_each_day_its_credits_once() {
+        let quota = DayQuota::new(100);
+        let midnight = 20_000 * DAY_S;
+        let (before, after) = (midnight - 1, midnight + 1);
+        assert_eq!(quota.take(before, 70), Ok(()));
+        assert_eq!(quota.take(after, 60), Ok(()));
+        for _ in 0..10 {
+            assert_eq!(quota.take(before, 70), Err(Spent::Day { wait_s: 1 }));
+            assert_eq!(quota.take(after, 60), Err(Spent::Day { wait_s: DAY_S - 1 }));
+        }
+        assert_eq!((quota.take(before, 30), quota.take(after, 40)), (Ok(()), Ok(())));
+        assert_eq!((quota.used(before), quota.used(after)), (100, 100));
+    }
+
+    #[test]
+    fn a_date_that_was_wrong_for_a_while_does_no_harm_later() {
+        let quota = DayQuota::new(100);
+        let today = 20_000 * DAY_S;
+        assert_eq!(quota.take(today, 100), Ok(()));
+        for wrong in [0, today + 3_650 * DAY_S] {
+            assert_eq!(quota.take(wrong, 100), Ok(()));
+            assert!(quota.take(today, 1).is_err(), "the credits of today are used up");
+        }
+        for day in 1..400 {
+            assert_eq!(quota.take(today + day * DAY_S, 100), Ok(()));
+            assert!(quota.take(today + day * DAY_S, 1).is_err());
+        }
     }
 }

@@ -277,7 +277,7 @@ fn write_head(out: &mut Vec<u8>, reply: &Reply, connected: Connected, edge: &Edg
         out.extend_from_slice(itoa::Buffer::new().format(reply.len()).as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    with_http_date(edge.clock.unix_seconds(edge.clock.now()), |date| out.line(&header::DATE, date));
+    with_http_date(edge.clock.unix_seconds(), |date| out.line(&header::DATE, date));
     out.extend_from_slice(b"\r\n");
 }
 

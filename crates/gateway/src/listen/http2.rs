@@ -245,7 +245,7 @@ fn response(connection: &Connection, reply: &Reply) -> Response<()> {
         headers.insert(header::CONTENT_LENGTH, reply.len().into());
     }
     let clock = &connection.edge().clock;
-    with_http_date(clock.unix_seconds(clock.now()), |date| headers.line(&header::DATE, date));
+    with_http_date(clock.unix_seconds(), |date| headers.line(&header::DATE, date));
     response
 }
 
