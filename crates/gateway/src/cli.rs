@@ -5,16 +5,19 @@ mod check; // chaingate check
 mod docs; // chaingate docs
 mod import; // chaingate import
 mod serve; // chaingate serve
+mod signals; // SIGTERM, Ctrl-C, SIGHUP
 mod verify; // chaingate verify
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Config;
+use crate::log::BackgroundWriter;
 
 /// A JSON-RPC 2.0 gateway to one blockchain network.
 #[derive(Debug, Parser)]
@@ -78,16 +81,17 @@ impl Settings {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    let done = |()| ExitCode::SUCCESS;
     let result = match cli.command {
         None => serve::run(cli.settings),
         Some(Command::Serve(settings)) => serve::run(settings),
-        Some(Command::Check(settings)) => check::run(settings),
+        Some(Command::Check(settings)) => check::run(settings).map(done),
         Some(Command::Import(arguments)) => return import::run(&arguments),
-        Some(Command::Verify(arguments)) => verify::run(&arguments),
-        Some(Command::Docs(arguments)) => docs::run(&arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
+        Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(message) => {
             say(&message);
             ExitCode::FAILURE
@@ -95,8 +99,13 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Tells the one who started the process.
-#[allow(clippy::print_stderr)]
+/// How long a message waits for its reader before the program ends without it.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Tells the one who started the process. That nobody reads it is no error, and nothing to wait for.
 fn say(message: &str) {
-    eprintln!("chaingate: {message}");
+    if let Ok(messages) = BackgroundWriter::to_stderr() {
+        messages.write_lines(format!("chaingate: {message}\n").as_bytes());
+        messages.finish(MESSAGE_TIMEOUT);
+    }
 }

@@ -2,14 +2,18 @@
 
 use std::io::{Write, stdout};
 use std::net::SocketAddr;
+use std::thread;
 
 use crate::config::Config;
 use crate::demo::contracts::TOUR;
 
-/// Shows it on the terminal.
+/// Shows it on the terminal, from a thread of its own: a terminal that is stopped or gone must not hold up serving.
 pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) {
-    // A terminal that went away is no reason to stop serving.
-    let _shown = stdout().write_all(text(config, public, operator, head).as_bytes());
+    let text = text(config, public, operator, head);
+    let write = move || drop(stdout().write_all(text.as_bytes()));
+    if let Err(error) = thread::Builder::new().name("banner".to_owned()).spawn(write) {
+        tracing::warn!(%error, "cannot show where it listens");
+    }
 }
 
 fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) -> String {

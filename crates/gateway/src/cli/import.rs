@@ -2,11 +2,13 @@
 
 mod progress;
 
+use super::{MESSAGE_TIMEOUT, signals};
+use crate::log::BackgroundWriter;
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportError, OpenError, Progress, Watch};
 use clap::Args;
 use progress::Display;
 use std::{
-    io::{self, Write},
+    io,
     path::PathBuf,
     process::ExitCode,
     sync::{
@@ -47,25 +49,27 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut messages = io::stderr();
-    match import(arguments, &stop) {
+    // Nobody may read what is said, and the import must not wait for them.
+    let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
+    let (last_message, status) = match import(arguments, &stop, &messages) {
         Ok(report) if report.stopped => {
-            let _ = writeln!(messages, "{report}\nStopped. Run the same command again to go on.");
-            ExitCode::from(EXIT_INTERRUPTED)
+            let message = format!("{report}\nStopped. Run the same command again to go on.\n");
+            (message, ExitCode::from(EXIT_INTERRUPTED))
         }
-        Ok(report) => {
-            let _ = writeln!(messages, "{report}");
-            ExitCode::SUCCESS
-        }
-        Err(failure) => {
-            let _ = writeln!(messages, "chaingate import: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+        Ok(report) => (format!("{report}\n"), ExitCode::SUCCESS),
+        Err(failure) => (format!("chaingate import: {failure}\n"), ExitCode::FAILURE),
+    };
+    messages.write_lines(last_message.as_bytes());
+    messages.finish(MESSAGE_TIMEOUT);
+    status
 }
 
-fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failure> {
-    stop_on_interrupt(stop)?;
+fn import(
+    arguments: &Arguments,
+    stop: &Arc<AtomicBool>,
+    messages: &BackgroundWriter,
+) -> Result<Report, Failure> {
+    stop_on_signal(stop, messages)?;
     let genesis = std::fs::read_to_string(&arguments.genesis)
         .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
     let bytes = size_of_files(&arguments.files)?;
@@ -74,7 +78,7 @@ fn import(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<Report, Failu
         cause => cause.into(),
     })?;
 
-    let mut looker = Looker::new(bytes, archive.snapshot().head(), stop);
+    let mut looker = Looker::new(bytes, archive.snapshot().head(), stop, messages);
     for path in &arguments.files {
         let file = BlockFile::open(path)?;
         let size = file.bytes_total();
@@ -102,11 +106,11 @@ fn size_of_files(paths: &[PathBuf]) -> Result<u64, BlockFileError> {
     paths.iter().map(|path| BlockFile::open(path).map(|file| file.bytes_total())).sum()
 }
 
-fn stop_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let stop = Arc::clone(stop);
-    ctrlc::set_handler(move || {
+fn stop_on_signal(stop: &Arc<AtomicBool>, messages: &BackgroundWriter) -> Result<(), Failure> {
+    let (stop, messages) = (Arc::clone(stop), messages.clone());
+    signals::watch(move |_| {
         stop.store(true, Ordering::Relaxed);
-        let _ = writeln!(io::stderr(), "\nStopping after the block in hand …");
+        messages.write_lines("\nStopping after the block in hand …\n".as_bytes());
     })
     .map_err(Failure::Signals)
 }
@@ -130,9 +134,9 @@ struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    fn new(bytes: u64, head: u64, stop: &'a AtomicBool) -> Self {
+    fn new(bytes: u64, head: u64, stop: &'a AtomicBool, messages: &BackgroundWriter) -> Self {
         Self {
-            display: Display::new(bytes, head),
+            display: Display::new(bytes, head, messages.clone()),
             stop,
             started: Instant::now(),
             total: Progress::default(),
@@ -220,6 +224,6 @@ enum Failure {
     Open(#[from] OpenError),
     #[error("{cause}\n{}", kept(head))]
     Import { cause: Box<ImportError>, head: Head },
-    #[error("cannot listen for Ctrl-C: {0}")]
-    Signals(ctrlc::Error),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
 }

@@ -1,36 +1,38 @@
 //! `chaingate serve`: everything from the configuration to the last answer.
 
-use std::io::{IsTerminal, stderr, stdout};
-use std::sync::{Arc, mpsc};
+use std::io::{self, IsTerminal, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
 
+use super::signals::{self, Signal};
 use super::{Settings, banner};
 use crate::answer::Sources;
 use crate::config::Config;
 use crate::edge::Edge;
 use crate::listen::Server;
-use crate::source;
+use crate::{log, source};
 
-pub(super) fn run(settings: Settings) -> Result<(), String> {
-    let config = settings.load()?;
-    start_log();
-    allow_open_files(config.limits.listen.connections_max);
+pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
+    let mut config = settings.load()?;
+    let _log = log::start()?;
+    let wanted = config.limits.listen.connections_max;
+    config.limits.listen.connections_max = affordable_connections(wanted);
     let sources = open_sources(&config)?;
     let edge = Arc::new(Edge::new(&config, sources).map_err(|error| error.to_string())?);
     let head = edge.head();
+    let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let server = Server::start(&config.listen, edge).map_err(|error| format!("cannot listen on {error}"))?;
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, head);
     }
-    wait_for_signal()?;
-    tracing::info!("stopping: answers under way are finished first");
-    server.drain();
-    Ok(())
+    Ok(serve_until_stopped(server, sender, &events))
 }
 
 /// Opens what answers, and says what is going on while the demo chain is made.
@@ -51,39 +53,82 @@ fn open_sources(config: &Config) -> Result<Sources, String> {
     opened
 }
 
-/// `RUST_LOG` decides what is logged; JSON lines unless someone is watching.
+/// File descriptors that are not callers' connections: the archive, listeners, runtimes, connections to nodes and from
+/// the operator, and connections that are being refused.
+const OTHER_FILES: u64 = 300;
+
+/// How many of the wanted connections there can be, since each takes a file descriptor.
 ///
-/// The HTTP/2 library would tell of paths that it cannot read, and paths have keys in them; it is kept from that.
-fn start_log() {
-    let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    if let Ok(quiet) = "h2=info".parse() {
-        filter = filter.add_directive(quiet);
-    }
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    if stderr().is_terminal() { log.init() } else { log.json().init() }
-}
-
-/// Descriptors that are not connections: the archive, listeners, runtimes, the log.
-const OTHER_FILES: u64 = 200;
-
-/// Every connection takes a file descriptor, and what a shell grants at first is often a tenth of what it allows.
-fn allow_open_files(connections_max: usize) {
+/// Shells often grant a tenth of what they allow, so the limit is raised first. Without a reserve, callers could use up
+/// all descriptors, and neither nodes nor the operator could be reached.
+fn affordable_connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let wanted = connections_max as u64 + OTHER_FILES;
-    if allowed < wanted {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    // With very few descriptors a quarter of them goes to callers.
+    let affordable = files.saturating_sub(OTHER_FILES).max(files / 4);
+    let connections = wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX));
+    if connections < wanted {
         let error = raised.err().map(|error| error.to_string());
-        tracing::warn!(allowed, wanted, error, "fewer files may be open than connections_max takes");
+        tracing::warn!(
+            open_files_max = files,
+            connections_max = wanted,
+            error,
+            "the limit of open files is too low for connections_max: accepting at most {connections} connections; \
+             raise it (ulimit -n, LimitNOFILE) to at least {}",
+            wanted as u64 + OTHER_FILES
+        );
+    }
+    connections
+}
+
+/// Why the main thread stops waiting.
+#[derive(Debug, PartialEq, Eq)]
+enum StopEvent {
+    Stop(Signal),
+    Drained,
+}
+
+/// Serves until a signal says to stop, then drains. A second signal during the drain ends the program at once.
+fn serve_until_stopped(server: Server, sender: SyncSender<StopEvent>, events: &Receiver<StopEvent>) -> ExitCode {
+    let gone = "the thread that delivers signals has ended";
+    match events.recv() {
+        Ok(StopEvent::Stop(signal)) => tracing::info!(?signal, "stopping: answers under way are finished first"),
+        Ok(StopEvent::Drained) | Err(_) => tracing::error!("stopping: {gone}"),
+    }
+    let drain = move || {
+        server.drain();
+        // Nobody waits for it any more if a second signal came first.
+        let _unheard = sender.send(StopEvent::Drained);
+    };
+    if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
+        tracing::error!(%error, "cannot drain");
+        return ExitCode::FAILURE;
+    }
+    match events.recv() {
+        Ok(StopEvent::Stop(signal)) => {
+            tracing::warn!(?signal, "ending at once: this is the second signal");
+            ExitCode::from(signal.exit_status())
+        }
+        Ok(StopEvent::Drained) | Err(_) => ExitCode::SUCCESS,
     }
 }
 
-fn wait_for_signal() -> Result<(), String> {
-    let (sender, receiver) = mpsc::channel();
-    let tell = move || {
-        // A second signal while draining finds nobody listening, which is no fault.
-        let _told = sender.send(());
-    };
-    ctrlc::set_handler(tell).map_err(|error| error.to_string())?;
-    receiver.recv().map_err(|error| error.to_string())
+/// Signals that are handled but may wait while the program starts.
+const SIGNALS_WAITING_MAX: usize = 2;
+
+/// Delivers the signals that stop the program. SIGHUP, which asks many programs to reload, changes nothing.
+fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
+    let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
+    let stop = sender.clone();
+    signals::watch(move |signal| match signal {
+        Signal::Hangup => {
+            tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
+        }
+        Signal::Interrupt | Signal::Terminate => {
+            // If two signals wait already, the program ends without this one.
+            let _full = stop.try_send(StopEvent::Stop(signal));
+        }
+    })?;
+    Ok((sender, events))
 }

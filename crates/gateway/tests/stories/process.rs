@@ -26,19 +26,23 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `chaingate` on the demo chain. `public` is where it listens, `rest` any other part of its configuration.
     pub(crate) fn start(public: &str, rest: &str, log: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\n");
-        std::fs::write(directory.path().join(CONFIG), listen + rest).unwrap();
-        Self::run(Arc::new(directory), log)
+        Self::run(configured(public, rest), log, None)
+    }
+
+    /// The same, with at most this many open files.
+    pub(crate) fn start_with_open_files(open_files_max: u32, rest: &str, log: &str) -> Self {
+        Self::run(configured("127.0.0.1:0", rest), log, Some(open_files_max))
     }
 
     /// Ends it without a word, and starts it once more with what it has left on the disk.
     pub(crate) fn start_again(&mut self, log: &str) {
-        *self = Self::run(Arc::clone(&self.directory), log);
+        *self = Self::run(Arc::clone(&self.directory), log, None);
     }
 
-    fn run(directory: Arc<TempDir>, log: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
+    fn run(directory: Arc<TempDir>, log: &str, open_files_max: Option<u32>) -> Self {
+        let limit = open_files_max.map_or(String::new(), |files| format!("ulimit -n {files};"));
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{limit} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")])
             .args(["serve", "--config"])
             .arg(directory.path().join(CONFIG))
             .arg("--data-dir")
@@ -69,6 +73,11 @@ impl Process {
         assert!(sent.success());
     }
 
+    /// How many lines of its log so far contain this text.
+    pub(crate) fn lines_with(&self, text: &str) -> usize {
+        self.log.lock().iter().filter(|line| line.contains(text)).count()
+    }
+
     /// How it ended, and everything that it has logged.
     pub(crate) fn ended(mut self) -> (ExitStatus, Vec<String>) {
         let status = self.child.wait().unwrap();
@@ -90,6 +99,13 @@ impl Drop for Process {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
+}
+
+fn configured(public: &str, rest: &str) -> Arc<TempDir> {
+    let directory = tempfile::tempdir().unwrap();
+    let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\n");
+    std::fs::write(directory.path().join(CONFIG), listen + rest).unwrap();
+    Arc::new(directory)
 }
 
 /// Where it listens, which it says when it has started.

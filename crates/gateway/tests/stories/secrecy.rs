@@ -14,8 +14,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{Wire, get, post, request};
 
+use crate::demo::until;
 use crate::gateway_under_test::{call, chain_id};
 use crate::http2::post as post_http2;
+use crate::process::Process;
 use crate::signing::Signer;
 
 const KEY: &str = "canary-key-7f3a";
@@ -38,8 +40,8 @@ impl Program {
         fs::write(folder.path().join("config.toml"), config).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
             .args(["serve", "--config", "config.toml", "--data-dir", "data"])
-            // The tries of the demo chain would say a million things that have nothing to do with callers.
-            .env("RUST_LOG", "trace,trie=info")
+            // A directive for a part of a library once went over the limit of the whole library.
+            .env("RUST_LOG", "trace,h2=trace,h2::server=trace,hyper::proto=trace,hyper_util=trace")
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(File::create(folder.path().join("log")).unwrap())
@@ -126,4 +128,28 @@ fn over_http2(public: SocketAddr, path: &str) {
         assert_eq!(post_http2(&mut sender, path, chain_id("1")).await.0, 200);
         assert_eq!(post_http2(&mut sender, &format!("/v3/{UNKNOWN}"), chain_id("1")).await.0, 401);
     });
+}
+
+/// The same for the credentials of a node, which HTTP libraries see on the way out.
+#[test]
+fn no_log_line_shows_the_credentials_of_a_node() {
+    let node = Process::start("127.0.0.1:0", &format!("[[key]]\nkey = \"{KEY}\"\nplan = \"custom\"\n"), "info");
+    let entry = |rest: &str| {
+        let url = format!("http://user:canary-password@{}/v3/{KEY}", node.public);
+        format!("[[node]]\nurl = \"{url}\"\nheaders = [\"X-Token: canary-token\"]\n{rest}\n")
+    };
+    let nodes = entry("name = \"one\"") + &entry("name = \"two\"\nhttp2 = true");
+    let rest = format!("{nodes}[network]\nname = \"front\"\n[[key]]\nkey = \"{UNKNOWN}\"\n");
+    let log = "trace,h2=trace,h2::client=trace,hyper::proto=trace,hyper_util=trace,rustls=trace,tungstenite=trace";
+    let front = Process::start("127.0.0.1:0", &rest, log);
+    until("its nodes are there", || get(front.operator, "/ready").status == 200);
+    let path = format!("/v3/{UNKNOWN}");
+    let read = call("eth_getBalance", r#"["0x00000000000000000000000000000000000000ff","latest"]"#);
+    assert!(post(front.public, &path, read).json()["result"].is_string());
+    let metrics = get(front.operator, "/metrics");
+    front.terminate();
+    let (_, log) = front.ended();
+    for line in log.iter().map(String::as_str).chain(metrics.text().lines()) {
+        assert!(!line.contains("canary"), "{line}");
+    }
 }

@@ -1,4 +1,5 @@
-//! SIGTERM: what is under way is finished, nobody is let in, and the program ends well.
+//! SIGTERM: what is under way is finished, nobody is let in, and the program ends well. A second signal ends it at once, and
+//! SIGHUP changes nothing.
 
 use std::net::TcpStream;
 
@@ -33,4 +34,30 @@ fn a_program_that_is_told_to_stop_finishes_what_it_has_begun() {
     assert!(busy.is_closed());
     let (status, log) = process.ended();
     assert_eq!(status.code(), Some(0), "{log:#?}");
+}
+
+/// SIGHUP, which asks many programs to reload, once stopped this one.
+#[test]
+fn sighup_is_ignored_and_the_log_says_so() {
+    let process = Process::start("127.0.0.1:0", "", "info");
+    process.signal("HUP");
+    until("the log says so", || process.lines_with("SIGHUP ignored") == 1);
+    assert_eq!(get(process.operator, "/ready").status, 200);
+    assert_eq!(Wire::connect(process.public).post("/v3/demo", chain_id("1")).status, 200);
+}
+
+/// An operator who was tired of waiting once had only SIGKILL.
+#[test]
+fn a_second_signal_ends_the_drain_at_once() {
+    let limits =
+        "[limits]\ncall_timeout_ms = 600000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 600000";
+    let process = Process::start("127.0.0.1:0", limits, "info");
+    let mut busy = Wire::connect(process.public);
+    busy.send(request("/v3/demo", "", endless(1).as_bytes()));
+    until("the call runs", || metric(process.operator, "chaingate_calls_in_flight") == 1.0);
+    process.terminate();
+    until("it drains", || get(process.operator, "/ready").status == 503);
+    process.signal("INT");
+    let (status, log) = process.ended();
+    assert_eq!(status.code(), Some(130), "{log:#?}");
 }

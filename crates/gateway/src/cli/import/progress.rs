@@ -1,9 +1,10 @@
 //! A bar where somebody looks at a terminal, a line every few seconds where not.
 
+use crate::log::BackgroundWriter;
 use archive::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     time::{Duration, Instant},
 };
 
@@ -19,16 +20,17 @@ pub(super) struct Display {
     rate: Rate,
     last_line: Instant,
     bytes_total: u64,
+    messages: BackgroundWriter,
 }
 
 impl Display {
-    pub(super) fn new(bytes_total: u64, head: u64) -> Self {
+    pub(super) fn new(bytes_total: u64, head: u64, messages: BackgroundWriter) -> Self {
         let bar = io::stderr().is_terminal().then(|| bar(bytes_total));
         if let Some(bar) = &bar {
             bar.set_message(format!("block {head}"));
         }
         let now = Instant::now();
-        Self { bar, rate: Rate::new(now), last_line: now, bytes_total }
+        Self { bar, rate: Rate::new(now), last_line: now, bytes_total, messages }
     }
 
     pub(super) fn show(&mut self, progress: &Progress) {
@@ -40,7 +42,8 @@ impl Display {
         } else if now.duration_since(self.last_line) >= LINE_EVERY {
             self.last_line = now;
             let percent = percent(progress.bytes_read, self.bytes_total);
-            let _ = writeln!(io::stderr(), "import: {percent}%, {}", self.rate.text(progress));
+            let line = format!("import: {percent}%, {}\n", self.rate.text(progress));
+            self.messages.write_lines(line.as_bytes());
         }
     }
 

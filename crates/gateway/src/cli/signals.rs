@@ -1,0 +1,50 @@
+//! The signals of the process, delivered on a thread of their own.
+
+use std::{io, thread};
+
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A signal that the program handles itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    Hangup,
+    Interrupt,
+    Terminate,
+}
+
+impl Signal {
+    /// The exit status of a program that this signal ended, as shells report it: 128 and the number of the signal.
+    pub(super) fn exit_status(self) -> u8 {
+        match self {
+            Self::Hangup => 128 + 1,
+            Self::Interrupt => 128 + 2,
+            Self::Terminate => 128 + 15,
+        }
+    }
+}
+
+/// Calls `handle` for every signal from now on.
+pub(super) fn watch(mut handle: impl FnMut(Signal) + Send + 'static) -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+    let entered = runtime.enter();
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    drop(entered);
+    let deliver = async move {
+        loop {
+            let (signal, received) = tokio::select! {
+                received = hangup.recv() => (Signal::Hangup, received),
+                received = interrupt.recv() => (Signal::Interrupt, received),
+                received = terminate.recv() => (Signal::Terminate, received),
+            };
+            if received.is_none() {
+                return;
+            }
+            handle(signal);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(deliver))?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The log of the process: JSON lines on standard error, or text where a person watches.
+//!
+//! Logging never blocks and never fails a call. Lines wait in a bounded queue for the one thread that writes them; lines
+//! that do not fit, or that cannot be written, are dropped and counted.
+
+mod repeated; // one line for many equal events
+mod writer; // the queue and its thread
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, IsTerminal, stderr};
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry;
+use tracing_subscriber::util::SubscriberInitExt;
+
+pub(crate) use repeated::RepeatedWarning;
+pub(crate) use writer::BackgroundWriter;
+
+/// How long the process waits at its end for the reader of the log.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+static LINES_DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Lines of the log that were dropped because its reader was too slow or gone.
+pub(crate) fn lines_dropped() -> u64 {
+    LINES_DROPPED.load(Relaxed)
+}
+
+impl BackgroundWriter {
+    pub(crate) fn to_stderr() -> io::Result<Self> {
+        Self::start(stderr(), &LINES_DROPPED)
+    }
+}
+
+/// Writes the last lines when it is dropped, for at most a second.
+#[derive(Debug)]
+pub(crate) struct LogGuard {
+    writer: BackgroundWriter,
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        self.writer.finish(FINISH_TIMEOUT);
+    }
+}
+
+/// Starts the log. `RUST_LOG` chooses what is logged, within the limit of [`may_be_logged`].
+pub(crate) fn start() -> Result<LogGuard, String> {
+    let writer = BackgroundWriter::to_stderr().map_err(|error| format!("cannot start the log: {error}"))?;
+    let (chosen, mistake) = chosen_filter();
+    let allowed = filter_fn(may_be_logged).with_max_level_hint(LevelFilter::TRACE);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer.clone());
+    let lines = if stderr().is_terminal() { lines.boxed() } else { lines.json().boxed() };
+    registry()
+        .with(lines.with_filter(chosen.and(allowed)))
+        .try_init()
+        .map_err(|error| format!("cannot start the log: {error}"))?;
+    log_panics();
+    if let Some(mistake) = mistake {
+        tracing::warn!(mistake, "RUST_LOG is invalid; logging at level info");
+    }
+    Ok(LogGuard { writer })
+}
+
+/// What `RUST_LOG` asks for, and what is wrong with it.
+fn chosen_filter() -> (EnvFilter, Option<String>) {
+    let usual = || EnvFilter::new("info");
+    match std::env::var(EnvFilter::DEFAULT_ENV) {
+        Err(_) => (usual(), None),
+        Ok(text) => match EnvFilter::try_new(text) {
+            Ok(filter) => (filter, None),
+            Err(mistake) => (usual(), Some(mistake.to_string())),
+        },
+    }
+}
+
+/// Crates whose debug and trace lines contain no key, header or URL.
+const CRATES_WITHOUT_SECRETS: [&str; 5] = ["archive", "chaingate", "gateway", "jsonrpc", "nodes"];
+
+/// Whether a line may be logged, whatever `RUST_LOG` says.
+///
+/// Below the level info, libraries log paths and headers, which contain the keys of callers and the credentials of nodes.
+fn may_be_logged(metadata: &Metadata<'_>) -> bool {
+    let target = metadata.target();
+    let name = target.split_once("::").map_or(target, |(name, _)| name);
+    *metadata.level() <= Level::INFO || CRATES_WITHOUT_SECRETS.contains(&name)
+}
+
+/// Logs panics like everything else: the standard hook writes to standard error itself, and would wait for its reader.
+fn log_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let backtrace = Backtrace::capture();
+        let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+        tracing::error!(thread = thread.name(), backtrace, "{panic}");
+    }));
+}

@@ -1,0 +1,226 @@
+//! A writer that never blocks its callers and never fails.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use std::{mem, thread};
+
+use parking_lot::{Condvar, Mutex};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes of lines that may wait to be written: several thousand lines, enough for a burst that a healthy reader catches
+/// up with. Lines beyond it are dropped.
+const QUEUE_BYTES_MAX: usize = 1 << 20;
+
+/// How long the thread waits when somebody has made its file non-blocking and the reader is slow.
+const RETRY_DELAY: Duration = Duration::from_millis(10);
+
+/// Hands lines to a thread that writes them.
+#[derive(Clone, Debug)]
+pub(crate) struct BackgroundWriter {
+    queue: Arc<LineQueue>,
+}
+
+#[derive(Debug)]
+struct LineQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+    /// Lines that found no room, or could not be written.
+    dropped: &'static AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    /// Whole lines that are not being written yet.
+    lines: Vec<u8>,
+    /// Whether the thread is writing lines that it took out of the queue.
+    is_writing: bool,
+    is_finished: bool,
+}
+
+impl BackgroundWriter {
+    /// Starts the thread that writes to `out`, and counts in `dropped` the lines that it cannot write.
+    pub(crate) fn start(out: impl Write + Send + 'static, dropped: &'static AtomicU64) -> io::Result<Self> {
+        let queue = LineQueue { state: Mutex::default(), changed: Condvar::new(), dropped };
+        let writer = Self { queue: Arc::new(queue) };
+        let queue = Arc::clone(&writer.queue);
+        thread::Builder::new().name("log".to_owned()).spawn(move || queue.write_to(out))?;
+        Ok(writer)
+    }
+
+    /// Queues whole lines, or drops them if there is no room.
+    pub(crate) fn write_lines(&self, lines: &[u8]) {
+        let mut state = self.queue.state.lock();
+        if state.lines.len() + lines.len() > QUEUE_BYTES_MAX {
+            return self.queue.count_dropped(lines);
+        }
+        state.lines.extend_from_slice(lines);
+        drop(state);
+        self.queue.changed.notify_all();
+    }
+
+    /// Waits until everything is written, for at most this long. Lines that come later may be lost.
+    pub(crate) fn finish(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.queue.state.lock();
+        state.is_finished = true;
+        self.queue.changed.notify_all();
+        while state.is_writing || !state.lines.is_empty() {
+            if self.queue.changed.wait_until(&mut state, deadline).timed_out() {
+                return;
+            }
+        }
+    }
+}
+
+/// Every `write` of a log line is the whole line.
+impl Write for BackgroundWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.write_lines(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for BackgroundWriter {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl LineQueue {
+    fn write_to(&self, mut out: impl Write) {
+        let mut lines = Vec::new();
+        let mut is_line_broken = false;
+        while self.take(&mut lines) {
+            if is_line_broken {
+                lines.insert(0, b'\n');
+            }
+            let written = write_all(&mut out, &lines);
+            is_line_broken = written > 0 && lines[written - 1] != b'\n';
+            self.count_dropped(&lines[written..]);
+            lines.clear();
+        }
+    }
+
+    /// Waits for lines and takes them all. `false`: there will be none.
+    fn take(&self, lines: &mut Vec<u8>) -> bool {
+        let mut state = self.state.lock();
+        state.is_writing = false;
+        self.changed.notify_all();
+        while state.lines.is_empty() {
+            if state.is_finished {
+                return false;
+            }
+            self.changed.wait(&mut state);
+        }
+        mem::swap(lines, &mut state.lines);
+        state.is_writing = true;
+        true
+    }
+
+    fn count_dropped(&self, lines: &[u8]) {
+        let count = memchr::memchr_iter(b'\n', lines).count();
+        self.dropped.fetch_add(count as u64, Relaxed);
+    }
+}
+
+/// How many bytes could be written before an error.
+fn write_all(out: &mut impl Write, bytes: &[u8]) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match out.write(&bytes[written..]) {
+            Ok(0) => break,
+            Ok(length) => written += length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_DELAY),
+            // A full disk or a closed pipe. Later lines are tried again, because a disk can be freed.
+            Err(_) => break,
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Writes what it is given to a channel, after a permission for each write.
+    struct Gate {
+        permissions: mpsc::Receiver<io::Result<usize>>,
+        written: mpsc::Sender<Vec<u8>>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let length = self.permissions.recv().map_err(io::Error::other)??.min(bytes.len());
+            self.written.send(bytes[..length].to_vec()).map_err(io::Error::other)?;
+            Ok(length)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    type Permit = mpsc::Sender<io::Result<usize>>;
+
+    fn gate() -> (BackgroundWriter, Permit, mpsc::Receiver<Vec<u8>>) {
+        let (permit, permissions) = mpsc::channel();
+        let (written, lines) = mpsc::channel();
+        let dropped = Box::leak(Box::default());
+        (BackgroundWriter::start(Gate { permissions, written }, dropped).unwrap(), permit, lines)
+    }
+
+    #[test]
+    fn lines_that_find_no_room_or_no_reader_are_dropped_and_counted() {
+        let (writer, permit, lines) = gate();
+        let dropped = || writer.queue.dropped.load(Relaxed);
+        let line = [vec![b'x'; 1023], vec![b'\n']].concat();
+        for _ in 0..3 * (QUEUE_BYTES_MAX >> 10) {
+            writer.write_lines(&line);
+        }
+        let kept = 3 * (QUEUE_BYTES_MAX >> 10) - dropped() as usize;
+        assert!(kept <= 2 * (QUEUE_BYTES_MAX >> 10), "{kept} lines are kept for a reader that does not read");
+        let dropped_by_queue = dropped();
+
+        permit.send(Err(ErrorKind::BrokenPipe.into())).unwrap();
+        permit.send(Err(ErrorKind::StorageFull.into())).unwrap();
+        writer.finish(Duration::from_secs(60));
+        assert_eq!(dropped() - dropped_by_queue, kept as u64);
+        assert!(lines.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_line_after_a_broken_one_starts_on_a_line_of_its_own() {
+        let (writer, permit, lines) = gate();
+        writer.write_lines(b"first line\n");
+        permit.send(Err(ErrorKind::Interrupted.into())).unwrap();
+        permit.send(Err(ErrorKind::WouldBlock.into())).unwrap();
+        permit.send(Ok(5)).unwrap();
+        permit.send(Err(ErrorKind::StorageFull.into())).unwrap();
+        assert_eq!(lines.recv().unwrap(), b"first");
+        writer.write_lines(b"second\n");
+        permit.send(Ok(100)).unwrap();
+        assert_eq!(lines.recv().unwrap(), b"\nsecond\n");
+    }
+
+    #[test]
+    fn the_end_waits_for_the_reader_but_not_for_ever() {
+        let (writer, permit, lines) = gate();
+        writer.write_lines(b"last words\n");
+        writer.finish(Duration::from_millis(20));
+        assert!(lines.try_recv().is_err());
+        permit.send(Ok(100)).unwrap();
+        writer.finish(Duration::from_secs(60));
+        assert_eq!(lines.try_recv().unwrap(), b"last words\n");
+    }
+}
