@@ -1,15 +1,21 @@
 //! The operator's listener: `/health`, `/ready` and `/metrics`. On loopback by default, and without any key.
+//!
+//! It has a thread of its own and a bounded number of short connections, so that it answers while callers overload the
+//! gateway, and cannot take file descriptors away from them.
 
+pub(crate) mod hosts; // names under which it answers
 mod metrics; // Prometheus text
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ::http::{Method, Request, Response, StatusCode, header};
+use ::http::header::{self, HeaderValue};
+use ::http::{Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -17,24 +23,48 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
+use self::hosts::AllowedHosts;
 use crate::edge::Edge;
 use crate::respond::ReplyBody;
 
-/// Scrapers are few and near; anyone slower than this is none.
+/// How long the head of a request may take. Scrapers are few and near.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a connection may take as a whole, so that a client that does not read cannot keep it.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Connections at once; beyond it, the oldest one is closed. A scraper and some probes need a handful.
+const CONNECTIONS_MAX: usize = 32;
+
+/// The smallest buffer that hyper accepts; the requests here have a few hundred bytes.
+const BUFFER_BYTES_MAX: usize = 8 << 10;
+
+/// How long accepting pauses when the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the connections share.
+#[derive(Debug)]
+struct Operator {
+    edge: Arc<Edge>,
+    hosts: AllowedHosts,
+}
 
 /// Begins to serve on a thread of its own, which ends with the process: the state of a draining gateway is worth
 /// knowing to the last.
 pub(crate) fn start(
     listener: StdListener,
+    hosts: &[String],
     edge: Arc<Edge>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
+    let operator = Arc::new(Operator { edge, hosts: AllowedHosts::new(hosts) });
     let serve = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let served = runtime.and_then(|runtime| runtime.block_on(accept(listener, edge, stopping)));
+        let served = runtime.and_then(|runtime| runtime.block_on(accept(listener, operator, stopping)));
         if let Err(error) = served {
             tracing::error!(%error, "the operator listener stopped");
         }
@@ -45,10 +75,11 @@ pub(crate) fn start(
 
 async fn accept(
     listener: StdListener,
-    edge: Arc<Edge>,
+    operator: Arc<Operator>,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
+    let mut open = VecDeque::new();
     loop {
         let accepted = tokio::select! {
             // The sender goes away when the drain is over.
@@ -56,23 +87,68 @@ async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(serve(stream, Arc::clone(&edge)))),
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Ok((stream, _)) => {
+                make_room(&mut open);
+                open.push_back(tokio::spawn(serve(stream, Arc::clone(&operator))).abort_handle());
+            }
+            Err(error) => {
+                if let Some(failures) = operator.edge.connections.accept_failures.count(Instant::now()) {
+                    tracing::warn!(%error, failures, "accept failed on the operator listener; pausing");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
 
-async fn serve(stream: TcpStream, edge: Arc<Edge>) {
+/// Makes room for one more connection. The newest ones are kept: an honest request takes milliseconds.
+fn make_room(open: &mut VecDeque<AbortHandle>) {
+    open.retain(|connection| !connection.is_finished());
+    if open.len() >= CONNECTIONS_MAX
+        && let Some(oldest) = open.pop_front()
+    {
+        oldest.abort();
+    }
+}
+
+/// Serves one request, then closes the connection.
+async fn serve(stream: TcpStream, operator: Arc<Operator>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let reply = answer(&edge, request.method(), request.uri().path());
+        let reply = operator.reply(&request);
         async { Ok::<_, Infallible>(reply) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "an operator connection ended early");
+    match timeout(CONNECTION_TIMEOUT, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "an operator connection ended early"),
+        Err(_) => tracing::debug!("an operator connection took too long"),
+    }
+}
+
+impl Operator {
+    fn reply(&self, request: &Request<Incoming>) -> Response<ReplyBody> {
+        if self.allows_host_of(request) {
+            answer(&self.edge, request.method(), request.uri().path())
+        } else {
+            let message = "this host name is not allowed; see operator_hosts in the section [listen]\n";
+            reply(StatusCode::FORBIDDEN, TEXT, message.to_owned())
+        }
+    }
+
+    /// Only HTTP/1.0 may leave out `Host`, which no browser speaks and simple health checks do.
+    fn allows_host_of(&self, request: &Request<Incoming>) -> bool {
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let in_headers = match (hosts.next(), hosts.next()) {
+            (None, _) => request.version() == Version::HTTP_10,
+            (Some(host), None) => host.to_str().is_ok_and(|host| self.hosts.allow(host)),
+            (Some(_), Some(_)) => false,
+        };
+        in_headers && request.uri().authority().is_none_or(|target| self.hosts.allow(target.as_str()))
     }
 }
 
@@ -96,6 +172,9 @@ const TEXT: &str = "text/plain; charset=utf-8";
 fn reply(status: StatusCode, content_type: &'static str, body: String) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::new([Bytes::from(body), Bytes::new(), Bytes::new()]));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

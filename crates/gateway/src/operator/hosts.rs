@@ -1,0 +1,77 @@
+//! The names under which the operator's listener answers.
+//!
+//! A web page can point a name of its own at a private address and then read what is there (DNS rebinding). The browser
+//! still sends that name as `Host`, so requests under unknown names are refused. An address in figures needs no check,
+//! because no name was resolved.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The names that are allowed besides `localhost` and addresses in figures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllowedHosts {
+    names: Vec<String>,
+}
+
+impl AllowedHosts {
+    pub(super) fn new(names: &[String]) -> Self {
+        Self { names: names.to_vec() }
+    }
+
+    /// Whether a request with this `Host` is answered.
+    pub(super) fn allow(&self, host: &str) -> bool {
+        let Some(name) = without_port(host) else { return false };
+        if let Some(inside) = name.strip_prefix('[') {
+            return inside.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        }
+        name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4())
+            || name.eq_ignore_ascii_case("localhost")
+            || self.names.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The name in `name` or `name:port`.
+fn without_port(host: &str) -> Option<&str> {
+    let end = if host.starts_with('[') { host.find(']')? + 1 } else { host.find(':').unwrap_or(host.len()) };
+    let (name, port) = host.split_at(end);
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.len() <= 5;
+    (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
+}
+
+/// What is wrong with an entry of the configuration.
+pub(crate) fn host_mistake(name: &str) -> Option<&'static str> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let valid = !name.is_empty() && name.bytes().all(is_name);
+    (!valid).then_some("expected host names without scheme and port, such as metrics.example.com")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_loopback_names_and_configured_names_pass_and_nothing_else() {
+        let hosts = AllowedHosts::new(&["metrics.example".to_owned()]);
+        for allowed in [
+            "localhost", "LOCALHOST:8546", "127.0.0.1", "127.0.0.1:8546", "10.1.2.3:80", "[::1]", "[::1]:8546",
+            "[fe80::1]", "metrics.example", "Metrics.Example:9090",
+        ] {
+            assert!(hosts.allow(allowed), "{allowed}");
+        }
+        for refused in [
+            "", "evil.example", "localhost.evil.example", "evil-localhost", "localhost.", "xlocalhost",
+            "metrics.example.evil", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "user@localhost",
+            "localhost:8546:1", "localhost:80x", "localhost:123456", "[::1", "[::1]x", "[evil]", "[127.0.0.1]", "::1",
+            "2130706433", "0x7f.1", "127.1", "localhost/", "localhost evil.example", "localhost,evil.example",
+        ] {
+            assert!(!hosts.allow(refused), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_a_bare_name() {
+        assert_eq!(host_mistake("metrics.example-1.com"), None);
+        for wrong in ["", "metrics:80", "http://metrics", "a b", "*", "ü"] {
+            assert!(host_mistake(wrong).is_some(), "{wrong:?}");
+        }
+    }
+}
