@@ -11,6 +11,8 @@ use crate::callers::Directory;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::limits::Limits;
+use crate::listen::peers::{Peers, UnrecognizedConnections};
+use crate::log::RepeatedWarning;
 use crate::meter::Shard;
 use crate::network::Network;
 use crate::resolve::Rules;
@@ -27,6 +29,7 @@ pub struct Edge {
     pub(crate) capacity: Capacity,
     pub(crate) shards: Vec<Shard>,
     pub(crate) connections: Connections,
+    pub(crate) peers: Peers,
 }
 
 /// How many connections there are, and whether new ones are welcome.
@@ -35,9 +38,13 @@ pub(crate) struct Connections {
     /// A random number that the ids of all requests of this process begin with.
     pub(crate) process: u32,
     pub(crate) open: AtomicUsize,
+    /// Connections that are being told that there is no place for them.
+    pub(crate) being_refused: AtomicUsize,
+    pub(crate) unrecognized: UnrecognizedConnections,
     /// How many there were; each takes its number from here.
     pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
+    pub(crate) accept_failures: RepeatedWarning,
 }
 
 impl Default for Connections {
@@ -45,8 +52,11 @@ impl Default for Connections {
         Self {
             process: rand::random(),
             open: AtomicUsize::default(),
+            being_refused: AtomicUsize::default(),
+            unrecognized: UnrecognizedConnections::default(),
             seen: AtomicU64::default(),
             draining: AtomicBool::default(),
+            accept_failures: RepeatedWarning::default(),
         }
     }
 }
@@ -67,6 +77,7 @@ impl Edge {
             limits: config.limits.clone(),
             shards,
             connections: Connections::default(),
+            peers: Peers::new(&config.listen.proxies, &config.limits.listen),
         })
     }
 

@@ -16,6 +16,7 @@ use crate::answer::Failure;
 use crate::authenticate::{Denied, RefusingSetting};
 use crate::callers::Spent;
 use crate::http::Refused;
+use crate::listen::TooManyUnauthenticated;
 use crate::meter::Outcome;
 use crate::methods;
 use crate::params::{ParamFault, Tag};
@@ -140,6 +141,19 @@ impl From<RefusingSetting> for ErrorReply {
         let data = format!(r#"{{"setting":"{}"}}"#, setting.name());
         let error = Self::http(StatusCode::FORBIDDEN, DENIED, message).counted(Outcome::Denied);
         Self { data: Some(data), ..error }
+    }
+}
+
+impl From<TooManyUnauthenticated> for ErrorReply {
+    fn from(TooManyUnauthenticated { wait_ms }: TooManyUnauthenticated) -> Self {
+        Self {
+            retry_after_s: Some(wait_ms.div_ceil(1_000).max(1)),
+            ..Self::http(
+                StatusCode::TOO_MANY_REQUESTS,
+                LIMIT,
+                "too many requests without a valid project id from this address",
+            )
+        }
     }
 }
 

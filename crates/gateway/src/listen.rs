@@ -8,6 +8,7 @@ mod connection; // one connection, as its requests see it
 mod date; // the date of replies
 mod http1; // requests one after another
 mod http2; // requests side by side
+pub(crate) mod peers; // what one address may take
 mod socket; // timeouts that are really armed
 mod tls; // certificates
 mod worker; // accept, serve, drain
@@ -27,8 +28,11 @@ use crate::config::Section;
 use crate::edge::Edge;
 use crate::operator;
 
+use self::connection::Peer;
+
 pub(crate) use connection::{Connection, RequestId};
 pub use http1::{FramedRequest, framed_requests};
+pub use peers::{AddressHeader, AddressSet, ProxyConfig, TooManyUnauthenticated};
 pub use tls::Tls;
 
 /// Where to listen and with what.
@@ -40,6 +44,9 @@ pub struct Config {
     pub workers: usize,
     pub runtime: Runtime,
     pub tls: Option<Tls>,
+    /// Host names under which the operator's listener answers, besides `localhost` and addresses in figures.
+    pub operator_hosts: Vec<String>,
+    pub proxies: ProxyConfig,
 }
 
 /// How connections are spread over the workers.
@@ -67,8 +74,18 @@ impl Config {
             workers: section.size_up_to("workers", cores, THREADS_MAX),
             runtime,
             tls: Tls::read(section),
+            operator_hosts: read_operator_hosts(section),
+            proxies: ProxyConfig::read(section),
         }
     }
+}
+
+fn read_operator_hosts(section: &mut Section<'_>) -> Vec<String> {
+    let hosts = section.texts("operator_hosts").unwrap_or_default();
+    if let Some(mistake) = hosts.iter().find_map(|host| operator::hosts::host_mistake(host)) {
+        section.mistake("operator_hosts", mistake);
+    }
+    hosts
 }
 
 impl Config {
@@ -112,6 +129,12 @@ const HEADER_BYTES_BOUND: usize = 16 << 20;
 pub struct Limits {
     /// Connections at once. An idle one costs some 10 KB.
     pub connections_max: usize,
+    /// Connections at once from one address; a tenth of all, so that no single address shuts out the others.
+    pub connections_per_address_max: Option<u64>,
+    /// Requests without a valid key from one address; far more than mistakes and far less than a flood.
+    pub unauthenticated_per_second_max: Option<u64>,
+    /// Addresses without such limits: this machine, where a proxy or a tunnel may speak for many callers.
+    pub address_limits_exempt: AddressSet,
     /// How long a new connection may say nothing.
     pub first_byte_timeout: Duration,
     /// How long the head of a request may take, from its first byte to its last.
@@ -143,6 +166,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            connections_per_address_max: Some(1_000),
+            unauthenticated_per_second_max: Some(100),
+            address_limits_exempt: AddressSet::loopback(),
             first_byte_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(10),
@@ -164,6 +190,12 @@ impl Limits {
         let usual = Self::default();
         Self {
             connections_max: section.size("connections_max", usual.connections_max),
+            connections_per_address_max: section
+                .limit("connections_per_address_max", usual.connections_per_address_max),
+            unauthenticated_per_second_max: section
+                .limit("unauthenticated_per_second_max", usual.unauthenticated_per_second_max),
+            address_limits_exempt: AddressSet::read(section, "address_limits_exempt")
+                .unwrap_or(usual.address_limits_exempt),
             first_byte_timeout: section.milliseconds("first_byte_timeout_ms", usual.first_byte_timeout),
             header_timeout: section.milliseconds("header_timeout_ms", usual.header_timeout),
             body_timeout: section.milliseconds("body_timeout_ms", usual.body_timeout),
@@ -219,7 +251,12 @@ impl Server {
                 listeners.push(bind(public)?);
             }
         }
-        let operator = operator::start(bind(config.operator)?, Arc::clone(&edge), operator_stopping)?;
+        let operator = operator::start(
+            bind(config.operator)?,
+            &config.operator_hosts,
+            Arc::clone(&edge),
+            operator_stopping,
+        )?;
         let threads = if config.runtime == Runtime::PerCore { 1 } else { config.workers };
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
@@ -275,7 +312,8 @@ where
 {
     // The sender lives as long as the connection, so it is never told to close.
     let (_sender, stage) = watch::channel(worker::DrainStage::Serving);
-    if let Err(error) = worker::serve(edge, 0, stream, stage).await {
+    let peer = Peer::unknown(&edge);
+    if let Err(error) = worker::serve(edge, 0, peer, stream, stage).await {
         tracing::debug!(%error, "a connection ended early");
     }
 }

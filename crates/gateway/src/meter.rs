@@ -92,6 +92,12 @@ pub(crate) struct HttpCounts {
     pub(crate) connections: AtomicU64,
     /// Connections for which there was no place.
     pub(crate) turned_away: AtomicU64,
+    /// Connections that were refused because their address has too many.
+    pub(crate) address_refused: AtomicU64,
+    /// Connections without a recognised key that were closed to make room.
+    pub(crate) closed_for_others: AtomicU64,
+    /// Requests without a valid key from addresses that made too many.
+    pub(crate) unauthenticated_refused: AtomicU64,
     /// By hundreds of the status.
     pub(crate) statuses: [AtomicU64; 6],
 }
@@ -146,7 +152,7 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let now = self.clock.now();
         let credits = if self.outcome.is_free() {
-            admit::give_back(self.caller, self.credits, self.clock.unix_seconds(now));
+            admit::give_back(self.caller, self.credits, self.clock.unix_seconds());
             0
         } else {
             self.credits

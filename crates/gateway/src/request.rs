@@ -65,7 +65,8 @@ async fn steps<'a>(
     recognised: &mut Option<Caller>,
 ) -> Result<Reply, ErrorReply> {
     let edge = connection.edge();
-    let key = match http::route(head, &edge.limits.http)? {
+    let routed = http::route(head, &edge.limits.http);
+    let key = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key } => key,
     };
@@ -112,7 +113,9 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
 fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Caller, ErrorReply> {
     let edge = connection.edge();
-    let caller = authenticate(&edge.callers.load(), key, headers)?;
+    let caller = authenticate(&edge.callers.load(), key, headers)
+        .map_err(|denied| unauthenticated(connection, headers, denied))?;
+    connection.recognize();
     if let Some(settings) = caller.settings()
         && let Err(setting) = settings.allow_request(headers)
     {
@@ -120,6 +123,18 @@ fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Ca
         return Err(Denied::Setting(setting).into());
     }
     Ok(caller)
+}
+
+/// Why a request without a valid key is refused. Too many of them from one address are refused for that alone.
+fn unauthenticated(
+    connection: &Connection,
+    headers: Headers<'_>,
+    reason: impl Into<ErrorReply>,
+) -> ErrorReply {
+    match connection.count_unauthenticated(headers) {
+        Ok(()) => reason.into(),
+        Err(too_many) => too_many.into(),
+    }
 }
 
 /// What every call of one request has in common.

@@ -10,6 +10,10 @@ mod demo; // a gateway over a real archive
 #[path = "stories/process.rs"]
 mod process; // the program itself
 
+#[path = "stories/addresses.rs"]
+mod addresses; // what one address may take, and whom proxies speak for
+#[path = "stories/broken_log.rs"]
+mod broken_log; // a log that nobody reads, or that cannot be written
 #[path = "stories/calls.rs"]
 mod calls; // JSON-RPC calls
 #[path = "stories/compression.rs"]
@@ -24,6 +28,8 @@ mod corpora; // recorded exchanges on recorded chains
 mod accepted; // openrpc.json accepts what the gateway accepts
 #[path = "stories/crowd.rs"]
 mod crowd; // ten thousand connections
+#[path = "stories/files.rs"]
+mod files; // too few file descriptors
 #[path = "stories/flood.rs"]
 mod flood; // loops in the EVM
 #[path = "stories/handover.rs"]

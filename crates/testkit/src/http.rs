@@ -54,7 +54,11 @@ impl Wire {
 
     /// Connects to a gateway that may have ended.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?)
+    }
+
+    /// Over a connection that is there already.
+    pub fn over(stream: TcpStream) -> std::io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, unread: Vec::new() })
@@ -169,5 +173,5 @@ pub fn post(address: SocketAddr, path: &str, body: impl AsRef<[u8]>) -> Reply {
 
 /// Gets a page on a connection of its own.
 pub fn get(address: SocketAddr, path: &str) -> Reply {
-    Wire::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n")).reply()
+    Wire::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).reply()
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -90,14 +91,28 @@ enum StopEvent {
 }
 
 /// Serves until a signal says to stop, then drains. A second signal during the drain ends the program at once.
-fn serve_until_stopped(server: Server, sender: SyncSender<StopEvent>, events: &Receiver<StopEvent>) -> ExitCode {
-    let gone = "the thread that delivers signals has ended";
-    match events.recv() {
-        Ok(StopEvent::Stop(signal)) => tracing::info!(?signal, "stopping: answers under way are finished first"),
-        Ok(StopEvent::Drained) | Err(_) => tracing::error!("stopping: {gone}"),
-    }
+fn serve_until_stopped(
+    server: Server,
+    sender: SyncSender<StopEvent>,
+    events: &Receiver<StopEvent>,
+) -> ExitCode {
+    let is_interrupted = match events.recv() {
+        Ok(StopEvent::Stop(signal)) => {
+            tracing::info!(?signal, "stopping: answers under way are finished first");
+            signal == Signal::Interrupt
+        }
+        Ok(StopEvent::Drained) | Err(_) => {
+            tracing::error!("stopping: the thread that delivers signals has ended");
+            false
+        }
+    };
     let drain = move || {
-        server.drain();
+        // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
+        if is_interrupted {
+            server.drain_at_once();
+        } else {
+            server.drain();
+        }
         // Nobody waits for it any more if a second signal came first.
         let _unheard = sender.send(StopEvent::Drained);
     };
@@ -114,18 +129,29 @@ fn serve_until_stopped(server: Server, sender: SyncSender<StopEvent>, events: &R
     }
 }
 
-/// Signals that are handled but may wait while the program starts.
+/// Signals that may wait while the program starts.
 const SIGNALS_WAITING_MAX: usize = 2;
+
+/// How long after a signal another one means the same. `timeout` and some supervisors send it to the process and to its
+/// group, which is twice in the same instant.
+const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
 
 /// Delivers the signals that stop the program. SIGHUP, which asks many programs to reload, changes nothing.
 fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
     let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
     let stop = sender.clone();
+    let mut first_at: Option<Instant> = None;
     signals::watch(move |signal| match signal {
         Signal::Hangup => {
             tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
         }
+        Signal::Interrupt | Signal::Terminate
+            if first_at.is_some_and(|at| at.elapsed() < SAME_SIGNAL_TIME) =>
+        {
+            tracing::info!(?signal, "already stopping; signal again to end at once");
+        }
         Signal::Interrupt | Signal::Terminate => {
+            first_at = Some(Instant::now());
             // If two signals wait already, the program ends without this one.
             let _full = stop.try_send(StopEvent::Stop(signal));
         }

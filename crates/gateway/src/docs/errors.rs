@@ -13,6 +13,7 @@ use crate::authenticate::{Denied, RefusingSetting};
 use crate::callers::Spent;
 use crate::errors::ErrorReply;
 use crate::http::Refused;
+use crate::listen::TooManyUnauthenticated;
 use crate::params::{ParamFault, Tag};
 use crate::parse::Unanswerable;
 use crate::resolve::Unresolved;
@@ -70,6 +71,10 @@ fn requests() -> Vec<Row> {
         ("`user_agents` of the key does not have the client", RefusingSetting::Agent.into()),
         ("`addresses` of the key does not have a contract of the call", RefusingSetting::Address.into()),
         ("`methods` of the key does not have the method", RefusingSetting::Method.into()),
+        (
+            "more requests without a valid key from one address than `unauthenticated_per_second_max`",
+            TooManyUnauthenticated { wait_ms: 1 }.into(),
+        ),
         ("the throughput of the plan or the key is used up", NotAdmitted::Spent(second).into()),
         ("the day of the plan or the key is used up", NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into()),
         ("too many connections or calls in flight", NotAdmitted::OverCapacity.into()),

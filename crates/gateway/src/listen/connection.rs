@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::Moment;
 use crate::edge::Edge;
+use crate::http::Headers;
+use crate::listen::TooManyUnauthenticated;
 use crate::meter::Shard;
 
 /// One connection, shared by those who read from it and those who answer.
@@ -14,8 +17,24 @@ use crate::meter::Shard;
 pub(crate) struct Connection {
     edge: Arc<Edge>,
     worker: usize,
-    number: u64,
+    peer: Peer,
     state: Arc<State>,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    /// The number of the connection.
+    pub(super) number: u64,
+    pub(super) address: IpAddr,
+}
+
+impl Peer {
+    /// For streams that are no sockets.
+    pub(super) fn unknown(edge: &Edge) -> Self {
+        let number = edge.connections.seen.fetch_add(1, Relaxed);
+        Self { number, address: Ipv4Addr::LOCALHOST.into() }
+    }
 }
 
 /// The id of one request, the same in its reply's `Chaingate-Request-Id` and in the log.
@@ -66,6 +85,8 @@ pub(super) struct State {
     pub(super) replies_waiting: AtomicUsize,
     /// HTTP/2: bytes of replies that were sent, without headers.
     pub(super) reply_bytes_sent: AtomicU64,
+    /// Whether a request on this connection had a valid key.
+    is_recognized: AtomicBool,
 }
 
 impl State {
@@ -75,9 +96,29 @@ impl State {
 }
 
 impl Connection {
-    pub(super) fn new(edge: Arc<Edge>, worker: usize) -> Self {
-        let number = edge.connections.seen.fetch_add(1, Relaxed);
-        Self { edge, worker, number, state: Arc::default() }
+    pub(super) fn new(edge: Arc<Edge>, worker: usize, peer: Peer) -> Self {
+        Self { edge, worker, peer, state: Arc::default() }
+    }
+
+    /// A key was recognised: from now on the connection is not closed to make room for others.
+    pub(crate) fn recognize(&self) {
+        if !self.state.is_recognized.load(Relaxed) {
+            self.state.is_recognized.store(true, Relaxed);
+            self.edge.connections.unrecognized.remove(self.peer.number);
+        }
+    }
+
+    /// Counts a request without a valid key. If its address has made too many, the connection ends with the reply, unless a
+    /// proxy uses it for others, too.
+    pub(crate) fn count_unauthenticated(&self, headers: Headers<'_>) -> Result<(), TooManyUnauthenticated> {
+        let (peers, peer) = (&self.edge.peers, self.peer.address);
+        let caller = peers.caller_of_request(peer, headers);
+        peers.count_unauthenticated(caller, self.now()).inspect_err(|_| {
+            self.shard().http.unauthenticated_refused.fetch_add(1, Relaxed);
+            if caller == peer {
+                self.state.last.store(true, Relaxed);
+            }
+        })
     }
 
     pub(super) fn state(&self) -> &Arc<State> {
@@ -113,6 +154,6 @@ impl Connection {
         if request >= self.edge.limits.listen.requests_per_connection_max {
             self.state.last.store(true, Relaxed);
         }
-        RequestId { process: self.edge.connections.process, connection: self.number, request }
+        RequestId { process: self.edge.connections.process, connection: self.peer.number, request }
     }
 }

@@ -1,6 +1,7 @@
 //! One worker: accept, serve, and drain when it is time.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::Connection;
+use super::connection::{Connection, Peer};
+use super::peers::CountedAddress;
 use super::socket::Socket;
 use super::{http1, http2};
 use crate::edge::Edge;
@@ -92,8 +94,8 @@ impl Worker {
         refuse_new_connections(&listener);
         self.accept_until(&listener, stage, tokio::time::sleep(HANDSHAKE_TIME.min(delay))).await;
         // Whoever is connected as far as they can tell is served like the others; closing the listener would reset them.
-        while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, listener.accept()).await {
-            self.welcome(stream, stage.subscribe());
+        while let Ok(Ok((stream, peer))) = timeout(Duration::ZERO, listener.accept()).await {
+            self.welcome(stream, peer.ip(), stage.subscribe());
         }
     }
 
@@ -111,40 +113,64 @@ impl Worker {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.welcome(stream, stage.subscribe()),
+                Ok((stream, peer)) => self.welcome(stream, peer.ip(), stage.subscribe()),
                 Err(error) => {
-                    tracing::warn!(%error, "accept failed; pausing");
+                    if let Some(failures) =
+                        self.edge.connections.accept_failures.count(Instant::now().into_std())
+                    {
+                        tracing::warn!(%error, failures, "accept failed; pausing");
+                    }
                     tokio::time::sleep(ACCEPT_REST).await;
                 }
             }
         }
     }
 
-    fn welcome(&self, stream: TcpStream, stage: watch::Receiver<DrainStage>) {
-        let open = self.edge.connections.open.fetch_add(1, Relaxed) + 1;
-        let place = Place(Arc::clone(&self.edge));
-        let most = self.edge.limits.listen.connections_max;
-        if open > most {
-            self.edge.shards[self.index].http.turned_away.fetch_add(1, Relaxed);
-            // Beyond twice the limit there is not even time to say so, and a handshake would cost more than a call.
-            if open <= most.saturating_mul(2) && self.tls.is_none() {
-                let told = http1::over_capacity(&self.edge);
-                tokio::spawn(async move {
-                    let _place = place;
-                    let _told = timeout(TURN_AWAY_TIME, turn_away(stream, told)).await;
-                });
+    /// Serves a new connection, if there is a place for it.
+    fn welcome(&self, stream: TcpStream, address: IpAddr, stage: watch::Receiver<DrainStage>) {
+        let (edge, index, tls) = (&self.edge, self.index, self.tls.clone());
+        let counts = &edge.shards[index].http;
+        // Behind such a proxy, the caller's address is counted when the header has come.
+        let is_counted_later = edge.peers.starts_with_proxy_header(address);
+        let counted = if is_counted_later { Some(CountedAddress::NONE) } else { edge.peers.enter(address) };
+        let Some(counted) = counted else {
+            counts.address_refused.fetch_add(1, Relaxed);
+            return self.refuse(stream);
+        };
+        let place = Place::take(Arc::clone(edge), counted);
+        if edge.connections.open.load(Relaxed) > edge.limits.listen.connections_max {
+            if !edge.connections.unrecognized.close_oldest() {
+                counts.turned_away.fetch_add(1, Relaxed);
+                return self.refuse(stream);
             }
-            return;
+            counts.closed_for_others.fetch_add(1, Relaxed);
         }
-        let (edge, index) = (Arc::clone(&self.edge), self.index);
-        let tls = self.tls.clone();
-        edge.shards[index].http.connections.fetch_add(1, Relaxed);
+        counts.connections.fetch_add(1, Relaxed);
+        let must_close = edge.connections.unrecognized.add(place.number);
         tokio::spawn(async move {
-            let _place = place;
-            if let Err(error) = greet(edge, index, stream, tls, stage).await {
-                tracing::debug!(%error, "a connection ended early");
+            tokio::select! {
+                biased;
+                served = greet(place, index, address, stream, tls, stage) => {
+                    if let Err(error) = served {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                }
+                () = must_close.wait() => tracing::debug!("a connection without a key made room for another"),
             }
         });
+    }
+
+    /// Tells a caller that there is no place, unless many are being told already or a TLS handshake would be needed, which
+    /// costs more than a call.
+    fn refuse(&self, stream: TcpStream) {
+        let refusal = Refusal::start(Arc::clone(&self.edge));
+        if self.tls.is_none() && refusal.number < REFUSALS_MAX {
+            let message = http1::over_capacity(&self.edge);
+            tokio::spawn(async move {
+                let _refusal = refusal;
+                let _told = timeout(REFUSAL_TIMEOUT, turn_away(stream, message)).await;
+            });
+        }
     }
 
     async fn drain(&self) {
@@ -198,16 +224,55 @@ fn refuse_new_connections(listener: &TcpListener) {
 #[cfg(not(target_os = "linux"))]
 fn refuse_new_connections(_: &TcpListener) {}
 
-/// One counted connection.
-struct Place(Arc<Edge>);
+/// One counted connection, until it is dropped.
+struct Place {
+    edge: Arc<Edge>,
+    /// The number of the connection.
+    number: u64,
+    counted: CountedAddress,
+}
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.connections.open.fetch_sub(1, Relaxed);
+impl Place {
+    fn take(edge: Arc<Edge>, counted: CountedAddress) -> Self {
+        edge.connections.open.fetch_add(1, Relaxed);
+        let number = edge.connections.seen.fetch_add(1, Relaxed);
+        Self { edge, number, counted }
     }
 }
 
-const TURN_AWAY_TIME: Duration = Duration::from_secs(1);
+impl Drop for Place {
+    fn drop(&mut self) {
+        let counted = std::mem::replace(&mut self.counted, CountedAddress::NONE);
+        self.edge.peers.leave(counted);
+        self.edge.connections.unrecognized.remove(self.number);
+        self.edge.connections.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Connections that are told at the same time that there is no place. Each takes a file descriptor for up to a second.
+const REFUSALS_MAX: usize = 100;
+
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A connection that is being refused, until it is dropped.
+struct Refusal {
+    edge: Arc<Edge>,
+    /// How many there were before it.
+    number: usize,
+}
+
+impl Refusal {
+    fn start(edge: Arc<Edge>) -> Self {
+        let number = edge.connections.being_refused.fetch_add(1, Relaxed);
+        Self { edge, number }
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        self.edge.connections.being_refused.fetch_sub(1, Relaxed);
+    }
+}
 
 /// Tells one caller too many that there is no place, and waits for the other side to close: closing first, with
 /// unread bytes, would reset the connection and take the message with it.
@@ -227,29 +292,54 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 async fn greet(
-    edge: Arc<Edge>,
+    mut place: Place,
     index: usize,
-    stream: TcpStream,
+    address: IpAddr,
+    mut stream: TcpStream,
     tls: Option<TlsAcceptor>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
-    match tls {
-        None => serve(edge, index, stream, stage).await,
+    let edge = Arc::clone(&place.edge);
+    let mut peer = Peer { number: place.number, address };
+    if edge.peers.starts_with_proxy_header(address) {
         // Boxed, like all that most connections have no use for: each takes the room of the largest.
-        Some(tls) => Box::pin(greet_over_tls(edge, index, stream, tls, stage)).await,
+        peer.address = Box::pin(read_proxy_header(&mut place, index, address, &mut stream)).await?;
     }
+    match tls {
+        None => serve(edge, index, peer, stream, stage).await,
+        Some(tls) => Box::pin(greet_over_tls(edge, index, peer, stream, tls, stage)).await,
+    }
+}
+
+/// The address of a caller behind a proxy that passes bytes on, counted like any other.
+async fn read_proxy_header(
+    place: &mut Place,
+    index: usize,
+    proxy: IpAddr,
+    stream: &mut TcpStream,
+) -> Result<IpAddr, Error> {
+    let edge = &place.edge;
+    let address =
+        timeout(edge.limits.listen.header_timeout, edge.peers.caller_of_connection(proxy, stream)).await??;
+    let Some(counted) = edge.peers.enter(address) else {
+        edge.shards[index].http.address_refused.fetch_add(1, Relaxed);
+        return Err("too many connections from this address".into());
+    };
+    place.counted = counted;
+    Ok(address)
 }
 
 async fn greet_over_tls(
     edge: Arc<Edge>,
     index: usize,
+    peer: Peer,
     stream: TcpStream,
     tls: TlsAcceptor,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     let greeted = timeout(edge.limits.listen.header_timeout, tls.accept(stream)).await?;
-    serve(edge, index, greeted?, stage).await
+    serve(edge, index, peer, greeted?, stage).await
 }
 
 /// How long a connection without a request stays open after its last activity when the gateway is about to end: a request
@@ -260,10 +350,11 @@ pub(super) const LAST_REQUEST_TIME: Duration = Duration::from_millis(500);
 pub(super) async fn serve<S: Stream>(
     edge: Arc<Edge>,
     index: usize,
+    peer: Peer,
     stream: S,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let connection = Arc::new(Connection::new(Arc::clone(&edge), index));
+    let connection = Arc::new(Connection::new(Arc::clone(&edge), index, peer));
     let (clock, limits) = (edge.clock, edge.limits.listen.clone());
     let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {

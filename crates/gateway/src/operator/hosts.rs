@@ -52,16 +52,44 @@ mod tests {
     fn addresses_loopback_names_and_configured_names_pass_and_nothing_else() {
         let hosts = AllowedHosts::new(&["metrics.example".to_owned()]);
         for allowed in [
-            "localhost", "LOCALHOST:8546", "127.0.0.1", "127.0.0.1:8546", "10.1.2.3:80", "[::1]", "[::1]:8546",
-            "[fe80::1]", "metrics.example", "Metrics.Example:9090",
+            "localhost",
+            "LOCALHOST:8546",
+            "127.0.0.1",
+            "127.0.0.1:8546",
+            "10.1.2.3:80",
+            "[::1]",
+            "[::1]:8546",
+            "[fe80::1]",
+            "metrics.example",
+            "Metrics.Example:9090",
         ] {
             assert!(hosts.allow(allowed), "{allowed}");
         }
         for refused in [
-            "", "evil.example", "localhost.evil.example", "evil-localhost", "localhost.", "xlocalhost",
-            "metrics.example.evil", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "user@localhost",
-            "localhost:8546:1", "localhost:80x", "localhost:123456", "[::1", "[::1]x", "[evil]", "[127.0.0.1]", "::1",
-            "2130706433", "0x7f.1", "127.1", "localhost/", "localhost evil.example", "localhost,evil.example",
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "evil-localhost",
+            "localhost.",
+            "xlocalhost",
+            "metrics.example.evil",
+            "127.0.0.1.evil.example",
+            "127.0.0.1@evil.example",
+            "user@localhost",
+            "localhost:8546:1",
+            "localhost:80x",
+            "localhost:123456",
+            "[::1",
+            "[::1]x",
+            "[evil]",
+            "[127.0.0.1]",
+            "::1",
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+            "localhost/",
+            "localhost evil.example",
+            "localhost,evil.example",
         ] {
             assert!(!hosts.allow(refused), "{refused}");
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::answer::Cache;
 use crate::edge::Edge;
+use crate::log;
 use crate::meter::{BOUNDS_US, Outcome, Shard, Times};
 
 pub(super) fn text(edge: &Edge) -> String {
@@ -143,6 +144,21 @@ fn http(out: &mut String, edge: &Edge) {
         sum(edge, |shard| &shard.http.turned_away),
     );
     counter(
+        "chaingate_connections_refused_by_address_total",
+        "Connections refused because their address had connections_per_address_max.",
+        sum(edge, |shard| &shard.http.address_refused),
+    );
+    counter(
+        "chaingate_connections_closed_for_others_total",
+        "Connections without a valid key that were closed because there was no place for another connection.",
+        sum(edge, |shard| &shard.http.closed_for_others),
+    );
+    counter(
+        "chaingate_unauthenticated_refused_total",
+        "Requests without a valid key that were refused because their address made more than unauthenticated_per_second_max.",
+        sum(edge, |shard| &shard.http.unauthenticated_refused),
+    );
+    counter(
         "chaingate_requests_total",
         "HTTP requests of callers that were answered, refusals included.",
         sum(edge, |shard| &shard.http.requests),
@@ -156,6 +172,11 @@ fn http(out: &mut String, edge: &Edge) {
         "chaingate_sent_bytes_total",
         "Bytes of reply bodies, after they are compressed.",
         sum(edge, |shard| &shard.http.bytes_out),
+    );
+    counter(
+        "chaingate_log_lines_dropped_total",
+        "Lines of the log that were dropped because its reader was too slow or gone.",
+        log::lines_dropped(),
     );
     describe(
         out,

@@ -44,6 +44,11 @@ impl Gateway {
         Self::configured(&config(listen, "", ""))
     }
 
+    /// `listen` are lines of `[listen]`, `limits` lines of `[limits]`.
+    pub(crate) fn listening_with(listen: &str, limits: &str) -> Self {
+        Self::configured(&config(listen, limits, ""))
+    }
+
     pub(crate) fn configured(config: &Config) -> Self {
         let chain = Arc::new(Chain::default());
         let source = Arc::clone(&chain) as Arc<dyn Source>;

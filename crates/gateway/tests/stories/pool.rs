@@ -10,6 +10,8 @@ mod ethereumjs; // a real node with a dialect of its own
 mod failover; // nobody of our own can answer
 #[path = "pool/front.rs"]
 pub(crate) mod front; // the gateway under test
+#[path = "pool/frozen.rs"]
+mod frozen; // the gateway itself is stopped for a while
 #[path = "pool/gateways.rs"]
 mod gateways; // nodes that are gateways themselves, stopped and killed
 #[path = "pool/kept.rs"]

@@ -65,6 +65,16 @@ impl Process {
         self.signal("TERM");
     }
 
+    /// Asks it twice in the same instant.
+    pub(crate) fn terminate_twice(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id, &id]).status().unwrap().success());
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Sends a signal: `TERM`, `KILL`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id();

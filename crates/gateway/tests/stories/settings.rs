@@ -31,6 +31,10 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[network] unsupported_tags.safe", "values", "a_network_may_refuse_the_safe_tag_for_some_methods"),
     ("[listen] public", "operator", "an_address_where_someone_listens_is_refused"),
     ("[listen] operator", "startup", "callers_and_the_operator_have_addresses_of_their_own"),
+    ("[listen] operator_hosts", "operator", "only_known_host_names_reach_the_operator_pages"),
+    ("[listen] trusted_proxies", "addresses", "callers_behind_a_trusted_proxy_have_limits_of_their_own"),
+    ("[listen] proxy_protocol", "addresses", "a_proxy_that_passes_bytes_on_names_its_callers"),
+    ("[listen] proxy_header", "addresses", "only_the_configured_header_of_a_proxy_is_read"),
     ("[listen] workers", "settings", "there_are_as_many_workers_as_the_configuration_says"),
     ("[listen] runtime", "http", "the_other_runtime_answers_the_same"),
     ("[listen] tls_certificate", "tls", "both_protocols_are_spoken_over_tls"),
@@ -63,6 +67,9 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] compress_bytes_min", "settings", "limits_of_requests_hold_where_they_are_set"),
     ("[limits] calls_in_flight_max", "heavy", "too_many_calls_in_flight_is_503"),
     ("[limits] connections_max", "http", "over_the_limit_of_connections_is_503"),
+    ("[limits] connections_per_address_max", "addresses", "one_address_cannot_take_the_places_of_others"),
+    ("[limits] unauthenticated_per_second_max", "addresses", "an_address_that_guesses_keys_is_slowed_down_and_its_valid_callers_are_not"),
+    ("[limits] address_limits_exempt", "addresses", "an_address_that_guesses_keys_is_slowed_down_and_its_valid_callers_are_not"),
     ("[limits] requests_per_connection_max", "http", "a_connection_ends_politely_after_its_share_of_requests"),
     ("[limits] first_byte_timeout_ms", "slow", "a_silent_connection_is_closed"),
     ("[limits] header_timeout_ms", "slow", "a_head_that_trickles_in_is_408"),
@@ -273,10 +280,13 @@ fn an_http2_connection_is_told_how_many_streams_it_may_open() {
 fn there_are_as_many_workers_as_the_configuration_says() {
     let chain = Demo::with("");
     let _gateway = Configured::with("workers = 5", &node(&format!("http://{}/v3/demo", chain.public)));
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let names =
-        threads.filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).ok());
-    assert!(names.into_iter().any(|name| name.trim() == "worker-4"));
+    // A thread gives itself its name after it has started.
+    until("all workers run", || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let mut names =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).ok());
+        names.any(|name| name.trim() == "worker-4")
+    });
 }
 
 /// The name of a key was read and documented, and nothing used it.

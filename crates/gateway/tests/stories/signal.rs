@@ -21,7 +21,8 @@ fn a_program_that_is_told_to_stop_finishes_what_it_has_begun() {
     until("the call runs", || metric(operator, "chaingate_calls_in_flight") == 1.0);
     assert_eq!(get(operator, "/ready").status, 200);
 
-    process.terminate();
+    // `timeout` and some supervisors send it twice in the same instant, which is no second signal.
+    process.terminate_twice();
 
     until("it is not ready", || get(operator, "/ready").status == 503);
     assert_eq!(get(operator, "/health").status, 200);
@@ -51,13 +52,16 @@ fn sighup_is_ignored_and_the_log_says_so() {
 fn a_second_signal_ends_the_drain_at_once() {
     let limits =
         "[limits]\ncall_timeout_ms = 600000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 600000";
-    let process = Process::start("127.0.0.1:0", limits, "info");
+    let mut process = Process::start("127.0.0.1:0", limits, "info");
     let mut busy = Wire::connect(process.public);
     busy.send(request("/v3/demo", "", endless(1).as_bytes()));
     until("the call runs", || metric(process.operator, "chaingate_calls_in_flight") == 1.0);
     process.terminate();
     until("it drains", || get(process.operator, "/ready").status == 503);
-    process.signal("INT");
+    until("it has ended", || {
+        process.signal("INT");
+        process.has_ended()
+    });
     let (status, log) = process.ended();
     assert_eq!(status.code(), Some(130), "{log:#?}");
 }

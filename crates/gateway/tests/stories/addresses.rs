@@ -1,0 +1,175 @@
+//! Many connections and many bad keys from few addresses.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
+use testkit::http::{Wire, request};
+
+use crate::demo::{metric, until};
+use crate::gateway_under_test::{Gateway, chain_id};
+
+/// Loopback has no limits of its own unless told so; every address of these stories is a loopback address.
+const LIMITED: &str = "address_limits_exempt = []\n";
+
+/// A connection from `127.0.0.last`.
+fn connect_from(last: u8, to: SocketAddr) -> Wire {
+    let from = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0);
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&from.into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    Wire::over(TcpStream::from(socket)).unwrap()
+}
+
+fn open(gateway: &Gateway) -> f64 {
+    metric(gateway.operator, "chaingate_connections_open")
+}
+
+/// Posts with a key that nobody has; `headers` are lines that end with `\r\n`.
+fn guess(wire: &mut Wire, headers: &str) -> u16 {
+    wire.send(request("/v3/nobody", headers, chain_id("1").as_bytes())).reply().status
+}
+
+/// Connections of one address could once take all places, and everybody else was refused.
+#[test]
+fn one_address_cannot_take_the_places_of_others() {
+    let gateway =
+        Gateway::with(&format!("{LIMITED}connections_max = 100\nconnections_per_address_max = 8"), "");
+    let mut crowds = Vec::new();
+    for last in 2..10 {
+        crowds.extend((0..30).map(|_| connect_from(last, gateway.public)));
+        let mut honest = connect_from(1, gateway.public);
+        assert_eq!(honest.post("/v3/demo", chain_id("1")).status, 200, "during the attack of 127.0.0.{last}");
+    }
+    until("only the allowed ones are open", || open(&gateway) <= 8.0 * 8.0);
+    let refused = || metric(gateway.operator, "chaingate_connections_refused_by_address_total");
+    until("the others are refused", || refused() == 8.0 * 22.0);
+    drop(crowds);
+    until("all are gone", || open(&gateway) == 0.0);
+    let mut again = connect_from(2, gateway.public);
+    assert_eq!(again.post("/v3/demo", chain_id("1")).status, 200, "an address is not punished for long");
+}
+
+/// An attacker with many addresses could still take all places. Those who have shown a key keep theirs, and those who are
+/// about to show one get the places of those who have been silent for longest.
+#[test]
+fn callers_with_a_key_come_before_silent_connections() {
+    let gateway = Gateway::with(&format!("{LIMITED}connections_max = 20"), "");
+    let mut known: Vec<_> = (0..10).map(|_| connect_from(1, gateway.public)).collect();
+    assert!(known.iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
+    for _ in 0..3 {
+        let _silent: Vec<_> =
+            (2..10).flat_map(|last| [last; 10]).map(|last| connect_from(last, gateway.public)).collect();
+        let mut new = connect_from(1, gateway.public);
+        assert_eq!(new.post("/v3/demo", chain_id("1")).status, 200, "there is a place for a new caller");
+        assert!(known.iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
+    }
+    assert!(metric(gateway.operator, "chaingate_connections_closed_for_others_total") > 0.0);
+}
+
+#[test]
+fn an_address_that_guesses_keys_is_slowed_down_and_its_valid_callers_are_not() {
+    let gateway = Gateway::with(&format!("{LIMITED}unauthenticated_per_second_max = 1"), "");
+    let mut refused = 0;
+    until("guesses are refused", || {
+        let mut wire = connect_from(2, gateway.public);
+        let status = guess(&mut wire, "");
+        assert!(matches!(status, 401 | 429), "{status}");
+        if status == 429 {
+            assert!(wire.is_closed(), "the connection ends with the refusal");
+            refused += 1;
+        }
+        refused == 3
+    });
+    let mut neighbour = connect_from(2, gateway.public);
+    assert_eq!(neighbour.post("/v3/demo", chain_id("1")).status, 200, "the same address with a valid key");
+    assert_eq!(guess(&mut connect_from(3, gateway.public), ""), 401, "another address");
+    assert_eq!(metric(gateway.operator, "chaingate_unauthenticated_refused_total"), 3.0);
+}
+
+/// Whoever is no trusted proxy does not change the address by a header.
+#[test]
+fn a_header_from_a_stranger_does_not_evade_the_limit_of_its_address() {
+    let gateway = Gateway::with(&format!("{LIMITED}unauthenticated_per_second_max = 1"), "");
+    let mut number = 0;
+    until("guesses are refused", || {
+        number += 1;
+        let spoofed = format!("x-forwarded-for: 192.0.2.{}\r\nforwarded: for=192.0.2.1\r\n", number % 250);
+        guess(&mut connect_from(2, gateway.public), &spoofed) == 429
+    });
+}
+
+#[test]
+fn callers_behind_a_trusted_proxy_have_limits_of_their_own() {
+    let listen = "trusted_proxies = [\"127.0.0.2\"]";
+    let limits = format!("{LIMITED}connections_per_address_max = 1\nunauthenticated_per_second_max = 1");
+    let gateway = Gateway::listening_with(listen, &limits);
+    let mut proxy: Vec<_> = (0..10).map(|_| connect_from(2, gateway.public)).collect();
+    let guesser = "x-forwarded-for: 198.51.100.1, 192.0.2.1\r\n";
+    until("guesses are refused", || guess(&mut proxy[0], guesser) == 429);
+    for number in 2..20 {
+        let spoofed = format!("x-forwarded-for: 198.51.100.{number}, 192.0.2.1\r\n");
+        if guess(&mut proxy[1], &spoofed) == 429 {
+            let other = "x-forwarded-for: 192.0.2.2\r\n";
+            assert_eq!(guess(&mut proxy[0], other), 401, "another caller on the same connection");
+            return;
+        }
+    }
+    panic!("what a caller wrote before the proxy evaded the limit");
+}
+
+/// A proxy that appends to one header passes on what strangers write into the other.
+#[test]
+fn only_the_configured_header_of_a_proxy_is_read() {
+    let listen = "trusted_proxies = [\"127.0.0.2\"]\nproxy_header = \"forwarded\"";
+    let gateway = Gateway::listening_with(listen, &format!("{LIMITED}unauthenticated_per_second_max = 1"));
+    let mut proxy = connect_from(2, gateway.public);
+    let mut number = 0;
+    until("guesses are refused", || {
+        number += 1;
+        let headers = format!("forwarded: for=192.0.2.1\r\nx-forwarded-for: 192.0.2.{}\r\n", number % 250);
+        guess(&mut proxy, &headers) == 429
+    });
+    assert_eq!(guess(&mut proxy, "forwarded: for=192.0.2.2\r\n"), 401);
+}
+
+#[test]
+fn a_proxy_that_passes_bytes_on_names_its_callers() {
+    let listen = "trusted_proxies = [\"127.0.0.2\"]\nproxy_protocol = true";
+    let gateway = Gateway::listening_with(listen, &format!("{LIMITED}connections_per_address_max = 2"));
+    let via_proxy = |caller: u8| {
+        let mut wire = connect_from(2, gateway.public);
+        wire.send(format!("PROXY TCP4 192.0.2.{caller} 192.0.2.99 1 2\r\n"));
+        wire.send(request("/v3/demo", "", chain_id("1").as_bytes()));
+        wire
+    };
+    let mut first: Vec<_> = (0..3).map(|_| via_proxy(1)).collect();
+    let answered = first.iter_mut().filter_map(Wire::next_reply).filter(|reply| reply.status == 200).count();
+    assert_eq!(answered, 2, "the caller has two connections and no third one");
+    assert_eq!(via_proxy(3).reply().status, 200, "another caller");
+
+    let mut v2 = connect_from(2, gateway.public);
+    v2.send(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x04\xc0\0\x02\x63\0\x01\0\x02");
+    v2.send(request("/v3/demo", "", chain_id("1").as_bytes()));
+    assert_eq!(v2.reply().status, 200);
+
+    let mut without = connect_from(2, gateway.public);
+    without.send(request("/v3/demo", "", chain_id("1").as_bytes()));
+    assert!(without.next_reply().is_none(), "a trusted proxy must send the header");
+
+    let mut stranger = connect_from(3, gateway.public);
+    stranger.send("PROXY TCP4 192.0.2.9 192.0.2.99 1 2\r\n");
+    stranger.send(request("/v3/demo", "", chain_id("1").as_bytes()));
+    assert_eq!(stranger.reply().status, 400, "a stranger's header is no HTTP");
+    assert_eq!(connect_from(3, gateway.public).post("/v3/demo", chain_id("1")).status, 200);
+}
+
+#[test]
+fn a_proxy_header_that_does_not_come_is_not_waited_for() {
+    let listen = "trusted_proxies = [\"127.0.0.2\"]\nproxy_protocol = true";
+    let gateway = Gateway::listening_with(listen, "header_timeout_ms = 200");
+    for beginning in ["", "PROXY TCP4 192.0.2.1 ", "\r\n\r\n\0\r\nQUIT\n\x21"] {
+        let mut slow = connect_from(2, gateway.public);
+        slow.send(beginning);
+        assert!(slow.is_closed(), "{beginning:?}");
+    }
+}
