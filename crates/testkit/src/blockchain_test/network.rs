@@ -95,11 +95,11 @@ fn forks(network: &str) -> Result<Value, String> {
     }
     let Some((after, at)) = transition else { return Ok(config) };
     let last = index(after).ok_or_else(unknown)?;
-    let at = if let Some(difficulty) = at.strip_prefix("Diff") {
-        json!(quantity(difficulty)?.to_string())
-    } else {
-        json!(moment(at.strip_prefix("Time").unwrap_or(at)).ok_or_else(unknown)?)
-    };
+    if let Some(difficulty) = at.strip_prefix("Diff") {
+        config["terminalTotalDifficulty"] = json!(quantity(difficulty)?.to_string());
+        return Ok(config);
+    }
+    let at = json!(moment(at.strip_prefix("Time").unwrap_or(at)).ok_or_else(unknown)?);
     set_forks(&mut config, first + 1..=last, &at);
     config["daoForkSupport"] = (after == "Dao").into();
     Ok(config)
