@@ -8,11 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::authenticate::Caller;
 use crate::callers::{Account, Spent};
 use crate::clock::{Clock, Moment};
+use crate::fair_share::is_within_share;
 
 /// Credits for a method that does not exist. Dearer than a usual call, because only probes make many of these.
 pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
 /// Credits for any other call that is malformed or refused.
 pub const REFUSED_CREDITS: u64 = 5;
+/// Bytes of a refused body that `REFUSED_CREDITS` pay for. A body inflates to thousands of times what was sent, and to find
+/// out that it is malformed takes as long as to read it.
+pub const REFUSED_BYTES: usize = 64 << 10;
 /// Credits for a batch itself, on top of its calls: as much as one `eth_chainId`.
 pub const BATCH_CREDITS: u64 = 5;
 
@@ -50,7 +54,7 @@ pub fn admit<'a>(
     clock: &Clock,
     now: Moment,
 ) -> Result<Permit<'a>, NotAdmitted> {
-    let place = capacity.enter().ok_or(NotAdmitted::OverCapacity)?;
+    let place = capacity.enter(caller.account()).ok_or(NotAdmitted::OverCapacity)?;
     charge(caller, credits, clock, now)?;
     Ok(Permit { credits, account: caller.account(), _place: place })
 }
@@ -65,6 +69,11 @@ pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Resu
         taken.inspect_err(|_| account.give_back(unix_seconds(), credits)).map_err(NotAdmitted::Spent)?;
     }
     Ok(())
+}
+
+/// Credits for a body or call of so many bytes that is malformed or refused.
+pub fn refused_credits(bytes: usize) -> u64 {
+    REFUSED_CREDITS * bytes.div_ceil(REFUSED_BYTES).max(1) as u64
 }
 
 /// Returns what [`charge`] took for a call that turned out to cost nothing.
@@ -91,36 +100,62 @@ impl Capacity {
         self.taken.load(Relaxed)
     }
 
-    pub(crate) fn enter(&self) -> Option<Place<'_>> {
-        let before = self.taken.fetch_add(1, Relaxed);
-        let place = Place(&self.taken);
-        (before < self.most).then_some(place)
+    /// Takes a place, unless that exceeds the account's share.
+    pub(crate) fn enter<'a>(&'a self, account: &'a Account) -> Option<Place<'a>> {
+        let place = Place { all: &self.taken, own: &account.calls_in_flight };
+        let used = place.all.fetch_add(1, Relaxed);
+        let own = place.own.fetch_add(1, Relaxed);
+        is_within_share(own, 1, used, self.most).then_some(place)
     }
 }
 
 /// One taken place; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a>(&'a AtomicUsize);
+pub(crate) struct Place<'a> {
+    all: &'a AtomicUsize,
+    own: &'a AtomicUsize,
+}
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.all.fetch_sub(1, Relaxed);
+        self.own.fetch_sub(1, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::callers::Plans;
 
     #[test]
     fn a_place_is_given_back_however_its_call_ends() {
-        let capacity = Capacity::new(2);
-        let (first, second) = (capacity.enter(), capacity.enter());
+        let (capacity, account) = (Capacity::new(4), account());
+        let (first, second) = (capacity.enter(&account), capacity.enter(&account));
         assert!(first.is_some() && second.is_some());
-        assert!(capacity.enter().is_none());
+        assert!(capacity.enter(&account).is_none(), "half of the places are left to others");
         drop(first);
-        assert!(capacity.enter().is_some());
+        assert!(capacity.enter(&account).is_some());
         drop(second);
-        assert_eq!(capacity.taken(), 0);
+        assert_eq!((capacity.taken(), account.calls_in_flight.load(Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn one_account_does_not_take_all_places() {
+        let (capacity, greedy, other) = (Capacity::new(100), account(), account());
+        let taken: Vec<_> = std::iter::from_fn(|| capacity.enter(&greedy)).collect();
+        assert_eq!(taken.len(), 50);
+        assert!(capacity.enter(&other).is_some());
+    }
+
+    #[test]
+    fn refused_calls_are_paid_for_by_their_size() {
+        for (bytes, credits) in [(0, 5), (1, 5), (64 << 10, 5), ((64 << 10) + 1, 10), (5 << 20, 400)] {
+            assert_eq!(refused_credits(bytes), credits, "{bytes} bytes");
+        }
+    }
+
+    fn account() -> Account {
+        Account::new("a".into(), Plans::default().named("core").unwrap().clone())
     }
 }

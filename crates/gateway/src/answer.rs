@@ -7,7 +7,7 @@
 mod limits; // what an answer may take
 mod cache; // answers that are kept, by what they depend on
 mod flights; // equal calls share one answer
-mod held; // answers that wait to be read
+mod shared; // one answer for several callers
 
 mod embedded; // a chain of our own: where its work is done
 pub mod archive; // that chain, as a source
@@ -16,6 +16,7 @@ mod threads; // a pool for work that is not
 
 pub mod remote; // the pool: nodes and partners
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ use bytes::Bytes;
 use nodes::Canon;
 
 use crate::admit::Permit;
+use crate::callers::AccountId;
+use crate::memory::{MemoryBudget, MemoryCharge, OverBudget};
 use crate::meter::Histogram;
 use crate::methods::{Deadline, Method};
 use crate::params::{BlockParam, Query};
@@ -32,9 +35,9 @@ use crate::resolve::BlockRef;
 
 pub(crate) use cache::Cache;
 use embedded::Embedded;
-pub(crate) use held::{COUNTED_BYTES_MIN, Held};
 pub use limits::Limits;
 use remote::{Hearsay, Outlook, Remote};
+use shared::SharedAnswer;
 pub use threads::{Threads, ThreadsBusy};
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
@@ -68,6 +71,21 @@ pub trait Source: View + 'static {
         budget: &Budget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure>;
+}
+
+/// A chain of our own that grows. Every request takes one snapshot of it, so that all its calls see the same chain.
+pub trait SnapshotSource: Send + Sync + 'static {
+    /// The chain as it is now. It does not change any more.
+    fn snapshot(&self) -> Arc<dyn Source>;
+}
+
+/// A source that never changes is its own snapshot.
+struct FixedSource(Arc<dyn Source>);
+
+impl SnapshotSource for FixedSource {
+    fn snapshot(&self) -> Arc<dyn Source> {
+        Arc::clone(&self.0)
+    }
 }
 
 /// Where an answer came from and at which block it was computed.
@@ -122,11 +140,12 @@ pub enum Failure {
 }
 
 /// How long work may take. Asking costs a clock reading, so ask once in a thousand steps rather than in each.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Budget {
     deadline: Option<Instant>,
     abandoned: Option<Arc<AtomicBool>>,
     brief: bool,
+    reply: Option<ReplyCharge>,
 }
 
 impl Budget {
@@ -140,6 +159,12 @@ impl Budget {
         self.deadline
     }
 
+    /// Charges the account for a reply buffer of this capacity. Pooled work calls it while its reply grows, and ends
+    /// with the error it gives.
+    pub fn charge_reply(&self, capacity: usize) -> Result<(), Failure> {
+        self.reply.as_ref().map_or(Ok(()), |reply| Ok(reply.grow(capacity)?))
+    }
+
     /// Whether this is only a try: a timeout is no answer, and the work will start over with another budget.
     pub fn is_brief(&self) -> bool {
         self.brief
@@ -148,6 +173,30 @@ impl Budget {
     /// Becomes true when nobody waits for the answer any more.
     pub fn abandoned(&self) -> Option<&Arc<AtomicBool>> {
         self.abandoned.as_ref()
+    }
+}
+
+/// What the account is charged for the reply that a job writes.
+#[derive(Debug)]
+struct ReplyCharge {
+    memory: MemoryBudget,
+    account: AccountId,
+    charge: RefCell<MemoryCharge>,
+}
+
+impl ReplyCharge {
+    fn new(memory: MemoryBudget, account: AccountId) -> Self {
+        Self { memory, account, charge: RefCell::default() }
+    }
+
+    fn grow(&self, capacity: usize) -> Result<(), OverBudget> {
+        self.memory.of(self.account).grow(&mut self.charge.borrow_mut(), capacity)
+    }
+}
+
+impl From<OverBudget> for Failure {
+    fn from(_: OverBudget) -> Self {
+        Self::OverCapacity
     }
 }
 
@@ -161,20 +210,20 @@ pub struct Answer {
 /// Whom this deployment asks.
 pub enum Sources {
     /// A chain of our own.
-    Embedded(Arc<dyn Source>),
+    Embedded(Arc<dyn SnapshotSource>),
     /// Nodes.
     Remote(Box<Remote>),
 }
 
-impl<S: Source> From<Arc<S>> for Sources {
-    fn from(source: Arc<S>) -> Self {
+impl From<Arc<archive::ArchiveSource>> for Sources {
+    fn from(source: Arc<archive::ArchiveSource>) -> Self {
         Self::Embedded(source)
     }
 }
 
-impl From<Arc<dyn Source>> for Sources {
-    fn from(source: Arc<dyn Source>) -> Self {
-        Self::Embedded(source)
+impl<S: Source> From<Arc<S>> for Sources {
+    fn from(source: Arc<S>) -> Self {
+        Self::Embedded(Arc::new(FixedSource(source)))
     }
 }
 
@@ -183,7 +232,6 @@ pub struct Answers {
     asked: Asked,
     threads: Arc<Threads>,
     cache: Arc<Cache>,
-    held: Held,
     timings: Arc<Timings>,
 }
 
@@ -193,15 +241,15 @@ enum Asked {
 }
 
 /// The chain as it is for the whole of one request.
-pub enum Pinned<'a> {
-    Embedded(&'a dyn Source),
+pub enum Pinned {
+    Embedded(Arc<dyn Source>),
     Remote(Outlook),
 }
 
 /// Who says which blocks one call means.
 #[derive(Clone, Copy)]
 pub enum Sight<'a> {
-    Embedded(&'a dyn Source),
+    Embedded(&'a Arc<dyn Source>),
     Remote(&'a Arc<Canon>),
     /// A partner, because nobody of our own can. What it says holds for this request only.
     Partner {
@@ -214,7 +262,7 @@ pub enum Sight<'a> {
 impl Sight<'_> {
     pub fn view(&self) -> &dyn View {
         match self {
-            Self::Embedded(source) => *source,
+            Self::Embedded(source) => &***source,
             Self::Remote(canon) => &***canon,
             Self::Partner { hearsay, .. } => *hearsay,
         }
@@ -229,6 +277,7 @@ pub(crate) struct Timings {
     pub(crate) logs: Histogram,
     pub(crate) calls: Histogram,
     pub(crate) fees: Histogram,
+    pub(crate) blocks: Histogram,
 }
 
 impl std::fmt::Debug for Sources {
@@ -240,7 +289,7 @@ impl std::fmt::Debug for Sources {
     }
 }
 
-impl std::fmt::Debug for Pinned<'_> {
+impl std::fmt::Debug for Pinned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Embedded(source) => f.debug_tuple("Embedded").field(&source.head()).finish(),
@@ -262,27 +311,26 @@ impl std::fmt::Debug for Answers {
 }
 
 impl Answers {
-    pub fn new(sources: Sources, limits: Limits) -> std::io::Result<Self> {
+    pub(crate) fn new(sources: Sources, limits: Limits, memory: MemoryBudget) -> std::io::Result<Self> {
         let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
-        let (held, timings) = (Held::new(limits.held_bytes_max), Arc::<Timings>::default());
+        let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
         let asked = match sources {
             Sources::Embedded(source) => {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
-                let (cache, held) = (Arc::clone(&cache), held.clone());
-                Asked::Embedded(Embedded::new(source, threads, cache, held, timings, limits))
+                Asked::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
             Sources::Remote(remote) => {
-                Asked::Remote(Box::new(remote.within(Arc::clone(&cache), held.clone(), limits)))
+                Asked::Remote(Box::new(remote.within(Arc::clone(&cache), memory, limits)))
             }
         };
-        Ok(Self { asked, threads, cache, held, timings })
+        Ok(Self { asked, threads, cache, timings })
     }
 
     /// The chain as it is now. A request looks at it once, so that all its calls see the same.
-    pub fn pin(&self) -> Pinned<'_> {
+    pub fn pin(&self) -> Pinned {
         match &self.asked {
-            Asked::Embedded(embedded) => Pinned::Embedded(embedded.source()),
+            Asked::Embedded(embedded) => Pinned::Embedded(embedded.snapshot()),
             Asked::Remote(remote) => Pinned::Remote(remote.outlook()),
         }
     }
@@ -290,7 +338,7 @@ impl Answers {
     /// The newest block that is served; `None` before any node has told of it.
     pub fn head(&self) -> Option<u64> {
         match &self.asked {
-            Asked::Embedded(embedded) => Some(embedded.source().head().number),
+            Asked::Embedded(embedded) => Some(embedded.snapshot().head().number),
             Asked::Remote(remote) => remote.pool().view().head().map(|head| head.number),
         }
     }
@@ -298,7 +346,7 @@ impl Answers {
     /// Finds who can name the blocks of a query, as far as they exist.
     pub async fn look<'a>(
         &self,
-        pinned: &'a Pinned<'_>,
+        pinned: &'a Pinned,
         method: &'static Method,
         query: &Query<BlockParam>,
         may_fail_over: bool,
@@ -307,17 +355,13 @@ impl Answers {
             (Asked::Remote(remote), Pinned::Remote(outlook)) => {
                 remote.look(outlook, method, query, may_fail_over).await
             }
-            (Asked::Embedded(_), Pinned::Embedded(source)) => Ok(Sight::Embedded(*source)),
+            (Asked::Embedded(_), Pinned::Embedded(source)) => Ok(Sight::Embedded(source)),
             _ => Err(another_source()),
         }
     }
 
     pub fn threads(&self) -> &Arc<Threads> {
         &self.threads
-    }
-
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
     }
 
     pub(crate) fn cache(&self) -> &Cache {
@@ -344,20 +388,25 @@ impl Answers {
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let Pending { method, query, sight, may_fail_over, at_pending } = call;
+        let account = permit.account().id;
         match (&self.asked, sight) {
             (Asked::Remote(remote), _) if at_pending => {
-                Box::pin(remote.answer_pending(sight, method, &query, may_fail_over)).await
+                Box::pin(remote.answer_pending(account, sight, method, &query, may_fail_over)).await
             }
-            (Asked::Remote(remote), Sight::Remote(canon)) => match remote.at_hand(canon, method, &query) {
-                Some(answer) => answer,
-                // Boxed, because most calls have no use for the room that it takes.
-                None => Box::pin(remote.answer(canon, method, query, may_fail_over)).await,
-            },
+            (Asked::Remote(remote), Sight::Remote(canon)) => {
+                match remote.at_hand(account, canon, method, &query) {
+                    Some(answer) => answer,
+                    // Boxed, because most calls have no use for the room that it takes.
+                    None => Box::pin(remote.answer(account, canon, method, query, may_fail_over)).await,
+                }
+            }
             (Asked::Remote(remote), Sight::Partner { hearsay, deadline }) => {
-                Box::pin(remote.answer_told(hearsay, method, &query, deadline)).await
+                Box::pin(remote.answer_told(account, hearsay, method, &query, deadline)).await
             }
-            (Asked::Embedded(embedded), _) => embedded.answer(permit.account(), method, query, out).await,
-            (Asked::Remote(_), Sight::Embedded(_)) => Err(another_source()),
+            (Asked::Embedded(embedded), Sight::Embedded(source)) => {
+                embedded.answer(permit.account(), source, method, query, out).await
+            }
+            _ => Err(another_source()),
         }
     }
 
@@ -394,6 +443,7 @@ impl Timings {
             Deadline::Logs => &self.logs,
             Deadline::Call => &self.calls,
             Deadline::Fees => &self.fees,
+            Deadline::Block => &self.blocks,
         }
     }
 }

@@ -13,7 +13,7 @@ mod tokens; // JSON Web Tokens
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use limits::{Allowance, Bucket, DayQuota, Spent};
 pub use plans::{Plan, Plans};
@@ -43,6 +43,7 @@ pub struct Account {
     pub name: String,
     pub plan: Plan,
     pub(crate) allowance: Allowance,
+    pub(crate) calls_in_flight: AtomicUsize,
     /// Until when this account's pooled calls skip their inline try, in nanoseconds of `InlineTries`.
     pub(crate) inline_tries_rest_until: AtomicU64,
 }
@@ -50,7 +51,14 @@ pub struct Account {
 impl Account {
     pub fn new(name: String, plan: Plan) -> Self {
         let allowance = Allowance::new(plan.credits_per_second, plan.credits_per_day);
-        Self { id: AccountId::unique(), name, plan, allowance, inline_tries_rest_until: AtomicU64::new(0) }
+        Self {
+            id: AccountId::unique(),
+            name,
+            plan,
+            allowance,
+            calls_in_flight: AtomicUsize::new(0),
+            inline_tries_rest_until: AtomicU64::new(0),
+        }
     }
 }
 

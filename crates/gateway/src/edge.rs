@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::limits::Limits;
 use crate::listen::peers::{Peers, UnrecognizedConnections};
 use crate::log::RepeatedWarning;
+use crate::memory::MemoryBudget;
 use crate::meter::Shard;
 use crate::network::Network;
 use crate::resolve::Rules;
@@ -27,6 +28,7 @@ pub struct Edge {
     pub(crate) limits: Limits,
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
+    pub(crate) memory: MemoryBudget,
     pub(crate) shards: Vec<Shard>,
     pub(crate) connections: Connections,
     pub(crate) peers: Peers,
@@ -64,6 +66,7 @@ impl Default for Connections {
 impl Edge {
     pub fn new(config: &Config, sources: impl Into<Sources>) -> io::Result<Self> {
         let shards = std::iter::repeat_with(Shard::default).take(config.listen.workers.max(1)).collect();
+        let memory = MemoryBudget::new(config.limits.memory_bytes_max);
         Ok(Self {
             clock: Clock::default(),
             callers: ArcSwap::from_pointee(Directory::new(&config.keys)),
@@ -72,8 +75,9 @@ impl Edge {
                 log_blocks_max: config.limits.answer.log_blocks_max,
             },
             network: config.network.clone(),
-            answers: Answers::new(sources.into(), config.limits.answer.clone())?,
+            answers: Answers::new(sources.into(), config.limits.answer.clone(), memory.clone())?,
             capacity: Capacity::new(config.limits.http.calls_in_flight_max),
+            memory,
             limits: config.limits.clone(),
             shards,
             connections: Connections::default(),

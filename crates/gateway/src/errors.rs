@@ -22,7 +22,7 @@ use crate::methods;
 use crate::params::{ParamFault, Tag};
 use crate::parse::Unanswerable;
 use crate::resolve::Unresolved;
-use crate::shape::TooLarge;
+use crate::shape::ReplyRefused;
 
 /// What a caller is told when there is no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,7 @@ impl From<Refused> for ErrorReply {
             }
             Refused::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
             Refused::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+            Refused::OverCapacity => return over_capacity(),
         };
         Self::http(status, INVALID_REQUEST, message)
     }
@@ -182,6 +183,7 @@ impl From<CallFault> for ErrorReply {
             }
             CallFault::NoMethod => "method missing or no string",
             CallFault::MethodTooLong => "method name too long",
+            CallFault::TooManyMembers => "too many members",
         };
         Self::call(INVALID_REQUEST, message)
     }
@@ -333,9 +335,12 @@ impl From<Failure> for ErrorReply {
     }
 }
 
-impl From<TooLarge> for ErrorReply {
-    fn from(_: TooLarge) -> Self {
-        Self::call(RESPONSE_TOO_LARGE, "response too large")
+impl From<ReplyRefused> for ErrorReply {
+    fn from(refused: ReplyRefused) -> Self {
+        match refused {
+            ReplyRefused::TooLarge => Self::call(RESPONSE_TOO_LARGE, "response too large"),
+            ReplyRefused::OverCapacity => over_capacity(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod route; // where a request goes
 
 use crate::config::Section;
 
-pub(crate) use body::{Body, body};
+pub(crate) use body::{Body, INLINE_BODY_BYTES_MAX, ReceivedBody, body};
 pub use head::Headers;
 pub(crate) use head::{Head, Verb};
 pub(crate) use route::{Route, route};
@@ -33,6 +33,8 @@ pub enum Refused {
     HeadTooLarge,
     Broken,
     TooSlow,
+    /// The account has no memory left for the body.
+    OverCapacity,
 }
 
 /// The limits of this step.

@@ -23,6 +23,7 @@ pub mod limits; // every limit by name
 pub mod callers; // accounts, keys, plans
 pub mod network; // what is particular to this network
 mod fair_share; // how accounts share what is bounded
+mod memory; // what bodies and replies may take
 pub mod clock; // time, read once and handed on
 
 // What runs them:

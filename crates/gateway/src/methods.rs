@@ -42,10 +42,10 @@ pub enum Family {
 /// Where the work of a call is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Microseconds: on the thread of its connection.
+    /// Always microseconds: on the thread of its connection.
     Inline,
-    /// Possibly seconds: tried for a moment on the thread of its connection, then in the pool, within its deadline,
-    /// shared by equal calls in flight.
+    /// Possibly seconds: tried for 200 µs on the thread of its connection, then in the pool, within its deadline, shared by
+    /// equal calls in flight.
     Pooled(Deadline),
 }
 
@@ -55,6 +55,8 @@ pub enum Deadline {
     Logs,
     Call,
     Fees,
+    /// Blocks and receipts, which may have megabytes.
+    Block,
 }
 
 /// What an answer hangs on, and so what makes it invalid.
@@ -124,25 +126,25 @@ pub static METHODS: &[Method] = &[
     Method { name: "eth_getTransactionByBlockNumberAndIndex", about: "A transaction of a block, by its place in it", result: "Transaction|null", params: &["block", "index"], read: params::transaction_by_number, credits: 150, failover: true, ..LOOKUP },
     Method { name: "eth_getTransactionByBlockHashAndIndex", about: "A transaction of a block, by its place in it", result: "Transaction|null", params: &["blockHash", "index"], read: params::transaction_by_block_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
     Method { name: "eth_getTransactionByHash", about: "A transaction", result: "Transaction|null", params: &["transactionHash"], read: params::transaction_by_hash, ..LOOKUP },
-    Method { name: "eth_getTransactionReceipt", about: "What a transaction did", result: "Receipt|null", params: &["transactionHash"], read: params::transaction_receipt, ..LOOKUP },
-    Method { name: "eth_getBlockReceipts", about: "What every transaction of a block did", result: "[Receipt]|null", params: &["block"], read: params::block_receipts, credits: 1_000, ..LOOKUP },
+    Method { name: "eth_getTransactionReceipt", about: "What a transaction did", result: "Receipt|null", params: &["transactionHash"], read: params::transaction_receipt, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getBlockReceipts", about: "What every transaction of a block did", result: "[Receipt]|null", params: &["block"], read: params::block_receipts, credits: 1_000, work: Work::Pooled(Deadline::Block), ..LOOKUP },
     Method { name: "eth_call", about: "What a message would return, run at a block and then forgotten", result: "Data", read: params::call, ..EVM },
     Method { name: "eth_estimateGas", about: "The least gas with which a message would succeed", read: params::estimate_gas, credits: 300, ..EVM },
-    Method { name: "zks_getRawBlockTransactions", about: "The transactions of a block as the layer 2 keeps them", result: "[RawTransaction]", params: &["block"], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, ..LOOKUP },
+    Method { name: "zks_getRawBlockTransactions", about: "The transactions of a block as the layer 2 keeps them", result: "[RawTransaction]", params: &["block"], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, work: Work::Pooled(Deadline::Block), ..LOOKUP },
 
     Method { name: "eth_chainId", about: "The number of the chain", read: params::chain_id, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
     Method { name: "net_version", about: "The number of the chain, in decimal", result: "Decimal", read: params::net_version, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
     Method { name: "eth_syncing", about: "Whether the chain is still being read in", result: "Boolean", read: params::syncing, credits: 5, ..USUAL },
     Method { name: "web3_clientVersion", about: "What answers here", result: "Text", read: params::client_version, ..USUAL },
     Method { name: "eth_blockNumber", about: "The number of the newest block", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_gasPrice", about: "A price per gas that should do for the next block", read: params::gas_price, cacheable: Cacheable::Head, ..USUAL },
-    Method { name: "eth_maxPriorityFeePerGas", about: "A priority fee that should do for the next block", read: params::max_priority_fee, cacheable: Cacheable::Head, ..USUAL },
+    Method { name: "eth_gasPrice", about: "A price per gas that should do for the next block", read: params::gas_price, cacheable: Cacheable::Head, work: Work::Pooled(Deadline::Fees), ..USUAL },
+    Method { name: "eth_maxPriorityFeePerGas", about: "A priority fee that should do for the next block", read: params::max_priority_fee, cacheable: Cacheable::Head, work: Work::Pooled(Deadline::Fees), ..USUAL },
     Method { name: "eth_feeHistory", about: "Fees of a range of blocks, and of the one behind it", result: "FeeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, work: Work::Pooled(Deadline::Fees), ..LOOKUP },
     Method { name: "eth_getBalance", about: "The ether of an account, in wei", params: &["address", "block"], read: params::balance, ..STATE },
     Method { name: "eth_getCode", about: "The code of a contract; `0x` where there is none", result: "Data", params: &["address", "block"], read: params::code, ..STATE },
     Method { name: "eth_getTransactionCount", about: "How many transactions an account has sent; for a contract, how many it has created", params: &["address", "block"], read: params::transaction_count, ..STATE },
-    Method { name: "eth_getBlockByNumber", about: "A block", result: "Block|null", params: &["block", "fullTransactions"], read: params::block_by_number, optional_from: 1, ..LOOKUP },
-    Method { name: "eth_getBlockByHash", about: "A block", result: "Block|null", params: &["blockHash", "fullTransactions"], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getBlockByNumber", about: "A block", result: "Block|null", params: &["block", "fullTransactions"], read: params::block_by_number, optional_from: 1, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getBlockByHash", about: "A block", result: "Block|null", params: &["blockHash", "fullTransactions"], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, work: Work::Pooled(Deadline::Block), ..LOOKUP },
     Method { name: "eth_getBlockTransactionCountByNumber", about: "How many transactions a block has", result: "Quantity|null", params: &["block"], read: params::transaction_count_by_number, ..LOOKUP },
     Method { name: "eth_getBlockTransactionCountByHash", about: "How many transactions a block has", result: "Quantity|null", params: &["blockHash"], read: params::transaction_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
     Method { name: "eth_getUncleCountByBlockNumber", about: "How many uncles a block has", result: "Quantity|null", params: &["block"], read: params::uncle_count_by_number, ..LOOKUP },

@@ -4,7 +4,7 @@
 
 use jsonrpc::{Call, CallFault, Item};
 
-use crate::admit::{REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
 use crate::authenticate::RefusingSetting;
 use crate::callers::Settings;
 use crate::methods::MethodId;
@@ -68,11 +68,11 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
     }
 }
 
-/// What a call costs, answered or not.
-pub fn price(parsed: &Result<Asked, Unanswerable>) -> u64 {
+/// What a call of so many bytes costs, answered or not.
+pub fn price(parsed: &Result<Asked, Unanswerable>, bytes: usize) -> u64 {
     match parsed {
         Ok(asked) => asked.method.row().credits,
         Err(Unanswerable::NoMethod(_)) => UNKNOWN_METHOD_CREDITS,
-        Err(_) => REFUSED_CREDITS,
+        Err(_) => refused_credits(bytes),
     }
 }

@@ -127,6 +127,7 @@ pub(crate) async fn respond(
         && let Some(encoding) = compress::accepted(headers)
         && let Some(smaller) =
             compress::compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
+        && let Ok(smaller) = edge.memory.of(reply.account).hold(smaller)
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
         reply.encoding = Some(encoding);

@@ -4,30 +4,95 @@
 //! do, because a thousand of those would not fit into any memory. Limits on results and time are held where the work
 //! is done, which stops there.
 
-/// The answer does not fit into what its batch has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge;
+use parking_lot::Mutex;
 
-/// How many bytes a reply may have.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    most: Option<usize>,
+use crate::memory::{AccountMemory, MemoryCharge};
+
+/// Why an answer has no place in its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyRefused {
+    /// It does not fit into what its batch has left.
+    TooLarge,
+    /// The account has no memory left for it.
+    OverCapacity,
 }
 
-impl Room {
-    pub fn for_single() -> Self {
-        Self { most: None }
+/// How many bytes the answers to a request may have together.
+#[derive(Debug)]
+pub(crate) struct ReplyLimit<'m> {
+    batch: Option<BatchLimit<'m>>,
+}
+
+#[derive(Debug)]
+struct BatchLimit<'m> {
+    bytes_max: usize,
+    memory: AccountMemory<'m>,
+    used: Mutex<BatchUse>,
+}
+
+/// What the answers of a batch take so far, those included that wait for their turn to be copied into the reply.
+#[derive(Debug, Default)]
+struct BatchUse {
+    bytes: usize,
+    charge: MemoryCharge,
+}
+
+/// A vector that grows by doubling may be this many times as large as what is in it.
+const BUFFER_SLACK: usize = 2;
+
+impl<'m> ReplyLimit<'m> {
+    pub(crate) fn for_single() -> Self {
+        Self { batch: None }
     }
 
-    pub fn for_batch(bytes_max: usize) -> Self {
-        Self { most: Some(bytes_max) }
+    pub(crate) fn for_batch(bytes_max: usize, memory: AccountMemory<'m>) -> Self {
+        Self { batch: Some(BatchLimit { bytes_max, memory, used: Mutex::default() }) }
     }
 
-    /// Whether a buffer that has grown to `bytes` is still within the limit.
-    pub fn check(self, bytes: usize) -> Result<(), TooLarge> {
-        match self.most {
-            Some(most) if bytes > most => Err(TooLarge),
-            _ => Ok(()),
+    /// Takes the bytes of one answer, before it is copied into the reply.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), ReplyRefused> {
+        let Some(batch) = &self.batch else { return Ok(()) };
+        let mut used = batch.used.lock();
+        let total = used.bytes.saturating_add(bytes);
+        if total > batch.bytes_max {
+            return Err(ReplyRefused::TooLarge);
         }
+        let grown = batch.memory.grow(&mut used.charge, total.saturating_mul(BUFFER_SLACK));
+        grown.map_err(|_| ReplyRefused::OverCapacity)?;
+        used.bytes = total;
+        Ok(())
+    }
+
+    /// What the account is charged for the reply of the batch.
+    pub(crate) fn into_charge(self) -> MemoryCharge {
+        self.batch.map(|batch| batch.used.into_inner().charge).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callers::AccountId;
+    use crate::memory::MemoryBudget;
+
+    #[test]
+    fn a_batch_takes_no_more_than_its_limit_and_is_charged_while_it_grows() {
+        let budget = MemoryBudget::new(1 << 20);
+        let limit = ReplyLimit::for_batch(100_000, budget.of(AccountId::unique()));
+        assert_eq!(limit.take(60_000), Ok(()));
+        assert_eq!(limit.take(60_000), Err(ReplyRefused::TooLarge));
+        assert_eq!(limit.take(40_000), Ok(()), "a smaller answer still fits");
+        assert_eq!(budget.bytes(), 200_000);
+        drop(limit.into_charge());
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn a_batch_without_memory_is_over_capacity_and_a_small_one_is_not() {
+        let budget = MemoryBudget::new(1);
+        let limit = ReplyLimit::for_batch(100_000, budget.of(AccountId::unique()));
+        assert_eq!(limit.take(1_000), Ok(()));
+        assert_eq!(limit.take(60_000), Err(ReplyRefused::OverCapacity));
+        assert_eq!(ReplyLimit::for_single().take(usize::MAX), Ok(()));
     }
 }

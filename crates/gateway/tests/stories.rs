@@ -48,6 +48,8 @@ mod keys; // what a key's settings refuse
 mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw records
 #[path = "stories/leaks.rs"]
 mod leaks; // what the log tells, and what it must not
+#[path = "stories/memory.rs"]
+mod memory; // attacks on memory
 #[path = "stories/metrics.rs"]
 mod metrics; // the exposition format, and how many series there are
 #[path = "stories/openrpc.rs"]
@@ -74,6 +76,8 @@ mod signal; // SIGTERM
 mod slow; // callers that take their time
 #[path = "stories/smuggling.rs"]
 mod smuggling; // requests that end in two places
+#[path = "stories/snapshots.rs"]
+mod snapshots; // one chain per request
 #[path = "stories/startup.rs"]
 mod startup; // what keeps the program from starting
 #[path = "stories/tls.rs"]

@@ -14,6 +14,10 @@ pub const BATCH_CALLS_MAX: usize = 1_000;
 /// Bytes of a method name. The longest known name has under 50; the bound keeps names out of logs and replies.
 pub const METHOD_BYTES_MAX: usize = 128;
 
+/// Members of one call that mean nothing to us. Clients add a few of their own; each is compared with the others to find
+/// duplicates, which takes long for hundreds of thousands of them.
+pub const UNKNOWN_MEMBERS_MAX: usize = 32;
+
 /// Positional parameters whose bounds are kept. No method takes more than `eth_call` with its four.
 pub const POSITIONS_MAX: usize = 4;
 
@@ -46,6 +50,11 @@ pub struct Id<'a>(&'a str);
 impl<'a> Id<'a> {
     /// The id of a reply to something that has none that could be read.
     pub const NULL: Id<'static> = Id("null");
+
+    /// The id whose text is `raw`, which was taken from another one.
+    pub fn from_raw(raw: &'a str) -> Self {
+        Self(raw)
+    }
 
     pub fn raw(self) -> &'a str {
         self.0
@@ -108,6 +117,8 @@ pub struct BadCall<'a> {
 pub enum CallFault {
     NotAnObject,
     DuplicateMember,
+    /// More than `UNKNOWN_MEMBERS_MAX`.
+    TooManyMembers,
     BadId,
     NoVersion,
     OtherVersion,
@@ -190,6 +201,7 @@ struct CallMembers<'a> {
     /// Names that mean nothing to us; kept only to find those that occur twice.
     others: Vec<Cow<'a, str>>,
     duplicate: bool,
+    too_many: bool,
 }
 
 impl<'a> CallMembers<'a> {
@@ -216,7 +228,10 @@ impl<'a> CallMembers<'a> {
             "method" => &mut self.method,
             "params" => return self.read_params(scanner, depth),
             _ => {
-                self.others.push(plain);
+                match self.others.len() {
+                    UNKNOWN_MEMBERS_MAX => self.too_many = true,
+                    _ => self.others.push(plain),
+                }
                 scanner.value(depth)?;
                 return Ok(());
             }
@@ -263,6 +278,9 @@ impl<'a> CallMembers<'a> {
             Some(_) => return Err(BadCall { id: Id::NULL, fault: CallFault::BadId }),
         };
         let bad = |fault| BadCall { id: id.unwrap_or(Id::NULL), fault };
+        if self.too_many {
+            return Err(bad(CallFault::TooManyMembers));
+        }
         match self.version.and_then(Value::as_str) {
             None => return Err(bad(CallFault::NoVersion)),
             Some(version) if version != "2.0" => return Err(bad(CallFault::OtherVersion)),

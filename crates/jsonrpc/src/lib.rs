@@ -16,7 +16,7 @@ mod value; // one JSON value, read as what a parameter should be
 
 pub use call::{
     BATCH_CALLS_MAX, BadCall, BodyFault, Call, CallFault, Id, Item, METHOD_BYTES_MAX, POSITIONS_MAX, Params,
-    Request, parse, parse_within,
+    Request, UNKNOWN_MEMBERS_MAX, parse, parse_within,
 };
 pub use outcome::{Outcome, Outcomes};
 pub use reply::{ErrorObject, begin_result, end_result, escape_into, write_error};

@@ -7,16 +7,18 @@ mod log;
 mod receipt;
 mod transaction;
 
-use super::{Budget, Failure, Limits, Provenance, Source, View};
+use super::{Budget, Failure, Limits, Provenance, SnapshotSource, Source, View};
 use crate::{
     params::{Blocks, LogFilter, Message, Query},
     resolve::BlockRef,
 };
 use alloy_primitives::{B256, U256};
+use arc_swap::ArcSwap;
 use archive::{
-    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, Snapshot,
-    StateSource, Stop, StoreError,
+    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, ReceiptData,
+    Snapshot, StateSource, Stop, StoreError,
 };
+use fees::PriorityFee;
 use json::Json;
 use log::{LOG_BYTES_TYPICAL, LogWriter};
 use std::{ops::ControlFlow, sync::Arc};
@@ -34,6 +36,10 @@ mod brief {
     pub(super) const JSON_BYTES_MAX: usize = 64 << 10;
     /// Bytes of a message's data.
     pub(super) const INPUT_BYTES_MAX: usize = 4 << 10;
+    /// Transactions of a block that is written with them, or with their receipts.
+    pub(super) const TRANSACTIONS_MAX: u32 = 16;
+    /// Transactions of a block that is written with their hashes only.
+    pub(super) const HASHES_MAX: u32 = 128;
     /// Memory of a message. One instruction may go over all of it, and nothing stops it in the middle.
     pub(super) const MEMORY_BYTES_MAX: u64 = 512 << 10;
 }
@@ -42,7 +48,22 @@ mod brief {
 #[derive(Debug)]
 pub struct ArchiveSource {
     archive: Arc<Archive>,
+    /// The newest snapshot that was asked for.
+    newest: ArcSwap<ArchiveSnapshot>,
+}
+
+/// The archive as it was at one head.
+#[derive(Debug)]
+struct ArchiveSnapshot {
+    snapshot: Arc<Snapshot>,
+    context: Arc<ArchiveContext>,
+}
+
+/// What all snapshots of an archive have in common.
+#[derive(Debug)]
+struct ArchiveContext {
     limits: Limits,
+    priority_fee: PriorityFee,
 }
 
 impl ArchiveSource {
@@ -53,14 +74,31 @@ impl ArchiveSource {
 
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
-        Self { archive, limits }
+        let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
+        let snapshot = Arc::clone(&archive.current());
+        Self { archive, newest: ArcSwap::from_pointee(ArchiveSnapshot { snapshot, context }) }
     }
 }
 
-impl View for ArchiveSource {
+impl SnapshotSource for ArchiveSource {
+    fn snapshot(&self) -> Arc<dyn Source> {
+        let current = self.archive.current();
+        let newest = self.newest.load_full();
+        if Arc::ptr_eq(&newest.snapshot, &current) {
+            return newest;
+        }
+        let newer = Arc::new(ArchiveSnapshot {
+            snapshot: Arc::clone(&current),
+            context: Arc::clone(&newest.context),
+        });
+        self.newest.store(Arc::clone(&newer));
+        newer
+    }
+}
+
+impl View for ArchiveSnapshot {
     fn head(&self) -> BlockRef {
-        let snapshot = self.archive.current();
-        BlockRef { number: snapshot.head(), hash: snapshot.head_hash() }
+        BlockRef { number: self.snapshot.head(), hash: self.snapshot.head_hash() }
     }
 
     fn finalized(&self) -> Option<BlockRef> {
@@ -72,25 +110,25 @@ impl View for ArchiveSource {
     }
 
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
-        let place = self.archive.current().place(number).inspect_err(report)?;
+        let place = self.snapshot.place(number).inspect_err(report)?;
         Ok(place.map(|place| BlockRef { number, hash: place.hash }))
     }
 
     fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
-        let number = self.archive.current().number_of(BlockId::Hash(hash)).inspect_err(report)?;
+        let number = self.snapshot.number_of(BlockId::Hash(hash)).inspect_err(report)?;
         Ok(number.map(|number| BlockRef { number, hash }))
     }
 }
 
-impl Source for ArchiveSource {
+impl Source for ArchiveSnapshot {
     fn answer(
         &self,
         query: &Query<BlockRef>,
         budget: &Budget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
-        let snapshot = self.archive.current();
-        let asked = Asked { snapshot: &snapshot, limits: &self.limits, budget };
+        let ArchiveContext { limits, priority_fee } = &*self.context;
+        let asked = Asked { snapshot: &self.snapshot, limits, priority_fee, budget };
         asked.answer(query, &mut Json(out)).map(Provenance::archive)
     }
 }
@@ -103,6 +141,7 @@ fn report(cause: &StoreError) {
 struct Asked<'a> {
     snapshot: &'a Snapshot,
     limits: &'a Limits,
+    priority_fee: &'a PriorityFee,
     budget: &'a Budget,
 }
 
@@ -114,12 +153,19 @@ impl Asked<'_> {
             Query::NetVersion => self.net_version(json),
             Query::Syncing => says(json, b"false"),
             Query::ClientVersion => says(json, CLIENT_VERSION),
-            Query::BlockNumber => self.at_head(|snapshot| {
-                json.quantity(snapshot.head());
-                Ok(())
-            })?,
-            Query::GasPrice => self.at_head(|snapshot| fees::gas_price(snapshot, json))?,
-            Query::MaxPriorityFeePerGas => self.at_head(|snapshot| fees::priority_fee(snapshot, json))?,
+            Query::BlockNumber => {
+                json.quantity(self.snapshot.head());
+                Some(self.head())
+            }
+            Query::GasPrice => {
+                let priority_fee = self.priority_fee.at_head(self.snapshot, self.budget)?;
+                json.quantity_u128(fees::next_base_fee(self.snapshot)? + priority_fee);
+                Some(self.head())
+            }
+            Query::MaxPriorityFeePerGas => {
+                json.quantity_u128(self.priority_fee.at_head(self.snapshot, self.budget)?);
+                Some(self.head())
+            }
             Query::FeeHistory { blocks, newest, percentiles } => {
                 fees::history(self.snapshot, self.budget, *blocks, newest.number, percentiles, json)?;
                 Some(*newest)
@@ -187,17 +233,15 @@ impl Asked<'_> {
         None
     }
 
-    fn at_head(
-        &self,
-        write: impl FnOnce(&Snapshot) -> Result<(), StoreError>,
-    ) -> Result<Option<BlockRef>, Failure> {
-        write(self.snapshot)?;
-        Ok(Some(BlockRef { number: self.snapshot.head(), hash: self.snapshot.head_hash() }))
+    fn head(&self) -> BlockRef {
+        BlockRef { number: self.snapshot.head(), hash: self.snapshot.head_hash() }
     }
 
     fn block(&self, at: BlockRef, full: bool, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let data = self.snapshot.block(at.number)?.ok_or(Failure::Unavailable)?;
-        block::write(self.snapshot, &data, full, json)?;
+        let inline_max = if full { brief::TRANSACTIONS_MAX } else { brief::HASHES_MAX };
+        self.end_try_if(data.place.transactions > inline_max)?;
+        block::write(self.snapshot, self.budget, &data, full, json)?;
         Ok(at)
     }
 
@@ -230,25 +274,51 @@ impl Asked<'_> {
 
     fn receipt(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
         let Some(data) = self.snapshot.receipt(hash)? else { return Ok(says(json, b"null")) };
+        self.end_try_if(u64::from(data.row.logs) > brief::LOGS_MAX)?;
         receipt::write(self.snapshot, &data, &mut LogWriter::default(), json)?;
+        self.budget.charge_reply(json.0.capacity())?;
         Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
     }
 
     fn receipts(&self, at: BlockRef, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let place = self.snapshot.place(at.number)?.ok_or(Failure::Unavailable)?;
+        self.end_try_if(place.transactions > brief::TRANSACTIONS_MAX)?;
         let receipts = self.snapshot.receipts(at.number)?.ok_or(Failure::Unavailable)?;
-        let mut logs = LogWriter::default();
-        let mut failure = None;
+        let logs: u64 = receipts.iter().map(|receipt| u64::from(receipt.row.logs)).sum();
+        self.end_try_if(logs > brief::LOGS_MAX)?;
+        let (mut logs, mut outcome) = (LogWriter::default(), Ok(()));
         json.list(&receipts, |json, data| {
-            failure = failure.take().or(receipt::write(self.snapshot, data, &mut logs, json).err());
+            if outcome.is_ok() {
+                outcome = self.write_receipt(data, &mut logs, json);
+            }
         });
-        failure.map_or(Ok(at), |cause| Err(cause.into()))
+        outcome.map(|()| at)
+    }
+
+    /// Writes one receipt of many, after which there may be no time or memory for the next.
+    fn write_receipt(
+        &self,
+        data: &ReceiptData,
+        logs: &mut LogWriter,
+        json: &mut Json<'_>,
+    ) -> Result<(), Failure> {
+        receipt::write(self.snapshot, data, logs, json)?;
+        proceed(self.budget, json)
+    }
+
+    /// Ends an inline try of work that will surely take longer, before it is begun.
+    fn end_try_if(&self, takes_longer: bool) -> Result<(), Failure> {
+        match self.budget.is_brief() && takes_longer {
+            true => Err(Failure::QueryTimeout),
+            false => Ok(()),
+        }
     }
 
     fn raw_records(&self, at: BlockRef, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
-        match self.snapshot.raw_records(at.number)? {
-            Some(records) => json.raw(&records),
-            None => json.raw(b"[]"),
-        };
+        let records = self.snapshot.raw_records(at.number)?.unwrap_or_else(|| b"[]".to_vec());
+        self.end_try_if(records.len() > brief::JSON_BYTES_MAX)?;
+        self.budget.charge_reply(json.0.len() + records.len())?;
+        json.raw(&records);
         Ok(at)
     }
 
@@ -287,7 +357,9 @@ impl Asked<'_> {
             return Err(Failure::QueryTimeout);
         }
         let bytes_max = if brief { json.0.len() + brief::JSON_BYTES_MAX } else { usize::MAX };
-        json.0.reserve(found.len() as usize * LOG_BYTES_TYPICAL);
+        let typical_bytes = found.len() as usize * LOG_BYTES_TYPICAL;
+        self.budget.charge_reply(json.0.len() + typical_bytes)?;
+        json.0.reserve(typical_bytes);
         let mut writer = LogWriter::default();
         let mut separator: &[u8] = b"[";
         let flow = found.read(|log| {
@@ -295,9 +367,11 @@ impl Asked<'_> {
             separator = b",";
             writer.write(&log, json);
             if json.0.len() > bytes_max {
-                ControlFlow::Break(Failure::QueryTimeout)
-            } else {
-                ControlFlow::Continue(())
+                return ControlFlow::Break(Failure::QueryTimeout);
+            }
+            match self.budget.charge_reply(json.0.capacity()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(failure) => ControlFlow::Break(failure),
             }
         })?;
         if let ControlFlow::Break(failure) = flow {
@@ -382,6 +456,12 @@ impl Asked<'_> {
             }
         }
     }
+}
+
+/// Ends work that has no time left, or no memory for what it has written.
+fn proceed(budget: &Budget, json: &Json<'_>) -> Result<(), Failure> {
+    budget.charge_reply(json.0.capacity())?;
+    if budget.stopped() { Err(Failure::QueryTimeout) } else { Ok(()) }
 }
 
 /// Whether nothing has to be done for a message before it runs but to fill in what it leaves out.

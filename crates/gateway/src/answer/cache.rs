@@ -14,7 +14,7 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 
-use super::held::Readers;
+use crate::memory::Readers;
 use crate::params::{LogFilter, Query};
 use crate::resolve::BlockRef;
 

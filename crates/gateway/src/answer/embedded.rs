@@ -1,8 +1,8 @@
 //! The embedded chain: where its work is done.
 //!
 //! Rows of the method table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows
-//! marked `Pooled` are given a moment there too; what takes longer starts over in threads of its own, behind a bounded
-//! queue, under a deadline, and equal ones in flight share one answer. What is asked for a second time is kept.
+//! marked `Pooled` are tried there for 200 µs; what takes longer starts over in its account's share of the pool, under a
+//! deadline, and equal calls of one account share one answer. What is asked for a second time is kept.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,80 +12,85 @@ use bytes::Bytes;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
-use super::held::Readers;
 use super::inline_try::InlineTries;
 use super::threads::Threads;
-use super::{Answer, Budget, Failure, Held, Limits, Origin, Provenance, Source, Timings};
+use super::{
+    Answer, Budget, Failure, Limits, Origin, Provenance, ReplyCharge, SharedAnswer, SnapshotSource, Source,
+    Timings,
+};
 use crate::callers::{Account, AccountId};
+use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
 /// A source that holds the chain itself, and the machinery that guards it.
 pub(super) struct Embedded {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SnapshotSource>,
     threads: Arc<Threads>,
-    flights: Arc<Flights<Query<BlockRef>>>,
+    /// By account, because a call of another account would wait behind the jobs of this one.
+    flights: Arc<Flights<(AccountId, Key)>>,
     cache: Arc<Cache>,
     inline_tries: InlineTries,
-    held: Held,
+    memory: MemoryBudget,
     timings: Arc<Timings>,
     limits: Limits,
 }
 
 impl Embedded {
     pub(super) fn new(
-        source: Arc<dyn Source>,
+        source: Arc<dyn SnapshotSource>,
         threads: Arc<Threads>,
         cache: Arc<Cache>,
-        held: Held,
+        memory: MemoryBudget,
         timings: Arc<Timings>,
         limits: Limits,
     ) -> Self {
         let (flights, inline_tries) = (Arc::default(), InlineTries::default());
-        Self { source, threads, flights, cache, inline_tries, held, timings, limits }
+        Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
     }
 
-    pub(super) fn source(&self) -> &dyn Source {
-        &*self.source
+    /// The chain as it is now.
+    pub(super) fn snapshot(&self) -> Arc<dyn Source> {
+        self.source.snapshot()
     }
 
     pub(super) async fn answer(
         &self,
         account: &Account,
+        source: &Arc<dyn Source>,
         method: &Method,
         query: Query<BlockRef>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        if !self.cache.is_on() || !is_composed(&query) {
-            return self.work_out(account, method, query, None, out).await;
+        let call = EmbeddedCall { account, source, query };
+        if !self.cache.is_on() || !is_composed(&call.query) {
+            return self.work_out(method, call, None, out).await;
         }
-        // A chain of our own moves seldom, so all that is kept may hang on its head.
-        let asked = Asked { query: &query, head: Some(self.source.head().hash) };
+        let asked = call.asked();
         if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
             let provenance = Provenance::of(Origin::Cache, block);
-            let shared = self.held.lend(&result, &readers).ok_or(Failure::OverCapacity)?;
+            let shared = self.memory.of(account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }
         let key = self.cache.was_missed_before(&asked).then(|| asked.key());
-        self.work_out(account, method, query, key, out).await
+        self.work_out(method, call, key, out).await
     }
 
     /// Works an answer out, and keeps it if there is a key for it.
     async fn work_out(
         &self,
-        account: &Account,
         method: &Method,
-        query: Query<BlockRef>,
+        call: EmbeddedCall<'_>,
         key: Option<Key>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let start = out.len();
         let provenance = match method.work {
-            Work::Inline => contained(&*self.source, &query, &Budget::default(), out)?,
-            Work::Pooled(deadline) => match self.try_inline(account, &query, deadline, out) {
+            Work::Inline => contained(&**call.source, &call.query, &Budget::default(), out)?,
+            Work::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
                 Some(answered) => answered?,
-                None => return self.pooled(account.id, query, deadline, key).await,
+                None => return self.pooled(call, deadline, key).await,
             },
         };
         if let Some(key) = key {
@@ -97,21 +102,20 @@ impl Embedded {
     /// The answer to pooled work that finishes within an inline try; `None` if it does not or is not tried.
     fn try_inline(
         &self,
-        account: &Account,
-        query: &Query<BlockRef>,
+        call: &EmbeddedCall<'_>,
         deadline: Deadline,
         out: &mut Vec<u8>,
     ) -> Option<Result<Provenance, Failure>> {
-        // A history of fees is many reads between two looks at the clock. What is under way already is shared.
-        if deadline == Deadline::Fees || self.flights.has(query) {
+        // What is under way already is shared.
+        if !self.flights.is_empty() && self.flights.has(&call.flight()) {
             return None;
         }
-        let attempt = self.inline_tries.begin(account, self.time(deadline).0)?;
+        let attempt = self.inline_tries.begin(call.account, self.time(deadline).0)?;
         let start = out.len();
-        match contained(&*self.source, query, &attempt.budget, out) {
+        match contained(&**call.source, &call.query, &attempt.budget, out) {
             Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
                 out.truncate(start);
-                self.inline_tries.failed(account, &attempt);
+                self.inline_tries.failed(call.account, &attempt);
                 None
             }
             answered => {
@@ -126,48 +130,76 @@ impl Embedded {
         match deadline {
             Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
             Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
-            Deadline::Fees => (self.limits.call_timeout, Failure::QueryTimeout),
+            Deadline::Fees | Deadline::Block => (self.limits.call_timeout, Failure::QueryTimeout),
         }
     }
 
     async fn pooled(
         &self,
-        account: AccountId,
-        query: Query<BlockRef>,
+        call: EmbeddedCall<'_>,
         deadline: Deadline,
         key: Option<Key>,
     ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
-        let work = |query: Arc<Query<BlockRef>>, abandoned| {
-            let (source, held, timings) =
-                (Arc::clone(&self.source), self.held.clone(), Arc::clone(&self.timings));
-            let cache = Arc::clone(&self.cache);
+        let (account, flight) = (call.account.id, call.flight());
+        let work = |_, abandoned| {
+            let (query, source, timings) = (call.query, Arc::clone(call.source), Arc::clone(&self.timings));
+            let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
             let queued = Instant::now();
-            let budget = Budget { deadline: Some(queued + time), abandoned: Some(abandoned), brief: false };
+            let budget = Budget {
+                deadline: Some(queued + time),
+                abandoned: Some(abandoned),
+                brief: false,
+                reply: Some(reply),
+            };
             move || {
                 let begun = Instant::now();
                 timings.waits.record(begun - queued);
                 if budget.stopped() {
                     return Err(failure);
                 }
-                if held.is_full() {
-                    return Err(Failure::OverCapacity);
-                }
                 let mut out = Vec::new();
                 let answered = contained(&*source, &query, &budget, &mut out);
                 timings.of(deadline).record(begun.elapsed());
                 let provenance = answered?;
+                let result = without_slack(out);
                 if let Some(key) = key {
-                    out.shrink_to_fit();
-                    let result = Bytes::from(out);
                     cache.keep(key, kept(result.clone(), provenance));
-                    return Ok(Answer { provenance, shared: Some(held.hold_bytes(result)) });
                 }
-                Ok(Answer { provenance, shared: Some(held.hold(out)) })
+                Ok(SharedAnswer::new(provenance, result))
             }
         };
-        self.flights.join(query, account, &self.threads, work).await
+        let answer = self.flights.join(flight, account, &self.threads, work).await?;
+        answer.lend(self.memory.of(account))
     }
+}
+
+/// One call on its way.
+struct EmbeddedCall<'a> {
+    account: &'a Account,
+    /// The chain as the request sees it.
+    source: &'a Arc<dyn Source>,
+    query: Query<BlockRef>,
+}
+
+impl EmbeddedCall<'_> {
+    /// What its answer is kept under. A chain of our own moves seldom, so all may hang on its head.
+    fn asked(&self) -> Asked<'_> {
+        Asked { query: &self.query, head: Some(self.source.head().hash) }
+    }
+
+    /// With which calls in flight it shares its answer.
+    fn flight(&self) -> (AccountId, Key) {
+        (self.account.id, self.asked().key())
+    }
+}
+
+/// A reply whose buffer is not much larger than what is charged for it.
+fn without_slack(mut reply: Vec<u8>) -> Bytes {
+    if reply.capacity() - reply.len() > reply.len() / 4 {
+        reply.shrink_to_fit();
+    }
+    reply.into()
 }
 
 fn kept(result: Bytes, provenance: Provenance) -> Kept {

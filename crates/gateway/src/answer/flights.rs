@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::threads::Threads;
-use super::{Answer, Failure};
+use super::{Failure, SharedAnswer};
 use crate::callers::AccountId;
 
 type Outcome<T> = Result<T, Failure>;
 
 /// What is under way, by question. Two questions are equal only if the same answer is right for both.
-pub(super) struct Flights<Q, T = Answer> {
+pub(super) struct Flights<Q, T = SharedAnswer> {
     // The hasher is keyed: callers choose what is hashed here.
     under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
 }
@@ -108,8 +108,12 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
 
     /// Whether the answer to `query` is under way.
     pub(super) fn has(&self, query: &Q) -> bool {
-        let under_way = self.under_way.lock();
-        !under_way.is_empty() && under_way.contains_key(query)
+        self.under_way.lock().contains_key(query)
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.under_way.lock().is_empty()
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.

@@ -49,7 +49,7 @@ impl InlineTries {
         if self.since_origin(began) < account.inline_tries_rest_until.load(Relaxed) {
             return None;
         }
-        let budget = Budget { deadline: Some(began + TRY_TIME), abandoned: None, brief: true };
+        let budget = Budget { deadline: Some(began + TRY_TIME), abandoned: None, brief: true, reply: None };
         Some(InlineTry { began, budget })
     }
 

@@ -29,9 +29,6 @@ pub struct Limits {
     pub pool_threads: usize,
     /// Pooled calls that may wait for a thread, over all accounts: a few times what a second of simulations needs.
     pub pool_queue_max: usize,
-    /// Bytes of answers that wait to be read, over all callers: some eighty of the largest log answers. Callers that
-    /// ask and do not read would else fill any memory.
-    pub held_bytes_max: usize,
     /// Bytes of answers that are kept, 0 if none are: enough for a day of receipts and logs of a busy application, little beside what a
     /// node takes.
     pub cache_bytes_max: u64,
@@ -49,7 +46,6 @@ impl Default for Limits {
             call_memory_bytes_max: 64 << 20,
             pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
             pool_queue_max: 4_096,
-            held_bytes_max: 512 << 20,
             cache_bytes_max: 512 << 20,
         }
     }
@@ -69,7 +65,6 @@ impl Limits {
             call_memory_bytes_max: section.number("call_memory_bytes_max", usual.call_memory_bytes_max),
             pool_threads: section.size_up_to("pool_threads", usual.pool_threads, THREADS_MAX),
             pool_queue_max: section.size_up_to("pool_queue_max", usual.pool_queue_max, QUEUE_BOUND),
-            held_bytes_max: section.size("held_bytes_max", usual.held_bytes_max),
         }
     }
 }

@@ -23,8 +23,9 @@ use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
-use super::held::Readers;
-use super::{Answer, Failure, Held, Limits, Origin, Provenance, View};
+use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, View};
+use crate::callers::AccountId;
+use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
 use crate::network::Network;
 use crate::params::{BlockParam, Query};
@@ -52,7 +53,7 @@ pub struct Remote {
     told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
     failovers: Failovers,
     judge: Judge,
-    held: Held,
+    memory: MemoryBudget,
     limits: Limits,
     family: nodes::check::Family,
     call_timeout: Duration,
@@ -76,7 +77,7 @@ impl Remote {
             lookups: Flights::default(),
             told_flights: Flights::default(),
             failovers: Failovers::default(),
-            held: Held::new(usize::MAX),
+            memory: MemoryBudget::new(usize::MAX),
             limits: Limits::default(),
             family,
             call_timeout: config.call_timeout,
@@ -84,8 +85,8 @@ impl Remote {
     }
 
     /// The same within the limits of the answer step.
-    pub(super) fn within(self, cache: Arc<Cache>, held: Held, limits: Limits) -> Self {
-        Self { cache, held, limits, ..self }
+    pub(super) fn within(self, cache: Arc<Cache>, memory: MemoryBudget, limits: Limits) -> Self {
+        Self { cache, memory, limits, ..self }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -103,6 +104,7 @@ impl Remote {
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
     pub(super) fn at_hand(
         &self,
+        account: AccountId,
         canon: &Canon,
         method: &Method,
         query: &Query<BlockRef>,
@@ -114,8 +116,8 @@ impl Remote {
         let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) else {
             return self.is_absent(canon, query).then(|| Ok(answer(Origin::Cache, None, NULL)));
         };
-        let result = self.held.lend(&kept.result, &kept.readers).ok_or(Failure::OverCapacity);
-        Some(result.map(|result| answer(Origin::Cache, kept.block, result)))
+        let result = self.memory.of(account).lend(&kept.result, &kept.readers);
+        Some(result.map(|result| answer(Origin::Cache, kept.block, result)).map_err(Failure::from))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
@@ -126,6 +128,7 @@ impl Remote {
     /// Asks for what is not at hand.
     pub(super) async fn answer(
         &self,
+        account: AccountId,
         canon: &Arc<Canon>,
         method: &'static Method,
         query: Query<BlockRef>,
@@ -135,8 +138,10 @@ impl Remote {
         let key = flight(head(canon), &query);
         let fetched = self.flights.share(key, || self.fetch(canon, method, &query, at_head));
         match self.ours(may_fail_over, fetched).await {
-            Err(Failure::Unavailable) if may_fail_over => self.fail_over(canon, method, &query).await,
-            outcome => outcome,
+            Err(Failure::Unavailable) if may_fail_over => {
+                self.fail_over(account, canon, method, &query).await
+            }
+            outcome => outcome?.lend(self.memory.of(account)),
         }
     }
 
@@ -158,10 +163,7 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
         at_head: Option<B256>,
-    ) -> Result<Answer, Failure> {
-        if self.held.is_full() {
-            return Err(Failure::OverCapacity);
-        }
+    ) -> Result<SharedAnswer, Failure> {
         let deadline = Instant::now() + self.time(method);
         if let Query::Logs { filter, blocks } = query {
             let found = self.logs(canon, filter, *blocks, deadline).await?;
@@ -169,7 +171,7 @@ impl Remote {
             if found.origin == Origin::Cache {
                 self.keep(canon, Asked { query, head: None }, &found.result, Some(found.block));
             }
-            return Ok(answer(found.origin, Some(found.block), self.hold(found.result)));
+            return Ok(self.shared(found.origin, Some(found.block), found.result));
         }
         let fetched = self.ask(canon, query, deadline).await?;
         match (fetched.keep, query) {
@@ -181,12 +183,12 @@ impl Remote {
             }
             _ => {}
         }
-        Ok(answer(Origin::Node, fetched.block, self.hold(fetched.result)))
+        Ok(self.shared(Origin::Node, fetched.block, fetched.result))
     }
 
-    /// A result on its way to its caller, which counts as a reply that waits to be read from now on.
-    fn hold(&self, result: Bytes) -> Bytes {
-        self.held.hold_bytes(self.pool.memory().hand_over(result))
+    /// A result on its way to its callers, whose accounts are charged for it from now on.
+    fn shared(&self, origin: Origin, block: Option<BlockRef>, result: Bytes) -> SharedAnswer {
+        SharedAnswer::new(Provenance::of(origin, block), self.pool.memory().hand_over(result))
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.

@@ -17,7 +17,7 @@ use crate::listen::TooManyUnauthenticated;
 use crate::params::{ParamFault, Tag};
 use crate::parse::Unanswerable;
 use crate::resolve::Unresolved;
-use crate::shape::TooLarge;
+use crate::shape::ReplyRefused;
 
 pub(super) fn document() -> String {
     let mut text = format!(
@@ -159,7 +159,7 @@ fn answers() -> Vec<Row> {
         ),
         ("a log query beyond `log_timeout_ms`", Failure::QueryTimeout.into()),
         ("a call beyond `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
-        ("what does not fit into a batch's reply", TooLarge.into()),
+        ("what does not fit into a batch's reply", ReplyRefused::TooLarge.into()),
         ("nobody can answer now", Failure::Unavailable.into()),
         ("our fault", Failure::Broken(String::new()).into()),
     ]

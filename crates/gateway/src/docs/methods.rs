@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::MADE;
 use super::types::{Shape, TYPES, members, of_param};
-use crate::admit::{BATCH_CREDITS, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use crate::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use crate::methods::{Cacheable, Deadline, Family, METHODS, Method, Missing, PENDING_METHODS, Work};
 
 pub(super) fn document() -> String {
@@ -27,7 +27,8 @@ pub(super) fn document() -> String {
     let _ = writeln!(
         text,
         "\nAn unknown method costs {UNKNOWN_METHOD_CREDITS} credits, any other call that is malformed or refused \
-         {REFUSED_CREDITS}, a batch {BATCH_CREDITS} on top of its calls. What a limit refuses, and what is our fault, costs nothing."
+         {REFUSED_CREDITS} for each started {} KiB of it, a batch {BATCH_CREDITS} on top of its calls. What a limit refuses, and what is our fault, costs nothing.",
+        REFUSED_BYTES >> 10
     );
     for method in METHODS {
         section(&mut text, method);

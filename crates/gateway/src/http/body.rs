@@ -1,4 +1,5 @@
-//! The bytes of a request, held to the limit while they arrive and again while they are inflated.
+//! The bytes of a request, held to the limit while they arrive and again while they are inflated, and charged to the
+//! caller's account before memory for them is allocated.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -6,17 +7,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use http::header;
 
+use super::Refused;
 use super::head::Head;
-use super::{Refused, inflate};
-use crate::limits::Limits;
+use super::inflate::{Coding, InflateError, inflate};
+use crate::admit;
+use crate::authenticate::Caller;
+use crate::errors::ErrorReply;
 use crate::listen::Connection;
+use crate::memory::{AccountMemory, ChargedBuffer, MemoryCharge, OverBudget};
 
 /// A request's body, and with it the way to its caller.
 ///
 /// HTTP/1 lends its bytes from where they came in (`'a`), HTTP/2 hands over its own.
 pub(crate) trait Body<'a>: Send {
-    /// The whole body, if it has at most so many bytes.
-    fn read(&mut self, bytes_max: usize) -> impl Future<Output = Result<Cow<'a, [u8]>, Refused>> + Send;
+    /// The whole body, if it has at most so many bytes and the account has memory for them.
+    fn read(
+        &mut self,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> impl Future<Output = Result<ReceivedBody<'a>, Refused>> + Send;
 
     /// Gets the body of a refused request out of the way, where that keeps a connection in use.
     fn skip(&mut self) -> impl Future<Output = ()> + Send;
@@ -28,20 +37,90 @@ pub(crate) trait Body<'a>: Send {
     ) -> impl Future<Output = Result<T, Refused>> + Send;
 }
 
+/// A whole body, and the charge for its memory.
+#[derive(Debug)]
+pub(crate) struct ReceivedBody<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) charge: MemoryCharge,
+}
+
+impl<'a> ReceivedBody<'a> {
+    /// A body that lies in the buffer of its connection.
+    pub(crate) fn borrowed(bytes: &'a [u8]) -> Self {
+        Self { bytes: Cow::Borrowed(bytes), charge: MemoryCharge::default() }
+    }
+}
+
+impl From<ChargedBuffer> for ReceivedBody<'_> {
+    fn from(buffer: ChargedBuffer) -> Self {
+        let (bytes, charge) = buffer.into_parts();
+        Self { bytes: Cow::Owned(bytes), charge }
+    }
+}
+
+impl From<OverBudget> for Refused {
+    fn from(_: OverBudget) -> Self {
+        Self::OverCapacity
+    }
+}
+
+/// Larger bodies are inflated and read in the pool: they would delay the other connections of the thread.
+pub(crate) const INLINE_BODY_BYTES_MAX: usize = 64 << 10;
+
 /// Reads the whole body.
 pub(crate) async fn body<'a>(
     connection: &Connection,
     head: &Head<'_>,
     body: &mut impl Body<'a>,
-    limits: &Limits,
-) -> Result<Cow<'a, [u8]>, Refused> {
-    let bytes = body.read(limits.http.body_bytes_max).await?;
-    connection.shard().http.bytes_in.fetch_add(bytes.len() as u64, Relaxed);
+    caller: &Caller,
+) -> Result<ReceivedBody<'a>, ErrorReply> {
+    let edge = connection.edge();
+    let memory = edge.memory.of(caller.account().id);
+    let received = body.read(edge.limits.http.body_bytes_max, memory).await?;
+    connection.shard().http.bytes_in.fetch_add(received.bytes.len() as u64, Relaxed);
     let mut encodings = head.headers.all(&header::CONTENT_ENCODING);
-    match (encodings.next(), encodings.next()) {
-        (None, _) => Ok(bytes),
-        (Some(encoding), None) => inflate::inflate(encoding, bytes, limits.http.body_bytes_max),
+    let coding = match (encodings.next(), encodings.next()) {
+        (None, _) => None,
+        (Some(encoding), None) => Coding::named(encoding)?,
         // One inside the other: nobody does that to a body of a few kilobytes.
-        (Some(_), Some(_)) => Err(Refused::Encoding),
+        (Some(_), Some(_)) => return Err(Refused::Encoding.into()),
+    };
+    match coding {
+        None => Ok(received),
+        Some(coding) => inflated(connection, caller, coding, received).await,
+    }
+}
+
+/// Inflates a body, in the pool if it turns out to be large. One that is refused is paid for by what was inflated.
+async fn inflated<'a>(
+    connection: &Connection,
+    caller: &Caller,
+    coding: Coding,
+    received: ReceivedBody<'_>,
+) -> Result<ReceivedBody<'a>, ErrorReply> {
+    let edge = connection.edge();
+    let (account, bytes_max) = (caller.account().id, edge.limits.http.body_bytes_max);
+    let inline_max = bytes_max.min(INLINE_BODY_BYTES_MAX);
+    let mut outcome = match received.bytes.len() <= inline_max {
+        true => inflate(coding, &received.bytes, inline_max, edge.memory.of(account)),
+        false => Err(InflateError { refused: Refused::TooLarge, inflated: 0 }),
+    };
+    if inline_max < bytes_max && matches!(&outcome, Err(error) if error.refused == Refused::TooLarge) {
+        let (bytes, charge) = (received.bytes.into_owned(), received.charge);
+        let memory = edge.memory.clone();
+        let job = move || {
+            let _charge = charge;
+            inflate(coding, &bytes, bytes_max, memory.of(account))
+        };
+        let busy = Err(InflateError { refused: Refused::OverCapacity, inflated: 0 });
+        outcome = edge.answers.threads().run(account, job).await.unwrap_or(busy);
+    }
+    match outcome {
+        Ok(buffer) => Ok(buffer.into()),
+        Err(InflateError { refused: Refused::OverCapacity, .. }) => Err(Refused::OverCapacity.into()),
+        Err(InflateError { refused, inflated }) => {
+            admit::charge(caller, admit::refused_credits(inflated), &edge.clock, connection.now())?;
+            Err(refused.into())
+        }
     }
 }

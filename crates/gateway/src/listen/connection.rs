@@ -129,6 +129,11 @@ impl Connection {
         &self.edge
     }
 
+    /// The same for work that outlives a borrow.
+    pub(crate) fn edge_arc(&self) -> &Arc<Edge> {
+        &self.edge
+    }
+
     pub(crate) fn shard(&self) -> &Shard {
         &self.edge.shards[self.worker]
     }

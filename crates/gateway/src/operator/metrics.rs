@@ -117,14 +117,14 @@ fn gauges(out: &mut String, edge: &Edge) {
         limits.answer.pool_queue_max as u64,
     );
     gauge(
-        "chaingate_held_bytes",
-        "Bytes of answers of at least 16 KiB that callers have not read yet.",
-        answers.held().bytes() as u64,
+        "chaingate_memory_bytes",
+        "Bytes of request bodies and replies of at least 16 KiB that are in memory.",
+        edge.memory.bytes() as u64,
     );
     gauge(
-        "chaingate_held_bytes_max",
-        "Limit of chaingate_held_bytes (held_bytes_max), beyond which calls get over capacity.",
-        limits.answer.held_bytes_max as u64,
+        "chaingate_memory_bytes_max",
+        "Limit of chaingate_memory_bytes (memory_bytes_max).",
+        edge.memory.bytes_max() as u64,
     );
 }
 
@@ -133,6 +133,11 @@ fn http(out: &mut String, edge: &Edge) {
         describe(out, name, "counter", help);
         let _ok = writeln!(out, "{name} {value}");
     };
+    counter(
+        "chaingate_memory_refused_total",
+        "Request bodies and replies that were refused because their account had used up its share of memory.",
+        edge.memory.refused(),
+    );
     counter(
         "chaingate_connections_total",
         "Connections of callers that were accepted.",
@@ -248,6 +253,7 @@ fn work(out: &mut String, edge: &Edge) {
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
     histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
     histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());
+    histogram(out, name, "work=\"block\"", &[&timings.blocks].into_iter().collect());
     let name = "chaingate_pool_wait_seconds";
     describe(out, name, "histogram", "Time that calls waited for a thread of the pool.");
     histogram(out, name, "", &[&timings.waits].into_iter().collect());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
 use gateway::answer::archive::ArchiveSource;
-use gateway::answer::{Budget, Failure, Provenance, Source, View};
+use gateway::answer::{Budget, Failure, Provenance, SnapshotSource, Source, Sources, View};
 use gateway::config::Config;
 use gateway::edge::Edge;
 use gateway::listen::Server;
@@ -51,8 +51,7 @@ impl Gateway {
 
     pub(crate) fn configured(config: &Config) -> Self {
         let chain = Arc::new(Chain::default());
-        let source = Arc::clone(&chain) as Arc<dyn Source>;
-        Self::over(config, source, chain, None)
+        Self::over(config, Arc::clone(&chain), chain, None)
     }
 
     /// Over the embedded archive with the demo chain in it; `limits` are lines of `[limits]`.
@@ -64,11 +63,16 @@ impl Gateway {
         Self::over(&config, Arc::new(source), Arc::default(), Some(folder))
     }
 
-    fn over(config: &Config, source: Arc<dyn Source>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {
+    fn over(config: &Config, source: impl Into<Sources>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {
         let edge = Arc::new(Edge::new(config, source).unwrap());
         let server = Server::start(&config.listen, edge).unwrap();
         let (public, operator) = (server.public(), server.operator());
         Self { server: Some(server), chain, _folder: folder, public, operator }
+    }
+
+    /// Over a chain that changes while it is served.
+    pub(crate) fn over_growing(source: impl SnapshotSource) -> Self {
+        Self::over(&config("", "", ""), Sources::Embedded(Arc::new(source)), Arc::default(), None)
     }
 
     /// Posts a body under the key `demo`.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::http::{Wire, get, request};
 
-use crate::demo::Demo;
+use crate::demo::{Demo, metric};
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
 fn run(data: &str) -> String {
@@ -143,4 +143,33 @@ fn a_call_has_the_same_answer_wherever_it_runs() {
             assert_eq!(tried, pooled, "{method} {message}");
         }
     }
+}
+
+fn pooled(demo: &Demo) -> f64 {
+    metric(demo.operator, "chaingate_pool_wait_seconds_count")
+}
+
+/// Each `eth_gasPrice` read the receipts of twenty blocks on the thread of its connection.
+#[test]
+fn what_gas_should_cost_is_computed_once_per_head_and_in_the_pool() {
+    let demo = Demo::with("");
+    let first = demo.call("eth_gasPrice", "[]");
+    assert!(first["result"].is_string(), "{first}");
+    assert_eq!(pooled(&demo), 1.0);
+    for _ in 0..20 {
+        assert_eq!(demo.call("eth_gasPrice", "[]"), first);
+        assert!(demo.call("eth_maxPriorityFeePerGas", "[]")["result"].is_string());
+    }
+    assert_eq!(pooled(&demo), 1.0);
+}
+
+/// A block has any number of transactions and logs, and was written on the thread of its connection.
+#[test]
+fn blocks_and_receipts_with_many_logs_are_written_in_the_pool() {
+    let demo = Demo::with("");
+    assert!(demo.call("eth_getBlockByNumber", r#"["0x1",true]"#)["result"].is_object());
+    assert_eq!(pooled(&demo), 0.0, "small ones are not");
+    let receipts = demo.call("eth_getBlockReceipts", r#"["0xb4"]"#);
+    assert!(receipts["result"].is_array(), "{receipts}");
+    assert_eq!(pooled(&demo), 1.0);
 }

@@ -1,11 +1,14 @@
 //! What one account takes of threads and memory, others do not have to wait for.
 
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 use testkit::http::{Wire, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call};
+use crate::process::Process;
 
 const OTHER_KEY: &str = "[[key]]\nkey = \"other\"\naccount = \"other\"";
 
@@ -40,6 +43,20 @@ fn an_account_with_endless_calls_does_not_delay_the_calls_of_others() {
     drop(calls);
 }
 
+/// Equal calls share one answer, but not with a call that waits behind the endless ones of another account.
+#[test]
+fn a_call_does_not_wait_for_an_equal_one_in_the_queue_of_another_account() {
+    let gateway = Gateway::with("pool_threads = 1\ncall_timeout_ms = 300000", OTHER_KEY);
+    let calls = endless(&gateway, 1);
+    until("it runs", || gateway.chain.executions.load(SeqCst) == 1);
+    let mut queued = Wire::connect(gateway.public);
+    queued.send(request("/v3/demo", "", run("0x04aa").as_bytes()));
+    until("an equal call waits", || metric(gateway.operator, "chaingate_pool_waiting") == 1.0);
+    assert_eq!(post(gateway.public, "/v3/other", run("0x04aa")).json()["result"], "0x04aa");
+    drop(calls);
+    assert_eq!(queued.reply().json()["result"], "0x04aa");
+}
+
 #[test]
 fn an_account_that_fills_the_queue_is_refused_and_others_are_not() {
     let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 20\ncall_timeout_ms = 300000", OTHER_KEY);
@@ -50,4 +67,103 @@ fn an_account_that_fills_the_queue_is_refused_and_others_are_not() {
     assert_eq!(gateway.post(run("0x04")).status, 503);
     assert_eq!(post(gateway.public, "/v3/other", run("0x04")).json()["result"], "0x04");
     drop((running, calls));
+}
+
+/// A request that inflates to one call with hundreds of thousands of members took 50 ms of a connection's thread for
+/// 5 credits.
+#[test]
+fn a_body_that_inflates_to_many_members_is_refused_and_paid_for_by_its_size() {
+    let plan = "[plans.small]\ncredits_per_second = 400\n[[key]]\nkey = \"small\"\nplan = \"small\"";
+    let gateway = Gateway::with("", plan);
+    let members: String = (0..400_000).map(|number| format!(",\"x{number:x}\":0")).collect();
+    let call = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"eth_chainId"{members}}}"#);
+    let body = zstd::encode_all(call.as_bytes(), 1).unwrap();
+    let ask = || {
+        Wire::connect(gateway.public).send(request("/v3/small", "content-encoding: zstd\r\n", &body)).reply()
+    };
+    let refused = ask();
+    assert_eq!((refused.status, refused.error().as_str()), (200, "-32600 too many members"));
+    assert_eq!(refused.json()["id"], 7);
+    assert_eq!(ask().status, 429, "the first one has used up the credits of a second");
+}
+
+/// Inflating and reading a large body is work for the pool: it is refused when the account has used up its share there.
+#[test]
+fn a_large_body_is_read_in_its_accounts_share_of_the_pool() {
+    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 2\ncall_timeout_ms = 300000", OTHER_KEY);
+    let running = endless(&gateway, 1);
+    until("one of them runs", || gateway.chain.executions.load(SeqCst) == 1);
+    let calls = endless(&gateway, 2);
+    until("another waits", || metric(gateway.operator, "chaingate_pool_waiting") == 1.0);
+    let large = call("eth_chainId", &format!("[{}]", " ".repeat(100 << 10)));
+    let compressed = zstd::encode_all(large.as_bytes(), 1).unwrap();
+    let compressed = request("/v3/demo", "content-encoding: zstd\r\n", &compressed);
+    assert_eq!(gateway.post(&large).status, 503);
+    assert_eq!(Wire::connect(gateway.public).send(compressed).reply().status, 503);
+    assert_eq!(gateway.post(call("eth_chainId", "[]")).status, 200);
+    assert_eq!(post(gateway.public, "/v3/other", &large).json()["result"], "0x539");
+    drop((running, calls));
+}
+
+#[test]
+fn calls_in_flight_of_one_account_leave_places_for_others() {
+    let gateway = Gateway::with("calls_in_flight_max = 8\ncall_timeout_ms = 300000", OTHER_KEY);
+    let calls = endless(&gateway, 4);
+    until("all of them are in flight", || metric(gateway.operator, "chaingate_calls_in_flight") == 4.0);
+    assert_eq!(gateway.post(run("0xaa")).status, 503);
+    assert_eq!(post(gateway.public, "/v3/other", run("0xaa")).status, 200);
+    drop(calls);
+}
+
+/// Short work that is too long for the thread of its connection: a loop of 10,000 rounds. Numbers keep answers apart.
+fn short_loop(number: usize) -> String {
+    call("eth_call", &format!(r#"[{{"data":"0x622710005b600190038060045700{number:08x}"}}]"#))
+}
+
+/// Times of so many calls, one after another, in ascending order.
+fn times(address: SocketAddr, calls: usize, body: impl Fn(usize) -> String) -> Vec<Duration> {
+    let mut wire = Wire::connect(address);
+    let mut times: Vec<_> = (0..calls)
+        .map(|number| {
+            let (body, started) = (body(number), Instant::now());
+            assert_eq!(wire.post("/v3/other", body).status, 200);
+            started.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+/// Prints how long calls of one account take alone, and beside endless calls of another. To be run by hand, with the
+/// release build: `CHAINGATE_NEIGHBOUR_CALLS=2000 cargo test --release --test stories neighbour -- --nocapture`.
+#[test]
+fn the_latency_beside_a_greedy_neighbour_is_measured_on_request() {
+    let Some(calls) = std::env::var("CHAINGATE_NEIGHBOUR_CALLS").ok().and_then(|calls| calls.parse().ok())
+    else {
+        return;
+    };
+    let limits = "[limits]\ncall_timeout_ms = 600000\ncall_gas_multiple = 1000000000\n";
+    let key = "[[key]]\nkey = \"other\"\naccount = \"other\"\nplan = \"custom\"\n";
+    let process = Process::start("127.0.0.1:0", &format!("{limits}{key}"), "info");
+    let read = |number: usize| call("eth_getStorageAt", &format!(r#"["0x{number:040x}","0x0","latest"]"#));
+    let kinds: [(&str, &dyn Fn(usize) -> String); 2] =
+        [("storage read", &read), ("10,000 rounds", &short_loop)];
+    let report = |when: &str| {
+        for (name, body) in kinds {
+            let times = times(process.public, calls, body);
+            let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+            eprintln!("{when}, {name}: median {:?}, p99 {:?}", at(50), at(99));
+        }
+    };
+    report("alone");
+    let endless: Vec<_> = (0..64)
+        .map(|number| {
+            let mut wire = Wire::connect(process.public);
+            wire.send(request("/v3/demo", "", crate::demo::endless(number).as_bytes()));
+            wire
+        })
+        .collect();
+    until("they are all there", || metric(process.operator, "chaingate_calls_in_flight") == 64.0);
+    report("beside 64 endless calls");
+    drop(endless);
 }

@@ -2,13 +2,14 @@
 
 use super::{
     json::{Json, Object},
-    transaction,
+    proceed, transaction,
 };
+use crate::answer::{Budget, Failure};
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::B256;
 use alloy_rlp::Encodable;
-use archive::{BlockData, Snapshot, StoreError};
+use archive::{BlockData, Snapshot};
 
 /// Length of the RLP of two empty lists: what the body of an uncle adds to its size.
 const EMPTY_BODY_BYTES: usize = 2;
@@ -16,17 +17,25 @@ const EMPTY_BODY_BYTES: usize = 2;
 /// Writes a block, with its transactions or only their hashes.
 pub(super) fn write(
     snapshot: &Snapshot,
+    budget: &Budget,
     block: &BlockData,
     full: bool,
     json: &mut Json<'_>,
-) -> Result<(), StoreError> {
+) -> Result<(), Failure> {
     let mut object = json.object();
     write_header(&block.header, block.place.hash, &mut object);
     object.member("totalDifficulty").quantity_u256(block.place.total_difficulty);
     object.member("size").quantity(u64::from(block.place.size));
     if full {
         let transactions = snapshot.transactions(block.header.number)?;
-        object.member("transactions").list(&transactions, |json, data| transaction::write(data, json));
+        let mut outcome = Ok(());
+        object.member("transactions").list(&transactions, |json, data| {
+            if outcome.is_ok() {
+                transaction::write(data, json);
+                outcome = proceed(budget, json);
+            }
+        });
+        outcome?;
     } else {
         let hashes = snapshot.transaction_hashes(&block.place)?;
         object.member("transactions").list(&hashes, |json, hash| json.data(hash.as_slice()));

@@ -6,7 +6,9 @@ use crate::{
     params::Percentile,
 };
 use alloy_consensus::Header;
+use alloy_primitives::B256;
 use archive::{Snapshot, StoreError};
+use parking_lot::Mutex;
 
 /// Blocks that a suggestion looks back over, as geth does.
 const SUGGESTION_BLOCKS: u64 = 20;
@@ -20,20 +22,35 @@ const PRIORITY_FEE_DEFAULT: u128 = 1_000_000_000;
 /// Blocks that one history may span, as geth does.
 const HISTORY_BLOCKS_MAX: u64 = 1024;
 
-/// Writes the price with which a legacy transaction gets into the next block.
-pub(super) fn gas_price(snapshot: &Snapshot, json: &mut Json<'_>) -> Result<(), StoreError> {
-    let base_fee = match snapshot.header(snapshot.head())? {
+/// The base fee of the block after the head.
+pub(super) fn next_base_fee(snapshot: &Snapshot) -> Result<u128, Failure> {
+    Ok(match snapshot.header(snapshot.head())? {
         Some(head) => u128::from(snapshot.chain().next_base_fee(&head).unwrap_or(0)),
         None => 0,
-    };
-    json.quantity_u128(base_fee + suggested_priority_fee(snapshot)?);
-    Ok(())
+    })
 }
 
-/// Writes what to pay on top of the base fee.
-pub(super) fn priority_fee(snapshot: &Snapshot, json: &mut Json<'_>) -> Result<(), StoreError> {
-    json.quantity_u128(suggested_priority_fee(snapshot)?);
-    Ok(())
+/// What to pay on top of the base fee. It takes the receipts of many blocks to find out, so it is done once per head.
+#[derive(Debug, Default)]
+pub(super) struct PriorityFee {
+    /// The hash of a head, and what is suggested there.
+    remembered: Mutex<Option<(B256, u128)>>,
+}
+
+impl PriorityFee {
+    /// The suggestion at the head of `snapshot`. An inline try ends where it is not known yet.
+    pub(super) fn at_head(&self, snapshot: &Snapshot, budget: &Budget) -> Result<u128, Failure> {
+        let head = snapshot.head_hash();
+        if let Some((_, fee)) = self.remembered.lock().filter(|(known, _)| *known == head) {
+            return Ok(fee);
+        }
+        if budget.is_brief() {
+            return Err(Failure::QueryTimeout);
+        }
+        let fee = suggested_priority_fee(snapshot)?;
+        *self.remembered.lock() = Some((head, fee));
+        Ok(fee)
+    }
 }
 
 fn suggested_priority_fee(snapshot: &Snapshot) -> Result<u128, StoreError> {
@@ -66,6 +83,10 @@ pub(super) fn history(
     percentiles: &[Percentile],
     json: &mut Json<'_>,
 ) -> Result<(), Failure> {
+    // Many rows are read between two looks at the clock.
+    if budget.is_brief() {
+        return Err(Failure::QueryTimeout);
+    }
     let blocks = blocks.min(HISTORY_BLOCKS_MAX).min(newest + 1);
     let oldest = newest + 1 - blocks;
     let headers = (oldest..=newest).map(|number| header(snapshot, number)).collect::<Result<Vec<_>, _>>()?;

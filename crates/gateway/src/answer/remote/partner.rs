@@ -12,7 +12,8 @@ use super::expect::block_ref;
 use super::hearsay::Hearsay;
 use super::judge::Question;
 use super::{Remote, answer, encode, flight};
-use crate::answer::{Answer, Failure, Origin, Provenance, View};
+use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, View};
+use crate::callers::AccountId;
 use crate::methods::Method;
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
@@ -66,6 +67,7 @@ impl Remote {
     /// Asks a partner about blocks that the nodes have named.
     pub(super) async fn fail_over(
         &self,
+        account: AccountId,
         canon: &Canon,
         method: &Method,
         query: &Query<BlockRef>,
@@ -73,12 +75,13 @@ impl Remote {
         let key = flight(super::head(canon), query);
         let deadline = Instant::now() + self.time(method);
         let ask = || self.ask_partner(Some(canon), Without::Answer, method, query, deadline);
-        self.partner_flights.share(key, ask).await
+        self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 
     /// Asks a partner about blocks that it has named itself.
     pub(in crate::answer) async fn answer_told(
         &self,
+        account: AccountId,
         hearsay: &Hearsay,
         method: &Method,
         query: &Query<BlockRef>,
@@ -90,7 +93,7 @@ impl Remote {
         }
         let key = flight(hearsay.head(), query);
         let ask = || self.ask_partner(hearsay.canon(), hearsay.without(), method, query, deadline);
-        self.partner_flights.share(key, ask).await
+        self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 
     /// That a block is not there is an answer too, where a partner says so.
@@ -106,7 +109,7 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
         deadline: Instant,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<SharedAnswer, Failure> {
         let call = match query {
             // In one piece: what a partner does not search at once it does not search at all.
             Query::Logs { filter, blocks } => encode::logs(filter, *blocks),
@@ -119,7 +122,7 @@ impl Remote {
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         self.failovers.note(without, method);
-        Ok(answer(Origin::Partner, fetched.block, self.hold(fetched.result)))
+        Ok(self.shared(Origin::Partner, fetched.block, fetched.result))
     }
 
     /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.

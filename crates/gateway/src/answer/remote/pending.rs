@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::judge::Question;
 use super::{Fetched, Remote, encode};
 use crate::answer::{Answer, Failure, Origin, Provenance, Sight};
+use crate::callers::AccountId;
 use crate::methods::Method;
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -16,6 +17,7 @@ impl Remote {
     /// `query` is pinned to the newest block, which says who may be asked.
     pub(in crate::answer) async fn answer_pending(
         &self,
+        account: AccountId,
         sight: Sight<'_>,
         method: &Method,
         query: &Query<BlockRef>,
@@ -26,12 +28,14 @@ impl Remote {
             Sight::Partner { .. } | Sight::Embedded(_) => None,
         };
         let by_nodes = match canon {
-            Some(_) => self.ours(may_fail_over, self.ask_pending(canon, method, query, Origin::Node)).await,
+            Some(_) => {
+                self.ours(may_fail_over, self.ask_pending(account, canon, method, query, Origin::Node)).await
+            }
             None => Err(Failure::Unavailable),
         };
         match by_nodes {
             Err(Failure::Unavailable) if may_fail_over => {
-                self.ask_pending(canon, method, query, Origin::Partner).await
+                self.ask_pending(account, canon, method, query, Origin::Partner).await
             }
             answered => answered,
         }
@@ -39,6 +43,7 @@ impl Remote {
 
     async fn ask_pending(
         &self,
+        account: AccountId,
         canon: Option<&Canon>,
         method: &Method,
         query: &Query<BlockRef>,
@@ -55,6 +60,7 @@ impl Remote {
         };
         let Fetched { result, .. } = self.settle(&question, answered)?;
         let provenance = Provenance { origin, block: None, is_unverified: true };
-        Ok(Answer { provenance, shared: Some(self.hold(result)) })
+        let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
+        Ok(Answer { provenance, shared: Some(result) })
     }
 }

@@ -1,6 +1,5 @@
 //! The bytes behind a head, and the eye on the caller while the answer is made.
 
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,9 +10,10 @@ use tokio::time::Sleep;
 
 use super::chunks::Chunks;
 use super::head::{Extent, Parsed};
-use crate::http::{self, Refused};
+use crate::http::{self, ReceivedBody, Refused};
 use crate::listen::socket::{Socket, Wait};
 use crate::listen::worker::Stream;
+use crate::memory::{AccountMemory, ChargedBuffer, MemoryCharge};
 
 /// The body of one request.
 pub(super) struct Body<'a, S> {
@@ -45,11 +45,11 @@ pub(super) struct Rest {
     pub(super) gone: bool,
 }
 
-/// Room for the first part of a body that has not come yet: what it says of its length is only believed as it comes.
-const FIRST_BYTES: usize = 4 << 10;
+/// Bytes that are read at once. What a body says of its length is believed only as it comes: its buffer grows with it.
+const STEP_BYTES: usize = 4 << 10;
 
 /// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.
-const SKIPPED_BYTES_MAX: usize = 64 << 10;
+const SKIPPED_BYTES_MAX: u64 = 64 << 10;
 
 /// What a caller may send ahead while it waits, in all. Then we look away, and it waits with the rest; whether it is still
 /// there is then not known before its answer is.
@@ -84,43 +84,83 @@ impl<'a, S: Stream> Body<'a, S> {
         Rest { used, ahead, at_next, gone }
     }
 
-    async fn read_bytes(&mut self, length: u64, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+    async fn read_bytes(
+        &mut self,
+        length: u64,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> Result<ReceivedBody<'a>, Refused> {
         let length = usize::try_from(length).ok().filter(|&length| length <= bytes_max);
         let length = length.ok_or(Refused::TooLarge)?;
         if let Some(body) = self.here.get(..length) {
             (self.used, self.at_next) = (length, true);
-            return Ok(Cow::Borrowed(body));
+            return Ok(ReceivedBody::borrowed(body));
         }
         self.used = self.here.len();
-        let mut whole = Vec::with_capacity(length.min(FIRST_BYTES));
-        whole.extend_from_slice(self.here);
+        let mut whole = ChargedBuffer::default();
+        whole.reserve(memory, self.here.len(), length)?;
+        whole.bytes_mut().extend_from_slice(self.here);
         self.go_on().await?;
-        let mut rest = (&mut *self.socket).take((length - whole.len()) as u64);
-        let read = rest.read_to_end(&mut whole).await;
-        if read.is_err() || whole.len() < length {
-            return Err(Refused::Broken);
+        while whole.bytes().len() < length {
+            let left = length - whole.bytes().len();
+            whole.reserve(memory, left.min(STEP_BYTES), length)?;
+            let mut rest = (&mut *self.socket).take(left as u64);
+            if !matches!(rest.read_buf(whole.bytes_mut()).await, Ok(1..)) {
+                return Err(Refused::Broken);
+            }
         }
         self.at_next = true;
-        Ok(Cow::Owned(whole))
+        Ok(whole.into())
+    }
+
+    /// Reads a body of at most `bytes_max` bytes and keeps nothing of it.
+    async fn discard_bytes(&mut self, length: u64, bytes_max: u64) -> Result<(), Refused> {
+        if length > bytes_max {
+            return Err(Refused::TooLarge);
+        }
+        let here = self.here.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+        self.used = here;
+        let mut left = length - here as u64;
+        if left > 0 {
+            self.go_on().await?;
+        }
+        // On the heap, because an array would make the task of every connection larger.
+        let mut discarded = Vec::with_capacity(left.min(STEP_BYTES as u64) as usize);
+        while left > 0 {
+            discarded.clear();
+            match (&mut *self.socket).take(left).read_buf(&mut discarded).await {
+                Ok(read @ 1..) => left -= read as u64,
+                _ => return Err(Refused::Broken),
+            }
+        }
+        self.at_next = true;
+        Ok(())
     }
 
     /// A chunked request is framed by one reader only, and that is us; so nothing may follow it.
-    async fn read_chunks(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
-        let mut chunks = Chunks::default();
+    async fn read_chunks(
+        &mut self,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> Result<ReceivedBody<'a>, Refused> {
+        let (mut chunks, mut charge) = (Chunks::default(), MemoryCharge::default());
         self.used = self.here.len();
         chunks.feed(self.here, bytes_max)?;
         if !chunks.is_whole() {
             self.go_on().await?;
         }
-        let mut piece = Vec::with_capacity(FIRST_BYTES);
+        let mut piece = Vec::with_capacity(STEP_BYTES);
         while !chunks.is_whole() {
             piece.clear();
             match self.socket.read_buf(&mut piece).await {
-                Ok(1..) => chunks.feed(&piece, bytes_max)?,
+                Ok(1..) => {
+                    memory.grow(&mut charge, chunks.capacity_for(piece.len()))?;
+                    chunks.feed(&piece, bytes_max)?;
+                }
                 _ => return Err(Refused::Broken),
             }
         }
-        Ok(Cow::Owned(chunks.into_whole()))
+        Ok(ReceivedBody { bytes: chunks.into_whole().into(), charge })
     }
 
     /// Waits for the rest of the body from now on, and says so to who waits for that.
@@ -164,10 +204,14 @@ impl<'a, S: Stream> Body<'a, S> {
 }
 
 impl<'a, S: Stream> http::Body<'a> for Body<'a, S> {
-    async fn read(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
+    async fn read(
+        &mut self,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> Result<ReceivedBody<'a>, Refused> {
         match self.extent {
-            Extent::Bytes(length) => self.read_bytes(length, bytes_max).await,
-            Extent::Chunks => self.read_chunks(bytes_max).await,
+            Extent::Bytes(length) => self.read_bytes(length, bytes_max, memory).await,
+            Extent::Chunks => self.read_chunks(bytes_max, memory).await,
         }
     }
 
@@ -175,7 +219,7 @@ impl<'a, S: Stream> http::Body<'a> for Body<'a, S> {
         // Who asks before sending has nothing under way yet, and should not be told to go on.
         if let (Extent::Bytes(length), false) = (self.extent, self.expects_continue) {
             // If it cannot be read, the connection ends with the refusal.
-            let _unread = self.read_bytes(length, SKIPPED_BYTES_MAX).await;
+            let _unread = self.discard_bytes(length, SKIPPED_BYTES_MAX).await;
         }
     }
 

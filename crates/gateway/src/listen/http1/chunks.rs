@@ -49,6 +49,14 @@ impl Chunks {
         self.at == At::End
     }
 
+    /// How large the buffer of the body may get with this many more bytes: a vector at least doubles.
+    pub(super) fn capacity_for(&self, more: usize) -> usize {
+        match self.whole.len() + more {
+            needed if needed <= self.whole.capacity() => self.whole.capacity(),
+            needed => needed.max(2 * self.whole.capacity()),
+        }
+    }
+
     pub(super) fn into_whole(self) -> Vec<u8> {
         self.whole
     }

@@ -1,6 +1,5 @@
 //! The body of an HTTP/2 request.
 
-use std::borrow::Cow;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -8,7 +7,8 @@ use bytes::Bytes;
 use h2::RecvStream;
 use tokio::time::timeout;
 
-use crate::http::{Body, Refused};
+use crate::http::{Body, ReceivedBody, Refused};
+use crate::memory::{AccountMemory, ChargedBuffer};
 
 /// A body that comes in on a stream of its own.
 pub(super) struct StreamBody {
@@ -57,26 +57,31 @@ impl StreamBody {
         }
     }
 
-    async fn read_whole(&mut self, bytes_max: usize) -> Result<Vec<u8>, Refused> {
-        let mut whole = Vec::new();
+    async fn read_whole(
+        &mut self,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> Result<ChargedBuffer, Refused> {
+        let mut whole = ChargedBuffer::default();
         while let Some(piece) = self.next().await? {
-            if whole.len() + piece.len() > bytes_max {
+            if whole.bytes().len() + piece.len() > bytes_max {
                 return Err(Refused::TooLarge);
             }
-            if whole.is_empty() {
-                whole = piece.into();
-            } else {
-                whole.extend_from_slice(&piece);
-            }
+            whole.reserve(memory, piece.len(), bytes_max)?;
+            whole.bytes_mut().extend_from_slice(&piece);
         }
         Ok(whole)
     }
 }
 
 impl<'a> Body<'a> for StreamBody {
-    async fn read(&mut self, bytes_max: usize) -> Result<Cow<'a, [u8]>, Refused> {
-        let read = timeout(self.time, self.read_whole(bytes_max)).await;
-        read.unwrap_or(Err(Refused::TooSlow)).map(Cow::Owned)
+    async fn read(
+        &mut self,
+        bytes_max: usize,
+        memory: AccountMemory<'_>,
+    ) -> Result<ReceivedBody<'a>, Refused> {
+        let read = timeout(self.time, self.read_whole(bytes_max, memory)).await;
+        read.unwrap_or(Err(Refused::TooSlow)).map(ReceivedBody::from)
     }
 
     /// The rest of a refused request's body is thrown away once its reply is made.

@@ -5,7 +5,8 @@ use serde_json::json;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
-use crate::demo::{Demo, until};
+use crate::demo::{Demo, metric, until};
+use crate::memory::{logs, non_reader};
 
 /// Answers in the cache once counted as answers that wait to be read. With as many of them as may wait, every further
 /// call was refused, for as long as they were kept.
@@ -13,7 +14,7 @@ use crate::demo::{Demo, until};
 fn what_is_kept_does_not_count_as_waiting_to_be_read() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
-    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[limits]\nheld_bytes_max = 20000\n");
+    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[limits]\nmemory_bytes_max = 400000\n");
     let mut large = 0;
     for number in 1..=255 {
         let params = format!(r#"["{number:#x}"]"#);
@@ -25,6 +26,28 @@ fn what_is_kept_does_not_count_as_waiting_to_be_read() {
         });
     }
     assert!(large >= 2, "the chain has {large} blocks with large receipts");
+}
+
+/// A few callers that did not read made every call of everybody fail whose answer was not kept.
+#[test]
+fn callers_that_do_not_read_cost_only_their_own_account() {
+    let chain = Demo::with("");
+    let node = Proxy::start(chain.public, "/v3/demo");
+    let limits =
+        "[limits]\nmemory_bytes_max = 20000000\nwrite_timeout_ms = 120000\n[cache]\nenabled = false\n";
+    let front = Front::of(&[node.url()], &format!("[network]\nname = \"demo\"\n{limits}"));
+    let streams: Vec<_> =
+        (0..4).map(|number| non_reader(front.public, "/v3/custom", &logs(number))).collect();
+    until("their account has no memory left", || {
+        metric(front.operator, "chaingate_memory_refused_total") >= 1.0
+    });
+    let params = r#"["0x536F14E49e1Bb927003E83aDEBF295F3682ff121","0x0","latest"]"#;
+    for key in ["custom", "growth"] {
+        assert_eq!(front.ask_as(key, "", "eth_getStorageAt", params).status, 200, "small calls pass");
+    }
+    let large = testkit::http::post(front.public, "/v3/growth", logs(9));
+    assert_eq!(large.json()["result"].as_array().map(Vec::len), Some(10_000));
+    drop(streams);
 }
 
 /// The newest blocks say by their blooms that they may have such logs, and have none. While the head is new, a node may be

@@ -11,7 +11,7 @@ use nodes::check::log_blocks;
 use super::super::deep_in;
 use super::canonical;
 use crate::answer::cache::{Kept, Key};
-use crate::answer::held::Readers;
+use crate::memory::Readers;
 use crate::params::LogFilter;
 use crate::resolve::BlockRef;
 

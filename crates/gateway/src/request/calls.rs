@@ -1,0 +1,68 @@
+//! A body → its calls, typed. Large bodies are read in the pool.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jsonrpc::{BodyFault, Item, Request};
+
+use crate::authenticate::Caller;
+use crate::edge::Edge;
+use crate::errors::{ErrorReply, over_capacity};
+use crate::parse::{Asked, Unanswerable, parse, price};
+
+/// One call, read as far as that is possible without the chain.
+#[derive(Debug)]
+pub(super) struct ReadCall<'t> {
+    /// The id to answer under, as the caller wrote it; `None` for a notification.
+    pub(super) id: Option<Cow<'t, str>>,
+    pub(super) parsed: Result<Asked, Unanswerable>,
+    pub(super) credits: u64,
+}
+
+impl<'t> ReadCall<'t> {
+    /// Reads a call of a body that has `bytes` per call.
+    pub(super) fn new(item: &Item<'t>, bytes: usize, edge: &Edge, caller: &Caller) -> Self {
+        let id = match item {
+            Ok(call) => call.id,
+            Err(bad) => Some(bad.id),
+        };
+        let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max, caller.settings());
+        let credits = price(&parsed, bytes);
+        Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits }
+    }
+
+    fn into_owned(self) -> ReadCall<'static> {
+        let Self { id, parsed, credits } = self;
+        ReadCall { id: id.map(|id| Cow::Owned(id.into_owned())), parsed, credits }
+    }
+}
+
+/// The calls of a body that is not needed any more.
+#[derive(Debug)]
+pub(super) enum ReadRequest {
+    Single(Box<ReadCall<'static>>),
+    Batch(Vec<ReadCall<'static>>),
+}
+
+/// Reads a large body in the pool. The inner error says what is wrong with the body.
+pub(super) async fn read_in_pool(
+    edge: &Arc<Edge>,
+    caller: &Caller,
+    text: Vec<u8>,
+) -> Result<Result<ReadRequest, BodyFault>, ErrorReply> {
+    let (account, pool) = (caller.account().id, edge.answers.threads());
+    let (edge, caller) = (Arc::clone(edge), caller.clone());
+    let job = move || read_all(&text, &edge, &caller);
+    pool.run(account, job).await.ok_or_else(over_capacity)
+}
+
+fn read_all(text: &[u8], edge: &Edge, caller: &Caller) -> Result<ReadRequest, BodyFault> {
+    let read = |item: &Item<'_>, bytes| ReadCall::new(item, bytes, edge, caller).into_owned();
+    Ok(match jsonrpc::parse_within(text, edge.limits.http.batch_calls_max)? {
+        Request::Single(item) => ReadRequest::Single(Box::new(read(&item, text.len()))),
+        Request::Batch(items) => {
+            let bytes = text.len() / items.len();
+            ReadRequest::Batch(items.iter().map(|item| read(item, bytes)).collect())
+        }
+    })
+}
