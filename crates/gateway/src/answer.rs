@@ -321,7 +321,8 @@ impl Answers {
                 Asked::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
             Sources::Remote(remote) => {
-                Asked::Remote(Box::new(remote.within(Arc::clone(&cache), memory, limits)))
+                let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
+                Asked::Remote(Box::new(remote.within(threads, cache, memory, limits)))
             }
         };
         Ok(Self { asked, threads, cache, timings })

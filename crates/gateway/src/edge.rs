@@ -95,8 +95,13 @@ impl Edge {
         if self.connections.draining.load(Relaxed) {
             return Some("draining");
         }
-        let view = self.answers.remote()?.pool().view();
+        let pool = self.answers.remote()?.pool();
+        let view = pool.view();
         match view.head() {
+            _ if pool.is_left_out() => {
+                Some("no node is used: all are of another chain or syncing, see the log")
+            }
+            _ if pool.is_silent() => Some("no node answers, see the log"),
             None => Some("no node has shown its chain yet"),
             Some(_) if view.is_stale() => Some("the head stands still"),
             Some(_) => None,

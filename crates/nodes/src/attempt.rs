@@ -8,7 +8,8 @@
 //! | a result that cannot be true         | a lie                  | another                                          |
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
-//! | "too wide a range"                   | good, and it is learned| done, with the range it grants                   |
+//! | "too wide a range"                   | good, and it is learned| another; when none is left, the widest range     |
+//! | "too many results"                   | good                   | another; when a second says so, done with that   |
 //! | an error that a caller may have made | nothing                | another                                          |
 //! | an error of the node's own, a fault  | bad                    | another                                          |
 //! | nothing, for longer than is usual    | nothing yet            | another too, within the hedge budget             |
@@ -20,11 +21,13 @@
 //! it has time if someone is well, and for a moment if all who are left seem to be down. When all were tried and some
 //! failed or lied, those are tried once more. The first answer that is believed wins, and whoever is still at it is dropped.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::budget::Budgets;
 use crate::call::{Ask, Call, Fault, Reply, RpcError};
@@ -54,9 +57,32 @@ pub enum Judgement {
     Late,
     /// It cannot be true, and why. The words are for the log.
     Wrong(&'static str),
+    /// There was nobody free to check it. That is our own shortage.
+    Unchecked,
 }
 
-pub type Judge<'a, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judgement + Sync);
+/// A judgement, or the work that leads to one on another thread, for results that take long to check.
+pub enum Judging<'j> {
+    Done(Judgement),
+    Elsewhere(Pin<Box<dyn Future<Output = Judgement> + Send + 'j>>),
+}
+
+impl fmt::Debug for Judging<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(judgement) => write!(out, "Done({judgement:?})"),
+            Self::Elsewhere(_) => out.write_str("Elsewhere"),
+        }
+    }
+}
+
+impl From<Judgement> for Judging<'_> {
+    fn from(judgement: Judgement) -> Self {
+        Self::Done(judgement)
+    }
+}
+
+pub type Judge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
 
 /// What all calls of one pool have in common.
 #[derive(Debug)]
@@ -100,13 +126,15 @@ pub enum Failed {
     Out { tried: u32, lack: Option<Lack> },
     #[error("no answer before the deadline ({tried} attempts)")]
     Deadline { tried: u32 },
+    #[error("an answer could not be checked in time ({tried} attempts)")]
+    Unchecked { tried: u32 },
 }
 
 /// Asks nodes until one answers.
 pub async fn ask<A: Ask>(
     nodes: &[Arc<Node<A>>],
     call: &Call,
-    judge: Judge<'_, A>,
+    judge: Judge<'_, '_, A>,
     rules: &Rules,
     deadline: Instant,
 ) -> Result<Answered<A>, Failed> {
@@ -118,9 +146,10 @@ pub async fn ask<A: Ask>(
     race.begin(now);
     while race.is_on() {
         match race.next().await {
-            Event::Replied(by, reply) => match settle(&mut race, by, reply, judge) {
+            Event::Replied(by, reply) => match settle(&mut race, by, reply, judge).await {
                 Next::Done(said) => return Ok(race.won(by, said)),
                 Next::Another => race.ask_another(),
+                Next::Unchecked => return race.end(|tried| Failed::Unchecked { tried }),
             },
             Event::Slow(runner) => race.hedge(runner),
             Event::Overdue(runner) => race.replace(runner),
@@ -129,24 +158,26 @@ pub async fn ask<A: Ask>(
         }
     }
     let lack = race.lack();
+    race.grant_narrower_range();
     race.end(|tried| Failed::Out { tried, lack })
 }
 
 enum Next {
     Done(Said),
     Another,
+    Unchecked,
 }
 
 /// What follows from a reply: for the node's health, for what is known of it, and for the call.
-fn settle<A: Ask>(
+async fn settle<A: Ask>(
     race: &mut Race<'_, A>,
     by: race::By,
     reply: Result<Reply, Fault>,
-    judge: Judge<'_, A>,
+    judge: Judge<'_, '_, A>,
 ) -> Next {
     let node = race.node(by);
     match reply {
-        Ok(Reply::Result(result)) => weigh(race, by, result, judge),
+        Ok(Reply::Result(result)) => weigh(race, by, result, judge).await,
         Ok(Reply::Error(error)) => match (race.rules.read)(&error, race.call) {
             Meaning::Node(fault) => {
                 node.bad(fault, Instant::now());
@@ -170,7 +201,7 @@ fn settle<A: Ask>(
             Meaning::Limit(limit) => {
                 node.good(Instant::now());
                 limit.blocks.into_iter().for_each(|blocks| node.known().narrow_log_range(blocks));
-                Next::Done(Said::Limit(limit))
+                race.limited(by, limit).map_or(Next::Another, |limit| Next::Done(Said::Limit(limit)))
             }
         },
         // The node has taken note of it.
@@ -181,9 +212,13 @@ fn settle<A: Ask>(
     }
 }
 
-fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Judge<'_, A>) -> Next {
+async fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Judge<'_, '_, A>) -> Next {
     let node = race.node(by);
-    match judge(node, &result) {
+    let judgement = match judge(node, &result) {
+        Judging::Done(judgement) => judgement,
+        Judging::Elsewhere(work) => timeout_at(race.deadline(), work).await.unwrap_or(Judgement::Unchecked),
+    };
+    match judgement {
         Judgement::Believed => {
             node.good(Instant::now());
             Next::Done(Said::Result(result))
@@ -204,6 +239,7 @@ fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Jud
             race.failed(by);
             Next::Another
         }
+        Judgement::Unchecked => Next::Unchecked,
     }
 }
 

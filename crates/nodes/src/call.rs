@@ -59,6 +59,8 @@ pub struct Needs {
     pub block: Option<u64>,
     /// Whether the state of that block is needed, which many nodes drop after a while.
     pub state: bool,
+    /// Blocks that a log query spans. Nodes that are known to search fewer at once are not asked.
+    pub log_blocks: u64,
 }
 
 /// What a node said, once it is certain that it is the reply to this call.
@@ -89,8 +91,10 @@ pub trait Ask: Send + Sync + 'static {
 pub enum Fault {
     #[error("cannot connect")]
     Connect,
-    #[error("TLS failed")]
-    Tls,
+    #[error("its host name cannot be resolved")]
+    Dns,
+    #[error("{0}")]
+    Tls(TlsFailure),
     #[error("the connection ended before the reply")]
     Closed,
     #[error("no reply in time")]
@@ -115,4 +119,23 @@ pub enum Fault {
     /// The reply is well-formed, and cannot be true.
     #[error("the answer is wrong")]
     Wrong,
+}
+
+/// Why a connection could not be made secure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum TlsFailure {
+    #[error("its certificate is not from an authority that this machine trusts")]
+    UnknownIssuer,
+    #[error("its certificate is for another host name")]
+    OtherName,
+    #[error("its certificate has expired")]
+    Expired,
+    #[error("its certificate is not valid yet")]
+    NotYetValid,
+    #[error("its certificate is not valid")]
+    BadCertificate,
+    #[error("it does not speak TLS")]
+    NoTls,
+    #[error("the TLS handshake failed")]
+    Handshake,
 }

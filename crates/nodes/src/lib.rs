@@ -5,6 +5,7 @@
 //! serves, and the hashes below it. Nothing here knows of keys, plans, or the embedded chain.
 
 mod call; // what is asked of a node, and what it says
+mod outage_log; // what is told about a node that cannot be used
 
 mod transport; // bytes to and from one endpoint
 pub mod dialect; // what a node means by its errors
@@ -23,10 +24,11 @@ mod pool; // all of it together
 mod partner; // foreign providers, within their budgets
 
 pub use attempt::{
-    Answered, CallerError, Dice, Failed, Judge, Judgement, Meaning, NODES_MAX, RangeLimit, Rules, Said, ask,
+    Answered, CallerError, Dice, Failed, Judge, Judgement, Judging, Meaning, NODES_MAX, RangeLimit, Rules,
+    Said, ask,
 };
 pub use budget::Budgets;
-pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
+pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError, TlsFailure};
 pub use health::{Grade, Health, Sign};
 pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};

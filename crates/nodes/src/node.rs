@@ -12,12 +12,14 @@ use crate::pick::Candidate;
 
 mod counts;
 mod known;
+mod presence;
 
 #[cfg(test)]
 mod tests;
 
 pub use counts::{Counts, fault_kind};
 pub use known::{Known, Lack, Standing};
+use presence::Presence;
 
 /// A second node is asked no sooner: a pause of this length is not worth a call.
 pub(crate) const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
@@ -36,6 +38,7 @@ pub struct Node<A> {
     latency: Latency,
     known: Known,
     counts: Counts,
+    presence: Presence,
     in_flight: [AtomicU32; Class::ALL.len()],
     origin: Instant,
     /// Microseconds from the origin to the last reply of any kind,
@@ -54,6 +57,7 @@ impl<A: Ask> Node<A> {
             latency: Latency::new(now),
             known: Known::default(),
             counts: Counts::default(),
+            presence: Presence::default(),
             in_flight: Default::default(),
             origin: now,
             replied_at: AtomicU64::new(0),
@@ -163,7 +167,9 @@ impl<A: Ask> Node<A> {
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
             lowest_state: self.known.lowest_state(),
-            excluded: self.known.standing() != Standing::Member || self.known.lacks(call.method),
+            excluded: self.known.standing() != Standing::Member
+                || self.known.lacks(call.method)
+                || self.known.log_range() < call.needs.log_blocks,
         }
     }
 
@@ -196,6 +202,10 @@ impl<A> Node<A> {
 
     pub fn known(&self) -> &Known {
         &self.known
+    }
+
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     pub fn counts(&self) -> &Counts {

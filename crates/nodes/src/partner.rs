@@ -1,18 +1,21 @@
 //! Foreign providers, within their budgets.
 //!
 //! A partner is asked only when the own pool is out for a call. It costs money, so what may be asked of it per second
-//! and per day is held here, before anything is sent.
+//! and per day is held here, before anything is sent. It is probed now and then, or a wrong key would be found out in an
+//! outage only.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use alloy_primitives::U64;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::call::{Ask, Call, Class, Needs, Reply};
+use crate::call::{Ask, Call, Class, Fault, Needs, Reply};
 use crate::health::Grade;
 use crate::node::{Node, Standing};
+use crate::outage_log::{OutageLog, advice};
 
 /// How much may be asked of a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +32,25 @@ pub struct Partner<A> {
     methods: Option<Vec<&'static str>>,
     allowance: Allowance,
     spent: Mutex<Spent>,
-    /// Which chain it is of, once it has said so.
-    chain_id: OnceLock<u64>,
+    probed: Mutex<Probed>,
 }
+
+/// What probes have shown.
+#[derive(Debug, Default)]
+struct Probed {
+    /// Which chain it is of, as it said last.
+    chain_id: Option<u64>,
+    /// Whether the last question for that was answered.
+    has_answered: bool,
+    /// Whether it is told already that it is of another chain.
+    is_told: bool,
+    outage: OutageLog,
+}
+
+/// How often a partner is probed,
+const PROBE_EVERY: Duration = Duration::from_secs(600);
+/// unless that were more than one of so many calls that it may be asked on a day.
+const CALLS_PER_PROBE: u64 = 100;
 
 /// What has been asked, in this second and on this day.
 #[derive(Debug)]
@@ -50,7 +69,7 @@ impl<A: Ask> Partner<A> {
         // Nobody watches a partner: it is of this chain because the operator says so.
         node.known().set_standing(Standing::Member);
         let spent = Spent { second_began: Instant::now(), in_second: 0, day: today(), in_day: 0 };
-        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), chain_id: OnceLock::new() }
+        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), probed: Mutex::default() }
     }
 
     pub fn node(&self) -> &Arc<Node<A>> {
@@ -62,19 +81,75 @@ impl<A: Ask> Partner<A> {
         self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
     }
 
-    /// Whether it is of this chain. It is asked once, out of its budget.
+    /// Whether it is of this chain. It is asked for that out of its budget, unless a probe has done so.
     pub async fn is_of(&self, chain_id: u64, deadline: Instant) -> bool {
-        let theirs = match self.chain_id.get() {
-            Some(theirs) => *theirs,
-            None => match self.ask_chain_id(deadline).await {
-                Some(theirs) => *self.chain_id.get_or_init(|| self.heard(theirs, chain_id)),
-                None => return false,
-            },
-        };
-        theirs == chain_id
+        if self.chain_id().is_none() {
+            self.probe(deadline).await;
+        }
+        self.compare(Some(chain_id));
+        self.chain_id() == Some(chain_id)
     }
 
-    async fn ask_chain_id(&self, deadline: Instant) -> Option<u64> {
+    fn chain_id(&self) -> Option<u64> {
+        self.probed.lock().chain_id
+    }
+
+    /// Whether it has answered the last probe, and is of this chain as far as that is known.
+    pub fn is_usable(&self, ours: Option<u64>) -> bool {
+        let probed = self.probed.lock();
+        probed.has_answered && ours.is_none_or(|ours| probed.chain_id == Some(ours))
+    }
+
+    /// Time between two probes.
+    pub(crate) fn probe_interval(&self) -> Duration {
+        let seconds = DAY_SECONDS.saturating_mul(CALLS_PER_PROBE) / self.allowance.calls_per_day.max(1);
+        PROBE_EVERY.max(Duration::from_secs(seconds))
+    }
+
+    /// Asks it which chain it is of, if its budget allows that, and tells what is wrong with it.
+    pub(crate) async fn probe(&self, deadline: Instant) {
+        if !self.take() {
+            return;
+        }
+        let chain_id = self.ask_chain_id(deadline).await;
+        let mut probed = self.probed.lock();
+        probed.has_answered = chain_id.is_ok();
+        let (partner, now) = (self.node.name(), Instant::now());
+        match chain_id {
+            Ok(theirs) => {
+                probed.is_told &= probed.chain_id == Some(theirs);
+                probed.chain_id = Some(theirs);
+                if probed.outage.recovered(now) {
+                    tracing::info!(partner, "this partner is back");
+                }
+            }
+            Err(Fault::NoMemory) => {}
+            Err(fault) => {
+                if let Some(failures) = probed.outage.failed(now) {
+                    let advice = advice(fault);
+                    tracing::warn!(partner, %fault, advice, failures, "this partner cannot be used");
+                }
+            }
+        }
+    }
+
+    /// Tells, once, that it is of another chain than ours.
+    pub(crate) fn compare(&self, ours: Option<u64>) {
+        let mut probed = self.probed.lock();
+        let (Some(theirs), Some(ours)) = (probed.chain_id, ours) else { return };
+        if theirs != ours && !std::mem::replace(&mut probed.is_told, true) {
+            let (partner, advice) = (self.node.name(), "correct its url, or chain_id in [network]");
+            tracing::error!(
+                partner,
+                theirs,
+                ours,
+                advice,
+                "this partner is of another chain and is not asked"
+            );
+        }
+    }
+
+    async fn ask_chain_id(&self, deadline: Instant) -> Result<u64, Fault> {
         let call = Call {
             method: "eth_chainId",
             params: Bytes::from_static(b"[]"),
@@ -82,18 +157,8 @@ impl<A: Ask> Partner<A> {
             needs: Needs::default(),
             may_hedge: false,
         };
-        let reply = if self.take() { self.node.ask(&call, deadline).await.ok()? } else { return None };
-        let Reply::Result(result) = reply else { return None };
-        let digits = std::str::from_utf8(&result).ok()?.trim().strip_prefix("\"0x")?.strip_suffix('"')?;
-        u64::from_str_radix(digits, 16).ok()
-    }
-
-    fn heard(&self, theirs: u64, ours: u64) -> u64 {
-        if theirs != ours {
-            let partner = self.node.name();
-            tracing::error!(partner, theirs, ours, "a partner is of another chain and will not be asked");
-        }
-        theirs
+        let Reply::Result(result) = self.node.ask(&call, deadline).await? else { return Err(Fault::Refused) };
+        serde_json::from_slice::<U64>(&result).map(|id| id.to()).map_err(|_| Fault::Garbled)
     }
 
     /// Whether it is well, or has been left alone for long enough to try. Nobody polls it, so a call has to.
@@ -132,7 +197,6 @@ fn today() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Fault;
 
     struct Nobody;
 
@@ -157,6 +221,15 @@ mod tests {
         }
         assert_eq!(taken, [2, 2, 1, 0]);
         assert!(partner.take_on(Instant::now() + SECOND * 9, 8), "another day");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_leave_the_budget_to_callers() {
+        assert_eq!(partner(1, 1_000_000).probe_interval(), PROBE_EVERY);
+        assert_eq!(partner(1, 100).probe_interval(), Duration::from_secs(DAY_SECONDS));
+        let partner = partner(1, 0);
+        partner.probe(Instant::now() + SECOND).await;
+        assert_eq!(partner.node().counts().attempts.load(std::sync::atomic::Ordering::Relaxed), 0);
     }
 
     #[tokio::test(start_paused = true)]

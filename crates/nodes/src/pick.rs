@@ -63,7 +63,7 @@ mod tests {
 
     const WELL: Candidate =
         Candidate { grade: Grade::Up, cost: 10, head: Some(100), lowest_state: 0, excluded: false };
-    const NEEDS: Needs = Needs { block: Some(90), state: true };
+    const NEEDS: Needs = Needs { block: Some(90), state: true, log_blocks: 0 };
 
     fn picked(candidates: &[Candidate]) -> Option<usize> {
         pick(candidates, NEEDS, Grade::Down, 7)

@@ -1,6 +1,7 @@
 //! All nodes of this network.
 
 mod deep; // blocks below the window
+mod probes; // partners are asked now and then whether they can be used
 mod watched; // a node as its watcher sees it
 
 use std::fmt;
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::attempt::{self, Answered, Dice, Failed, Judgement, Rules};
+use crate::attempt::{self, Answered, Dice, Failed, Judging, Rules};
 use crate::budget::Budgets;
 use crate::call::{Call, Needs};
 use crate::check::Family;
@@ -61,7 +62,7 @@ pub type PoolNode = Node<Client>;
 /// All nodes, what they agree on, and the partners.
 pub struct Pool {
     nodes: Vec<Arc<PoolNode>>,
-    partners: Vec<Partner<Client>>,
+    partners: Arc<[Partner<Client>]>,
     view: Arc<View>,
     rules: Rules,
     partner_rules: Rules,
@@ -85,7 +86,7 @@ impl fmt::Debug for Pool {
 }
 
 /// How an answer is judged: by the number of its node and by what it says.
-pub(crate) type Judge<'a> = &'a (dyn Fn(usize, &Bytes) -> Judgement + Sync);
+pub(crate) type Judge<'a, 'j> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j> + Sync);
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
@@ -103,12 +104,13 @@ impl Pool {
             watched.push(Arc::new(WatchedNode { node: Arc::new(make(remote)), heads }));
         }
         let nodes = watched.iter().map(|watched| Arc::clone(&watched.node)).collect();
-        let partners = settings
+        let partners: Arc<[_]> = settings
             .partners
             .into_iter()
-            .map(|partner| Partner::new(make(partner.remote), partner.methods, partner.allowance));
+            .map(|partner| Partner::new(make(partner.remote), partner.methods, partner.allowance))
+            .collect();
         let (view, chain_id) = (View::new(settings.view), settings.watch.chain_id);
-        let watcher = Watcher::start(watched, Arc::clone(&view), settings.watch)?;
+        let watcher = Watcher::start(watched, Arc::clone(&partners), Arc::clone(&view), settings.watch)?;
         let rules = |rounds_max| Rules {
             budgets: Budgets::new(now),
             dice: Dice::seeded(rand::random()),
@@ -117,7 +119,7 @@ impl Pool {
         };
         Ok(Arc::new(Self {
             nodes,
-            partners: partners.collect(),
+            partners,
             view,
             rules: rules(attempt::ROUNDS_MAX),
             // What is taken out of a partner's budget is one call.
@@ -155,19 +157,17 @@ impl Pool {
     pub async fn ask(
         &self,
         call: &Call,
-        judge: Judge<'_>,
+        judge: Judge<'_, '_>,
         deadline: Instant,
     ) -> Result<Answered<Client>, Failed> {
         let numbered = |node: &PoolNode, result: &Bytes| judge(self.number_of(node), result);
         attempt::ask(&self.nodes, call, &numbered, &self.rules, deadline).await
     }
 
-    /// The widest range of blocks that every node is known to search for logs.
+    /// The widest range of blocks that some node searches for logs, as far as is known. What is wider than one node grants
+    /// goes to the others.
     pub fn log_range(&self) -> u64 {
-        if self.nodes.iter().all(|node| node.known().log_range() == u64::MAX) {
-            return u64::MAX;
-        }
-        self.members().map(|node| node.known().log_range()).min().unwrap_or(u64::MAX)
+        self.members().map(|node| node.known().log_range()).max().unwrap_or(u64::MAX)
     }
 
     fn number_of(&self, node: &PoolNode) -> usize {
@@ -179,7 +179,7 @@ impl Pool {
         &self,
         method: &str,
         call: &Call,
-        judge: Judge<'_>,
+        judge: Judge<'_, '_>,
         deadline: Instant,
     ) -> Result<Answered<Client>, Failed> {
         // What a partner has is its own affair: nobody watches its head.
@@ -223,6 +223,18 @@ impl Pool {
         self.members().next().is_none()
     }
 
+    /// Whether no node that may be used answers its watcher. Unlike [`Self::is_out`], callers cannot bring that about.
+    pub fn is_silent(&self) -> bool {
+        let now = Instant::now();
+        let is_left_out = |node: &PoolNode| node.known().standing() == Standing::Stranger;
+        self.nodes.iter().all(|node| is_left_out(node) || !node.presence().is_there(now))
+    }
+
+    /// Whether every node is left out, because it is of another chain or syncing.
+    pub fn is_left_out(&self) -> bool {
+        self.nodes.iter().all(|node| node.known().standing() == Standing::Stranger)
+    }
+
     /// Nodes that are of this chain and not down.
     fn members(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         let now = Instant::now();
@@ -240,14 +252,25 @@ impl Drop for Pool {
 }
 
 impl Watcher {
-    fn start(nodes: Vec<Arc<WatchedNode>>, view: Arc<View>, settings: watch::Settings) -> io::Result<Self> {
+    fn start(
+        nodes: Vec<Arc<WatchedNode>>,
+        partners: Arc<[Partner<Client>]>,
+        view: Arc<View>,
+        settings: watch::Settings,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("chaingate-watch".to_owned()).spawn(move || {
             let stopped = async {
                 let _dropped = stopped.await;
             };
-            runtime.block_on(watch::run(nodes, view, settings, stopped));
+            runtime.block_on(async {
+                let probes = probes::run(&partners, &view, settings.chain_id);
+                tokio::select! {
+                    () = watch::run(nodes, Arc::clone(&view), settings.clone(), stopped) => {}
+                    () = probes => {}
+                }
+            });
         })?;
         Ok(Self { stop, thread })
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::view::View;
 use crate::{Ask, BlockId, Fault};
@@ -47,6 +47,16 @@ pub trait Watched: Send + Sync + 'static {
     fn name(&self) -> &str;
     /// Whether it is well enough for its word to count.
     fn is_up(&self) -> bool;
+    /// A watcher asks it something now.
+    fn is_asked(&self) {}
+    /// It has replied to a watcher, whatever it said.
+    fn has_replied(&self) {}
+    /// Several polls in a row have failed.
+    fn is_lost(&self) {}
+    /// Whether it has replied to anyone but a watcher since then.
+    fn has_replied_since(&self, _then: Instant) -> bool {
+        false
+    }
     /// How the last poll ended.
     fn polled(&self, outcome: Result<(), Fault>);
     /// The newest block of the canonical chain that it has, or its own newest block if that is above the head.
@@ -85,10 +95,22 @@ pub enum LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherChain { theirs, ours } => write!(f, "its chain id is {theirs}, not {ours}"),
-            Self::OtherGenesis { theirs, ours } => write!(f, "its block 0 is {theirs}, not {ours}"),
-            Self::Syncing => write!(f, "it is syncing"),
-            Self::Undecided => write!(f, "the nodes do not agree on a chain; chain_id in [network] decides"),
+            Self::OtherChain { theirs, ours } => {
+                write!(f, "its chain id is {theirs}, not {ours}: correct its url, or chain_id in [network]")
+            }
+            Self::OtherGenesis { theirs, ours } => {
+                write!(
+                    f,
+                    "its block 0 is {theirs}, not {ours}: it is a node of another chain, correct its url"
+                )
+            }
+            Self::Syncing => write!(f, "it is syncing, and used as soon as it has ended"),
+            Self::Undecided => {
+                write!(
+                    f,
+                    "the nodes do not agree on a chain: set chain_id in [network], or remove those of another chain"
+                )
+            }
         }
     }
 }

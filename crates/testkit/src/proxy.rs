@@ -35,6 +35,8 @@ pub enum Mood {
     Swapped,
     /// An error with the status of a broken server.
     ServerError,
+    /// The credentials are wrong, said as providers do.
+    Unauthorized,
     /// Too many requests, said in a reply with the status of success.
     RateLimited,
     /// Batches are refused.
@@ -232,6 +234,11 @@ impl Shared {
             Mood::Html => return write(stream, 200, b"<html><body>It works!</body></html>").map(|()| true),
             Mood::Garbage => return write(stream, 200, br#"{"jsonrpc":"2.0","id":1,"resu"#).map(|()| true),
             Mood::ServerError => return write(stream, 502, b"bad gateway").map(|()| true),
+            Mood::Unauthorized => {
+                let refusal =
+                    br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"invalid project id"}}"#;
+                return write(stream, 401, refusal).map(|()| true);
+            }
             Mood::NoBatches if request.is_array() => {
                 let refusal = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"}}"#;
                 return write(stream, 400, refusal).map(|()| true);

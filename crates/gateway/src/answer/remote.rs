@@ -4,6 +4,7 @@ pub(crate) mod settings; // the configuration
 mod look; // which blocks are meant
 mod absent; // receipts that are not there yet
 mod hearsay; // the chain as a partner tells it
+mod checking; // where large answers are checked
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
 mod integrity; // what becomes of answers that cannot be true
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept, Key};
 use super::flights::Flights;
-use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, View};
+use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, View};
 use crate::callers::AccountId;
 use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
@@ -54,6 +55,8 @@ pub struct Remote {
     failovers: Failovers,
     judge: Judge,
     memory: MemoryBudget,
+    /// Where large answers are checked, once this is within the limits of the answer step.
+    threads: Option<Arc<Threads>>,
     limits: Limits,
     family: nodes::check::Family,
     call_timeout: Duration,
@@ -78,6 +81,7 @@ impl Remote {
             told_flights: Flights::default(),
             failovers: Failovers::default(),
             memory: MemoryBudget::new(usize::MAX),
+            threads: None,
             limits: Limits::default(),
             family,
             call_timeout: config.call_timeout,
@@ -85,8 +89,14 @@ impl Remote {
     }
 
     /// The same within the limits of the answer step.
-    pub(super) fn within(self, cache: Arc<Cache>, memory: MemoryBudget, limits: Limits) -> Self {
-        Self { cache, memory, limits, ..self }
+    pub(super) fn within(
+        self,
+        threads: Arc<Threads>,
+        cache: Arc<Cache>,
+        memory: MemoryBudget,
+        limits: Limits,
+    ) -> Self {
+        Self { threads: Some(threads), cache, memory, limits, ..self }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -136,7 +146,7 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         let at_head = at_head(canon, method);
         let key = flight(head(canon), &query);
-        let fetched = self.flights.share(key, || self.fetch(canon, method, &query, at_head));
+        let fetched = self.flights.share(key, || self.fetch(account, canon, method, &query, at_head));
         match self.ours(may_fail_over, fetched).await {
             Err(Failure::Unavailable) if may_fail_over => {
                 self.fail_over(account, canon, method, &query).await
@@ -159,6 +169,7 @@ impl Remote {
 
     async fn fetch(
         &self,
+        account: AccountId,
         canon: &Arc<Canon>,
         method: &Method,
         query: &Query<BlockRef>,
@@ -166,14 +177,14 @@ impl Remote {
     ) -> Result<SharedAnswer, Failure> {
         let deadline = Instant::now() + self.time(method);
         if let Query::Logs { filter, blocks } = query {
-            let found = self.logs(canon, filter, *blocks, deadline).await?;
+            let found = self.logs(account, canon, filter, *blocks, deadline).await?;
             // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew.
             if found.origin == Origin::Cache {
                 self.keep(canon, Asked { query, head: None }, &found.result, Some(found.block));
             }
             return Ok(self.shared(found.origin, Some(found.block), found.result));
         }
-        let fetched = self.ask(canon, query, deadline).await?;
+        let fetched = self.ask(account, canon, query, deadline).await?;
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
                 self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
@@ -213,13 +224,14 @@ impl Remote {
     /// Asks nodes until one gives an answer that can be believed.
     async fn ask(
         &self,
+        account: AccountId,
         canon: &Canon,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Fetched, Failure> {
         let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
-        let question = Question::new(self, Some(canon), query);
+        let question = Question::new(self, account, Some(canon), query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
         // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
         // about it is found out the next time. Each node may have named another one.

@@ -24,6 +24,8 @@ mod long; // a chain with deep blocks
 mod memory; // replies that want more memory than there is
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
+#[path = "pool/outages.rs"]
+mod outages; // what is told when nodes cannot be used
 #[path = "pool/pending.rs"]
 mod pending; // calls about the pending block
 #[path = "pool/placed.rs"]

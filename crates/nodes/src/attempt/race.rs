@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Answered, Failed, Rules, Said};
+use super::{Answered, Failed, RangeLimit, Rules, Said};
 use crate::call::{Ask, Call, Class, Fault, Reply};
 use crate::health::Grade;
 use crate::node::{Lack, Node, Standing};
@@ -23,6 +23,8 @@ pub const NODES_MAX: usize = 128;
 /// How often all nodes of a pool are tried. The second time is for those that failed, which may have been a moment's trouble;
 /// with a single node there is nobody else to ask.
 pub(crate) const ROUNDS_MAX: u32 = 2;
+/// Nodes that must find the results of a log query too many before the caller is told so.
+const OPINIONS: u32 = 2;
 /// A call is overdue after so many times the usual delay,
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
@@ -78,11 +80,21 @@ pub(super) struct Race<'a, A> {
     deadline: Instant,
     runners: Vec<Runner<'a>>,
     fallback: Option<Answered<A>>,
+    /// What nodes grant that find the range of a log query too wide, or its results too many.
+    limit: Option<Limited>,
     /// When to ask the budget again that refused an attempt which a node could take.
     budget_at: Option<Instant>,
     /// When to give up, if by then all who are left still seem to be down.
     hopeless_at: Option<Instant>,
     so_far: SoFar,
+}
+
+/// The widest range that a node has granted, and how many nodes minded something else than the range.
+#[derive(Clone, Copy)]
+struct Limited {
+    position: usize,
+    limit: RangeLimit,
+    unspecific: u32,
 }
 
 /// What was tried, and what came of it. Nodes are bits.
@@ -117,6 +129,7 @@ impl<'a, A: Ask> Race<'a, A> {
             deadline,
             runners,
             fallback: None,
+            limit: None,
             budget_at: None,
             hopeless_at: None,
             so_far,
@@ -145,6 +158,10 @@ impl<'a, A: Ask> Race<'a, A> {
         })?;
         self.so_far.hedge_paid = self.rules.budgets.may_hedge(false, now);
         self.so_far.hedge_paid.then_some(position)
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// Whether anything can still come of it.
@@ -271,6 +288,30 @@ impl<'a, A: Ask> Race<'a, A> {
         }
     }
 
+    /// A node grants less than was asked for. That is one opinion: another node may grant more, and the caller is told only
+    /// when nobody else is left, or a second node minds something that is not its range.
+    pub(super) fn limited(&mut self, by: By, limit: RangeLimit) -> Option<RangeLimit> {
+        let before = self.limit;
+        let unspecific = before.map_or(0, |before| before.unspecific) + u32::from(limit.blocks.is_none());
+        let widest = before.filter(|before| before.limit.blocks > limit.blocks);
+        let (position, limit) = widest.map_or((by.position, limit), |before| (before.position, before.limit));
+        self.limit = Some(Limited { position, limit, unspecific });
+        (unspecific >= OPINIONS).then_some(limit)
+    }
+
+    /// When nobody could answer, those that were not asked because they search fewer blocks at once are asked for less.
+    pub(super) fn grant_narrower_range(&mut self) {
+        let narrower = self.nodes.iter().enumerate().filter(|(_, node)| {
+            let known = node.known();
+            known.standing() == Standing::Member && known.log_range() < self.call.needs.log_blocks
+        });
+        let widest = narrower.max_by_key(|(_, node)| node.known().log_range());
+        if let (None, Some((position, node))) = (self.limit, widest) {
+            let limit = RangeLimit { blocks: Some(node.known().log_range()) };
+            self.limit = Some(Limited { position, limit, unspecific: 0 });
+        }
+    }
+
     /// What no node has, if that is why there is no answer.
     pub(super) fn lack(&self) -> Option<Lack> {
         if self.so_far.blame { None } else { self.so_far.lack.or_else(|| self.lack_of_all()) }
@@ -305,6 +346,10 @@ impl<'a, A: Ask> Race<'a, A> {
     pub(super) fn end(mut self, failed: impl FnOnce(u32) -> Failed) -> Result<Answered<A>, Failed> {
         self.drop_runners();
         let (tried, nowhere) = (self.so_far.attempts, self.nobody_has_anything());
+        if let (None, Some(Limited { position, limit, .. })) = (&self.fallback, self.limit) {
+            let (said, node) = (Said::Limit(limit), Arc::clone(&self.nodes[position]));
+            return Ok(Answered { said, node, tried, sure: true, nowhere });
+        }
         self.fallback.map(|answered| Answered { tried, nowhere, ..answered }).ok_or_else(|| failed(tried))
     }
 

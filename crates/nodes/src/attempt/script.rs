@@ -98,7 +98,7 @@ pub(crate) fn quick() -> Call {
         method: "eth_getBalance",
         params: Bytes::from_static(b"[]"),
         class: Class::Quick,
-        needs: Needs { block: Some(90), state: true },
+        needs: Needs { block: Some(90), state: true, log_blocks: 0 },
         may_hedge: true,
     }
 }

@@ -5,7 +5,7 @@ use tokio::time::{advance, sleep};
 
 use super::script::{Act, MS, Script, quick};
 use super::*;
-use crate::call::Class;
+use crate::call::{Class, Needs};
 use crate::dialect::Meaning as Words;
 use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
 use crate::node::Standing;
@@ -22,6 +22,7 @@ const REVERTED: i64 = 3;
 const NO_METHOD: i64 = -32601;
 const NO_STATE: i64 = -32001;
 const TOO_WIDE: i64 = -32005;
+const TOO_MANY: i64 = -9;
 const BROKEN: i64 = -32603;
 
 /// Nodes that play parts, and the rules between them.
@@ -78,12 +79,12 @@ impl Pool {
     }
 }
 
-fn judge(_node: &Node<Script>, result: &Bytes) -> Judgement {
-    match &result[..] {
+fn judge(_node: &Node<Script>, result: &Bytes) -> Judging<'static> {
+    Judging::from(match &result[..] {
         b"null" => Judgement::Doubtful,
         result if result == LIE.as_bytes() => Judgement::Wrong("it is a lie"),
         _ => Judgement::Believed,
-    }
+    })
 }
 
 fn read(error: &RpcError, _call: &Call) -> Meaning {
@@ -92,6 +93,7 @@ fn read(error: &RpcError, _call: &Call) -> Meaning {
         NO_METHOD => Meaning::NotHere(Lack::Method),
         NO_STATE => Meaning::NotHere(Lack::State),
         TOO_WIDE => Meaning::Limit(RangeLimit { blocks: Some(1_000) }),
+        TOO_MANY => Meaning::Limit(RangeLimit { blocks: None }),
         _ => Meaning::Node(Fault::Garbled),
     }
 }
@@ -201,6 +203,54 @@ async fn what_no_node_has_is_said_now_and_later() {
         let pool = Pool::of([Script::new(MS, Act::Errs(code)), Script::new(MS, Act::Errs(code))]);
         assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 2, lack: Some(lack) }));
         assert_eq!(pool.quick().await.0, Err(Failed::Out { tried: 0, lack: Some(lack) }));
+    }
+}
+
+/// Large answers were checked on the thread of a connection, which kept all others of that thread waiting.
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_be_checked_elsewhere_within_the_time_of_the_call() {
+    let pool = Pool::of([Script::answers(DATA)]);
+    let slowly = |_: &Node<Script>, _: &Bytes| {
+        Judging::Elsewhere(Box::pin(async {
+            sleep(SECOND).await;
+            Judgement::Believed
+        }))
+    };
+    let in_time = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + 2 * SECOND).await;
+    assert_eq!(in_time.map(|answered| answered.said), result(DATA));
+    let too_late = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + SECOND / 2).await;
+    assert_eq!(too_late.err(), Some(Failed::Unchecked { tried: 1 }));
+    assert_eq!(pool.grade(0), Grade::Up, "it is not the node's fault");
+}
+
+/// One node that searched one block at a time made the whole pool search block by block: 1,900 calls for one query.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_grants_less_than_others_is_not_asked_for_more() {
+    let wide = Call { needs: Needs { log_blocks: 5_000, ..quick().needs }, ..quick() };
+    for seed in 0..20 {
+        let pool = Pool::seeded(vec![Script::new(MS, Act::Errs(TOO_WIDE)), Script::answers(DATA)], seed);
+        for _ in 0..5 {
+            assert_eq!(pool.ask(&wide).await.map(|answered| answered.said), result(DATA));
+        }
+        assert!(pool.scripts[0].asked() <= 1, "once it has said so");
+    }
+    let pool = Pool::of([Script::new(MS, Act::Errs(TOO_WIDE)), Script::fails(Fault::Connect)]);
+    for _ in 0..3 {
+        let said = pool.ask(&wide).await.map(|answered| answered.said);
+        assert_eq!(said, Ok(Said::Limit(RangeLimit { blocks: Some(1_000) })), "when nobody grants more");
+    }
+}
+
+/// That there are too many results was believed when a single node said so.
+#[tokio::test(start_paused = true)]
+async fn too_many_results_are_believed_when_a_second_node_says_so() {
+    let too_many = || Script::new(MS, Act::Errs(TOO_MANY));
+    for seed in 0..20 {
+        let pool = Pool::seeded(vec![too_many(), Script::answers(DATA), Script::answers(DATA)], seed);
+        assert_eq!(pool.quick().await.0, result(DATA));
+        let pool = Pool::seeded(vec![too_many(), too_many(), too_many()], seed);
+        assert_eq!(pool.quick().await.0, Ok(Said::Limit(RangeLimit { blocks: None })));
+        assert_eq!(pool.asked(), 2);
     }
 }
 

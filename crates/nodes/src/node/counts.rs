@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::call::Fault;
 
 /// Names of the kinds of fault, as metrics say them.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "connect",
     "tls",
     "closed",
@@ -18,6 +18,7 @@ const KINDS: [&str; 12] = [
     "wrong",
     "refused",
     "no_memory",
+    "dns",
 ];
 
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ pub fn fault_kind(fault: Fault) -> &'static str {
 fn position(fault: Fault) -> usize {
     match fault {
         Fault::Connect => 0,
-        Fault::Tls => 1,
+        Fault::Tls(_) => 1,
         Fault::Closed => 2,
         Fault::Timeout => 3,
         Fault::TooLarge => 4,
@@ -62,5 +63,6 @@ fn position(fault: Fault) -> usize {
         Fault::Wrong => 9,
         Fault::Refused => 10,
         Fault::NoMemory => 11,
+        Fault::Dns => 12,
     }
 }

@@ -34,6 +34,22 @@ impl Watched for WatchedNode {
         self.node.grade(Instant::now()) != Grade::Down
     }
 
+    fn is_asked(&self) {
+        self.node.presence().is_asked(Instant::now());
+    }
+
+    fn has_replied(&self) {
+        self.node.presence().has_replied();
+    }
+
+    fn is_lost(&self) {
+        self.node.presence().is_lost();
+    }
+
+    fn has_replied_since(&self, then: Instant) -> bool {
+        !self.node.silent_since(then)
+    }
+
     fn polled(&self, outcome: Result<(), Fault>) {
         match outcome {
             Ok(()) => self.node.good(Instant::now()),

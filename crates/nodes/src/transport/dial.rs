@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, CertificateError, RootCertStore};
 
-use crate::call::Fault;
+use crate::call::{Fault, TlsFailure};
 
 use super::endpoint::Endpoint;
 use super::tls::{self, Purpose};
@@ -72,11 +72,12 @@ impl Dialer {
         let stream = self.connect().await?;
         match &self.security {
             Security::None => Ok(Dialed { stream: Box::new(stream), http2: self.http2 }),
-            Security::Impossible => Err(Fault::Tls),
+            Security::Impossible => Err(Fault::Tls(TlsFailure::OtherName)),
             Security::Tls(connector, name) => {
                 let handshake = connector.connect(name.clone(), stream);
-                let stream = timeout(self.timeout, handshake).await.map_err(|_| Fault::Connect)?;
-                let stream = stream.map_err(|error| self.refused(&error))?;
+                let late = Fault::Tls(TlsFailure::Handshake);
+                let stream = timeout(self.timeout, handshake).await.map_err(|_| late)?;
+                let stream = stream.map_err(|error| Fault::Tls(failure(&error)))?;
                 let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 Ok(Dialed { stream: Box::new(stream), http2: agreed || self.http2 })
             }
@@ -86,8 +87,8 @@ impl Dialer {
     /// The addresses of the name are tried in turn; the first that lets us in is taken.
     async fn connect(&self) -> Result<TcpStream, Fault> {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port));
-        let addresses = timeout(self.timeout, found).await.map_err(|_| Fault::Connect)?;
-        for address in addresses.map_err(|_| Fault::Connect)? {
+        let addresses = timeout(self.timeout, found).await.map_err(|_| Fault::Dns)?;
+        for address in addresses.map_err(|_| Fault::Dns)? {
             if let Some(stream) = self.try_address(address).await {
                 return Ok(stream);
             }
@@ -101,10 +102,25 @@ impl Dialer {
         stream.set_nodelay(true).ok()?;
         Some(stream)
     }
+}
 
-    fn refused(&self, error: &std::io::Error) -> Fault {
-        tracing::warn!(host = self.host, port = self.port, %error, "TLS failed");
-        Fault::Tls
+/// What went wrong in a handshake.
+fn failure(error: &std::io::Error) -> TlsFailure {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match error {
+        Some(rustls::Error::InvalidCertificate(certificate)) => match certificate {
+            CertificateError::UnknownIssuer => TlsFailure::UnknownIssuer,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                TlsFailure::OtherName
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailure::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                TlsFailure::NotYetValid
+            }
+            _ => TlsFailure::BadCertificate,
+        },
+        Some(rustls::Error::InvalidMessage(_)) => TlsFailure::NoTls,
+        _ => TlsFailure::Handshake,
     }
 }
 

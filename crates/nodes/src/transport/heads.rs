@@ -8,7 +8,7 @@ use alloy_primitives::{B256, U64};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -19,6 +19,7 @@ use crate::call::BlockId;
 use super::dial::{Dialer, Stream};
 use super::endpoint::Endpoint;
 use super::tls::Purpose;
+use crate::outage_log::OutageLog;
 
 /// A header with all its fields is about 2 KB.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -55,12 +56,13 @@ struct Listener {
     dialer: Dialer,
     heads: watch::Sender<Option<BlockId>>,
     pause: Duration,
+    outage: OutageLog,
 }
 
 impl Listener {
     fn new(endpoint: Endpoint, heads: watch::Sender<Option<BlockId>>) -> Self {
         let dialer = Dialer::new(&endpoint, None, Purpose::Heads, CONNECT_TIMEOUT);
-        Self { endpoint, dialer, heads, pause: PAUSE_MIN }
+        Self { endpoint, dialer, heads, pause: PAUSE_MIN, outage: OutageLog::default() }
     }
 
     async fn listen(mut self) {
@@ -68,7 +70,10 @@ impl Listener {
             if let Some(socket) = self.connect().await {
                 self.hear(socket).await;
             }
-            tracing::debug!(node = %self.endpoint, "newHeads subscription lost; retrying");
+            if let Some(failures) = self.outage.failed(Instant::now()) {
+                let node = &self.endpoint;
+                tracing::warn!(%node, failures, "no new heads are pushed from this ws_url; its node is polled instead");
+            }
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
@@ -123,6 +128,9 @@ impl Listener {
         }
         if let Some(params) = told.params {
             self.pause = PAUSE_MIN;
+            if self.outage.recovered(Instant::now()) {
+                tracing::info!(node = %self.endpoint, "new heads are pushed again");
+            }
             let head = BlockId { number: params.result.number.to(), hash: params.result.hash };
             self.heads.send_replace(Some(head));
         }

@@ -57,6 +57,7 @@ impl Habit {
 impl Answer {
     /// The reply to the only call of a request.
     pub(super) fn single(&self, id: u64, habit: &Habit) -> Result<Reply, Fault> {
+        self.authorized()?;
         if let Some(result) = self.bare(habit).and_then(|body| bare_result(body, id)) {
             return Ok(Reply::Result(kept(&self.body, result)));
         }
@@ -72,6 +73,11 @@ impl Answer {
             }
             Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
         }
+    }
+
+    /// Providers put all kinds of errors into the body of a 401, and all of them mean that our credentials are wrong.
+    fn authorized(&self) -> Result<(), Fault> {
+        if self.status == 401 { Err(Fault::Status(401)) } else { Ok(()) }
     }
 
     fn is_large(&self) -> bool {
@@ -90,6 +96,7 @@ impl Answer {
         count: usize,
         habit: &Habit,
     ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        self.authorized().map_err(BatchFault::Fault)?;
         if let Some(results) = self.bare(habit).and_then(|body| bare_results(body, first_id, count)) {
             return Ok(results
                 .into_iter()

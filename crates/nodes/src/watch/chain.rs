@@ -70,6 +70,12 @@ impl Chain {
         }
     }
 
+    /// Whether a node is of another chain than the configured one.
+    pub(super) fn contradicts_configuration(&self, theirs: Identity) -> Option<LeftOut> {
+        let ours = self.configured.filter(|ours| *ours != theirs.chain_id)?;
+        Some(LeftOut::OtherChain { theirs: theirs.chain_id, ours })
+    }
+
     fn note(&self, node: usize, word: Said) {
         let mut said = self.said.lock();
         if let Some(slot) = said.get_mut(node) {

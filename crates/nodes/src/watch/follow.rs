@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::chain::Identity;
 use super::questions::{Questions, Which};
 use super::{Common, Hint, LeftOut, Watched};
+use crate::outage_log::{OutageLog, advice};
 use crate::view::{Branch, Link, SeenBlock, WINDOW_BLOCKS};
 use crate::{BlockId, Fault};
 
@@ -30,6 +31,10 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// How long the nodes may take to agree on a chain before that is told.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a node may say nothing before it is asked whether it is there. `/ready` tells within two seconds that all nodes
+/// are gone: this, and the time that a node has for its answer.
+const SILENCE_MAX: Duration = Duration::from_millis(750);
 
 /// Blocks that are fetched at once.
 const FETCHES_AT_ONCE: u64 = 16;
@@ -62,6 +67,7 @@ pub(super) struct Watcher<W> {
     heads_until_marks: u32,
     /// Times that it was lost in a row.
     losses: u32,
+    outage: OutageLog,
     left_out: Option<LeftOut>,
 }
 
@@ -69,7 +75,8 @@ impl<W: Watched> Watcher<W> {
     pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
         let hints = node.hints();
         let (head, unfinished, left_out) = (None, None, None);
-        Self { place, node, common, hints, head, unfinished, heads_until_marks: 0, losses: 0, left_out }
+        let (heads_until_marks, losses, outage) = (0, 0, OutageLog::default());
+        Self { place, node, common, hints, head, unfinished, heads_until_marks, losses, outage, left_out }
     }
 
     pub(super) async fn run(mut self) {
@@ -94,6 +101,10 @@ impl<W: Watched> Watcher<W> {
             }
         };
         self.common.chain.says(self.place, identity);
+        // Not to be confused with nodes that disagree, for which everybody waits.
+        if let Some(reason) = self.common.chain.contradicts_configuration(identity) {
+            return Next::LeftOut(reason);
+        }
         let Ok(ours) = timeout(SETTLE_TIMEOUT, self.common.chain.settled()).await else {
             return Next::LeftOut(LeftOut::Undecided);
         };
@@ -138,7 +149,11 @@ impl<W: Watched> Watcher<W> {
             if let Some(reach) = self.common.view.reach(self.place) {
                 self.node.saw_head(reach);
             }
-            self.rest().await;
+            match self.rest().await {
+                Ok(true) => {}
+                Ok(false) => return Next::Greet,
+                Err(fault) => return self.fault(fault),
+            }
         }
         Next::Greet
     }
@@ -153,7 +168,7 @@ impl<W: Watched> Watcher<W> {
 
     async fn leave_out(&mut self, reason: LeftOut) -> Next {
         if self.left_out.replace(reason) != Some(reason) {
-            tracing::warn!(node = self.node.name(), %reason, "a node is left out");
+            tracing::warn!(node = self.node.name(), %reason, "this node is not used");
         }
         self.node.leave_out(reason);
         self.common.view.count(self.place, false);
@@ -163,23 +178,28 @@ impl<W: Watched> Watcher<W> {
 
     fn welcome(&mut self) {
         if self.left_out.take().is_some() {
-            tracing::info!(node = self.node.name(), "a node is taken in again");
+            tracing::info!(node = self.node.name(), "this node is used again");
         }
         self.node.welcome();
     }
 
     fn good(&mut self) {
-        if std::mem::take(&mut self.losses) > 0 {
-            tracing::info!(node = self.node.name(), "a node answers again");
+        self.losses = 0;
+        if self.outage.recovered(Instant::now()) {
+            tracing::info!(node = self.node.name(), "this node is back");
         }
         self.node.polled(Ok(()));
         self.common.view.count(self.place, self.node.is_up());
     }
 
     fn fault(&mut self, fault: Fault) -> Next {
-        // Once for each time that it is lost: the next tries fail as a matter of course.
-        if self.losses == 0 {
-            tracing::warn!(node = self.node.name(), %fault, "a node does not answer");
+        if let Some(failures) = self.outage.failed(Instant::now()) {
+            let advice = advice(fault);
+            tracing::warn!(node = self.node.name(), %fault, advice, failures, "this node cannot be used");
+        }
+        // A single failure may be a moment's trouble.
+        if self.losses > 0 {
+            self.node.is_lost();
         }
         self.node.polled(Err(fault));
         let counted = self.node.is_up() && self.left_out.is_none();
@@ -187,10 +207,33 @@ impl<W: Watched> Watcher<W> {
         Next::Lost
     }
 
-    /// Until the next poll is due, or the node says that it has a new block.
-    async fn rest(&mut self) {
-        let interval = self.interval();
-        let Some(hints) = &mut self.hints else { return sleep(interval).await };
+    /// Until the next poll is due, or the node says that it has a new block. Nobody would notice that a silent node is gone
+    /// before that, so it is asked now and then whether it is there. `false` if it has become a node of another chain.
+    async fn rest(&mut self) -> Result<bool, Fault> {
+        let mut left = self.interval();
+        while left > SILENCE_MAX {
+            let began = Instant::now();
+            if self.rest_for(SILENCE_MAX).await {
+                return Ok(true);
+            }
+            if !self.node.has_replied_since(began) {
+                let chain_id = self.questions().chain_id().await?;
+                if self.common.view.chain_id() != chain_id {
+                    return Ok(false);
+                }
+            }
+            left = left.saturating_sub(began.elapsed());
+        }
+        self.rest_for(left).await;
+        Ok(true)
+    }
+
+    /// Waits for a while. Whether the node says that it has a new block.
+    async fn rest_for(&mut self, interval: Duration) -> bool {
+        let Some(hints) = &mut self.hints else {
+            sleep(interval).await;
+            return false;
+        };
         // However many heads a node pushes, it is not polled more often than this.
         let at_least = interval.min(POLL_EVERY_MIN);
         sleep(at_least).await;
@@ -203,9 +246,11 @@ impl<W: Watched> Watcher<W> {
             }
             false
         };
-        if let Ok(false) = timeout(interval - at_least, news).await {
+        let news = timeout(interval - at_least, news).await;
+        if news == Ok(false) {
             self.hints = None;
         }
+        news == Ok(true)
     }
 
     fn interval(&self) -> Duration {
@@ -316,8 +361,8 @@ impl<W: Watched> Watcher<W> {
         Ok(())
     }
 
-    fn questions(&self) -> Questions<'_, W::Asked> {
+    fn questions(&self) -> Questions<'_, W> {
         let Common { settings, headers, .. } = &*self.common;
-        Questions { asked: self.node.ask(), timeout: settings.poll_timeout, headers }
+        Questions { node: &*self.node, timeout: settings.poll_timeout, headers }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::questions::Questions;
 use super::{Common, Watched};
-use crate::{Ask, Fault};
+use crate::Fault;
 
 /// A node that has at most this many states is one that prunes as it goes.
 const PRUNED_STATES_MAX: u64 = 1_024;
@@ -53,14 +53,14 @@ impl<W: Watched> Prober<W> {
         }
     }
 
-    fn questions(&self) -> Questions<'_, W::Asked> {
+    fn questions(&self) -> Questions<'_, W> {
         let Common { settings, headers, .. } = &*self.common;
-        Questions { asked: self.node.ask(), timeout: settings.poll_timeout, headers }
+        Questions { node: &*self.node, timeout: settings.poll_timeout, headers }
     }
 }
 
 /// The lowest block with state, `None` if not even `head` has it.
-async fn lowest_state<A: Ask>(questions: &Questions<'_, A>, head: u64) -> Result<Option<u64>, Fault> {
+async fn lowest_state<W: Watched>(questions: &Questions<'_, W>, head: u64) -> Result<Option<u64>, Fault> {
     if questions.has_state(0).await? {
         return Ok(Some(0));
     }

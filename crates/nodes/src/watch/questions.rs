@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use super::Watched;
 use super::header::{self, HeaderCheck};
 use crate::view::SeenBlock;
 use crate::{Ask, Call, Class, Fault, Needs, Reply};
@@ -51,13 +52,13 @@ impl Which {
 
 /// The questions to one node.
 #[derive(Debug)]
-pub(super) struct Questions<'a, A> {
-    pub(super) asked: &'a A,
+pub(super) struct Questions<'a, W> {
+    pub(super) node: &'a W,
     pub(super) timeout: Duration,
     pub(super) headers: &'a HeaderCheck,
 }
 
-impl<A: Ask> Questions<'_, A> {
+impl<W: Watched> Questions<'_, W> {
     pub(super) async fn chain_id(&self) -> Result<u64, Fault> {
         let result = self.result(plain("eth_chainId", "[]".to_owned())).await?;
         read::<U64>(&result).map(|id| id.to())
@@ -119,12 +120,17 @@ impl<A: Ask> Questions<'_, A> {
             Reply::Result(result) => Ok(result),
             Reply::Error(error) if RATE_LIMIT_CODES.contains(&error.code) => Err(Fault::RateLimited),
             // An error is no answer to a question that every node can answer.
-            Reply::Error(_) => Err(Fault::Garbled),
+            Reply::Error(_) => Err(Fault::Refused),
         }
     }
 
     async fn reply(&self, call: Call) -> Result<Reply, Fault> {
-        self.asked.ask(&call, Instant::now() + self.timeout).await
+        self.node.is_asked();
+        let reply = self.node.ask().ask(&call, Instant::now() + self.timeout).await;
+        if reply.is_ok() {
+            self.node.has_replied();
+        }
+        reply
     }
 }
 

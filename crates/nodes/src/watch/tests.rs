@@ -269,6 +269,39 @@ async fn a_hint_wakes_the_poll_at_once() {
     assert!(before.elapsed() < SECOND);
 }
 
+/// Between two polls of a slow chain nobody noticed that a node was gone.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_nobody_asks_is_asked_whether_it_is_there() {
+    let mut story = Story::of(1, 50);
+    story.settings.poll_every = Some(100 * SECOND);
+    story.settings.greet_every = 1_000 * SECOND;
+    story.start();
+    story.view.ready().await;
+    let asked = |story: &Story| story.nodes[0].noted.lock().calls["eth_chainId"];
+    let before = asked(&story);
+    sleep(30 * SECOND).await;
+    let asked = asked(&story) - before;
+    assert!((30..=40).contains(&asked), "{asked} times in 30 seconds");
+    story.nodes[0].set_mood(Mood::Dead);
+    sleep(2 * SECOND).await;
+    assert!(
+        !story.nodes[0].noted.lock().faults.is_empty(),
+        "that it is gone is seen long before the next poll"
+    );
+}
+
+/// A chain id that is configured and that no node has was told as nodes that disagree.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_chain_than_the_configured_one_is_told_so_at_once() {
+    let mut story = Story::of(2, 50);
+    story.settings.chain_id = Some(5);
+    story.start();
+    sleep(SECOND).await;
+    for node in &story.nodes {
+        assert_eq!(node.noted.lock().left_out, Some(LeftOut::OtherChain { theirs: 1, ours: 5 }));
+    }
+}
+
 /// Each head that a node pushed was a reason to poll it at once. One that pushed made-up heads was polled 5,000 times a
 /// second.
 #[tokio::test(start_paused = true)]

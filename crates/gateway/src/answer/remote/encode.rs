@@ -142,11 +142,12 @@ fn about_block(query: &Query<BlockRef>) -> Option<Call> {
 
 /// The log query for a range of numbers, or for the one block that a caller named by its hash.
 pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> Call {
-    let newest = match blocks {
-        Blocks::One(block) => block,
-        Blocks::Range { to, .. } => to,
+    let (newest, log_blocks) = match blocks {
+        Blocks::One(block) => (block, 1),
+        Blocks::Range { from, to } => (to, (to.number - from.number).saturating_add(1)),
     };
-    of_class(Class::Logs, "eth_getLogs", data_of(&newest), |params| params.filter(filter, blocks))
+    let needs = Needs { log_blocks, ..data_of(&newest) };
+    of_class(Class::Logs, "eth_getLogs", needs, |params| params.filter(filter, blocks))
 }
 
 fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
@@ -199,11 +200,11 @@ fn simulation(
 }
 
 fn data_of(block: &BlockRef) -> Needs {
-    Needs { block: Some(block.number), state: false }
+    Needs { block: Some(block.number), state: false, log_blocks: 0 }
 }
 
 fn state_of(block: &BlockRef) -> Needs {
-    Needs { block: Some(block.number), state: true }
+    Needs { block: Some(block.number), state: true, log_blocks: 0 }
 }
 
 /// Room for most parameters without growing.

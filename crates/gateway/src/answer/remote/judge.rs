@@ -6,18 +6,21 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::check::{self, BlockFacts, Expect, Facts, Family, Lie, Verdict};
 use nodes::view::SeenBlock;
-use nodes::{BlockId, Canon, Judgement};
+use nodes::{BlockId, Canon, Judgement, Judging};
 use parking_lot::Mutex;
 
 use super::expect::{block_ref, expect};
 use super::{Fetched, Keep, NULL, Remote};
 use crate::answer::Failure;
+use crate::callers::AccountId;
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
 /// A query on its way through the nodes.
 pub(super) struct Question<'a> {
     remote: &'a Remote,
+    /// In whose share of the threads large answers are checked.
+    account: AccountId,
     /// What the nodes have agreed on, if they ever have.
     canon: Option<&'a Canon>,
     query: &'a Query<BlockRef>,
@@ -28,7 +31,12 @@ pub(super) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(remote: &'a Remote, canon: Option<&'a Canon>, query: &'a Query<BlockRef>) -> Self {
+    pub(super) fn new(
+        remote: &'a Remote,
+        account: AccountId,
+        canon: Option<&'a Canon>,
+        query: &'a Query<BlockRef>,
+    ) -> Self {
         let mut expect = expect(query, remote.limits.log_results_max);
         let block_of = |id: BlockId| canon?.block(id.number).filter(|seen| seen.id == id);
         match (&mut expect, query) {
@@ -41,19 +49,27 @@ impl<'a> Question<'a> {
             }
             _ => {}
         }
-        Self { remote, canon, query, expect, facts: Mutex::default() }
+        Self { remote, account, canon, query, expect, facts: Mutex::default() }
     }
 
     pub(super) fn query(&self) -> &Query<BlockRef> {
         self.query
     }
 
-    pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
-        let verdict = match (self.remote.judge.is_off(), &result[..]) {
-            (true, b"null") => Verdict::Null,
-            (true, _) => return unchecked(result),
-            (false, _) => check::check(&self.expect, result, self.remote.family),
-        };
+    pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
+        if self.remote.judge.is_off() {
+            let is_null = &result[..] == b"null";
+            return if is_null { self.conclude(node, result, Verdict::Null) } else { unchecked(result) }
+                .into();
+        }
+        let result = result.clone();
+        self.remote.checking(self.account, &self.expect, &result.clone(), move |verdict| {
+            self.conclude(node, &result, verdict)
+        })
+    }
+
+    /// What follows from a verdict in the view of the call.
+    fn conclude(&self, node: usize, result: &Bytes, verdict: Verdict) -> Judgement {
         match verdict {
             Verdict::Sound(facts) => {
                 self.remote.judge.passed(&self.expect);

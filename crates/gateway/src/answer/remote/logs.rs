@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::expect::block_ref;
 use super::{Remote, encode, says};
 use crate::answer::{Failure, Origin};
+use crate::callers::AccountId;
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
 
@@ -24,6 +25,7 @@ use sift::{Sieve, Sifted};
 /// A log query on its way.
 struct Search<'a> {
     remote: &'a Remote,
+    account: AccountId,
     canon: &'a Arc<Canon>,
     filter: &'a Arc<LogFilter>,
     /// Where the caller's range begins, for the error that says how much would fit.
@@ -49,6 +51,7 @@ pub(super) struct FoundLogs {
 impl Remote {
     pub(super) async fn logs(
         &self,
+        account: AccountId,
         canon: &Arc<Canon>,
         filter: &Arc<LogFilter>,
         blocks: Blocks<BlockRef>,
@@ -58,7 +61,7 @@ impl Remote {
             Blocks::One(block) => (block, block),
             Blocks::Range { from, to } => (from, to),
         };
-        let search = Search { remote: self, canon, filter, from: from.number, deadline };
+        let search = Search { remote: self, account, canon, filter, from: from.number, deadline };
         let (origin, result) = match blocks {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
@@ -181,7 +184,7 @@ impl Search<'_> {
     async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Sifted, Failure> {
         let call = encode::logs(self.filter, blocks);
         let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
-        let judge = |node: usize, result: &Bytes| sieve.judge(node, result);
+        let judge = |node: usize, result: &Bytes| sieve.judge(self.account, node, result);
         match self.remote.pool.ask(&call, &judge, self.deadline).await {
             Ok(answered) => match answered.said {
                 Said::Result(result) => sieve.settle(result, answered.sure),

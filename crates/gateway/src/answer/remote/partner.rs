@@ -74,7 +74,7 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         let key = flight(super::head(canon), query);
         let deadline = Instant::now() + self.time(method);
-        let ask = || self.ask_partner(Some(canon), Without::Answer, method, query, deadline);
+        let ask = || self.ask_partner(account, Some(canon), Without::Answer, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 
@@ -92,7 +92,8 @@ impl Remote {
             return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
         }
         let key = flight(hearsay.head(), query);
-        let ask = || self.ask_partner(hearsay.canon(), hearsay.without(), method, query, deadline);
+        let (canon, without) = (hearsay.canon(), hearsay.without());
+        let ask = || self.ask_partner(account, canon, without, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 
@@ -104,6 +105,7 @@ impl Remote {
 
     async fn ask_partner(
         &self,
+        account: AccountId,
         canon: Option<&Canon>,
         without: Without,
         method: &Method,
@@ -117,7 +119,7 @@ impl Remote {
                 encode::call(other, canon.map(|canon| self.gas_cap(canon))).ok_or(Failure::Unavailable)?
             }
         };
-        let question = Question::new(self, canon, query);
+        let question = Question::new(self, account, canon, query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
@@ -142,7 +144,7 @@ impl Remote {
         deadline: Instant,
     ) -> Result<Option<BlockRef>, Failure> {
         let lookup = Lookup::of(block);
-        let judge = |node: usize, result: &Bytes| lookup.judge(self, node, result);
+        let judge = |node: usize, result: &Bytes| lookup.judge(self, node, result).into();
         let answered = self.pool.ask_partner(method.name, &lookup.call, &judge, deadline).await;
         match answered.map_err(|_| Failure::Unavailable)?.said {
             Said::Result(_) => Ok(lookup.found.into_inner().map(block_ref)),

@@ -29,7 +29,8 @@ impl Remote {
         };
         let by_nodes = match canon {
             Some(_) => {
-                self.ours(may_fail_over, self.ask_pending(account, canon, method, query, Origin::Node)).await
+                let asked = self.ask_pending(account, canon, method, query, Origin::Node);
+                self.ours(may_fail_over, asked).await
             }
             None => Err(Failure::Unavailable),
         };
@@ -51,7 +52,7 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
-        let question = Question::new(self, canon, query);
+        let question = Question::new(self, account, canon, query);
         let judge = |node: usize, result: &Bytes| question.judge(node, result);
         let deadline = Instant::now() + self.time(method);
         let answered = match origin {

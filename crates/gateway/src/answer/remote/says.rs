@@ -39,6 +39,7 @@ pub(super) fn nothing(query: &Query<BlockRef>, failed: Failed, limits: &Limits) 
         (Query::Call { .. } | Query::EstimateGas { .. }, Failed::Deadline { .. }) => {
             Failure::CallTimeout(limits.call_timeout)
         }
+        (_, Failed::Unchecked { .. }) => Failure::OverCapacity,
         _ => Failure::Unavailable,
     }
 }
@@ -48,5 +49,6 @@ pub(super) fn no_logs(failed: Failed) -> Failure {
     match failed {
         Failed::Deadline { .. } => Failure::QueryTimeout,
         Failed::Out { .. } => Failure::Unavailable,
+        Failed::Unchecked { .. } => Failure::OverCapacity,
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn write(out: &mut String, remote: &Remote) {
     let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
     let partners = remote.pool().partners().iter().map(|partner| ("partner", &**partner.node()));
     let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
+    usable_partners(out, remote);
     health(out, &nodes);
     traffic(out, &all);
     faults(out, &all);
@@ -70,6 +71,16 @@ fn failovers(out: &mut String, remote: &Remote) {
     describe(out, name, "counter", "Calls that a partner answered, by the reason why no node could.");
     for (reason, answers) in remote.failovers().counts() {
         let _ok = writeln!(out, "{name}{{reason=\"{reason}\"}} {answers}");
+    }
+}
+
+fn usable_partners(out: &mut String, remote: &Remote) {
+    let pool = remote.pool();
+    let name = "chaingate_partner_usable";
+    describe(out, name, "gauge", "1 if the partner has answered its last probe and is of this chain.");
+    for partner in pool.partners() {
+        let usable = u8::from(partner.is_usable(pool.chain_id()));
+        let _ok = writeln!(out, "{name}{{partner=\"{}\"}} {usable}", label(partner.node().name()));
     }
 }
 

@@ -67,6 +67,7 @@ impl Outage {
             Front::of(&[node.url()], &rest)
         };
         node.set(Mood::Dead);
+        until("the partner was probed", || partner.asked("eth_chainId", "[]") == 1);
         Self { node, partner, front, chain, _other: other }
     }
 
@@ -133,7 +134,7 @@ fn a_partner_has_a_budget_and_methods() {
     assert_eq!(outage.partner.calls(), 3);
 }
 
-/// Nobody polls a partner. One that had failed a few times was never asked again.
+/// Partners are hardly polled. One that had failed a few times was never asked again.
 #[test]
 fn a_partner_that_is_back_is_asked_again() {
     let outage = Outage::begin("");
@@ -155,6 +156,23 @@ fn a_partner_that_fails_is_not_asked_more_often_than_its_budget_says() {
         assert_eq!(outage.front.ask_as("growth", "", STORAGE.0, STORAGE.1).error(), UNAVAILABLE);
     }
     assert_eq!(outage.partner.calls(), 2);
+}
+
+/// A partner with a wrong key, or of another chain, was found out in an outage only.
+#[test]
+fn a_partner_that_cannot_be_used_is_seen_before_it_is_needed() {
+    let chain = Demo::with("");
+    let node = Proxy::start(chain.public, "/v3/demo");
+    for (mood, usable) in [(Mood::Honest, "1"), (Mood::Unauthorized, "0"), (Mood::OtherChain, "0")] {
+        let partner = Proxy::start(chain.public, "/v3/demo");
+        partner.set(mood);
+        let rest = format!("[network]\nname = \"demo\"\n{}", entry("").replace("PARTNER", &partner.url()));
+        let front = Front::of(&[node.url()], &rest);
+        until("it was probed", || partner.asked("eth_chainId", "[]") == 1);
+        let line = format!("chaingate_partner_usable{{partner=\"{}\"}} {usable}", partner.url());
+        until("metrics tell", || get(front.operator, "/metrics").text().lines().any(|text| text == line));
+        assert_eq!(get(front.operator, "/ready").status, 200, "{mood:?}");
+    }
 }
 
 #[test]
@@ -244,7 +262,7 @@ fn others_get_an_error_wherever_the_block_is() {
                 "{key} {headers}{method}"
             );
         }
-        assert_eq!(outage.partner.calls(), 0, "the partner was not asked");
+        assert_eq!(outage.partner.calls(), 1, "the partner was asked for its chain, and nothing else");
     }
 }
 
@@ -276,7 +294,7 @@ fn a_batch_has_one_head_before_the_first() {
     let reply = outage.front.wire().post("/v3/growth", format!("[{}]", calls.join(","))).json();
     assert!(reply[0]["result"].is_string(), "{reply}");
     assert!(reply.as_array().unwrap()[1..].iter().all(|element| element["result"].is_object()), "{reply}");
-    assert_eq!(outage.partner.calls(), 4, "the head once, and each of three calls");
+    assert_eq!(outage.partner.calls(), 5, "for its chain, the head once, and each of three calls");
 }
 
 #[test]
@@ -293,11 +311,11 @@ fn a_lying_partner_is_not_believed_about_blocks() {
 /// A look-up of a block is a call, too.
 #[test]
 fn every_call_to_a_partner_is_out_of_its_budget() {
-    let outage = Outage::from_the_start("calls_per_day = 4\nmethods = [\"eth_getStorageAt\"]");
+    let outage = Outage::from_the_start("calls_per_day = 5\nmethods = [\"eth_getStorageAt\"]");
     let ask = |block| outage.front.ask_as("growth", "", STORAGE.0, &long::storage_at(block));
     assert_eq!(ask(r#""0x7""#).header("chaingate-source"), Some("partner"));
     assert_eq!(ask(r#""latest""#).error(), UNAVAILABLE, "the head was the last call");
-    assert_eq!(outage.partner.calls(), 4);
+    assert_eq!(outage.partner.calls(), 5, "one of them was a probe");
 }
 
 /// The partner is of another chain. What it said about blocks must not be remembered when the own pool is back.

@@ -59,7 +59,7 @@ impl<A: Ask> Race<'_, A> {
             self.make_room(now);
             self.keep_back_a_moment(other, now);
             self.start(other, kind, now);
-        } else if self.fallback.is_none() {
+        } else if self.fallback.is_none() && self.limit.is_none() {
             self.wait_for_budget(seems_down, now);
         }
     }
@@ -78,7 +78,7 @@ impl<A: Ask> Race<'_, A> {
     /// bothered for it without a budget.
     fn may_ask_another(&mut self, seems_down: bool, now: Instant) -> Option<Kind> {
         let budgets = &self.rules.budgets;
-        let second_opinion = self.fallback.is_some();
+        let second_opinion = self.fallback.is_some() || self.limit.is_some();
         if second_opinion && !seems_down || self.so_far.late || std::mem::take(&mut self.so_far.hedge_paid) {
             return Some(Kind::Retry { paid: false });
         }

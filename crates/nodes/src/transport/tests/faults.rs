@@ -56,6 +56,9 @@ async fn a_status_counts_when_the_body_says_nothing() {
     let error =
         |id| with_status("500 Oh", &format!(r#"{{"id":{id},"error":{{"code":-32000,"message":"x"}}}}"#));
     assert!(matches!(told(error).await, Ok(Reply::Error(error)) if error.code == -32_000));
+    let stranger =
+        |id| with_status("401 No", &format!(r#"{{"id":{id},"error":{{"code":-32002,"message":"x"}}}}"#));
+    assert_eq!(told(stranger).await, Err(Fault::Status(401)), "whatever its body says");
     let nobody = |_| with_status("429 Slow", r#"{"id":null,"error":{"code":-32005,"message":"slow down"}}"#);
     assert!(matches!(told(nobody).await, Ok(Reply::Error(error)) if error.code == -32_005));
 }

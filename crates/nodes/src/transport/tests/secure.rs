@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::node::*;
-use crate::call::{Ask, Class, Fault};
+use crate::call::{Ask, Class, Fault, TlsFailure};
 use crate::transport::dial::Stream;
 use crate::transport::{Client, Endpoint, Limits};
 
@@ -41,9 +41,16 @@ async fn serve(stream: Box<dyn Stream>, http2: bool) {
 
 /// A node with a certificate for `localhost`, and that certificate.
 async fn tls_node(protocol: &'static [u8]) -> (SocketAddr, CertificateDer<'static>) {
-    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = issued.cert.der().clone();
-    let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
+    tls_node_until(protocol, 4096).await
+}
+
+/// The same with a certificate that expires at the end of a year.
+async fn tls_node_until(protocol: &'static [u8], year: i32) -> (SocketAddr, CertificateDer<'static>) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(year, 12, 31);
+    let certificate = params.self_signed(&key).unwrap().der().clone();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -114,14 +121,34 @@ async fn http2_may_be_demanded_without_tls() {
 async fn a_certificate_that_cannot_be_trusted_is_the_end_of_it() {
     let (address, certificate) = tls_node(b"http/1.1").await;
     let (_, other) = tls_node(b"http/1.1").await;
-    assert_eq!(ask(&client("localhost", address, &other), "[]").await, Err(Fault::Tls));
-    // The right one, for another name.
-    assert_eq!(ask(&client("127.0.0.1", address, &certificate), "[]").await, Err(Fault::Tls));
+    let unknown = ask(&client("localhost", address, &other), "[]").await;
+    assert!(
+        matches!(unknown, Err(Fault::Tls(TlsFailure::UnknownIssuer | TlsFailure::BadCertificate))),
+        "{unknown:?}"
+    );
+    let other_name = ask(&client("127.0.0.1", address, &certificate), "[]").await;
+    assert_eq!(other_name, Err(Fault::Tls(TlsFailure::OtherName)));
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_told_as_such() {
+    let (address, certificate) = tls_node_until(b"http/1.1", 2020).await;
+    let expired = ask(&client("localhost", address, &certificate), "[]").await;
+    assert_eq!(expired, Err(Fault::Tls(TlsFailure::Expired)));
+}
+
+#[tokio::test]
+async fn a_host_that_has_no_address_is_told_as_such() {
+    let endpoint = Endpoint::parse("http://no-such-host.invalid:8545").unwrap();
+    assert_eq!(ask(&Client::new(endpoint, Limits::default()), "[]").await, Err(Fault::Dns));
 }
 
 #[tokio::test]
 async fn a_node_without_tls_is_not_asked_without_it() {
     let node = Node::start(|mut talk| async move { talk.reply("{}").await }).await;
     let (_, certificate) = tls_node(b"http/1.1").await;
-    assert_eq!(ask(&client("localhost", node.address, &certificate), "[]").await, Err(Fault::Tls));
+    assert_eq!(
+        ask(&client("localhost", node.address, &certificate), "[]").await,
+        Err(Fault::Tls(TlsFailure::NoTls))
+    );
 }

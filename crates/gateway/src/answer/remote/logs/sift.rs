@@ -10,12 +10,13 @@ use std::time::Duration;
 use alloy_primitives::{Bloom, BloomInput};
 use bytes::Bytes;
 use nodes::check::{self, Expect, Facts, Verdict};
-use nodes::{BlockId, Canon, Judgement};
+use nodes::{BlockId, Canon, Judgement, Judging};
 use parking_lot::Mutex;
 
 use super::super::Remote;
 use super::super::expect;
 use crate::answer::Failure;
+use crate::callers::AccountId;
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
 
@@ -72,9 +73,15 @@ impl<'a> Sieve<'a> {
         Self { remote, canon, filter, blocks, expect, room, seen: Mutex::default() }
     }
 
-    pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judgement {
-        // Counting is not a matter of trust: the limit holds whatever the mode.
-        match check::check(&self.expect, result, self.remote.family) {
+    pub(super) fn judge(&self, account: AccountId, node: usize, result: &Bytes) -> Judging<'_> {
+        let kept = result.clone();
+        self.remote
+            .checking(account, &self.expect, result, move |verdict| self.conclude(node, &kept, verdict))
+    }
+
+    /// What follows from a verdict. Counting is not a matter of trust: the limit holds whatever the mode.
+    fn conclude(&self, node: usize, result: &Bytes, verdict: Verdict) -> Judgement {
+        match verdict {
             Verdict::Sound(facts) => {
                 self.remote.judge.passed(&self.expect);
                 self.weigh(&facts)
