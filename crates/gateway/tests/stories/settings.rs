@@ -81,7 +81,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] drain_timeout_ms", "shutdown", "what_takes_too_long_is_cut_off"),
     ("[limits] header_bytes_max", "settings", "limits_of_requests_hold_where_they_are_set"),
     ("[limits] headers_max", "settings", "limits_of_requests_hold_where_they_are_set"),
-    ("[limits] held_bytes_max", "unread", "large_answers_that_nobody_reads_are_held_within_bounds_and_let_go"),
+    ("[limits] memory_bytes_max", "unread", "large_answers_that_nobody_reads_are_held_within_bounds_and_let_go"),
     ("[limits] h2_streams_max", "settings", "an_http2_connection_is_told_how_many_streams_it_may_open"),
     ("[limits] log_params_max", "settings", "limits_of_calls_hold_where_they_are_set"),
     ("[limits] log_results_max", "settings", "limits_of_answers_hold_where_they_are_set"),
