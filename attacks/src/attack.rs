@@ -61,6 +61,9 @@ const UNNOTICED: AttackLimits = AttackLimits {
 /// Replies of up to `held_bytes_max` wait for their readers, and a few more are being made.
 const REPLIES_GROWTH: u64 = 700 * MIB;
 
+/// The write timeout is one and a half read timeouts, and begins when the last of many replies has been made.
+const REPLY_LIFE: f64 = 2.0;
+
 /// Bodies of requests were kept without a bound: 730 MiB for 100 connections, 830 MiB for 100 streams.
 const BODIES_GROWTH: u64 = 400 * MIB;
 
@@ -90,13 +93,13 @@ pub(crate) const ATTACKS: [Attack; 16] = [
         name: "h2-zero-window",
         about: "HTTP/2 connections ask for large replies and open no window",
         procedure: beside(replies::h2_zero_window),
-        limits: AttackLimits { memory_growth: REPLIES_GROWTH, hostile_life: Some(1.5), ..UNNOTICED },
+        limits: AttackLimits { memory_growth: REPLIES_GROWTH, hostile_life: Some(REPLY_LIFE), ..UNNOTICED },
     },
     Attack {
         name: "h1-non-readers",
         about: "200 connections ask for large replies and read nothing",
         procedure: beside(replies::h1_non_readers),
-        limits: AttackLimits { memory_growth: REPLIES_GROWTH, hostile_life: Some(1.5), ..UNNOTICED },
+        limits: AttackLimits { memory_growth: REPLIES_GROWTH, hostile_life: Some(REPLY_LIFE), ..UNNOTICED },
     },
     Attack {
         name: "slow-readers",

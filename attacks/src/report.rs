@@ -49,7 +49,7 @@ pub(crate) struct AttackLimits {
 }
 
 /// What a busy machine may add to a timeout before a connection is seen to end.
-const LIFE_SLACK: Duration = Duration::from_secs(3);
+const LIFE_SLACK: Duration = Duration::from_secs(5);
 
 impl AttackReport {
     /// Compares the figures with the limits.
