@@ -58,7 +58,7 @@ const UNNOTICED: AttackLimits = AttackLimits {
     cores: ANY_CORES,
 };
 
-/// Replies of up to `held_bytes_max` wait for their readers, and a few more are being made.
+/// Replies of up to `memory_bytes_max` wait for their readers, and a few more are being made.
 const REPLIES_GROWTH: u64 = 700 * MIB;
 
 /// The write timeout is one and a half read timeouts, and begins when the last of many replies has been made.
