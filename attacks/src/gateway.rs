@@ -64,7 +64,7 @@ impl GatewayProcess {
         let config = start.folder.join("chaingate.toml");
         fs::write(&config, config_text(public, operator, start.config))?;
         let log = start.folder.join("log");
-        // That of the gateway before.
+        // The log of the previous gateway is overwritten.
         fs::write(&log, "")?;
         let mut command = limited(start);
         command.args(["serve", "--config"]).arg(config).arg("--data-dir").arg(start.folder.join("data"));

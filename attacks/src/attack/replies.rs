@@ -25,7 +25,7 @@ const OPERATOR_CONNECTIONS: f64 = 2.0;
 /// Before a cut connection is opened again.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes per second that an honest reader may be as slow as; the slowest readers read this, others up to four times it.
+/// Bytes per second of the slowest honest readers; others read up to four times as fast.
 const SLOW_RATE: f64 = 25_000.0;
 
 pub(super) fn path() -> String {

@@ -17,11 +17,11 @@ const DIRTY_GAS: u64 = 200;
 const SET_GAS: u64 = 20_000;
 /// The first write to a slot that was not zero.
 const RESET_GAS: u64 = 5_000;
-/// What is given back for a slot that becomes zero.
+/// The refund for a slot that is set to zero.
 const CLEAR_REFUND: i64 = 15_000;
-/// What is given back for a slot that becomes zero again, as it was before the transaction.
+/// The refund for a slot that is set back to zero, its value before the transaction.
 const SET_AGAIN_REFUND: i64 = 19_800;
-/// What is given back for a slot that gets another value than zero again, as it was before the transaction.
+/// The refund for a slot that is set back to its value before the transaction, which was not zero.
 const RESET_AGAIN_REFUND: i64 = 4_800;
 
 /// Makes an EVM with the rules of Petersburg one with those of Constantinople.

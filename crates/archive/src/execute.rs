@@ -1,8 +1,8 @@
 //! Executes a block on the EVM: what the protocol does before its transactions, the transactions, and what the
 //! protocol does after them.
 //!
-//! The EVM is revm. The steps around the transactions are written here because `alloy-evm`'s block executor does
-//! some of them otherwise than Ethereum: it drains the DAO after the transactions, accepts request contracts
+//! The EVM is revm. The steps around the transactions are written here because `alloy-evm`'s block executor differs
+//! from Ethereum in some of them: it drains the DAO after the transactions, accepts request contracts
 //! without code, gives system calls more gas, and accepts deposit logs of any layout.
 
 mod dao; // the balances that the DAO fork moves

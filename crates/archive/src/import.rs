@@ -317,7 +317,8 @@ struct StoredAncestor {
     total_difficulty: U256,
 }
 
-/// A block that does not follow on the head, but could follow on a block that is not there.
+/// Refuses a block that does not follow the head because blocks before it are missing, or because its chain has another
+/// genesis. Any other wrong parent is found by the checks of its header.
 fn check_place(head: &Sealed<Header>, recovered: &Recovered) -> Result<(), ImportError> {
     let header = &recovered.block.header;
     if header.parent_hash == head.hash() {

@@ -93,8 +93,8 @@ impl Archive {
 
     /// Opens the archive in a data directory, or makes one that holds the genesis block.
     ///
-    /// An archive that is there already must have been made from the same genesis. One without any block but block 0
-    /// is replaced where it was not: whoever gave a wrong genesis file can try again with the right one.
+    /// An archive that is there already must have been made from the same genesis. One that was not, and that has no
+    /// block but block 0, is replaced: whoever gave a wrong genesis file can try again with the right one.
     pub fn open_or_create(data_dir: &Path, genesis: &str) -> Result<Self, OpenError> {
         let chain = ChainSpec::from_json(genesis)?;
         let path = data_dir.join(ARCHIVE_FILE);
@@ -256,7 +256,7 @@ fn create(path: &Path, chain: &ChainSpec, genesis: &str, existing: Existing) -> 
     Ok(())
 }
 
-/// Makes the new name of a file durable, which is a matter of its directory.
+/// Makes the new name of a file durable: names are stored in the directory, which has a sync of its own.
 fn sync_directory(path: &Path) -> std::io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()

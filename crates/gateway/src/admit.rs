@@ -14,8 +14,8 @@ use crate::fair_share::is_within_share;
 pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
 /// Credits for any other call that is malformed or refused.
 pub const REFUSED_CREDITS: u64 = 5;
-/// Bytes of a refused body that `REFUSED_CREDITS` pay for. A body inflates to thousands of times what was sent, and to find
-/// out that it is malformed takes as long as to read it.
+/// Bytes of a refused body that `REFUSED_CREDITS` pay for. A body may inflate to thousands of times its size, and finding out
+/// that it is malformed takes as long as reading it.
 pub const REFUSED_BYTES: usize = 64 << 10;
 /// Credits for a batch itself, on top of its calls: as much as one `eth_chainId`.
 pub const BATCH_CREDITS: u64 = 5;

@@ -33,7 +33,7 @@ struct Cli {
 enum Command {
     /// Serve callers (this is also what happens without a command)
     Serve(Settings),
-    /// Say what is wrong with a configuration, without starting
+    /// Report what is wrong with a configuration, without starting
     Check(Settings),
     Import(import::Arguments),
     Verify(verify::Arguments),
@@ -102,7 +102,8 @@ pub fn run() -> ExitCode {
 /// How long a message waits for its reader before the program ends without it.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tells the one who started the process. That nobody reads it is no error, and nothing to wait for.
+/// Writes a message to standard error. A missing reader is no error, and a stuck one is waited for no longer than
+/// [`MESSAGE_TIMEOUT`].
 fn say(message: &str) {
     if let Ok(messages) = BackgroundWriter::to_stderr() {
         messages.write_lines(format!("chaingate: {message}\n").as_bytes());

@@ -86,7 +86,7 @@ impl Config {
         self.network.is_demo() && self.remote.nodes.is_empty()
     }
 
-    /// What is wrong with the settings as a whole, after those of the command line went over the file's.
+    /// What is wrong with the settings as a whole, after the command line has overridden the file.
     ///
     /// Files that the settings name are read, because a gateway would not start without them.
     pub fn problems(&self) -> Vec<String> {

@@ -2,8 +2,9 @@
 
 /// Whether an account that uses `own` may take `wanted` more of something of which `used` of `max` are in use.
 ///
-/// An account may come to use as much as was free before. One greedy account gets about half, and `k` of them leave about
-/// `1 / (k + 1)` to newcomers, without any figure per account that an operator would have to choose.
+/// An account may use no more than what it leaves free. One greedy account gets about half. Several that arrive one after
+/// the other each get about half of what is left, and `k` of them whose use comes and goes approach `1 / (k + 1)` each.
+/// So newcomers find something left, and an operator has no limit per account to choose.
 pub(crate) fn is_within_share(own: usize, wanted: usize, used: usize, max: usize) -> bool {
     own.saturating_add(wanted) <= max.saturating_sub(used)
 }

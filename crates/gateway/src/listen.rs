@@ -44,7 +44,7 @@ pub struct Config {
     pub workers: usize,
     pub runtime: Runtime,
     pub tls: Option<Tls>,
-    /// Host names under which the operator's listener answers, besides `localhost` and addresses in figures.
+    /// Host names under which the operator's listener answers, besides `localhost` and IP addresses.
     pub operator_hosts: Vec<String>,
     pub proxies: ProxyConfig,
 }

@@ -140,7 +140,7 @@ impl Operator {
         }
     }
 
-    /// Only HTTP/1.0 may leave out `Host`, which no browser speaks and simple health checks do.
+    /// Only HTTP/1.0 may leave out `Host`: simple health checks use that version, browsers do not.
     fn allows_host_of(&self, request: &Request<Incoming>) -> bool {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let in_headers = match (hosts.next(), hosts.next()) {

@@ -29,7 +29,7 @@ use crate::shape::ReplyLimit;
 use calls::{ReadCall, ReadRequest};
 
 /// Answers one HTTP request.
-// That it may go from thread to thread is said rather than found out, which the compiler cannot do for any body.
+// `Send` is stated because the compiler cannot infer it for a generic `B`.
 #[expect(clippy::manual_async_fn)]
 pub(crate) fn serve<'s, 'a: 's, B: Body<'a>>(
     connection: &'s Connection,
@@ -113,7 +113,8 @@ async fn calls(work: &Work<'_>, body: ReceivedBody<'_>) -> Result<Reply, ErrorRe
     }
 }
 
-/// The same for a body that is read in the pool. Its charge stands for its typed calls too, which are about as large.
+/// The calls of a large body, which is read in the pool → the reply. The charge for the body also covers its typed calls,
+/// which are about as large.
 async fn large(
     work: &Work<'_>,
     ReceivedBody { bytes, charge }: ReceivedBody<'_>,
@@ -353,7 +354,7 @@ struct RateRefusals {
 }
 
 impl RateRefusals {
-    /// `retry_after_s` is there if the rate limit refused the call.
+    /// Counts one call; `retry_after_s` is `Some` if the rate limit refused it.
     fn count(&mut self, retry_after_s: Option<u64>) {
         self.calls += 1;
         self.refused += usize::from(retry_after_s.is_some());
@@ -403,7 +404,7 @@ enum ElementEnd {
     Written,
     /// Its result is shared, and is still to be copied behind what is written.
     Shared(Bytes),
-    /// It is written: the rate limit refused the call for so many seconds.
+    /// Its error is written: the rate limit refuses the call for this many seconds.
     RateLimited(u64),
 }
 

@@ -57,7 +57,7 @@ pub enum Judgement {
     Late,
     /// It cannot be true, and why. The words are for the log.
     Wrong(&'static str),
-    /// There was nobody free to check it. That is our own shortage.
+    /// It could not be checked, because no thread was free. That is not the node's fault.
     Unchecked,
 }
 

@@ -1,4 +1,4 @@
-//! What is told to people about a node that cannot be used: once, then at growing intervals, and that it is back.
+//! When the log tells that a node cannot be used: once, then at growing intervals, and when it is back.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use tokio::time::Instant;
 
 use crate::call::{Fault, TlsFailure};
 
-/// After this time an outage that lasts is told again. It doubles each time,
+/// The time after which an outage that lasts is logged again. It doubles with each line.
 const TELL_AGAIN_MIN: Duration = Duration::from_secs(60);
-/// up to this.
+/// The longest time between two lines about an outage that lasts.
 const TELL_AGAIN_MAX: Duration = Duration::from_secs(3_600);
-/// Who was well for this long starts anew.
+/// A node that has been well for this long starts with the shortest interval again.
 const WELL_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// What was told about one node.
+/// What was logged about one node.
 #[derive(Debug, Default)]
 pub(crate) struct OutageLog {
     /// When an outage was told last, and how long nothing more is told after it.
@@ -26,7 +26,7 @@ pub(crate) struct OutageLog {
 }
 
 impl OutageLog {
-    /// Takes note of a failure. Says how many there were since the last time, if it is time to tell of it.
+    /// Counts a failure. `Some`: it is time to log the outage, with the number of failures since the last line.
     pub(crate) fn failed(&mut self, now: Instant) -> Option<u64> {
         if self.well_since.take().is_some_and(|since| now.duration_since(since) >= WELL_AGAIN_AFTER) {
             self.told = None;
@@ -42,7 +42,7 @@ impl OutageLog {
         Some(std::mem::take(&mut self.failures))
     }
 
-    /// Takes note that it is well. Whether that is to be told, because the outage was.
+    /// Records that the node is well. `true`: the outage was logged, so its end is to be logged, too.
     pub(crate) fn recovered(&mut self, now: Instant) -> bool {
         self.well_since.get_or_insert(now);
         std::mem::take(&mut self.is_told)

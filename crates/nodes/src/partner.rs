@@ -1,8 +1,8 @@
 //! Foreign providers, within their budgets.
 //!
 //! A partner is asked only when the own pool is out for a call. It costs money, so what may be asked of it per second
-//! and per day is held here, before anything is sent. It is probed now and then, or a wrong key would be found out in an
-//! outage only.
+//! and per day is held here, before anything is sent. It is probed at intervals, or a wrong key would only be noticed in
+//! an outage.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -40,16 +40,16 @@ pub struct Partner<A> {
 struct Probed {
     /// Which chain it is of, as it said last.
     chain_id: Option<u64>,
-    /// Whether the last question for that was answered.
+    /// Whether the last probe was answered.
     has_answered: bool,
-    /// Whether it is told already that it is of another chain.
+    /// Whether the log has told that it is of another chain.
     is_told: bool,
     outage: OutageLog,
 }
 
-/// How often a partner is probed,
+/// How often a partner is probed, if its budget allows that.
 const PROBE_EVERY: Duration = Duration::from_secs(600);
-/// unless that were more than one of so many calls that it may be asked on a day.
+/// Probes use at most one of this many calls of a partner's daily budget.
 const CALLS_PER_PROBE: u64 = 100;
 
 /// What has been asked, in this second and on this day.

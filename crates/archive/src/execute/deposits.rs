@@ -19,7 +19,7 @@ const WORD_BYTES: usize = 32;
 struct Field {
     offset_name: &'static str,
     size_name: &'static str,
-    /// Where its length stands; its bytes follow.
+    /// Offset of its length, which its bytes follow.
     offset: usize,
     size: usize,
 }
@@ -62,7 +62,7 @@ pub(super) fn append_requests(
     Ok(())
 }
 
-/// What of a log is not as it has to be.
+/// What is wrong with a deposit log.
 #[derive(Debug, PartialEq, Eq)]
 struct Mismatch {
     field: &'static str,

@@ -33,20 +33,20 @@ const REQUEST_CONTRACTS: [(&str, Address, u8); 2] = [
     ),
 ];
 
-/// Why what the protocol does around the transactions makes a block invalid.
+/// Why a step of the protocol around the transactions makes a block invalid.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the texts name the fields")]
 pub enum SystemFault {
     /// A contract that collects requests is not there.
     #[error("the contract for {name} at {address} has no code")]
     NoCode { name: &'static str, address: Address },
-    /// A contract that collects requests did not end well.
+    /// A contract that collects requests reverted or halted.
     #[error("the contract for {name} at {address} failed: {reason}")]
     Failed { name: &'static str, address: Address, reason: String },
     /// The EVM itself could not make a call; the state may be unreadable.
     #[error("the system call to {address} cannot be executed: {reason}")]
     Evm { address: Address, reason: String },
-    /// A deposit log has not the only layout that EIP-6110 allows.
+    /// A deposit log does not have the only layout that EIP-6110 allows.
     #[error(
         "the deposit log {log} of transaction {transaction}: {field}: expected {expected}, found {found}"
     )]

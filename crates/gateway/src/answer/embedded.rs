@@ -183,7 +183,7 @@ struct EmbeddedCall<'a> {
 }
 
 impl EmbeddedCall<'_> {
-    /// What its answer is kept under. A chain of our own moves seldom, so all may hang on its head.
+    /// What its answer is kept under. The embedded chain grows seldom, so every answer is kept under the hash of its head.
     fn asked(&self) -> Asked<'_> {
         Asked { query: &self.query, head: Some(self.source.head().hash) }
     }

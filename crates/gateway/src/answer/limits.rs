@@ -29,8 +29,8 @@ pub struct Limits {
     pub pool_threads: usize,
     /// Pooled calls that may wait for a thread, over all accounts: a few times what a second of simulations needs.
     pub pool_queue_max: usize,
-    /// Bytes of answers that are kept, 0 if none are: enough for a day of receipts and logs of a busy application, little beside what a
-    /// node takes.
+    /// Bytes of answers that are kept; 0 if the cache is off. The default is enough for a day of receipts and logs of a
+    /// busy application, and little beside what a node takes.
     pub cache_bytes_max: u64,
 }
 

@@ -71,13 +71,13 @@ impl Threads {
     pub fn submit(&self, account: AccountId, job: impl FnOnce() + Send + 'static) -> Result<(), ThreadsBusy> {
         let mut state = self.shared.state.lock();
         state.queue.push(account, Box::new(job)).map_err(|_| ThreadsBusy)?;
-        // Most of the time one account at most has work, and the first threads do.
+        // The first threads are enough for one account, and most of the time no more than one has work.
         if state.idle == 0
             && state.threads < state.queue.running_max()
             && state.queue.can_start()
             && let Err(error) = start_thread(&self.shared, &mut state)
         {
-            tracing::warn!(%error, "no further thread for heavy work: it waits for the others");
+            tracing::warn!(%error, "cannot start another thread of the pool; its work waits for the others");
         }
         drop(state);
         self.shared.wake.notify_one();

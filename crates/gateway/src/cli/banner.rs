@@ -12,7 +12,7 @@ pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, he
     let text = text(config, public, operator, head);
     let write = move || drop(stdout().write_all(text.as_bytes()));
     if let Err(error) = thread::Builder::new().name("banner".to_owned()).spawn(write) {
-        tracing::warn!(%error, "cannot show where it listens");
+        tracing::warn!(%error, "cannot show the banner");
     }
 }
 

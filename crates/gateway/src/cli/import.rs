@@ -49,7 +49,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
-    // Nobody may read what is said, and the import must not wait for them.
+    // Standard error may have no reader, or a stuck one, and the import must not wait for it.
     let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
     let (last_message, status) = match import(arguments, &stop, &messages) {
         Ok(report) if report.stopped => {
@@ -206,7 +206,7 @@ impl std::fmt::Display for Report {
 /// What a failed import leaves.
 fn kept(head: &Head) -> String {
     match head.number {
-        0 => "No block is in the archive yet, so it may also be made from another genesis file.".into(),
+        0 => "No block is in the archive yet, so you may also import with another genesis file.".into(),
         number => format!("Everything up to block {number} ({}) is in the archive.", head.hash),
     }
 }

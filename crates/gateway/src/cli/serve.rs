@@ -117,7 +117,7 @@ fn serve_until_stopped(
         let _unheard = sender.send(StopEvent::Drained);
     };
     if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
-        tracing::error!(%error, "cannot drain");
+        tracing::error!(%error, "cannot start the drain; ending at once");
         return ExitCode::FAILURE;
     }
     match events.recv() {

@@ -123,7 +123,7 @@ static LINES: &[Line] = &[
 
     line("[listen]", "public", "", "the address for callers"),
     line("[listen]", "operator", "", "the address for `/health`, `/ready` and `/metrics`"),
-    line("[listen]", "operator_hosts", "none", "host names under which the operator's address answers, besides `localhost` and addresses in figures; others get 403"),
+    line("[listen]", "operator_hosts", "none", "host names under which the operator's address answers, besides `localhost` and IP addresses; others get 403"),
     line("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`: they are believed about their callers' addresses, and may have any number of connections"),
     line("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2); those without one are closed"),
     line("[listen]", "proxy_header", "", "the header to which `trusted_proxies` append their callers' addresses: `x-forwarded-for` or `forwarded`. The last address that is no trusted proxy counts"),
@@ -209,7 +209,7 @@ static LINES: &[Line] = &[
         "[pool]",
         "reply_memory_bytes",
         "",
-        "memory for replies of nodes that are being read, inflated and checked; one node may use half of it, and 1 MiB is the least. What does not fit waits, then another node is asked",
+        "memory for replies of nodes that are being read, inflated and checked; one node may use half of it. Less than 1 MiB counts as 1 MiB. A reply that does not fit waits; then another node is asked",
     ),
     line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
 

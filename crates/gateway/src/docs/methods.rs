@@ -81,8 +81,8 @@ fn notes(method: &Method) -> Vec<String> {
     }
     if PENDING_METHODS.contains(&method.name) {
         notes.push(
-            "At `pending`, a network of nodes asks one of them as it is: the answer knows that node's pending transactions, is not \
-             kept, and comes with `Chaingate-Verified: none`. The embedded chain answers as at `latest`."
+            "At `pending`, a gateway in front of nodes passes the call on to one of them: the answer includes that node's pending \
+             transactions, is not kept, and comes with `Chaingate-Verified: none`. The embedded chain answers as at `latest`."
                 .to_owned(),
         );
     }

@@ -30,7 +30,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// For streams that are no sockets.
+    /// The peer of a stream that is not a socket, as in tests and fuzzing.
     pub(super) fn unknown(edge: &Edge) -> Self {
         let number = edge.connections.seen.fetch_add(1, Relaxed);
         Self { number, address: Ipv4Addr::LOCALHOST.into() }
@@ -129,7 +129,7 @@ impl Connection {
         &self.edge
     }
 
-    /// The same for work that outlives a borrow.
+    /// The state that all connections share, for work that may outlive the borrow of this connection.
     pub(crate) fn edge_arc(&self) -> &Arc<Edge> {
         &self.edge
     }

@@ -190,7 +190,7 @@ impl<S: Stream> Serving<'_, S> {
     }
 }
 
-/// Waits until then; for ever without an end.
+/// Waits until `end`, or for ever if there is none.
 async fn until(end: Option<Instant>) {
     match end {
         Some(end) => sleep_until(end).await,

@@ -1,8 +1,9 @@
 //! How much of the gateway one address may take, and which address a caller has.
 //!
-//! Whoever has no key is known by the address alone. One address gets a bounded number of connections and of requests that
-//! are refused for lack of a valid key; when there is no place for another connection, the oldest one on which no key was
-//! recognised is closed. Callers with a valid key are never refused by what others at their address do.
+//! A caller without a key is known by its address alone. One address may have a bounded number of connections, and a
+//! bounded rate of requests without a valid key. A request with a valid key is never refused for the requests of others at
+//! its address, but a new connection may be, because no key is known yet. When all places are taken, the oldest connection
+//! on which no valid key was sent is closed.
 
 mod address_set; // addresses and networks of the configuration
 mod forwarded; // callers as trusted proxies name them
@@ -45,7 +46,7 @@ impl ProxyConfig {
         if protocol && trusted.is_empty() {
             section.mistake(
                 "proxy_protocol",
-                "needs trusted_proxies: the header of anybody else is not believed",
+                "needs trusted_proxies: only headers of trusted proxies are believed",
             );
         }
         Self { trusted, protocol, header: AddressHeader::read(section) }
@@ -83,8 +84,8 @@ impl Peers {
         }
     }
 
-    /// The address for which a new connection is made: the peer's, or that which a trusted proxy names before anything
-    /// else.
+    /// The address of the caller behind a new connection: the peer's own, or the one in the PROXY protocol header of a
+    /// trusted proxy.
     pub(super) async fn caller_of_connection(
         &self,
         peer: IpAddr,
@@ -124,7 +125,7 @@ impl Peers {
             tracing::warn!(
                 %address,
                 refused,
-                "connections refused: this address has connections_per_address_max; a proxy belongs into trusted_proxies"
+                "connections refused: this address has reached connections_per_address_max; if it is a proxy, add it to trusted_proxies"
             );
         }
         None
@@ -186,10 +187,10 @@ impl AddressGroup {
     }
 }
 
-/// Addresses whose rate is remembered. Each takes some 40 bytes, and is forgotten after a second.
+/// Addresses whose rate is remembered. Each takes some 40 bytes.
 const REFUSED_ADDRESSES_MAX: usize = 1 << 16;
 
-/// How often a full table is cleared of what is over.
+/// How often a full table is cleared of addresses whose rate has recovered.
 const CLEAR_INTERVAL_NS: u64 = 100_000_000;
 
 /// The rates of requests without a valid key, by address.

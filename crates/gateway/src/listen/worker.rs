@@ -29,7 +29,7 @@ pub(super) struct Worker {
     stopping: watch::Receiver<Option<Duration>>,
 }
 
-/// How far a worker is on its way to its end, as its connections see it.
+/// How far the drain of a worker has come, as its connections see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DrainStage {
     Serving,
@@ -39,9 +39,9 @@ pub(super) enum DrainStage {
     Closing,
 }
 
-/// Waits until a worker is as far as this.
+/// Waits until a worker has reached the stage `wanted`.
 pub(super) async fn reached(stage: &mut watch::Receiver<DrainStage>, wanted: DrainStage) {
-    // A worker that has gone is at its end, too.
+    // A worker that has ended has passed every stage.
     let _gone = stage.wait_for(|&stage| stage >= wanted).await.is_err();
 }
 
@@ -93,7 +93,7 @@ impl Worker {
         self.accept_until(&listener, stage, tokio::time::sleep(delay)).await;
         refuse_new_connections(&listener);
         self.accept_until(&listener, stage, tokio::time::sleep(HANDSHAKE_TIME.min(delay))).await;
-        // Whoever is connected as far as they can tell is served like the others; closing the listener would reset them.
+        // Connections that the kernel has established are served like the others; closing the listener would reset them.
         while let Ok(Ok((stream, peer))) = timeout(Duration::ZERO, listener.accept()).await {
             self.welcome(stream, peer.ip(), stage.subscribe());
         }
@@ -196,8 +196,8 @@ pub(super) fn runtime(threads: usize) -> io::Result<Runtime> {
     }
 }
 
-/// How long connections that are being opened when the listener closes have for the last step of the TCP handshake: longer
-/// than a packet takes around the world.
+/// How long connections that are being opened when the listener closes may take for the last step of the TCP handshake:
+/// longer than a packet takes around the world.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 
 /// Lets nobody open a connection any more, while the listener can still accept those that are open.
@@ -249,7 +249,7 @@ impl Drop for Place {
     }
 }
 
-/// Connections that are told at the same time that there is no place. Each takes a file descriptor for up to a second.
+/// Connections that are refused with a reply at the same time. Each takes a file descriptor for up to a second.
 const REFUSALS_MAX: usize = 100;
 
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -303,7 +303,7 @@ async fn greet(
     let edge = Arc::clone(&place.edge);
     let mut peer = Peer { number: place.number, address };
     if edge.peers.starts_with_proxy_header(address) {
-        // Boxed, like all that most connections have no use for: each takes the room of the largest.
+        // Boxed because few connections need it: the task of every connection is as large as its largest state.
         peer.address = Box::pin(read_proxy_header(&mut place, index, address, &mut stream)).await?;
     }
     match tls {

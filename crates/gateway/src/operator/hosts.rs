@@ -1,12 +1,12 @@
 //! The names under which the operator's listener answers.
 //!
 //! A web page can point a name of its own at a private address and then read what is there (DNS rebinding). The browser
-//! still sends that name as `Host`, so requests under unknown names are refused. An address in figures needs no check,
-//! because no name was resolved.
+//! still sends that name as `Host`, so requests under unknown names are refused. An IP address needs no check, because no
+//! name was resolved.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The names that are allowed besides `localhost` and addresses in figures.
+/// The names that are allowed besides `localhost` and IP addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllowedHosts {
     names: Vec<String>,

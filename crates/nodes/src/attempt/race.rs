@@ -89,7 +89,7 @@ pub(super) struct Race<'a, A> {
     so_far: SoFar,
 }
 
-/// The widest range that a node has granted, and how many nodes minded something else than the range.
+/// The widest range that a node has granted, and how many nodes refused for another reason than the range.
 #[derive(Clone, Copy)]
 struct Limited {
     position: usize,
@@ -289,7 +289,7 @@ impl<'a, A: Ask> Race<'a, A> {
     }
 
     /// A node grants less than was asked for. That is one opinion: another node may grant more, and the caller is told only
-    /// when nobody else is left, or a second node minds something that is not its range.
+    /// when nobody else is left, or a second node refuses for another reason than the range.
     pub(super) fn limited(&mut self, by: By, limit: RangeLimit) -> Option<RangeLimit> {
         let before = self.limit;
         let unspecific = before.map_or(0, |before| before.unspecific) + u32::from(limit.blocks.is_none());
@@ -299,7 +299,7 @@ impl<'a, A: Ask> Race<'a, A> {
         (unspecific >= OPINIONS).then_some(limit)
     }
 
-    /// When nobody could answer, those that were not asked because they search fewer blocks at once are asked for less.
+    /// When no node could answer, grants what the nodes grant that were not asked because they search fewer blocks at once.
     pub(super) fn grant_narrower_range(&mut self) {
         let narrower = self.nodes.iter().enumerate().filter(|(_, node)| {
             let known = node.known();

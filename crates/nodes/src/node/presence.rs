@@ -1,4 +1,4 @@
-//! Whether a node is there, as its watcher sees it. What callers see is the matter of its health.
+//! Whether a node answers its watcher. How it answers callers is a matter of its health.
 
 use std::time::Duration;
 

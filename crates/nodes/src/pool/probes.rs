@@ -1,4 +1,4 @@
-//! Partners are asked now and then whether they can be used: a wrong key or chain would be found out in an outage only.
+//! Probes of partners at intervals: otherwise a wrong key or chain would only be noticed in an outage.
 
 use std::future::pending;
 use std::time::Duration;

@@ -57,7 +57,7 @@ struct CountedBuffer {
 #[derive(Clone, Debug)]
 pub(super) struct EndpointMemory {
     shared: Arc<ReplyBuffers>,
-    /// One endpoint cannot use up what all others need.
+    /// Bounds the endpoint, so that it cannot use up what the others need.
     share: Arc<Semaphore>,
     share_steps: usize,
 }
@@ -127,7 +127,7 @@ impl EndpointMemory {
     }
 
     async fn acquire(&self, steps: usize, until: Instant) -> Result<Permits, Fault> {
-        // What can never fit is larger than is allowed here, which is the node's doing.
+        // A reply that can never fit counts as too large, like one beyond `reply_bytes_max`.
         let count = u32::try_from(steps).map_err(|_| Fault::TooLarge)?;
         if steps > self.share_steps {
             return Err(Fault::TooLarge);

@@ -11,7 +11,7 @@ use crate::call::Fault;
 /// Inflated at once before other tasks get their turn: some 100 µs.
 const STEP_BYTES: usize = 64 << 10;
 
-/// How many times its own size a reply may announce to be when it is inflated before that is believed.
+/// The inflated size that a reply announces is believed up to this multiple of its compressed size.
 const ANNOUNCED_TIMES_MAX: usize = 32;
 
 pub(super) async fn inflate(body: Bytes, terms: &Terms<'_>) -> Result<Bytes, Fault> {
@@ -32,7 +32,7 @@ pub(super) async fn inflate(body: Bytes, terms: &Terms<'_>) -> Result<Bytes, Fau
     }
 }
 
-/// The inflated size as the last four bytes say it. They may say anything.
+/// The inflated size in the last four bytes, which a node may set to anything.
 fn announced(body: &[u8]) -> usize {
     let size = body.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
     size.min(body.len() * ANNOUNCED_TIMES_MAX)

@@ -18,7 +18,7 @@ use super::receive::Terms;
 use super::request::Request;
 use super::waiting::Waiting;
 
-/// How long before the deadline of a call its reply stops to wait for memory.
+/// How long before the deadline of a call its reply stops waiting for memory.
 const GIVE_UP_BEFORE: Duration = Duration::from_millis(20);
 
 /// Starts a line on the runtime of the caller.
@@ -175,7 +175,7 @@ impl Line {
             self.connect().await?;
         }
         let setup = &self.lane.setup;
-        // A little before the first of those who wait gives up, so that it is told why.
+        // A little before the first call gives up, so that it still learns the reason.
         let until = self.calls.iter().map(|call| call.deadline).min().unwrap_or_else(Instant::now);
         let terms = Terms { limits: &setup.limits, memory: &setup.memory, until: until - GIVE_UP_BEFORE };
         match &mut self.connection {

@@ -197,7 +197,7 @@ impl<W: Watched> Watcher<W> {
             let advice = advice(fault);
             tracing::warn!(node = self.node.name(), %fault, advice, failures, "this node cannot be used");
         }
-        // A single failure may be a moment's trouble.
+        // A single failure may be temporary.
         if self.losses > 0 {
             self.node.is_lost();
         }
@@ -207,8 +207,8 @@ impl<W: Watched> Watcher<W> {
         Next::Lost
     }
 
-    /// Until the next poll is due, or the node says that it has a new block. Nobody would notice that a silent node is gone
-    /// before that, so it is asked now and then whether it is there. `false` if it has become a node of another chain.
+    /// Waits until the next poll is due, or the node says that it has a new block. Meanwhile a silent node is asked for its
+    /// chain id, so that its absence is noticed before the next poll. `false`: it has become a node of another chain.
     async fn rest(&mut self) -> Result<bool, Fault> {
         let mut left = self.interval();
         while left > SILENCE_MAX {
@@ -228,7 +228,7 @@ impl<W: Watched> Watcher<W> {
         Ok(true)
     }
 
-    /// Waits for a while. Whether the node says that it has a new block.
+    /// Waits for `interval`. `true`: the node says that it has a new block.
     async fn rest_for(&mut self, interval: Duration) -> bool {
         let Some(hints) = &mut self.hints else {
             sleep(interval).await;

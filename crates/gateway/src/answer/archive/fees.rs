@@ -83,7 +83,7 @@ pub(super) fn history(
     percentiles: &[Percentile],
     json: &mut Json<'_>,
 ) -> Result<(), Failure> {
-    // Many rows are read between two looks at the clock.
+    // Many rows are read between two checks of the deadline, which is too long for an inline try.
     if budget.is_brief() {
         return Err(Failure::QueryTimeout);
     }

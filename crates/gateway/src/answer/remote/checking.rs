@@ -11,11 +11,11 @@ use crate::callers::AccountId;
 /// Answers up to this size are checked at once: reading and hashing them takes less than 200 µs.
 const CHECKED_AT_ONCE_BYTES_MAX: usize = 32 << 10;
 
-/// The same for whole blocks, of which every transaction has a signature: two or three of them.
+/// Whole blocks up to this size are checked at once: two or three transactions, each with a signature to recover.
 const SIGNED_AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
 impl Remote {
-    /// Checks a result and goes on with the verdict.
+    /// Checks a result and hands the verdict to `conclude`.
     pub(super) fn checking<'a>(
         &'a self,
         account: AccountId,

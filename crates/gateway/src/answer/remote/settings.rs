@@ -67,7 +67,7 @@ pub enum Integrity {
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Less than this has no room for ordinary blocks, and is taken as this.
+/// Smaller values count as this: ordinary blocks would not fit.
 const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
 
 /// Partners are for outages: what a small application needs, and no surprise on the bill.

@@ -11,7 +11,7 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 /// Time that an account earns per round. About what a usual pooled call takes, so that such a call never skips a round.
 const QUANTUM: Duration = Duration::from_millis(2);
 
-/// Most time that an account can owe. One long job makes it skip this many rounds at most.
+/// Most time that an account can owe. One long job makes it skip 16 rounds at most.
 const DEBT_MAX: Duration = QUANTUM.saturating_mul(16);
 
 /// The jobs that wait, by account, and how many run.

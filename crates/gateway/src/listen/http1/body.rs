@@ -45,7 +45,7 @@ pub(super) struct Rest {
     pub(super) gone: bool,
 }
 
-/// Bytes that are read at once. What a body says of its length is believed only as it comes: its buffer grows with it.
+/// Bytes that are read at once. The stated length of a body is not allocated in advance: its buffer grows as bytes come in.
 const STEP_BYTES: usize = 4 << 10;
 
 /// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.

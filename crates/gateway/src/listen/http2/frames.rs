@@ -1,6 +1,6 @@
 //! Where frames begin and end as they come in on an HTTP/2 connection, and whether they lead to anything.
 //!
-//! The HTTP/2 library does not tell that a head has begun and does not end, and does not bound frames that cost work and
+//! The HTTP/2 library does not report a head that has begun and does not end, and does not bound frames that cost work and
 //! ask for nothing (window updates, pings, settings, priorities). Only the header of each frame is looked at here.
 
 use std::time::Duration;
@@ -116,11 +116,11 @@ impl FrameWatch {
 
 /// Frames that a connection may still send without getting anything done.
 ///
-/// Frames are paid for with time: each costs a moment, and what was not used is saved up to a burst. Requests and the
+/// Frames are paid for with time: each costs `FRAME_TIME`, and unused time is saved up to `BURST_TIME`. Requests and the
 /// bytes of replies pay for the frames that come with them.
 #[derive(Debug)]
 struct FrameBudget {
-    /// Nanoseconds up to which frames are paid for; beyond the current time there is nothing left.
+    /// The time up to which frames are paid for, in nanoseconds. The budget is used up when it exceeds the current time.
     paid: i64,
     sent: u64,
 }
@@ -189,7 +189,7 @@ mod tests {
         Moment::default().after(Duration::from_secs(seconds))
     }
 
-    /// Feeds each piece one second after the one before; gives what is unfinished since when.
+    /// Feeds each piece one second after the one before; gives since when something is unfinished.
     fn unfinished(pieces: &[&[u8]]) -> Option<Moment> {
         let mut watch = FrameWatch::new(0, at(0));
         for (second, piece) in pieces.iter().enumerate() {

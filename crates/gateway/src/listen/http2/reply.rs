@@ -21,7 +21,7 @@ pub(super) enum SendError {
     Http2(#[from] h2::Error),
 }
 
-/// What is handed to the HTTP/2 library at once. Streams take turns at this, and it is what they hold in its buffers.
+/// Bytes that are handed to the HTTP/2 library at once. Streams take turns in pieces of this size.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
 /// Sends a body that is not empty. A caller that reads less than the minimum rate has its stream reset.

@@ -1,7 +1,8 @@
 //! Which caller a trusted proxy forwards a request for.
 //!
-//! Each proxy appends the address that it was called from, so only the end of the list is sure: it is read from the right,
-//! past the proxies that are trusted, to the first address that is not. Whatever stands before it was sent by a stranger.
+//! Each proxy appends the address that it was called from, so only the end of the list can be trusted. The list is read
+//! from the right, past the trusted proxies, to the first address that is not trusted. Anything before that address was
+//! sent by a stranger.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: a header before the first byte of a connection, in which a proxy that only passes
-//! bytes on says whom it does so for.
+//! The PROXY protocol, versions 1 and 2: a header before the first byte of a connection, in which a proxy that forwards
+//! bytes unread names its caller.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,8 +18,8 @@ const V2_REST_BYTES_MAX: usize = 2 << 10;
 
 const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Reads the header at the start of a connection and nothing behind it. `None`: the proxy speaks for itself, or names no
-/// IP address.
+/// Reads the header at the start of a connection and nothing behind it. `None`: the proxy connects for itself, or the
+/// header has no IP address.
 pub(super) async fn read_header(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<IpAddr>> {
     let mut start = [0; BYTES_MIN];
     stream.read_exact(&mut start).await?;
@@ -36,7 +36,7 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Byte by byte to the end of the line, because what follows it belongs to somebody else.
+/// Reads byte by byte to the end of the line, because the bytes behind it belong to the next reader (TLS or HTTP).
 async fn read_v1(stream: &mut (impl AsyncRead + Unpin), start: &[u8]) -> io::Result<Option<IpAddr>> {
     let mut line = start.to_vec();
     while !line.ends_with(b"\r\n") {
@@ -88,7 +88,7 @@ async fn read_v2(
     let mut rest = vec![0; length];
     stream.read_exact(&mut rest).await?;
     match version_and_command {
-        // The proxy itself calls, for example to see whether we are well.
+        // LOCAL: the proxy connects for itself, for example to check the gateway's health.
         0x20 => Ok(None),
         0x21 => {
             source_of_addresses(family, &rest).ok_or_else(|| invalid("malformed PROXY protocol addresses"))
@@ -97,7 +97,7 @@ async fn read_v2(
     }
 }
 
-/// The source comes first. Families that are no IP addresses are legal and name nobody.
+/// The source comes first. Address families other than IP are legal, but give no address.
 fn source_of_addresses(family: u8, rest: &[u8]) -> Option<Option<IpAddr>> {
     match family >> 4 {
         1 => {
