@@ -34,7 +34,7 @@ use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
 pub(crate) use cache::Cache;
-use embedded::Embedded;
+use embedded::{Embedded, EmbeddedCall};
 pub use limits::Limits;
 use remote::{Hearsay, Outlook, Remote};
 use shared::SharedAnswer;
@@ -388,7 +388,7 @@ impl Answers {
         call: Pending<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let Pending { method, query, sight, may_fail_over, at_pending } = call;
+        let Pending { method, query, sight, may_fail_over, at_pending, body } = call;
         let account = permit.account().id;
         match (&self.asked, sight) {
             (Asked::Remote(remote), _) if at_pending => {
@@ -405,7 +405,8 @@ impl Answers {
                 Box::pin(remote.answer_told(account, hearsay, method, &query, deadline)).await
             }
             (Asked::Embedded(embedded), Sight::Embedded(source)) => {
-                embedded.answer(permit.account(), source, method, query, out).await
+                let call = EmbeddedCall { account: permit.account(), source, query, body };
+                embedded.answer(call, method, out).await
             }
             _ => Err(another_source()),
         }
@@ -436,6 +437,9 @@ pub struct Pending<'a> {
     pub may_fail_over: bool,
     /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
     pub at_pending: bool,
+    /// The charge for the body that the call came in. Work that outlives its request keeps the query in memory, and with it
+    /// the charge.
+    pub(crate) body: Option<Arc<MemoryCharge>>,
 }
 
 impl Timings {

@@ -176,7 +176,7 @@ impl From<CallFault> for ErrorReply {
         let message = match fault {
             CallFault::NotAnObject => "invalid request",
             CallFault::DuplicateMember => "duplicate member",
-            CallFault::BadId => "invalid id, want a number, a string or null",
+            CallFault::BadId => "invalid id, want a number, a string or null, of at most 1024 bytes",
             CallFault::NoVersion => "jsonrpc version missing, want \"2.0\"",
             CallFault::OtherVersion => {
                 return Self::call(VERSION, "jsonrpc version not supported, want \"2.0\"");

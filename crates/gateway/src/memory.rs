@@ -124,6 +124,11 @@ pub(crate) struct MemoryCharge {
 }
 
 impl MemoryCharge {
+    /// The charge for several owners, the last of which ends it; `None` if nothing is charged.
+    pub(crate) fn into_shared(self) -> Option<Arc<Self>> {
+        (self.bytes > 0).then(|| Arc::new(self))
+    }
+
     /// The charge belongs to `bytes` from now on, and ends with the last clone of them.
     pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
         if self.bytes == 0 { bytes } else { Bytes::from_owner(ChargedBytes { bytes, _charge: self }) }

@@ -2,6 +2,7 @@
 
 mod calls; // a body → its calls
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
 use crate::http::{self, Body, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Route};
 use crate::listen::{Connection, RequestId};
-use crate::memory::AccountMemory;
+use crate::memory::{AccountMemory, MemoryCharge};
 use crate::meter::{Outcome, Shard, Ticket};
 use crate::methods::{self, Method, Missing, Work as Place};
 use crate::resolve::{Resolved, resolve};
@@ -82,7 +83,7 @@ async fn steps<'a>(
             return Err(refused);
         }
     };
-    let received = http::body(connection, head, body, caller).await?;
+    let ReceivedBody { bytes, charge } = http::body(connection, head, body, caller).await?;
     let work = Work {
         edge,
         shard: connection.shard(),
@@ -91,17 +92,18 @@ async fn steps<'a>(
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
+        body: charge.into_shared(),
     };
-    let reply = body.attend(pin!(calls(&work, received))).await??;
+    let reply = body.attend(pin!(calls(&work, bytes))).await??;
     Ok(reply.for_account(caller.account().id))
 }
 
 /// The calls of a request → its reply.
-async fn calls(work: &Work<'_>, body: ReceivedBody<'_>) -> Result<Reply, ErrorReply> {
-    if body.bytes.len() > INLINE_BODY_BYTES_MAX {
-        return Box::pin(large(work, body)).await;
+async fn calls(work: &Work<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
+    if text.len() > INLINE_BODY_BYTES_MAX {
+        return Box::pin(large(work, text.into_owned())).await;
     }
-    let text = &body.bytes;
+    let text = &*text;
     let read = |item: &_, bytes| ReadCall::new(item, bytes, work.edge, work.caller);
     match jsonrpc::parse_within(text, work.edge.limits.http.batch_calls_max) {
         Ok(Request::Single(item)) => Ok(single(work, read(&item, text.len())).await),
@@ -115,12 +117,9 @@ async fn calls(work: &Work<'_>, body: ReceivedBody<'_>) -> Result<Reply, ErrorRe
 
 /// The calls of a large body, which is read in the pool → the reply. The charge for the body also covers its typed calls,
 /// which are about as large.
-async fn large(
-    work: &Work<'_>,
-    ReceivedBody { bytes, charge }: ReceivedBody<'_>,
-) -> Result<Reply, ErrorReply> {
-    let (len, _charge) = (bytes.len(), charge);
-    match calls::read_in_pool(work.edge, work.caller, bytes.into_owned()).await? {
+async fn large(work: &Work<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
+    let len = text.len();
+    match calls::read_in_pool(work.edge, work.caller, text, work.body.clone()).await? {
         Ok(ReadRequest::Single(call)) => Ok(single(work, *call).await),
         Ok(ReadRequest::Batch(calls)) => batch(work, calls.into_iter()).await,
         Err(fault) => refuse(work, len, fault),
@@ -177,6 +176,8 @@ struct Work<'a> {
     may_fail_over: bool,
     now: Moment,
     id: RequestId,
+    /// The charge for the body. Work in the pool that may outlive the request keeps it, too.
+    body: Option<Arc<MemoryCharge>>,
 }
 
 impl<'a> Work<'a> {
@@ -214,7 +215,8 @@ async fn answer(
             Resolved::Pinned(query) => query,
         };
         let (begun, start) = (edge.clock.now(), out.len());
-        let call = Pending { method, query, sight, may_fail_over, at_pending };
+        let body = work.body.clone();
+        let call = Pending { method, query, sight, may_fail_over, at_pending, body };
         let answer = edge.answers.answer(&permit, call, out).await;
         if method.work == Place::Inline {
             shard.reads.record(edge.clock.now().since(begun));

@@ -14,6 +14,9 @@ pub const BATCH_CALLS_MAX: usize = 1_000;
 /// Bytes of a method name. The longest known name has under 50; the bound keeps names out of logs and replies.
 pub const METHOD_BYTES_MAX: usize = 128;
 
+/// Bytes of an id, as it is written. Clients use numbers and UUIDs.
+pub const ID_BYTES_MAX: usize = 1_024;
+
 /// Members of one call that mean nothing to us. Clients add a few of their own; each is compared with the others to find
 /// duplicates, which takes long for hundreds of thousands of them.
 pub const UNKNOWN_MEMBERS_MAX: usize = 32;
@@ -274,7 +277,7 @@ impl<'a> CallMembers<'a> {
         }
         let id = match self.id {
             None => None,
-            Some(id) if matches!(id.kind(), Kind::Number | Kind::String | Kind::Null) => Some(Id(id.raw())),
+            Some(id) if is_id(id) => Some(Id(id.raw())),
             Some(_) => return Err(BadCall { id: Id::NULL, fault: CallFault::BadId }),
         };
         let bad = |fault| BadCall { id: id.unwrap_or(Id::NULL), fault };
@@ -292,6 +295,11 @@ impl<'a> CallMembers<'a> {
         }
         Ok(Call { id, method, params: self.params.unwrap_or_default() })
     }
+}
+
+/// Whether a value may be an id. Every reply repeats it, so a long one would make large replies out of cheap calls.
+fn is_id(id: Value<'_>) -> bool {
+    matches!(id.kind(), Kind::Number | Kind::String | Kind::Null) && id.raw().len() <= ID_BYTES_MAX
 }
 
 impl From<Broken> for BodyFault {

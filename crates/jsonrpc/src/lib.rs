@@ -15,8 +15,8 @@ mod skip; // where a value ends, whatever it is
 mod value; // one JSON value, read as what a parameter should be
 
 pub use call::{
-    BATCH_CALLS_MAX, BadCall, BodyFault, Call, CallFault, Id, Item, METHOD_BYTES_MAX, POSITIONS_MAX, Params,
-    Request, UNKNOWN_MEMBERS_MAX, parse, parse_within,
+    BATCH_CALLS_MAX, BadCall, BodyFault, Call, CallFault, ID_BYTES_MAX, Id, Item, METHOD_BYTES_MAX,
+    POSITIONS_MAX, Params, Request, UNKNOWN_MEMBERS_MAX, parse, parse_within,
 };
 pub use outcome::{Outcome, Outcomes};
 pub use reply::{ErrorObject, begin_result, end_result, escape_into, write_error};

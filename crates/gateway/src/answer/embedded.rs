@@ -19,7 +19,7 @@ use super::{
     Timings,
 };
 use crate::callers::{Account, AccountId};
-use crate::memory::{MemoryBudget, Readers};
+use crate::memory::{MemoryBudget, MemoryCharge, Readers};
 use crate::methods::{Deadline, Method, Work};
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -57,20 +57,17 @@ impl Embedded {
 
     pub(super) async fn answer(
         &self,
-        account: &Account,
-        source: &Arc<dyn Source>,
+        call: EmbeddedCall<'_>,
         method: &Method,
-        query: Query<BlockRef>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let call = EmbeddedCall { account, source, query };
         if !self.cache.is_on() || !is_composed(&call.query) {
             return self.work_out(method, call, None, out).await;
         }
         let asked = call.asked();
         if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
             let provenance = Provenance::of(Origin::Cache, block);
-            let shared = self.memory.of(account.id).lend(&result, &readers)?;
+            let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }
         let key = self.cache.was_missed_before(&asked).then(|| asked.key());
@@ -144,6 +141,7 @@ impl Embedded {
         let (account, flight) = (call.account.id, call.flight());
         let work = |_, abandoned| {
             let (query, source, timings) = (call.query, Arc::clone(call.source), Arc::clone(&self.timings));
+            let body = call.body;
             let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
             let queued = Instant::now();
             let budget = Budget {
@@ -153,6 +151,7 @@ impl Embedded {
                 reply: Some(reply),
             };
             move || {
+                let _body = body;
                 let begun = Instant::now();
                 timings.waits.record(begun - queued);
                 if budget.stopped() {
@@ -175,11 +174,13 @@ impl Embedded {
 }
 
 /// One call on its way.
-struct EmbeddedCall<'a> {
-    account: &'a Account,
+pub(super) struct EmbeddedCall<'a> {
+    pub(super) account: &'a Account,
     /// The chain as the request sees it.
-    source: &'a Arc<dyn Source>,
-    query: Query<BlockRef>,
+    pub(super) source: &'a Arc<dyn Source>,
+    pub(super) query: Query<BlockRef>,
+    /// The charge for the body that the query came in.
+    pub(super) body: Option<Arc<MemoryCharge>>,
 }
 
 impl EmbeddedCall<'_> {

@@ -72,7 +72,8 @@ impl Threads {
         let mut state = self.shared.state.lock();
         state.queue.push(account, Box::new(job)).map_err(|_| ThreadsBusy)?;
         // The first threads are enough for one account, and most of the time no more than one has work.
-        if state.idle == 0
+        // A thread that was told to wake up still counts as idle, so each waiting job needs one of its own.
+        if state.idle < state.queue.waiting()
             && state.threads < state.queue.running_max()
             && state.queue.can_start()
             && let Err(error) = start_thread(&self.shared, &mut state)
@@ -91,8 +92,13 @@ impl Threads {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        // A caller that has gone takes its receiver with it, and its result is dropped.
-        self.submit(account, move || drop(sender.send(job()))).ok()?;
+        let job = move || {
+            // A caller that has gone has dropped its receiver: nobody waits for the result.
+            if !sender.is_closed() {
+                drop(sender.send(job()));
+            }
+        };
+        self.submit(account, job).ok()?;
         receiver.await.ok()
     }
 

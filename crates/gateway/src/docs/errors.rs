@@ -99,7 +99,7 @@ fn calls() -> Vec<Row> {
     vec![
         ("an element of a batch that is no object", bad(CallFault::NotAnObject)),
         ("a member stands there twice", bad(CallFault::DuplicateMember)),
-        ("the id is neither number, string nor null", bad(CallFault::BadId)),
+        ("the id is neither number, string nor null, or is too long", bad(CallFault::BadId)),
         ("`jsonrpc` is missing", bad(CallFault::NoVersion)),
         ("another version", bad(CallFault::OtherVersion)),
         ("`method` is missing or no string", bad(CallFault::NoMethod)),

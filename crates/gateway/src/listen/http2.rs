@@ -178,6 +178,9 @@ impl<S: Stream> Serving<'_, S> {
         if let Err(error) = ended {
             tracing::error!(%error, "a request was given up");
         }
+        if self.connection.is_last() {
+            self.go_away();
+        }
     }
 
     /// Tells the caller to send its next requests elsewhere.

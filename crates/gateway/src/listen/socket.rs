@@ -42,6 +42,8 @@ struct Times {
     cut_short: bool,
     /// Since when the rate at which the caller reads is measured; `None` while no reply waits for the caller.
     write_stuck_since: Option<Moment>,
+    /// Whether what was written waits to be sent.
+    is_flushing: bool,
     /// Bytes that were written since then.
     written: u64,
     /// Bytes that have to be written within the write timeout.
@@ -101,6 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             wait: Wait::Request,
             cut_short: false,
             write_stuck_since: None,
+            is_flushing: false,
             written: 0,
             given_up: false,
             linger_until: None,
@@ -191,6 +194,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         if let Poll::Ready(written) = &poll {
             self.times.has_written(written.as_ref().copied().unwrap_or_default());
             return poll;
+        }
+        self.times.is_stuck();
+        ready!(self.poll_late(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Gives the caller the write timeout to take what TLS still holds, which is not more than a few records: TLS takes
+    /// bytes before they are sent, so a caller that reads nothing of a short reply is noticed only here.
+    fn watch_flush(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        if poll.is_ready() {
+            self.times.write_stuck_since = None;
+            self.times.is_flushing = false;
+            return poll;
+        }
+        if !self.times.is_flushing {
+            self.times.is_flushing = true;
+            self.times.write_stuck_since = None;
         }
         self.times.is_stuck();
         ready!(self.poll_late(cx));
@@ -308,14 +328,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        // Nothing is left to be written, so nothing is stuck.
-        self.times.write_stuck_since = None;
-        Poll::Ready(Ok(()))
+        let poll = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch_flush(cx, poll)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        if self.times.linger_until.is_none() {
+            let poll = Pin::new(&mut self.stream).poll_shutdown(cx);
+            ready!(self.watch_flush(cx, poll))?;
+        }
         self.poll_linger(cx)
     }
 }

@@ -103,7 +103,9 @@ impl LineQueue {
                 lines.insert(0, b'\n');
             }
             let written = write_all(&mut out, &lines);
-            is_line_broken = written > 0 && lines[written - 1] != b'\n';
+            if written > 0 {
+                is_line_broken = lines[written - 1] != b'\n';
+            }
             self.count_dropped(&lines[written..]);
             lines.clear();
         }

@@ -8,6 +8,7 @@ use jsonrpc::{BodyFault, Item, Request};
 use crate::authenticate::Caller;
 use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
+use crate::memory::MemoryCharge;
 use crate::parse::{Asked, Unanswerable, parse, price};
 
 /// One call, read as far as that is possible without the chain.
@@ -49,10 +50,15 @@ pub(super) async fn read_in_pool(
     edge: &Arc<Edge>,
     caller: &Caller,
     text: Vec<u8>,
+    charge: Option<Arc<MemoryCharge>>,
 ) -> Result<Result<ReadRequest, BodyFault>, ErrorReply> {
     let (account, pool) = (caller.account().id, edge.answers.threads());
     let (edge, caller) = (Arc::clone(edge), caller.clone());
-    let job = move || read_all(&text, &edge, &caller);
+    let job = move || {
+        // The job may outlive its caller, and the body stays in memory as long as the job.
+        let _charge = charge;
+        read_all(&text, &edge, &caller)
+    };
     pool.run(account, job).await.ok_or_else(over_capacity)
 }
 

@@ -1,6 +1,7 @@
 //! TLS: both protocols, as the caller offers them.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -15,7 +17,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::gateway_under_test::{Gateway, chain_id};
+use crate::demo::{metric, until};
+use crate::gateway_under_test::{Gateway, call, chain_id};
 
 async fn connect(
     gateway: &Gateway,
@@ -35,26 +38,52 @@ async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
 }
 
-#[tokio::test]
-async fn both_protocols_are_spoken_over_tls() {
+/// Writes a certificate for localhost into the folder; gives the settings that name it, and the certificate.
+fn certificate_in(dir: &Path) -> (String, CertificateDer<'static>) {
     let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let (certificate, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    let (certificate, key) = (dir.join("cert.pem"), dir.join("key.pem"));
     fs::write(&certificate, issued.cert.pem()).unwrap();
     fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
-    let gateway = Gateway::listening(&format!("tls_certificate = {certificate:?}\ntls_key = {key:?}"));
+    (format!("tls_certificate = {certificate:?}\ntls_key = {key:?}"), issued.cert.der().clone())
+}
+
+// TLS takes bytes before they are sent. A caller that read nothing of a reply which the socket and TLS could hold kept its
+// connection for ever, because the write timeout watched only writes.
+#[tokio::test]
+async fn a_caller_that_reads_nothing_over_tls_is_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tls, certificate) = certificate_in(dir.path());
+    let gateway = Gateway::listening_with(&tls, "write_timeout_ms = 300");
+    let mut callers = Vec::new();
+    // About 30 KB for each call: some replies fit into the buffers on the way, some into that of TLS, some into neither.
+    for calls in 1..=10 {
+        let mut stream = connect(&gateway, &certificate, b"http/1.1").await;
+        let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
+        let batch = format!("[{}]", vec![code; calls].join(","));
+        let request = testkit::http::request("/v3/demo", "connection: close\r\n", batch.as_bytes());
+        stream.write_all(&request).await.unwrap();
+        callers.push(stream);
+    }
+    until("all are closed", || metric(gateway.operator, "chaingate_connections_open") == 0.0);
+}
+
+#[tokio::test]
+async fn both_protocols_are_spoken_over_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tls, certificate) = certificate_in(dir.path());
+    let gateway = Gateway::listening(&tls);
     let request = || {
         let request = Request::post("https://localhost/v3/demo").header("host", "localhost");
         request.body(Full::<Bytes>::from(chain_id("1"))).unwrap()
     };
 
-    let stream = connect(&gateway, issued.cert.der(), b"http/1.1").await;
+    let stream = connect(&gateway, &certificate, b"http/1.1").await;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let body = sender.send_request(request()).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"jsonrpc":"2.0","id":1,"result":"0x539"}"#);
 
-    let stream = connect(&gateway, issued.cert.der(), b"h2").await;
+    let stream = connect(&gateway, &certificate, b"h2").await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();

@@ -35,7 +35,11 @@ fn an_id_is_a_number_a_string_or_null_and_comes_back_as_it_came() {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
         assert_eq!(single(&body).unwrap().id.unwrap().raw(), id);
     }
-    for id in ["true", "[1]", "{}"] {
+    let longest = format!("\"{}\"", "a".repeat(ID_BYTES_MAX - 2));
+    let too_long = longest.replacen('a', "aa", 1);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{longest},"method":"m"}}"#);
+    assert_eq!(single(&body).unwrap().id.unwrap().raw(), longest);
+    for id in ["true", "[1]", "{}", &too_long] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
         assert_eq!(single(&body), Err(BadCall { id: Id::NULL, fault: CallFault::BadId }));
     }

@@ -156,14 +156,12 @@ mod tests {
         let paris = at("ArrowGlacierToParisAtDiffC0000");
         assert_eq!(paris.terminal_total_difficulty, Some(U256::from(0xC0000)));
         assert_eq!((paris.arrow_glacier_block, paris.gray_glacier_block), (Some(0), None));
-        for unknown in [
-            "Amsterdam",
-            "Constantinople",
-            "ByzantiumToConstantinopleAt5",
-            "London+1234",
-            "BerlinToNowhereAt5",
-            "LondonToParis",
-        ] {
+        let constantinople = at("ByzantiumToConstantinopleAt5");
+        assert_eq!(
+            (constantinople.constantinople_block, constantinople.petersburg_block),
+            (Some(5), Some(u64::MAX))
+        );
+        for unknown in ["Amsterdam", "London+1234", "BerlinToNowhereAt5", "LondonToParis"] {
             assert!(forks(unknown).is_err(), "{unknown}");
         }
     }

@@ -34,6 +34,33 @@ fn an_account_with_endless_jobs_delays_nobody_else() {
     drop(jobs);
 }
 
+// Both jobs were submitted before the only idle thread had woken up, so no second thread was started, and the other account
+// waited for the endless job.
+#[test]
+fn a_job_is_not_left_waiting_because_a_thread_is_about_to_wake_up() {
+    for _ in 0..50 {
+        let threads = Threads::start(1, 100).unwrap();
+        let (_release, _begun) = endless(&threads, AccountId::unique());
+        let (sender, receiver) = mpsc::channel();
+        threads.submit(AccountId::unique(), move || sender.send(()).unwrap()).unwrap();
+        assert_eq!(receiver.recv_timeout(PATIENCE), Ok(()));
+    }
+}
+
+// A body that its caller had given up stayed in memory until the queue had come to it, and was read for nobody.
+#[tokio::test]
+async fn a_job_that_nobody_waits_for_does_not_run() {
+    let threads = Threads::start(1, 100).unwrap();
+    let account = AccountId::unique();
+    let (release, begun) = endless(&threads, account);
+    begun.recv_timeout(PATIENCE).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let abandoned = tokio::time::timeout(Duration::ZERO, threads.run(account, move || sender.send(())));
+    assert!(abandoned.await.is_err());
+    drop(release);
+    assert_eq!(receiver.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
 #[test]
 fn jobs_that_panic_cost_no_thread() {
     let threads = Threads::start(1, 100).unwrap();
