@@ -37,7 +37,7 @@ fn a_greedy_account_takes_half_and_leaves_room_for_others() {
     let held = greedy(&budget, 1);
     assert_eq!(held.len(), 50);
     let others = greedy(&budget, 2);
-    assert_eq!(others.len(), 25 + 12);
+    assert_eq!(others.len(), 25 + 13);
     assert!(budget.of(AccountId::unique()).hold(large()).is_ok(), "there is room for one more account");
     assert_eq!(budget.refused(), 3);
 }
@@ -80,7 +80,8 @@ fn a_buffer_is_charged_before_it_grows() {
         assert!(buffer.bytes.capacity() < CHARGED_BYTES_MIN || budget.bytes() == buffer.bytes.capacity());
         buffer.bytes_mut().extend_from_slice(&[0; 4_096]);
     };
-    assert!((60_000..=100_000).contains(&refused), "{refused}");
+    // Half, or two thirds where the last step is as large as all that came before.
+    assert!((60_000..=133_000).contains(&refused), "{refused}");
     drop(buffer);
     assert_eq!(budget.bytes(), 0);
 }
@@ -88,9 +89,10 @@ fn a_buffer_is_charged_before_it_grows() {
 #[test]
 fn a_buffer_does_not_grow_beyond_what_it_can_ever_hold() {
     let budget = MemoryBudget::new(1 << 20);
+    let memory = budget.of(AccountId::unique());
     let mut buffer = ChargedBuffer::default();
     for _ in 0..10 {
-        buffer.reserve(budget.of(AccountId::unique()), 5_000, 50_000).unwrap();
+        buffer.reserve(memory, 5_000, 50_000).unwrap();
         buffer.bytes_mut().extend_from_slice(&[0; 5_000]);
     }
     assert_eq!((buffer.bytes().len(), buffer.bytes.capacity()), (50_000, 50_000));

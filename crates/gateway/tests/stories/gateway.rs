@@ -56,11 +56,14 @@ impl Gateway {
 
     /// Over the embedded archive with the demo chain in it; `limits` are lines of `[limits]`.
     pub(crate) fn on_demo_chain(limits: &str) -> Self {
+        Self::on_demo_chain_configured(&config("", limits, ""))
+    }
+
+    pub(crate) fn on_demo_chain_configured(config: &Config) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let archive = gateway::demo::open(folder.path(), |_, _| ()).unwrap();
-        let config = config("", limits, "");
         let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
-        Self::over(&config, Arc::new(source), Arc::default(), Some(folder))
+        Self::over(config, Arc::new(source), Arc::default(), Some(folder))
     }
 
     fn over(config: &Config, source: impl Into<Sources>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {

@@ -34,7 +34,7 @@ fn a_caller_that_takes_nothing_of_its_replies_has_its_streams_reset() {
     for stream in [1, 3, 5] {
         wire.post(stream, "/v3/demo", large_batch());
     }
-    let held = || metric(gateway.operator, "chaingate_held_bytes");
+    let held = || metric(gateway.operator, "chaingate_memory_bytes");
     until("replies wait for the caller", || held() > 9e6);
     let mut reset = Vec::new();
     while reset.len() < 3 {

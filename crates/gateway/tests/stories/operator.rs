@@ -115,7 +115,8 @@ fn the_operator_is_answered_while_callers_overload_the_gateway() {
             wire
         })
         .collect();
-    until("there is no place left", || metric(demo.operator, "chaingate_calls_in_flight") == 16.0);
+    // One account gets half of the places.
+    until("there is no place left", || metric(demo.operator, "chaingate_calls_in_flight") >= 8.0);
     for path in ["/health", "/ready", "/metrics"] {
         assert_eq!(get(demo.operator, path).status, 200, "{path}");
     }
