@@ -1,8 +1,9 @@
 //! One budget for the memory of request bodies and replies, shared fairly between accounts.
 //!
-//! A body or a reply is charged to its account before memory for it is allocated, while it grows, and until the last
-//! byte of it has been sent. Small ones are not charged, so a call with a small body and a small answer is never refused
-//! for lack of memory; their number is bounded by the number of connections.
+//! A body is charged to its account before memory for it is allocated. A reply is charged while it grows or, if it was
+//! made on the thread of its connection, when it is done. Both stay charged until their last byte has been used or sent.
+//! Small ones are not charged, so a call with a small body and a small answer is never refused for lack of memory; their
+//! number is bounded by the number of connections, and of their streams on HTTP/2.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use crate::callers::AccountId;
 use crate::fair_share::is_within_share;
 
-/// Smaller buffers are not charged. As many of them as there can be connections take less than the budget itself.
+/// Smaller buffers are not charged. As many of them as there can be HTTP/1 connections take less than the budget itself.
 pub(crate) const CHARGED_BYTES_MIN: usize = 16 << 10;
 
 /// The memory that bodies and replies of all accounts may take together.
