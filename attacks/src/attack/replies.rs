@@ -18,6 +18,8 @@ const ZERO_WINDOW_CONNECTIONS: usize = 4;
 const STREAMS: u32 = 100;
 const NON_READERS: usize = 200;
 const SLOW_READERS: usize = 8;
+/// Rates at which they read: the slowest, twice and four times that.
+const SLOW_RATES: usize = 3;
 
 /// Connections to the operator's listener that this program has at most; they are counted, too.
 const OPERATOR_CONNECTIONS: f64 = 2.0;
@@ -109,9 +111,9 @@ pub(super) fn slow_readers(context: AttackContext) -> Running {
         let mut readers = JoinSet::new();
         // A short run reads faster, so that it can end; what the kernel buffers is as large as ever.
         let time = context.options.duration.mul_f64(0.7).as_secs_f64();
-        for number in 0..SLOW_READERS {
+        for number in 0..context.options.scaled(SLOW_READERS).max(SLOW_RATES) {
             let attacker = context.attacker.clone();
-            let rate = SLOW_RATE * (1 << (number % 3)) as f64;
+            let rate = SLOW_RATE * (1 << (number % SLOW_RATES)) as f64;
             readers.spawn(async move { (rate, read_slowly(&attacker, number as u32, rate, time).await) });
         }
         while let Some(ended) = readers.join_next().await {
