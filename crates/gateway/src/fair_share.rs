@@ -2,7 +2,8 @@
 
 /// Whether an account that uses `own` may take `wanted` more of something of which `used` of `max` are in use.
 ///
-/// An account may use no more than what it leaves free. One greedy account gets about half. Several that arrive one after
+/// An account may come to use no more than what is free when it asks. One greedy account gets about half, or up to two
+/// thirds where its last request is as large as all before it; a single request may take all. Several that arrive one after
 /// the other each get about half of what is left, and `k` of them whose use comes and goes approach `1 / (k + 1)` each.
 /// So newcomers find something left, and an operator has no limit per account to choose.
 pub(crate) fn is_within_share(own: usize, wanted: usize, used: usize, max: usize) -> bool {

@@ -177,7 +177,7 @@ static LINES: &[Line] = &[
     line("[limits]", "drain_timeout_ms", "", "how long running answers may take after that"),
     line("[limits]", "header_bytes_max", "", "bytes of a request's head"),
     line("[limits]", "headers_max", "", "headers of a request"),
-    line("[limits]", "memory_bytes_max", "", "bytes of request bodies and replies in memory, over all accounts. An account may use no more of them than it leaves free; beyond that, bodies and answers of 16 KiB or more are refused with `over capacity`"),
+    line("[limits]", "memory_bytes_max", "", "bytes of request bodies and replies in memory, over all accounts. An account may come to use no more of them than are free when it asks, which is about half; beyond that, bodies and answers of 16 KiB or more are refused with `over capacity`"),
     line("[limits]", "h2_streams_max", "", "requests at once on one HTTP/2 connection"),
     line("[limits]", "log_params_max", "", "values in one filter of `eth_getLogs`"),
     line("[limits]", "log_results_max", "", "logs in one answer"),
