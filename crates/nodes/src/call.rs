@@ -86,7 +86,8 @@ pub trait Ask: Send + Sync + 'static {
     fn ask(&self, call: &Call, deadline: Instant) -> impl Future<Output = Result<Reply, Fault>> + Send;
 }
 
-/// Why there is no reply. All of these but [`Self::NoMemory`] are the node's doing, or the network's on the way to it.
+/// Why there is no reply. All of these but those of [`Self::is_our_shortage`] are the node's doing, or the network's on the way
+/// to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
     #[error("cannot connect")]
@@ -104,6 +105,9 @@ pub enum Fault {
     /// Our own shortage, for which no node is to blame.
     #[error("no memory was free for the reply")]
     NoMemory,
+    /// Our own limit, for which no node is to blame either. It is below the size from which every reply is too large.
+    #[error("the reply is larger than what one node may use of reply_memory_bytes")]
+    LargerThanMemory,
     /// An HTTP status other than 200 without a JSON-RPC reply in its body.
     #[error("HTTP status {0}")]
     Status(u16),
@@ -119,6 +123,13 @@ pub enum Fault {
     /// The reply is well-formed, and cannot be true.
     #[error("the answer is wrong")]
     Wrong,
+}
+
+impl Fault {
+    /// Whether it is our memory that is short, and nothing is wrong with the node.
+    pub fn is_our_shortage(self) -> bool {
+        matches!(self, Self::NoMemory | Self::LargerThanMemory)
+    }
 }
 
 /// Why a connection could not be made secure.

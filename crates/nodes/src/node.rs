@@ -119,8 +119,7 @@ impl<A: Ask> Node<A> {
             // What takes long or gets large because of what was asked is no fault of a node that answers others.
             Fault::Timeout => class != Class::Quick && !self.silent_since(asked_at),
             Fault::TooLarge => class != Class::Quick,
-            Fault::NoMemory => true,
-            _ => false,
+            fault => fault.is_our_shortage(),
         };
         if callers_doing {
             self.counts.count(fault);

@@ -77,7 +77,7 @@ pub(crate) fn advice(fault: Fault) -> &'static str {
         Fault::Garbled | Fault::WrongId => "check that its url is that of a JSON-RPC endpoint",
         Fault::Timeout | Fault::Closed => "check whether it is overloaded, or a firewall stands between",
         Fault::TooLarge | Fault::Wrong => "it sends what no honest node sends: check what answers at its url",
-        Fault::NoMemory => "raise reply_memory_bytes in [pool]",
+        Fault::NoMemory | Fault::LargerThanMemory => "raise reply_memory_bytes in [pool]",
     }
 }
 

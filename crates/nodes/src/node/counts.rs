@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::call::Fault;
 
 /// Names of the kinds of fault, as metrics say them.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "connect",
     "tls",
     "closed",
@@ -19,6 +19,7 @@ const KINDS: [&str; 13] = [
     "refused",
     "no_memory",
     "dns",
+    "larger_than_memory",
 ];
 
 #[derive(Debug, Default)]
@@ -64,5 +65,6 @@ fn position(fault: Fault) -> usize {
         Fault::Refused => 10,
         Fault::NoMemory => 11,
         Fault::Dns => 12,
+        Fault::LargerThanMemory => 13,
     }
 }

@@ -43,6 +43,17 @@ async fn a_look_up_that_is_never_answered_is_always_a_fault() {
     assert!(node.counts().faults().any(|fault| fault == ("timeout", 4)));
 }
 
+/// A reply that was larger than our memory for it counted as one that no honest node sends, and made its node seem down.
+#[tokio::test(start_paused = true)]
+async fn our_own_lack_of_memory_is_not_the_nodes_fault() {
+    let (node, now) = (node(Script::hangs()), Instant::now());
+    for fault in [Fault::NoMemory, Fault::LargerThanMemory] {
+        (0..20).for_each(|_| node.failed(fault, Class::Quick, now, now));
+    }
+    assert_eq!(node.grade(now), Grade::Up);
+    assert!(node.counts().faults().any(|fault| fault == ("larger_than_memory", 20)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_counts_until_it_is_dropped() {
     let node = std::sync::Arc::new(node(Script::hangs()));

@@ -53,7 +53,7 @@ impl Watched for WatchedNode {
     fn polled(&self, outcome: Result<(), Fault>) {
         match outcome {
             Ok(()) => self.node.good(Instant::now()),
-            Err(Fault::NoMemory) => self.node.counts().count(Fault::NoMemory),
+            Err(fault) if fault.is_our_shortage() => self.node.counts().count(fault),
             Err(fault) => self.node.bad(fault, Instant::now()),
         }
     }

@@ -4,6 +4,10 @@
 //! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer that goes to
 //! its caller leaves the budget with [`ReplyBuffers::hand_over`], because a caller may read slowly.
 //!
+//! A node may use half of the budget, or all of it if it is the only one. A reply whose length is known may be as large as
+//! that. One that grows while it is read is copied to larger buffers, and both are counted meanwhile, so it may only be half
+//! as large.
+//!
 //! Fresh memory from the system takes as long as reading into it, so a few large buffers are kept for the next replies.
 
 use std::collections::BTreeMap;
@@ -31,6 +35,9 @@ const STEP_BYTES: usize = 64 << 10;
 /// How long a reply that has memory already waits for more of it. Replies of unknown length may all wait for each other, and
 /// the first of them to give up lets the others go on.
 const GROWTH_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Bytes that are copied before other tasks get their turn: under 100 µs.
+const COPIED_AT_ONCE_BYTES: usize = 256 << 10;
 
 /// The memory that all endpoints of a pool share.
 pub struct ReplyBuffers {
@@ -64,7 +71,7 @@ pub(super) struct EndpointMemory {
 
 /// Steps of the endpoint's share and of the budget.
 struct Permits {
-    _share: OwnedSemaphorePermit,
+    share: OwnedSemaphorePermit,
     _budget: OwnedSemaphorePermit,
 }
 
@@ -118,24 +125,28 @@ impl EndpointMemory {
         if length < STEP_BYTES {
             return Ok(Buffer { bytes: Vec::with_capacity(length), permits: None, memory: self.clone() });
         }
+        let needed = length.div_ceil(STEP_BYTES);
+        if needed > self.share_steps {
+            return Err(Fault::LargerThanMemory);
+        }
         // A buffer that is kept may be a little larger than needed.
-        let granted = (length + length / 8).next_multiple_of(STEP_BYTES);
-        let permits = self.acquire(granted / STEP_BYTES, until).await?;
-        let spare = self.shared.spare.lock().take(length, granted);
-        let bytes = spare.unwrap_or_else(|| Vec::with_capacity(length.next_multiple_of(STEP_BYTES)));
+        self.allocate(needed, (needed + needed / 8).min(self.share_steps), until).await
+    }
+
+    /// A buffer of at least `needed` and at most `granted` steps.
+    async fn allocate(&self, needed: usize, granted: usize, until: Instant) -> Result<Buffer, Fault> {
+        let permits = self.acquire(granted, until).await?;
+        let spare = self.shared.spare.lock().take(needed * STEP_BYTES, granted * STEP_BYTES);
+        let bytes = spare.unwrap_or_else(|| Vec::with_capacity(needed * STEP_BYTES));
         Ok(Buffer { bytes, permits: Some(permits), memory: self.clone() })
     }
 
     async fn acquire(&self, steps: usize, until: Instant) -> Result<Permits, Fault> {
-        // A reply that can never fit counts as too large, like one beyond `reply_bytes_max`.
-        let count = u32::try_from(steps).map_err(|_| Fault::TooLarge)?;
-        if steps > self.share_steps {
-            return Err(Fault::TooLarge);
-        }
+        let count = u32::try_from(steps).map_err(|_| Fault::LargerThanMemory)?;
         let acquire = async {
             let share = Arc::clone(&self.share).acquire_many_owned(count).await.ok()?;
             let budget = Arc::clone(&self.shared.budget).acquire_many_owned(count).await.ok()?;
-            Some(Permits { _share: share, _budget: budget })
+            Some(Permits { share, _budget: budget })
         };
         timeout_at(until, acquire).await.ok().flatten().ok_or(Fault::NoMemory)
     }
@@ -153,15 +164,30 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// Room for this many more bytes, of which nobody knew beforehand.
+    /// Room for this many more bytes, of which nobody knew beforehand. The buffer doubles, or takes what its node may still
+    /// use beside it if that is less.
     pub(super) async fn reserve(&mut self, more: usize, until: Instant) -> Result<(), Fault> {
         let length = self.bytes.len() + more;
         if length <= self.bytes.capacity() {
             return Ok(());
         }
-        let until = if self.permits.is_some() { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
-        let mut larger = self.memory.buffer(length.max(2 * self.bytes.len()), until).await?;
-        larger.bytes.extend_from_slice(&self.bytes);
+        let doubled = length.max(2 * self.bytes.len());
+        if doubled < STEP_BYTES {
+            self.bytes.reserve_exact(doubled - self.bytes.len());
+            return Ok(());
+        }
+        let own = self.permits.as_ref().map_or(0, |permits| permits.share.num_permits());
+        let (needed, free) = (length.div_ceil(STEP_BYTES), self.memory.share_steps - own);
+        if needed > free {
+            return Err(Fault::LargerThanMemory);
+        }
+        let steps = doubled.div_ceil(STEP_BYTES).min(free);
+        let until = if own > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
+        let mut larger = self.memory.allocate(steps, steps, until).await?;
+        for part in self.bytes.chunks(COPIED_AT_ONCE_BYTES) {
+            larger.bytes.extend_from_slice(part);
+            tokio::task::yield_now().await;
+        }
         *self = larger;
         Ok(())
     }
@@ -270,7 +296,7 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(5), "it waits as long as it may");
         assert_eq!(
             memory.buffer(80 * MIB, soon()).await.err(),
-            Some(Fault::TooLarge),
+            Some(Fault::LargerThanMemory),
             "and not for what cannot be"
         );
         assert_eq!(began.elapsed(), Duration::from_secs(5));
@@ -293,6 +319,54 @@ mod tests {
         assert!(greedy.buffer(3 * MIB, soon()).await.is_err());
         assert!(other.buffer(3 * MIB, soon()).await.is_ok());
         assert_eq!(began.elapsed(), Duration::from_secs(5));
+    }
+
+    /// Reads a reply of unknown length in pieces of 10,000 bytes.
+    async fn grow_to(memory: &EndpointMemory, bytes: usize) -> Result<Buffer, Fault> {
+        let mut growing = memory.buffer(0, soon()).await?;
+        while growing.bytes.len() < bytes {
+            let piece = 10_000.min(bytes - growing.bytes.len());
+            growing.reserve(piece, soon()).await?;
+            growing.bytes.resize(growing.bytes.len() + piece, 7);
+        }
+        Ok(growing)
+    }
+
+    /// A reply of known length had 8/9 of what its node may use, and one of unknown length between a third and two thirds;
+    /// where it ended, it waited for memory that it had itself.
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_may_use_the_share_of_its_node_or_half_of_it_if_its_length_is_unknown() {
+        for mib in 1..=20 {
+            let shared = ReplyBuffers::new(2 * mib * MIB);
+            let (memory, began) = (shared.for_endpoint(false), Instant::now());
+            assert!(memory.buffer(mib * MIB, soon()).await.is_ok());
+            assert_eq!(memory.buffer(mib * MIB + 1, soon()).await.err(), Some(Fault::LargerThanMemory));
+            let grown = grow_to(&memory, mib * MIB / 2).await.unwrap();
+            assert!(grown.bytes.iter().all(|byte| *byte == 7) && shared.used_bytes() <= mib * MIB);
+            drop(grown);
+            assert_eq!(grow_to(&memory, mib * MIB).await.err(), Some(Fault::LargerThanMemory));
+            assert_eq!((began.elapsed(), shared.used_bytes()), (Duration::ZERO, 0));
+        }
+    }
+
+    /// Copying 32 MiB takes ten milliseconds, in which nobody else on the thread was served.
+    #[tokio::test(start_paused = true)]
+    async fn others_get_their_turn_while_a_growing_reply_is_copied() {
+        let memory = memory(64 * MIB);
+        let mut growing = memory.buffer(8 * MIB, soon()).await.unwrap();
+        growing.bytes.resize(growing.bytes.capacity(), 7);
+        let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = Arc::clone(&turns);
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        growing.reserve(1, soon()).await.unwrap();
+        other.abort();
+        let turns = turns.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(turns >= 8 * MIB / COPIED_AT_ONCE_BYTES - 1, "{turns} turns");
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::timeout;
@@ -131,7 +131,10 @@ fn is_gzip(headers: &http::HeaderMap) -> Result<bool, Fault> {
 }
 
 async fn collect(mut body: Incoming, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-    let mut whole = terms.buffer(0).await?;
+    let announced = body.size_hint().exact().map_or(Some(0), |length| usize::try_from(length).ok());
+    let announced =
+        announced.filter(|length| *length <= terms.limits.reply_bytes_max).ok_or(Fault::TooLarge)?;
+    let mut whole = terms.buffer(announced).await?;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
         if data.len() > terms.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {

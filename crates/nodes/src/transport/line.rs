@@ -149,7 +149,7 @@ impl Line {
         match answer {
             Ok(answer) => self.hand_out(&answer, first_id),
             // Together they are more than may be read at once; each by itself may fit.
-            Err(Fault::TooLarge) if self.calls.len() > 1 => self.split(),
+            Err(Fault::TooLarge | Fault::LargerThanMemory) if self.calls.len() > 1 => self.split(),
             Err(fault) => self.fail(fault),
         }
     }

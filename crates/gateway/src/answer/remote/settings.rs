@@ -67,7 +67,7 @@ pub enum Integrity {
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Smaller values count as this: ordinary blocks would not fit.
+/// Less is refused: ordinary blocks would not fit.
 const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
 
 /// Partners are for outages: what a small application needs, and no surprise on the bill.
@@ -107,6 +107,12 @@ impl Config {
         }
         let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
         let reply_memory_bytes = pool.size("reply_memory_bytes", REPLY_MEMORY_BYTES);
+        if reply_memory_bytes < REPLY_MEMORY_BYTES_MIN {
+            let what = format!(
+                "must be at least {REPLY_MEMORY_BYTES_MIN} (1 MiB), or ordinary blocks would not fit"
+            );
+            pool.mistake("reply_memory_bytes", &what);
+        }
         Self {
             nodes,
             partners,
@@ -115,7 +121,7 @@ impl Config {
             call_timeout,
             head_stall: pool.optional_milliseconds("head_stall_ms"),
             poll_interval: pool.optional_milliseconds("poll_interval_ms"),
-            reply_memory_bytes: reply_memory_bytes.max(REPLY_MEMORY_BYTES_MIN),
+            reply_memory_bytes,
         }
     }
 }
