@@ -373,6 +373,14 @@ impl Answers {
         &self.timings
     }
 
+    /// How many calls waited for the answer to an equal one.
+    pub(crate) fn shared_calls(&self) -> u64 {
+        match &self.asked {
+            Asked::Embedded(embedded) => embedded.shared_calls(),
+            Asked::Remote(remote) => remote.shared_calls(),
+        }
+    }
+
     /// The nodes, where there are any.
     pub(crate) fn remote(&self) -> Option<&Remote> {
         match &self.asked {

@@ -50,6 +50,11 @@ impl Embedded {
         Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
     }
 
+    /// How many calls waited for the answer to an equal one.
+    pub(super) fn shared_calls(&self) -> u64 {
+        self.flights.joined()
+    }
+
     /// The chain as it is now.
     pub(super) fn snapshot(&self) -> Arc<dyn Source> {
         self.source.snapshot()

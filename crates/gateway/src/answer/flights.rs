@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use foldhash::quality::RandomState;
 use parking_lot::Mutex;
@@ -23,11 +23,13 @@ type Outcome<T> = Result<T, Failure>;
 pub(super) struct Flights<Q, T = SharedAnswer> {
     // The hasher is keyed: callers choose what is hashed here.
     under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
+    /// How many have joined a flight of another.
+    joined: AtomicU64,
 }
 
 impl<Q, T> Default for Flights<Q, T> {
     fn default() -> Self {
-        Self { under_way: Mutex::default() }
+        Self { under_way: Mutex::default(), joined: AtomicU64::default() }
     }
 }
 
@@ -96,6 +98,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
             Entry::Occupied(mut flight) => {
                 let (sender, receiver) = oneshot::channel();
                 flight.get_mut().waiters.push(sender);
+                self.joined.fetch_add(1, Relaxed);
                 Err(receiver)
             }
             Entry::Vacant(place) => {
@@ -111,6 +114,11 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         self.under_way.lock().contains_key(query)
     }
 
+    /// How many questions did not start any work, because an equal one was under way.
+    pub(super) fn joined(&self) -> u64 {
+        self.joined.load(Relaxed)
+    }
+
     /// Whether nothing is under way.
     pub(super) fn is_empty(&self) -> bool {
         self.under_way.lock().is_empty()
@@ -121,6 +129,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
+            self.joined.fetch_add(1, Relaxed);
             return None;
         }
         let abandoned = Arc::new(AtomicBool::new(false));

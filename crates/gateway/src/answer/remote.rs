@@ -7,6 +7,7 @@ mod hearsay; // the chain as a partner tells it
 mod checking; // where large answers are checked
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
+mod flight_key; // which calls share an answer while it is fetched
 mod integrity; // what becomes of answers that cannot be true
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
@@ -22,7 +23,7 @@ use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
 use tokio::time::Instant;
 
-use super::cache::{Asked, Cache, Kept, Key};
+use super::cache::{Asked, Cache, Kept};
 use super::flights::Flights;
 use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, View};
 use crate::callers::AccountId;
@@ -34,6 +35,7 @@ use crate::resolve::BlockRef;
 
 use absent::Absent;
 use expect::block_ref;
+use flight_key::FlightKey;
 pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
@@ -46,8 +48,8 @@ pub struct Remote {
     pool: Arc<Pool>,
     cache: Arc<Cache>,
     absent: Absent,
-    flights: Flights<Key>,
-    partner_flights: Flights<Key>,
+    flights: Flights<FlightKey>,
+    partner_flights: Flights<FlightKey>,
     /// Blocks below the window that nodes are asked for, in their epoch.
     lookups: Flights<(u64, BlockParam), ()>,
     /// Blocks that partners are asked for, by the method that the caller asks.
@@ -111,6 +113,11 @@ impl Remote {
         &self.failovers
     }
 
+    /// How many calls waited for the answer to an equal one.
+    pub(super) fn shared_calls(&self) -> u64 {
+        self.flights.joined() + self.partner_flights.joined()
+    }
+
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
     pub(super) fn at_hand(
         &self,
@@ -145,8 +152,9 @@ impl Remote {
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let at_head = at_head(canon, method);
-        let key = flight(head(canon), &query);
-        let fetched = self.flights.share(key, || self.fetch(account, canon, method, &query, at_head));
+        let key = FlightKey::of(account, head(canon), &query);
+        let pays = key.pays();
+        let fetched = self.flights.share(key, || self.fetch(pays, canon, method, &query, at_head));
         match self.ours(may_fail_over, fetched).await {
             Err(Failure::Unavailable) if may_fail_over => {
                 self.fail_over(account, canon, method, &query).await
@@ -180,14 +188,15 @@ impl Remote {
             let found = self.logs(account, canon, filter, *blocks, deadline).await?;
             // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew.
             if found.origin == Origin::Cache {
-                self.keep(canon, Asked { query, head: None }, &found.result, Some(found.block));
+                self.keep(account, canon, Asked { query, head: None }, &found.result, Some(found.block))
+                    .await;
             }
             return Ok(self.shared(found.origin, Some(found.block), found.result));
         }
         let fetched = self.ask(account, canon, query, deadline).await?;
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
-                self.keep(canon, Asked { query, head: at_head }, &fetched.result, block);
+                self.keep(account, canon, Asked { query, head: at_head }, &fetched.result, block).await;
             }
             (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
                 self.absent.add(head(canon), *hash);
@@ -203,12 +212,23 @@ impl Remote {
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
-    fn keep(&self, canon: &Canon, asked: Asked<'_>, result: &[u8], block: Option<BlockRef>) {
+    async fn keep(
+        &self,
+        account: AccountId,
+        canon: &Canon,
+        asked: Asked<'_>,
+        result: &Bytes,
+        block: Option<BlockRef>,
+    ) {
         if self.cache.is_on() {
-            let result = Bytes::copy_from_slice(result);
-            let deep_in = deep_in(canon, block);
-            self.cache
-                .keep(asked.key(), Kept { result, block, deep_in, count: 0, readers: Readers::default() });
+            let (key, result, cache) = (asked.key(), result.clone(), Arc::clone(&self.cache));
+            let (deep_in, bytes) = (deep_in(canon, block), result.len());
+            let copy = move || {
+                let result = Bytes::copy_from_slice(&result);
+                cache.keep(key, Kept { result, block, deep_in, count: 0, readers: Readers::default() });
+            };
+            // An account that has used up its share of the pool is answered, and nothing is kept of it.
+            let _refused = self.run_sized(account, bytes, copy).await;
         }
     }
 
@@ -304,13 +324,6 @@ fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
     (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
 }
 
-/// With whom a call may share its answer. One that names no block is answered from the view of the first who asked, and
-/// what is not there yet at one head may be there at the next.
-fn flight(head: BlockRef, query: &Query<BlockRef>) -> Key {
-    let names_a_block = query.blocks().next().is_some();
-    Asked { query, head: (!names_a_block).then_some(head.hash) }.key()
-}
-
 /// Whether what an answer hangs on is still canonical.
 fn holds(canon: &Canon, kept: &Kept) -> bool {
     let Some(block) = kept.block else { return true };
@@ -403,3 +416,6 @@ fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
     let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
     Ok(nodes::Remote { name: remote.name.clone(), endpoint, heads, limits: nodes::Limits::default() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,8 @@ struct State {
     queue: FairQueue,
     threads: usize,
     idle: usize,
+    /// Jobs that were begun so far.
+    begun: u64,
     closed: bool,
 }
 
@@ -59,7 +61,7 @@ impl Threads {
         let jobs_per_account = jobs_per_account.max(1);
         let running_max = jobs_per_account.saturating_mul(ACCOUNTS_AT_ONCE);
         let queue = FairQueue::new(jobs_per_account, running_max, waiting_max);
-        let state = State { queue, threads: 0, idle: 0, closed: false };
+        let state = State { queue, threads: 0, idle: 0, begun: 0, closed: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
         for _ in 0..jobs_per_account {
             start_thread(&shared, &mut shared.state.lock())?;
@@ -102,6 +104,11 @@ impl Threads {
         receiver.await.ok()
     }
 
+    /// How many jobs were begun so far.
+    pub fn begun(&self) -> u64 {
+        self.shared.state.lock().begun
+    }
+
     /// How many jobs wait for a thread.
     pub fn waiting(&self) -> usize {
         self.shared.state.lock().queue.waiting()
@@ -128,6 +135,7 @@ fn work(shared: &Shared) {
     let mut state = shared.state.lock();
     loop {
         if let Some((account, job)) = state.queue.start_next() {
+            state.begun += 1;
             if state.queue.waiting() > 0 {
                 shared.wake.notify_one();
             }

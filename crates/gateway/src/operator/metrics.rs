@@ -134,6 +134,16 @@ fn http(out: &mut String, edge: &Edge) {
         let _ok = writeln!(out, "{name} {value}");
     };
     counter(
+        "chaingate_shared_calls_total",
+        "Calls that waited for the answer to an equal call in flight.",
+        edge.answers.shared_calls(),
+    );
+    counter(
+        "chaingate_pool_jobs_total",
+        "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
+        edge.answers.threads().begun(),
+    );
+    counter(
         "chaingate_memory_refused_total",
         "Request bodies and replies that were refused because their account had used up its share of memory.",
         edge.memory.refused(),

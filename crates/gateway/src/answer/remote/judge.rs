@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::{self, BlockFacts, Expect, Facts, Family, Lie, Verdict};
+use nodes::check::{BlockFacts, Expect, Facts, Family, Lie, Verdict};
 use nodes::view::SeenBlock;
 use nodes::{BlockId, Canon, Judgement, Judging};
 use parking_lot::Mutex;
 
+use super::checking::{CheckedResult, believed_if};
 use super::expect::{block_ref, expect};
 use super::{Fetched, Keep, NULL, Remote};
 use crate::answer::Failure;
@@ -28,6 +29,8 @@ pub(super) struct Question<'a> {
     /// What was learned from the answer that was believed last, which is the one that counts. Nothing where answers
     /// are believed without being looked at.
     facts: Mutex<Option<Facts>>,
+    /// How far a log query would fit, if its answer has too many logs.
+    too_many_logs: Mutex<Option<Option<u64>>>,
 }
 
 impl<'a> Question<'a> {
@@ -49,7 +52,8 @@ impl<'a> Question<'a> {
             }
             _ => {}
         }
-        Self { remote, account, canon, query, expect, facts: Mutex::default() }
+        let (facts, too_many_logs) = (Mutex::default(), Mutex::default());
+        Self { remote, account, canon, query, expect, facts, too_many_logs }
     }
 
     pub(super) fn query(&self) -> &Query<BlockRef> {
@@ -57,20 +61,17 @@ impl<'a> Question<'a> {
     }
 
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
-        if self.remote.judge.is_off() {
-            let is_null = &result[..] == b"null";
-            return if is_null { self.conclude(node, result, Verdict::Null) } else { unchecked(result) }
-                .into();
+        // How many logs there may be is not a matter of trust.
+        let is_checked = !self.remote.judge.is_off() || matches!(self.query, Query::Logs { .. });
+        if !is_checked && &result[..] != b"null" {
+            return self.remote.unchecked(self.account, result);
         }
-        let result = result.clone();
-        self.remote.checking(self.account, &self.expect, &result.clone(), move |verdict| {
-            self.conclude(node, &result, verdict)
-        })
+        self.remote.checking(self.account, &self.expect, result, move |checked| self.conclude(node, checked))
     }
 
-    /// What follows from a verdict in the view of the call.
-    fn conclude(&self, node: usize, result: &Bytes, verdict: Verdict) -> Judgement {
-        match verdict {
+    /// What follows from a check in the view of the call.
+    fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
+        match checked.verdict {
             Verdict::Sound(facts) => {
                 self.remote.judge.passed(&self.expect);
                 self.place(node, facts)
@@ -80,13 +81,17 @@ impl<'a> Question<'a> {
                 Some(false) => Judgement::Believed,
                 None => Judgement::Doubtful,
             },
-            Verdict::Empty | Verdict::TooMany { .. } => Judgement::Believed,
+            Verdict::Empty => Judgement::Believed,
+            Verdict::TooMany { to, .. } => {
+                *self.too_many_logs.lock() = Some(to);
+                Judgement::Believed
+            }
             Verdict::Wrong(lie) => match self.refuse(node, lie) {
-                Judgement::Believed => unchecked(result),
+                Judgement::Believed => believed_if(checked.is_json),
                 refused => refused,
             },
             Verdict::Contradicted if self.remote.judge.enforces() => Judgement::Late,
-            Verdict::Contradicted => unchecked(result),
+            Verdict::Contradicted => believed_if(checked.is_json),
         }
     }
 
@@ -193,13 +198,13 @@ impl<'a> Question<'a> {
         self.canon.map(|canon| block_ref(canon.head()))
     }
 
-    /// Logs that came in one piece. How many there may be is not a matter of trust.
+    /// Logs that came in one piece.
     fn logs(&self, result: Bytes) -> Result<Fetched, Failure> {
         let mut blocks = self.query.blocks();
         let first = blocks.next();
         let last = blocks.next().or(first);
-        match (check::check(&self.expect, &result, self.remote.family), first) {
-            (Verdict::TooMany { to, .. }, Some(first)) => Err(Failure::TooManyResults {
+        match (*self.too_many_logs.lock(), first) {
+            (Some(to), Some(first)) => Err(Failure::TooManyResults {
                 from: first.number,
                 to: to.unwrap_or(first.number).max(first.number),
                 most: self.remote.limits.log_results_max,
@@ -261,9 +266,4 @@ fn facts(block: &SeenBlock) -> Arc<BlockFacts> {
         transactions: block.lists().map(|lists| lists.transactions().to_vec()),
         uncles: Vec::new(),
     })
-}
-
-/// Whoever does not want answers to be checked still wants them to be JSON, or the reply around them would not be.
-fn unchecked(result: &[u8]) -> Judgement {
-    if check::is_json(result) { Judgement::Believed } else { Judgement::Wrong("no JSON") }
 }

@@ -77,7 +77,7 @@ impl Search<'_> {
         if !self.remote.cache.is_on() {
             return Ok((Origin::Node, self.unkept(from, to, most).await?));
         }
-        let mut pieces = self.pieces(from, to);
+        let mut pieces = self.pieces(from, to).await?;
         let (mut at, mut count, mut origin) = (0, 0, Origin::Cache);
         while at < pieces.len() {
             let mut end = at + 1;
@@ -86,7 +86,8 @@ impl Search<'_> {
                     end += 1;
                 }
                 origin = Origin::Node;
-                let whole = self.fill(&mut pieces[at..end], most - count).await?;
+                let (filled, whole) = self.fill(pieces.drain(at..end).collect(), most - count).await?;
+                pieces.splice(at..at, filled);
                 if let Some(whole) = whole.filter(|_| end - at == pieces.len()) {
                     return Ok((origin, whole));
                 }
@@ -99,7 +100,10 @@ impl Search<'_> {
             }
             at = end;
         }
-        Ok((origin, join(pieces.iter().filter_map(|piece| piece.found.as_ref()))))
+        let found: Vec<_> = pieces.into_iter().filter_map(|piece| piece.found).collect();
+        let bytes = found.iter().map(|found| found.text.len()).sum();
+        let joined = self.remote.run_sized(self.account, bytes, move || join(found.iter())).await?;
+        Ok((origin, joined))
     }
 
     /// The logs of a range of which nothing is kept.
@@ -107,40 +111,59 @@ impl Search<'_> {
         match <[Bytes; 1]>::try_from(self.fetch(from, to, room).await?.results) {
             Ok([whole]) => Ok(whole),
             Err(parts) => {
-                let mut piece = [Piece::without_key(from, to)];
-                parts.iter().for_each(|part| cut(part, &mut piece));
-                Ok(join(piece.iter().filter_map(|piece| piece.found.as_ref())))
+                let bytes = parts.iter().map(Bytes::len).sum();
+                let cut_and_join = move || {
+                    let mut piece = [Piece::without_key(from, to)];
+                    parts.iter().for_each(|part| cut(part, &mut piece));
+                    join(piece.iter().filter_map(|piece| piece.found.as_ref()))
+                };
+                self.remote.run_sized(self.account, bytes, cut_and_join).await
             }
         }
     }
 
-    fn pieces(&self, from: u64, to: u64) -> Vec<Piece> {
-        let mut pieces = piece::of(self.canon, self.filter, from, to);
-        for piece in &mut pieces {
-            piece.found = piece.key.as_ref().and_then(|key| {
-                let kept = self.remote.cache.get_logs(key)?;
-                super::holds(self.canon, &kept).then_some(Found { text: kept.result, count: kept.count })
-            });
-        }
-        pieces
+    /// The pieces of a range, with what is kept of them.
+    async fn pieces(&self, from: u64, to: u64) -> Result<Vec<Piece>, Failure> {
+        // Each piece is looked for under a key that holds the filter, which is hashed whole each time.
+        let hashed_bytes = self.filter.heap_bytes() * piece::count(from, to);
+        let (canon, filter) = (Arc::clone(self.canon), Arc::clone(self.filter));
+        let cache = Arc::clone(&self.remote.cache);
+        let find = move || {
+            let mut pieces = piece::of(&canon, &filter, from, to);
+            for piece in &mut pieces {
+                piece.found = piece.key.as_ref().and_then(|key| {
+                    let kept = cache.get_logs(key)?;
+                    super::holds(&canon, &kept).then_some(Found { text: kept.result, count: kept.count })
+                });
+            }
+            pieces
+        };
+        self.remote.run_sized(self.account, hashed_bytes, find).await
     }
 
-    /// Fetches what a run of pieces lacks. Gives the answer as it came, where it came as one.
-    async fn fill(&self, pieces: &mut [Piece], room: u64) -> Result<Option<Bytes>, Failure> {
-        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(None) };
-        let Parts { results, sure } = self.fetch(first.from, last.to, room).await?;
-        for result in &results {
-            cut(result, pieces);
-        }
-        for piece in pieces.iter_mut() {
-            let found = piece.found.get_or_insert_default();
-            // What a node may be late with is asked for again, unless it is a whole chunk.
-            if let Some(key) = piece.key.take().filter(|_| sure || piece.is_chunk) {
-                let kept = piece::kept(found, piece.to, self.canon);
-                self.remote.cache.keep(key, kept);
+    /// Fetches what a run of pieces lacks. Gives the answer as it came, too, where it came as one.
+    async fn fill(&self, mut pieces: Vec<Piece>, room: u64) -> Result<(Vec<Piece>, Option<Bytes>), Failure> {
+        let (Some(from), Some(to)) =
+            (pieces.first().map(|piece| piece.from), pieces.last().map(|piece| piece.to))
+        else {
+            return Ok((pieces, None));
+        };
+        let Parts { results, sure } = self.fetch(from, to, room).await?;
+        let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
+        let bytes = results.iter().map(Bytes::len).sum();
+        let (canon, cache) = (Arc::clone(self.canon), Arc::clone(&self.remote.cache));
+        let cut_and_keep = move || {
+            results.iter().for_each(|result| cut(result, &mut pieces));
+            for piece in &mut pieces {
+                let found = piece.found.get_or_insert_default();
+                // What a node may be late with is asked for again, unless it is a whole chunk.
+                if let Some(key) = piece.key.take().filter(|_| sure || piece.is_chunk) {
+                    cache.keep(key, piece::kept(found, piece.to, &canon));
+                }
             }
-        }
-        Ok(<[Bytes; 1]>::try_from(results).ok().map(|[whole]| whole))
+            pieces
+        };
+        Ok((self.remote.run_sized(self.account, bytes, cut_and_keep).await?, whole))
     }
 
     /// The logs of a range in as many answers as the nodes need for it, in order.
@@ -187,7 +210,7 @@ impl Search<'_> {
         let judge = |node: usize, result: &Bytes| sieve.judge(self.account, node, result);
         match self.remote.pool.ask(&call, &judge, self.deadline).await {
             Ok(answered) => match answered.said {
-                Said::Result(result) => sieve.settle(result, answered.sure),
+                Said::Result(result) => sieve.settle(self.account, result, answered.sure).await,
                 Said::Limit(limit) => Ok(Sifted::TooWide { most: limit.blocks }),
                 Said::Error(error) => Err(says::failure(&error, &self.remote.limits)),
             },

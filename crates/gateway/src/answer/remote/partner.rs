@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::expect::block_ref;
+use super::flight_key::FlightKey;
 use super::hearsay::Hearsay;
 use super::judge::Question;
-use super::{Remote, answer, encode, flight};
+use super::{Remote, answer, encode};
 use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, View};
 use crate::callers::AccountId;
 use crate::methods::Method;
@@ -72,9 +73,9 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
-        let key = flight(super::head(canon), query);
-        let deadline = Instant::now() + self.time(method);
-        let ask = || self.ask_partner(account, Some(canon), Without::Answer, method, query, deadline);
+        let key = FlightKey::of(account, super::head(canon), query);
+        let (pays, deadline) = (key.pays(), Instant::now() + self.time(method));
+        let ask = || self.ask_partner(pays, Some(canon), Without::Answer, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 
@@ -91,9 +92,9 @@ impl Remote {
             self.failovers.note(hearsay.without(), method);
             return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
         }
-        let key = flight(hearsay.head(), query);
-        let (canon, without) = (hearsay.canon(), hearsay.without());
-        let ask = || self.ask_partner(account, canon, without, method, query, deadline);
+        let key = FlightKey::of(account, hearsay.head(), query);
+        let (pays, canon, without) = (key.pays(), hearsay.canon(), hearsay.without());
+        let ask = || self.ask_partner(pays, canon, without, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
 

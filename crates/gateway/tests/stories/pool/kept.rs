@@ -50,6 +50,38 @@ fn callers_that_do_not_read_cost_only_their_own_account() {
     drop(streams);
 }
 
+/// Large answers were checked in the pool, and then cut into chunks, copied and put together on the thread of their connection.
+#[test]
+fn large_answers_are_cut_joined_and_copied_in_the_pool() {
+    let chain = Demo::with("");
+    let node = Proxy::start(chain.public, "/v3/demo");
+    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n");
+    let jobs_for = |method: &str, params: &str| {
+        let before = metric(front.operator, "chaingate_pool_jobs_total");
+        let reply = front.ask_as("custom", "", method, params);
+        assert!(reply.json()["result"].is_array(), "{}", reply.text());
+        let jobs = metric(front.operator, "chaingate_pool_jobs_total") - before;
+        (jobs, reply.header("chaingate-source") == Some("cache"))
+    };
+    let chatter = "0x536F14E49e1Bb927003E83aDEBF295F3682ff121";
+    // From one chunk into the next.
+    let large = format!(r#"[{{"fromBlock":"0x64","toBlock":"0xb5","address":"{chatter}"}}]"#);
+    assert_eq!(
+        jobs_for("eth_getLogs", &large),
+        (2.0, false),
+        "it is checked, and cut into chunks that are kept"
+    );
+    assert_eq!(jobs_for("eth_getLogs", &large), (2.0, true), "the chunks are joined, and the whole is kept");
+    assert_eq!(jobs_for("eth_getLogs", &large), (0.0, true));
+    let small = format!(r#"[{{"fromBlock":"0x64","toBlock":"0x90","address":"{chatter}"}}]"#);
+    assert_eq!(jobs_for("eth_getLogs", &small).0, 0.0, "small ones are not worth a thread");
+    assert_eq!(
+        jobs_for("eth_getBlockReceipts", r#"["0xb6"]"#),
+        (2.0, false),
+        "it is checked, and copied to be kept"
+    );
+}
+
 /// The newest blocks say by their blooms that they may have such logs, and have none. While the head is new, a node may be
 /// late with them, and the end of the range was asked for every time; it was for ever.
 #[test]

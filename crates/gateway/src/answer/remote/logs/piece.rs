@@ -47,9 +47,15 @@ pub(super) struct Found {
     pub(super) count: u64,
 }
 
+/// About how many pieces with a key a range is cut into.
+pub(super) fn count(from: u64, to: u64) -> usize {
+    let chunks = (to - from) / CHUNK_BLOCKS;
+    if chunks > CHUNKS_MAX { 0 } else { chunks as usize + 1 }
+}
+
 /// Cuts a range into pieces, upwards.
 pub(super) fn of(canon: &Canon, filter: &Arc<LogFilter>, from: u64, to: u64) -> Vec<Piece> {
-    if (to - from) / CHUNK_BLOCKS > CHUNKS_MAX {
+    if count(from, to) == 0 {
         return vec![Piece::without_key(from, to)];
     }
     let mut pieces = Vec::new();

@@ -14,6 +14,7 @@ use nodes::{BlockId, Canon, Judgement, Judging};
 use parking_lot::Mutex;
 
 use super::super::Remote;
+use super::super::checking::CheckedResult;
 use super::super::expect;
 use crate::answer::Failure;
 use crate::callers::AccountId;
@@ -74,14 +75,12 @@ impl<'a> Sieve<'a> {
     }
 
     pub(super) fn judge(&self, account: AccountId, node: usize, result: &Bytes) -> Judging<'_> {
-        let kept = result.clone();
-        self.remote
-            .checking(account, &self.expect, result, move |verdict| self.conclude(node, &kept, verdict))
+        self.remote.checking(account, &self.expect, result, move |checked| self.conclude(node, checked))
     }
 
-    /// What follows from a verdict. Counting is not a matter of trust: the limit holds whatever the mode.
-    fn conclude(&self, node: usize, result: &Bytes, verdict: Verdict) -> Judgement {
-        match verdict {
+    /// What follows from a check. Counting is not a matter of trust: the limit holds whatever the mode.
+    fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
+        match checked.verdict {
             Verdict::Sound(facts) => {
                 self.remote.judge.passed(&self.expect);
                 self.weigh(&facts)
@@ -96,11 +95,10 @@ impl<'a> Sieve<'a> {
             Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
                 Judgement::Wrong(lie.name())
             }
-            Verdict::Wrong(_) if !check::is_json(result) => Judgement::Wrong("no JSON"),
+            Verdict::Wrong(_) if !checked.is_json => Judgement::Wrong("no JSON"),
             Verdict::Wrong(_) => {
-                let count = check::log_blocks(result).count() as u64;
-                let too_many = (count > self.room).then_some(None);
-                self.note(Seen { count, too_many, other_fork: false }, true)
+                let too_many = (checked.logs > self.room).then_some(None);
+                self.note(Seen { count: checked.logs, too_many, other_fork: false }, true)
             }
         }
     }
@@ -120,12 +118,14 @@ impl<'a> Sieve<'a> {
         Seen { count: 0, other_fork: self.canon.contradicts(blocks), too_many: Some(to) }
     }
 
-    fn look_again(&self, result: &[u8]) -> Seen {
-        match check::check(&self.expect, result, self.remote.family) {
+    async fn look_again(&self, account: AccountId, result: &Bytes) -> Result<Seen, Failure> {
+        let (expect, family, bytes) = (self.expect.clone(), self.remote.family, result.clone());
+        let check = move || check::check(&expect, &bytes, family);
+        Ok(match self.remote.run_sized(account, result.len(), check).await? {
             Verdict::Sound(facts) => self.seen(&facts),
             Verdict::TooMany { to, blocks } => self.too_many(to, &blocks),
             _ => Seen::default(),
-        }
+        })
     }
 
     fn note(&self, seen: Seen, sure: bool) -> Judgement {
@@ -160,9 +160,14 @@ impl<'a> Sieve<'a> {
     }
 
     /// The logs, once no other node is going to be asked.
-    pub(super) fn settle(&self, result: Bytes, sure: bool) -> Result<Sifted, Failure> {
+    pub(super) async fn settle(
+        &self,
+        account: AccountId,
+        result: Bytes,
+        sure: bool,
+    ) -> Result<Sifted, Failure> {
         // A doubtful answer that is delivered need not be the one that was looked at last.
-        let seen = if sure { *self.seen.lock() } else { self.look_again(&result) };
+        let seen = if sure { *self.seen.lock() } else { self.look_again(account, &result).await? };
         match seen.too_many {
             _ if seen.other_fork && !sure => Err(Failure::Unavailable),
             Some(to) => Ok(Sifted::TooMany { to }),
