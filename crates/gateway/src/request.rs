@@ -1,5 +1,6 @@
 //! The life of a request: every step in its order, and nothing else.
 
+mod batch_buffer; // copies into the reply of a batch
 mod calls; // a body → its calls
 
 use std::borrow::Cow;
@@ -303,8 +304,9 @@ async fn batch<'t>(
             if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
+            batch_buffer::make_room(&mut reply.out).await;
             let end = element(work, call, &limit, &mut reply.out).await;
-            reply.end_element(end);
+            reply.end_element(end).await;
         }
     }
     Ok(reply.finish(limit))
@@ -318,12 +320,12 @@ struct BatchReply {
 }
 
 impl BatchReply {
-    fn end_element(&mut self, end: ElementEnd) {
+    async fn end_element(&mut self, end: ElementEnd) {
         let mut retry_after_s = None;
         match end {
             ElementEnd::Written => {}
             ElementEnd::Shared(result) => {
-                self.out.extend_from_slice(&result);
+                batch_buffer::append(&mut self.out, &result).await;
                 jsonrpc::end_result(&mut self.out);
                 self.out.push(b',');
             }
@@ -395,8 +397,8 @@ async fn together<'t>(
             waiting.push_back(alone.boxed());
         }
         let Some((text, end)) = waiting.next().await else { return };
-        reply.out.extend_from_slice(&text);
-        reply.end_element(end);
+        batch_buffer::append(&mut reply.out, &text).await;
+        reply.end_element(end).await;
     }
 }
 
