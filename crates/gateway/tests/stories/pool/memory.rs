@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use testkit::http::{Wire, get};
+use testkit::http::{Wire, get, post};
 use testkit::proxy::Proxy;
 
-use crate::demo::{Demo, until};
+use crate::demo::{Demo, metric, until};
 use crate::gateway_under_test::call;
+use crate::memory::non_reader;
 use crate::process::Process;
 
 const MIB: u64 = 1 << 20;
@@ -19,6 +20,10 @@ const MIB: u64 = 1 << 20;
 /// replies, those that are too small to count, and threads.
 const BUDGET: u64 = 16 * MIB;
 const BESIDE: u64 = 96 * MIB;
+
+/// What a gateway may take beside both limits while replies are not read: copies while buffers grow, buffers that are kept
+/// for the next replies, and what the allocator has not given back yet.
+const SLACK: u64 = 48 * MIB;
 
 const CALLERS: usize = 24;
 const CALLS: usize = 4;
@@ -78,6 +83,65 @@ fn large_and_inflated_replies_stay_within_their_memory_and_cost_no_answer() {
     let page = get(gateway.operator, "/metrics");
     let used = page.text().lines().find_map(|line| line.strip_prefix("chaingate_node_reply_memory_bytes "));
     assert_eq!(used, Some("0"), "all of it was given back");
+}
+
+/// 3,200 logs, which take 2 MB; no two of these share an answer.
+fn logs(number: usize) -> String {
+    let chatter = "0x536F14E49e1Bb927003E83aDEBF295F3682ff121";
+    let filter =
+        format!(r#"{{"fromBlock":"0xb4","toBlock":"0xc3","address":["{chatter}","0x{number:040x}"]}}"#);
+    call("eth_getLogs", &format!("[{filter}]"))
+}
+
+/// How many log queries were answered or refused.
+fn ended(gateway: &Process) -> u64 {
+    let page = get(gateway.operator, "/metrics");
+    let count = |line: &str| {
+        line.strip_prefix("chaingate_calls_total{method=\"eth_getLogs\"")?
+            .rsplit(' ')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    };
+    page.text().lines().filter_map(count).sum()
+}
+
+/// Each of the 64 calls of a batch that are asked at once had its whole answer in memory, uncounted, and so had the reply:
+/// one request could take more than a gigabyte.
+#[test]
+fn batches_of_large_answers_that_nobody_reads_stay_within_both_limits() {
+    const BATCHES: usize = 12;
+    const CALLS_PER_BATCH: usize = 6;
+    const REPLIES_OF_NODES: u64 = 12 * MIB;
+    const REPLIES_TO_CALLERS: u64 = 32 * MIB;
+    let node = Process::start("127.0.0.1:0", "", "info");
+    let rest = format!(
+        "[[key]]\nkey = \"one\"\nplan = \"custom\"\n[[key]]\nkey = \"other\"\nplan = \"custom\"\n\
+         [network]\nname = \"front\"\n[cache]\nenabled = false\n\
+         [limits]\nmemory_bytes_max = {REPLIES_TO_CALLERS}\nwrite_timeout_ms = 120000\nlog_timeout_ms = 120000\n\
+         [pool]\nreply_memory_bytes = {REPLIES_OF_NODES}\n[[node]]\nurl = \"http://{}/v3/demo\"\n",
+        node.public
+    );
+    let gateway = Process::start("127.0.0.1:0", &rest, "info");
+    until("it is ready", || get(gateway.operator, "/ready").status == 200);
+    let before = gateway.memory();
+    let batch = |number: usize| {
+        let calls = number * CALLS_PER_BATCH..(number + 1) * CALLS_PER_BATCH;
+        format!("[{}]", calls.map(logs).collect::<Vec<_>>().join(","))
+    };
+    let streams: Vec<_> =
+        (0..BATCHES).map(|number| non_reader(gateway.public, "/v3/one", &batch(number))).collect();
+    until("every call has ended", || ended(&gateway) == (BATCHES * CALLS_PER_BATCH) as u64);
+    assert!(metric(gateway.operator, "chaingate_memory_refused_total") > 0.0, "they do not all fit");
+    let served = post(gateway.public, "/v3/other", logs(999)).json();
+    assert_eq!(served["result"].as_array().map(Vec::len), Some(3_200), "others are served");
+    let grown = gateway.peak_memory().saturating_sub(before);
+    eprintln!("memory grew by {} KiB", grown >> 10);
+    assert!(grown < REPLIES_TO_CALLERS + REPLIES_OF_NODES + SLACK, "memory grew by {} MiB", grown / MIB);
+    drop(streams);
+    for held in ["chaingate_memory_bytes", "chaingate_node_reply_memory_bytes"] {
+        until("nothing is held any more", || metric(gateway.operator, held) == 0.0);
+    }
 }
 
 /// Asks for storage values that nobody else asks for.

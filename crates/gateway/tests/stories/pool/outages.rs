@@ -25,6 +25,23 @@ fn ready_tells_that_no_node_answers_and_that_one_is_back() {
     }
 }
 
+/// Neither the interval of polls nor the time that the head may stand still delays the news that all nodes are gone.
+#[test]
+fn ready_tells_that_all_nodes_were_killed_before_the_next_poll() {
+    let nodes = [(); 2].map(|()| Process::start("127.0.0.1:0", "", "info"));
+    let mut rest = "[[key]]\nkey = \"k\"\n[network]\nname = \"front\"\n\
+                    [pool]\npoll_interval_ms = 3600000\nhead_stall_ms = 3600000\n"
+        .to_owned();
+    for node in &nodes {
+        rest.push_str(&format!("[[node]]\nurl = \"http://{}/v3/demo\"\n", node.public));
+    }
+    let front = Process::start("127.0.0.1:0", &rest, "info");
+    until("it is ready", || get(front.operator, "/ready").status == 200);
+    nodes.iter().for_each(|node| node.signal("KILL"));
+    until("it is not ready", || get(front.operator, "/ready").status == 503);
+    assert!(get(front.operator, "/ready").text().contains("no node answers"));
+}
+
 /// The records of the log that are about a node.
 fn about<'a>(log: &'a [Value], node: &'a str) -> Vec<&'a Value> {
     log.iter().filter(|record| record["fields"]["node"] == node).collect()
