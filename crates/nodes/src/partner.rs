@@ -52,13 +52,40 @@ const PROBE_EVERY: Duration = Duration::from_secs(600);
 /// Probes use at most one of this many calls of a partner's daily budget.
 const CALLS_PER_PROBE: u64 = 100;
 
-/// What has been asked, in this second and on this day.
+/// What has been asked, in this second and on the last days.
 #[derive(Debug)]
 struct Spent {
     second_began: Instant,
     in_second: u64,
+    /// The current day first. Others are remembered because the clock is corrected now and then, also backwards over
+    /// midnight, and no day may have a second budget.
+    days: [CallsOnDay; DAYS_REMEMBERED],
+}
+
+/// The calls of one day, which is counted from 1970.
+#[derive(Clone, Copy, Debug, Default)]
+struct CallsOnDay {
     day: u64,
-    in_day: u64,
+    calls: u64,
+}
+
+/// A correction concerns two days, a wrong date that is corrected three.
+const DAYS_REMEMBERED: usize = 4;
+
+impl Spent {
+    /// The calls of a day, which becomes the current one. A new day takes the place of the one that was current longest ago.
+    fn calls_on(&mut self, day: u64) -> &mut u64 {
+        if self.days[0].day != day {
+            match self.days.iter().position(|known| known.day == day) {
+                Some(found) => self.days[..=found].rotate_right(1),
+                None => {
+                    self.days.rotate_right(1);
+                    self.days[0] = CallsOnDay { day, calls: 0 };
+                }
+            }
+        }
+        &mut self.days[0].calls
+    }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -68,7 +95,7 @@ impl<A: Ask> Partner<A> {
     pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, allowance: Allowance) -> Self {
         // Nobody watches a partner: it is of this chain because the operator says so.
         node.known().set_standing(Standing::Member);
-        let spent = Spent { second_began: Instant::now(), in_second: 0, day: today(), in_day: 0 };
+        let spent = Spent { second_began: Instant::now(), in_second: 0, days: Default::default() };
         Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), probed: Mutex::default() }
     }
 
@@ -176,16 +203,13 @@ impl<A: Ask> Partner<A> {
         if now.saturating_duration_since(spent.second_began) >= SECOND {
             (spent.second_began, spent.in_second) = (now, 0);
         }
-        if today != spent.day {
-            (spent.day, spent.in_day) = (today, 0);
-        }
-        let left =
-            spent.in_second < self.allowance.calls_per_second && spent.in_day < self.allowance.calls_per_day;
-        if left {
+        let is_left = spent.in_second < self.allowance.calls_per_second
+            && *spent.calls_on(today) < self.allowance.calls_per_day;
+        if is_left {
             spent.in_second += 1;
-            spent.in_day += 1;
+            *spent.calls_on(today) += 1;
         }
-        left
+        is_left
     }
 }
 
@@ -221,6 +245,25 @@ mod tests {
         }
         assert_eq!(taken, [2, 2, 1, 0]);
         assert!(partner.take_on(Instant::now() + SECOND * 9, 8), "another day");
+    }
+
+    /// A step back over midnight gave a second budget for the day before, and another one when midnight came again.
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_steps_back_over_midnight_gives_no_second_budget() {
+        let partner = partner(100, 5);
+        let take_all = |second, today| {
+            let now = Instant::now() + SECOND * second;
+            (0..10).filter(|_| partner.take_on(now, today)).count()
+        };
+        assert_eq!(take_all(0, 7), 5);
+        assert_eq!(take_all(1, 8), 5, "midnight");
+        assert_eq!((take_all(2, 7), take_all(3, 8)), (0, 0), "a step back, and midnight again");
+        assert_eq!(take_all(4, 9), 5, "the next midnight");
+        assert_eq!(
+            (take_all(5, 9_999), take_all(6, 9), take_all(7, 10)),
+            (5, 0, 5),
+            "a wrong date for a while"
+        );
     }
 
     #[tokio::test(start_paused = true)]
