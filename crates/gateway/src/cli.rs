@@ -86,7 +86,7 @@ pub fn run() -> ExitCode {
         None => serve::run(cli.settings),
         Some(Command::Serve(settings)) => serve::run(settings),
         Some(Command::Check(settings)) => check::run(settings).map(done),
-        Some(Command::Import(arguments)) => return import::run(&arguments),
+        Some(Command::Import(arguments)) => return import::run(arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
         Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
     };

@@ -2,19 +2,25 @@
 
 mod progress;
 
-use super::{MESSAGE_TIMEOUT, signals};
+use super::{
+    MESSAGE_TIMEOUT,
+    signals::{self, Signal, StopRequest, StopSignals},
+};
 use crate::log::BackgroundWriter;
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportError, OpenError, Progress, Watch};
 use clap::Args;
 use progress::Display;
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     path::PathBuf,
     process::ExitCode,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, SyncSender},
     },
+    thread,
     time::Instant,
 };
 
@@ -30,7 +36,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
 /// the consensus layer. Import blocks from a source whose head you know.
 ///
-/// An import can be stopped with Ctrl-C, or be killed, at any time. Run the same command again to go on.
+/// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C does not wait for the block in
+/// hand. Run the same command again to go on.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
@@ -47,11 +54,33 @@ pub(super) struct Arguments {
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let stop = Arc::new(AtomicBool::new(false));
+/// Why the main thread stops waiting for the import.
+#[derive(Debug)]
+enum ImportEvent {
+    Finished(Result<Report, Failure>),
+    Panicked,
+    /// A second signal came: the import is left in the middle of a block, as by a kill.
+    EndAtOnce(Signal),
+}
+
+/// Events that are sent before the main thread has received one.
+const EVENTS_WAITING_MAX: usize = 2;
+
+/// The stack of the thread that imports: that of a main thread.
+const STACK_BYTES: usize = 8 << 20;
+
+pub(super) fn run(arguments: Arguments) -> ExitCode {
     // Standard error may have no reader, or a stuck one, and the import must not wait for it.
     let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
-    let (last_message, status) = match import(arguments, &stop, &messages) {
+    let event = start(arguments, &messages).map(|events| events.recv());
+    let outcome = match event {
+        Ok(Ok(ImportEvent::Finished(outcome))) => outcome,
+        Ok(Ok(ImportEvent::EndAtOnce(signal))) => return ExitCode::from(signal.exit_status()),
+        // The panic has said what is wrong.
+        Ok(Ok(ImportEvent::Panicked) | Err(_)) => return ExitCode::FAILURE,
+        Err(failure) => Err(failure),
+    };
+    let (last_message, status) = match outcome {
         Ok(report) if report.stopped => {
             let message = format!("{report}\nStopped. Run the same command again to go on.\n");
             (message, ExitCode::from(EXIT_INTERRUPTED))
@@ -64,12 +93,23 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     status
 }
 
-fn import(
-    arguments: &Arguments,
-    stop: &Arc<AtomicBool>,
-    messages: &BackgroundWriter,
-) -> Result<Report, Failure> {
-    stop_on_signal(stop, messages)?;
+/// Starts the import on a thread of its own, so that a second signal need not wait for it.
+fn start(arguments: Arguments, messages: &BackgroundWriter) -> Result<Receiver<ImportEvent>, Failure> {
+    let (sender, events) = mpsc::sync_channel(EVENTS_WAITING_MAX);
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_on_signal(&stop, &sender, messages)?;
+    let messages = messages.clone();
+    let run = move || {
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| import(&arguments, &stop, &messages)));
+        // Nobody waits for it any more if a second signal came first.
+        let _unheard = sender.send(outcome.map_or(ImportEvent::Panicked, ImportEvent::Finished));
+    };
+    let thread = thread::Builder::new().name("import".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(run).map_err(Failure::Thread)?;
+    Ok(events)
+}
+
+fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter) -> Result<Report, Failure> {
     let genesis = std::fs::read_to_string(&arguments.genesis)
         .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
     let bytes = size_of_files(&arguments.files)?;
@@ -106,13 +146,26 @@ fn size_of_files(paths: &[PathBuf]) -> Result<u64, BlockFileError> {
     paths.iter().map(|path| BlockFile::open(path).map(|file| file.bytes_total())).sum()
 }
 
-fn stop_on_signal(stop: &Arc<AtomicBool>, messages: &BackgroundWriter) -> Result<(), Failure> {
-    let (stop, messages) = (Arc::clone(stop), messages.clone());
-    signals::watch(move |_| {
-        stop.store(true, Ordering::Relaxed);
-        messages.write_lines("\nStopping after the block in hand …\n".as_bytes());
-    })
-    .map_err(Failure::Signals)
+fn stop_on_signal(
+    stop: &Arc<AtomicBool>,
+    sender: &SyncSender<ImportEvent>,
+    messages: &BackgroundWriter,
+) -> Result<(), Failure> {
+    let (stop, sender, messages) = (Arc::clone(stop), sender.clone(), messages.clone());
+    let mut stops = StopSignals::default();
+    let handle = move |signal| match stops.next(Instant::now()) {
+        StopRequest::Finish => {
+            stop.store(true, Ordering::Relaxed);
+            let message = "\nStopping after the block in hand … Signal again to end at once.\n";
+            messages.write_lines(message.as_bytes());
+        }
+        StopRequest::Repeated => {}
+        StopRequest::EndAtOnce => {
+            // Where there is no room, the program is about to end.
+            let _full = sender.try_send(ImportEvent::EndAtOnce(signal));
+        }
+    };
+    signals::watch(handle).map_err(Failure::Signals)
 }
 
 fn head(archive: &Archive) -> Result<Head, Failure> {
@@ -226,4 +279,6 @@ enum Failure {
     Import { cause: Box<ImportError>, head: Head },
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::signals::{self, Signal};
+use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{Settings, banner};
 use crate::answer::Sources;
 use crate::config::Config;
@@ -27,7 +27,7 @@ pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
     let edge = Arc::new(Edge::new(&config, sources).map_err(|error| error.to_string())?);
     let head = edge.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let server = Server::start(&config.listen, edge).map_err(|error| format!("cannot listen on {error}"))?;
+    let server = Server::start(&config.listen, edge).map_err(|error| error.to_string())?;
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
@@ -132,29 +132,24 @@ fn serve_until_stopped(
 /// Signals that may wait while the program starts.
 const SIGNALS_WAITING_MAX: usize = 2;
 
-/// How long after a signal another one means the same. `timeout` and some supervisors send it to the process and to its
-/// group, which is twice in the same instant.
-const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
-
 /// Delivers the signals that stop the program. SIGHUP, which asks many programs to reload, changes nothing.
 fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
     let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
     let stop = sender.clone();
-    let mut first_at: Option<Instant> = None;
+    let mut stops = StopSignals::default();
     signals::watch(move |signal| match signal {
         Signal::Hangup => {
             tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
         }
-        Signal::Interrupt | Signal::Terminate
-            if first_at.is_some_and(|at| at.elapsed() < SAME_SIGNAL_TIME) =>
-        {
-            tracing::info!(?signal, "already stopping; signal again to end at once");
-        }
-        Signal::Interrupt | Signal::Terminate => {
-            first_at = Some(Instant::now());
-            // If two signals wait already, the program ends without this one.
-            let _full = stop.try_send(StopEvent::Stop(signal));
-        }
+        Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {
+            StopRequest::Repeated => {
+                tracing::info!(?signal, "already stopping; signal again to end at once");
+            }
+            StopRequest::Finish | StopRequest::EndAtOnce => {
+                // If two signals wait already, the program ends without this one.
+                let _full = stop.try_send(StopEvent::Stop(signal));
+            }
+        },
     })?;
     Ok((sender, events))
 }

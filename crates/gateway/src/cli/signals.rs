@@ -1,5 +1,6 @@
 //! The signals of the process, delivered on a thread of their own.
 
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::runtime;
@@ -20,6 +21,40 @@ impl Signal {
             Self::Hangup => 128 + 1,
             Self::Interrupt => 128 + 2,
             Self::Terminate => 128 + 15,
+        }
+    }
+}
+
+/// How long after a signal another one means the same. `timeout` and some supervisors send it to the process and to its
+/// group, which is twice in the same instant.
+const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
+
+/// What a signal to stop asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopRequest {
+    /// To finish what is under way, and stop.
+    Finish,
+    /// The same as the signal just before.
+    Repeated,
+    /// To end at once.
+    EndAtOnce,
+}
+
+/// Tells the second signal to stop from one that was sent twice.
+#[derive(Debug, Default)]
+pub(super) struct StopSignals {
+    first_at: Option<Instant>,
+}
+
+impl StopSignals {
+    pub(super) fn next(&mut self, now: Instant) -> StopRequest {
+        match self.first_at {
+            None => {
+                self.first_at = Some(now);
+                StopRequest::Finish
+            }
+            Some(at) if now.saturating_duration_since(at) < SAME_SIGNAL_TIME => StopRequest::Repeated,
+            Some(_) => StopRequest::EndAtOnce,
         }
     }
 }

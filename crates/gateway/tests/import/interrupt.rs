@@ -1,10 +1,12 @@
-//! Ctrl-C: the import stops after the block in hand, says so, exits as shells expect it, and can go on.
+//! Ctrl-C: the import stops after the block in hand, says so, exits as shells expect it, and can go on. A second one ends it
+//! at once.
 
 use super::program::{Ended, Workplace};
 use std::{
-    process::{Child, Command},
+    io::{BufRead, BufReader},
+    process::{Child, Command, ExitStatus},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[test]
@@ -41,4 +43,54 @@ fn interrupted(place: &mut Workplace) -> (Ended, u64) {
 fn interrupt(child: &Child) {
     let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
     assert!(sent.success());
+}
+
+/// A second signal changed nothing: an import that did not get on, as on a disk that hangs, had to be killed.
+#[test]
+fn a_second_ctrl_c_ends_an_import_that_does_not_get_on() {
+    let place = Workplace::small();
+    // Nobody writes to this pipe, so opening it takes for ever.
+    let stuck = place.path("stuck.rlp");
+    assert!(Command::new("mkfifo").arg(&stuck).status().unwrap().success());
+    let mut child = place.command([&stuck]).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    interrupt_until(&mut child, &mut stderr, "Stopping after the block in hand");
+    assert_eq!(child.try_wait().unwrap(), None, "it waits for the block in hand");
+    let ended = until_ended(child);
+    assert_eq!(ended.code(), Some(130));
+}
+
+/// Interrupts the program once it handles signals, which it does before it opens a file, and waits for this message.
+fn interrupt_until(child: &mut Child, stderr: &mut impl BufRead, message: &str) {
+    let handles_signals = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        // SIGINT is signal 2, and so the second bit.
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
+    };
+    while !handles_signals() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    interrupt(child);
+    let mut line = String::new();
+    while !line.contains(message) {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended without that message");
+    }
+}
+
+/// Interrupts the program until it has ended: two signals in the same second count as one.
+fn until_ended(mut child: Child) -> ExitStatus {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("it did not end");
+        }
+        interrupt(&child);
+        thread::sleep(Duration::from_millis(50));
+    }
 }

@@ -1,5 +1,7 @@
 //! What is said when all goes well: plain lines, because nobody looks at a terminal here.
 
+use std::io::{ErrorKind, Write};
+
 use super::program::{Ended, Workplace};
 
 #[test]
@@ -36,6 +38,25 @@ fn an_import_of_several_files_is_one_import() {
     ended.assert_succeeded();
     assert!(ended.stderr.starts_with("Imported 12 blocks with "), "{ended:?}");
     place.assert_holds(12);
+}
+
+/// A reader that is stuck, such as a pager, must not keep an import from its end.
+#[test]
+fn an_import_whose_messages_nobody_reads_goes_on_to_its_end() {
+    let place = Workplace::small();
+    let (stuck_reader, mut full_pipe) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full_pipe, true).unwrap();
+    let error = loop {
+        if let Err(error) = full_pipe.write(&[b'x'; 4_096]) {
+            break error.kind();
+        }
+    };
+    assert_eq!(error, ErrorKind::WouldBlock, "the pipe is full");
+    rustix::io::ioctl_fionbio(&full_pipe, false).unwrap();
+    let status = place.command(place.files()).stderr(full_pipe).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    drop(stuck_reader);
+    place.assert_holds(place.truth.model.head());
 }
 
 /// The blocks of a network come in thousands of files, and a process may have some hundred open.
