@@ -99,10 +99,10 @@ impl LineQueue {
         let mut lines = Vec::new();
         let mut is_line_broken = false;
         while self.take(&mut lines) {
-            if is_line_broken {
-                lines.insert(0, b'\n');
+            if is_line_broken && write_all(&mut out, b"\n") == 1 {
+                is_line_broken = false;
             }
-            let written = write_all(&mut out, &lines);
+            let written = if is_line_broken { 0 } else { write_all(&mut out, &lines) };
             if written > 0 {
                 is_line_broken = lines[written - 1] != b'\n';
             }
@@ -212,7 +212,40 @@ mod tests {
         assert_eq!(lines.recv().unwrap(), b"first");
         writer.write_lines(b"second\n");
         permit.send(Ok(100)).unwrap();
-        assert_eq!(lines.recv().unwrap(), b"\nsecond\n");
+        assert_eq!(lines.recv().unwrap(), b"\n");
+        permit.send(Ok(100)).unwrap();
+        assert_eq!(lines.recv().unwrap(), b"second\n");
+    }
+
+    /// The end of a line that was cut off was once counted as a line when it could not be written, either.
+    #[test]
+    fn only_lines_that_were_given_to_it_are_counted_as_dropped() {
+        let (writer, permit, lines) = gate();
+        writer.write_lines(b"first line\n");
+        permit.send(Ok(5)).unwrap();
+        permit.send(Err(ErrorKind::StorageFull.into())).unwrap();
+        assert_eq!(lines.recv().unwrap(), b"first");
+        for number in 2..5 {
+            until_written(&writer);
+            assert_eq!(writer.queue.dropped.load(Relaxed), number - 1);
+            writer.write_lines(b"another\n");
+            permit.send(Err(ErrorKind::StorageFull.into())).unwrap();
+        }
+        until_written(&writer);
+        writer.write_lines(b"last\n");
+        permit.send(Ok(100)).unwrap();
+        permit.send(Ok(100)).unwrap();
+        assert_eq!((lines.recv().unwrap(), lines.recv().unwrap()), (b"\n".to_vec(), b"last\n".to_vec()));
+        until_written(&writer);
+        assert_eq!(writer.queue.dropped.load(Relaxed), 4);
+    }
+
+    /// Waits until the thread has nothing to write.
+    fn until_written(writer: &BackgroundWriter) {
+        let mut state = writer.queue.state.lock();
+        while state.is_writing || !state.lines.is_empty() {
+            writer.queue.changed.wait(&mut state);
+        }
     }
 
     #[test]
