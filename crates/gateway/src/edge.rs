@@ -3,15 +3,13 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use arc_swap::ArcSwap;
-
 use crate::admit::Capacity;
 use crate::answer::{Answers, Sources};
 use crate::callers::Directory;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::limits::Limits;
-use crate::listen::peers::{Peers, UnrecognizedConnections};
+use crate::listen::peers::{ClosableConnections, Peers};
 use crate::log::RepeatedWarning;
 use crate::memory::MemoryBudget;
 use crate::meter::Shard;
@@ -22,7 +20,7 @@ use crate::resolve::Rules;
 #[derive(Debug)]
 pub struct Edge {
     pub(crate) clock: Clock,
-    pub(crate) callers: ArcSwap<Directory>,
+    pub(crate) callers: Directory,
     pub(crate) network: Network,
     pub(crate) rules: Rules,
     pub(crate) limits: Limits,
@@ -42,7 +40,7 @@ pub(crate) struct Connections {
     pub(crate) open: AtomicUsize,
     /// Connections that are being told that there is no place for them.
     pub(crate) being_refused: AtomicUsize,
-    pub(crate) unrecognized: UnrecognizedConnections,
+    pub(crate) closable: ClosableConnections,
     /// How many there were; each takes its number from here.
     pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
@@ -55,7 +53,7 @@ impl Default for Connections {
             process: rand::random(),
             open: AtomicUsize::default(),
             being_refused: AtomicUsize::default(),
-            unrecognized: UnrecognizedConnections::default(),
+            closable: ClosableConnections::default(),
             seen: AtomicU64::default(),
             draining: AtomicBool::default(),
             accept_failures: RepeatedWarning::default(),
@@ -69,7 +67,7 @@ impl Edge {
         let memory = MemoryBudget::new(config.limits.memory_bytes_max);
         Ok(Self {
             clock: Clock::default(),
-            callers: ArcSwap::from_pointee(Directory::new(&config.keys)),
+            callers: Directory::new(&config.keys),
             rules: Rules {
                 unsupported_tags: config.network.unsupported_tags.clone(),
                 log_blocks_max: config.limits.answer.log_blocks_max,

@@ -29,6 +29,7 @@ use crate::edge::Edge;
 use crate::operator;
 
 use self::connection::Peer;
+use self::worker::Worker;
 
 pub(crate) use connection::{Connection, RequestId};
 pub use http1::{FramedRequest, framed_requests};
@@ -104,7 +105,7 @@ impl Config {
     pub(crate) fn unusable_address(&self) -> Option<String> {
         let errors = [self.public, self.operator].into_iter().filter_map(|address| check_free(address).err());
         let mut unusable = errors.filter(|error| error.kind() != io::ErrorKind::AddrInUse);
-        unusable.next().map(|error| format!("cannot listen on {error}"))
+        unusable.next().map(|error| error.to_string())
     }
 }
 
@@ -256,18 +257,14 @@ impl Server {
             &config.operator_hosts,
             Arc::clone(&edge),
             operator_stopping,
-        )?;
+        )
+        .map_err(|error| explained("cannot start the operator's thread", error))?;
         let threads = if config.runtime == Runtime::PerCore { 1 } else { config.workers };
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
-            let worker = worker::Worker::new(Arc::clone(&edge), index, tls.clone(), stopping.clone());
-            let runtime = worker::runtime(threads)?;
-            let listener = {
-                let _context = runtime.enter();
-                tokio::net::TcpListener::from_std(listener)?
-            };
-            let run = move || worker.run(&runtime, listener);
-            workers.push(thread::Builder::new().name(format!("worker-{index}")).spawn(run)?);
+            let worker = Worker::new(Arc::clone(&edge), index, tls.clone(), stopping.clone());
+            let started = start_worker(worker, index, threads, listener);
+            workers.push(started.map_err(|error| explained(&format!("cannot start worker {index}"), error))?);
         }
         Ok(Self { edge, public, operator, stop, _operator_stop: operator_stop, workers })
     }
@@ -303,6 +300,22 @@ impl Server {
             }
         }
     }
+}
+
+/// Starts the thread of a worker.
+fn start_worker(
+    worker: Worker,
+    index: usize,
+    threads: usize,
+    listener: std::net::TcpListener,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = worker::runtime(threads)?;
+    let listener = {
+        let _context = runtime.enter();
+        tokio::net::TcpListener::from_std(listener)?
+    };
+    let run = move || worker.run(&runtime, listener);
+    thread::Builder::new().name(format!("worker-{index}")).spawn(run)
 }
 
 /// Serves one connection over any stream, as the workers serve those that they accept, until it ends.
@@ -364,7 +377,12 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 }
 
 fn named(address: SocketAddr, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{address}: {error}"))
+    explained(&format!("cannot listen on {address}"), error)
+}
+
+/// The same error, with what could not be done.
+fn explained(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 #[cfg(test)]

@@ -2,10 +2,15 @@
 //!
 //! A body is charged to its account before memory for it is allocated. A reply is charged while it grows or, if it was
 //! made on the thread of its connection, when it is done. Both stay charged until their last byte has been used or sent.
-//! Small ones are not charged, so a call with a small body and a small answer is never refused for lack of memory; their
-//! number is bounded by the number of connections, and of their streams on HTTP/2.
+//!
+//! Small ones are not charged, so a call with a small body and a small answer is never refused for lack of memory, and takes
+//! no lock. On HTTP/1 there is one such body and one such reply for each connection. On HTTP/2, where a hundred requests
+//! share a connection, all of them together may hold as much without a charge, and everything beyond that is charged from
+//! its first byte. The state of a request counts there, too. Requests that are refused before their account is known
+//! are charged to nobody; they are answered at once, and their number is bounded by that of streams.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -14,8 +19,12 @@ use parking_lot::Mutex;
 use crate::callers::AccountId;
 use crate::fair_share::is_within_share;
 
-/// Smaller buffers are not charged. As many of them as there can be HTTP/1 connections take less than the budget itself.
+/// Smaller buffers are not charged.
 pub(crate) const CHARGED_BYTES_MIN: usize = 16 << 10;
+
+/// What one HTTP/2 connection may hold in such buffers: as much as one HTTP/1 connection does with a body and a reply. As many
+/// connections as there can be take less than the budget itself.
+const UNCHARGED_BYTES_MAX: usize = 2 * CHARGED_BYTES_MIN;
 
 /// The memory that bodies and replies of all accounts may take together.
 #[derive(Clone, Debug)]
@@ -43,7 +52,7 @@ impl MemoryBudget {
 
     /// The budget as one account may use it.
     pub(crate) fn of(&self, account: AccountId) -> AccountMemory<'_> {
-        AccountMemory { budget: self, account }
+        AccountMemory { budget: self, account, uncharged: None }
     }
 
     pub(crate) fn bytes_max(&self) -> usize {
@@ -52,6 +61,17 @@ impl MemoryBudget {
 
     pub(crate) fn bytes(&self) -> usize {
         self.shared.lock().bytes
+    }
+
+    fn give_back(&self, account: AccountId, bytes: usize) {
+        let mut shared = self.shared.lock();
+        shared.bytes -= bytes;
+        if let Some(own) = shared.by_account.get_mut(&account) {
+            *own -= bytes;
+            if *own == 0 {
+                shared.by_account.remove(&account);
+            }
+        }
     }
 
     /// How often memory was refused.
@@ -65,17 +85,40 @@ impl MemoryBudget {
 pub(crate) struct AccountMemory<'a> {
     budget: &'a MemoryBudget,
     account: AccountId,
+    /// What small buffers are counted in; `None` where their number is bounded otherwise.
+    uncharged: Option<&'a Arc<UnchargedBytes>>,
 }
 
-impl AccountMemory<'_> {
+impl<'a> AccountMemory<'a> {
+    /// The same for a connection on which small buffers are counted, too.
+    pub(crate) fn counting_small(self, uncharged: Option<&'a Arc<UnchargedBytes>>) -> Self {
+        Self { uncharged, ..self }
+    }
+
+    pub(crate) fn counts_small(self) -> bool {
+        self.uncharged.is_some()
+    }
+
     /// Makes `charge` cover a buffer of `bytes`, or leaves it as it is if that exceeds the account's share.
     pub(crate) fn grow(self, charge: &mut MemoryCharge, bytes: usize) -> Result<(), OverBudget> {
-        if bytes < CHARGED_BYTES_MIN || bytes <= charge.bytes {
+        if bytes <= charge.bytes {
             return Ok(());
         }
-        self.take(bytes - charge.bytes)?;
-        charge.bytes = bytes;
-        charge.holder.get_or_insert_with(|| (self.budget.clone(), self.account));
+        let is_free = match self.uncharged {
+            None => bytes < CHARGED_BYTES_MIN,
+            Some(uncharged) => bytes < CHARGED_BYTES_MIN && charge.grow_uncharged(uncharged, bytes),
+        };
+        if is_free {
+            return Ok(());
+        }
+        let paid = charge.bytes_paid_by_account();
+        self.take(bytes - paid)?;
+        if paid > 0 {
+            charge.bytes = bytes;
+        } else {
+            // What the buffer held without a charge is given back here.
+            *charge = MemoryCharge { bytes, payer: Some(Payer::Account(self.budget.clone(), self.account)) };
+        }
         Ok(())
     }
 
@@ -117,14 +160,47 @@ impl AccountMemory<'_> {
     }
 }
 
-/// Memory that an account is charged for until this is dropped.
+/// The small buffers of one HTTP/2 connection, which are not charged to an account.
+#[derive(Debug, Default)]
+pub(crate) struct UnchargedBytes(AtomicUsize);
+
+impl UnchargedBytes {
+    /// Whether so many more bytes need no charge. If so, they are counted.
+    fn take(&self, bytes: usize) -> bool {
+        let more = |held: usize| held.checked_add(bytes).filter(|&held| held <= UNCHARGED_BYTES_MAX);
+        self.0.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+}
+
+/// Memory that an account is charged for, or that is counted for a connection, until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCharge {
     bytes: usize,
-    holder: Option<(MemoryBudget, AccountId)>,
+    payer: Option<Payer>,
+}
+
+/// Where the bytes of a charge are counted.
+#[derive(Debug)]
+enum Payer {
+    Account(MemoryBudget, AccountId),
+    Connection(Arc<UnchargedBytes>),
 }
 
 impl MemoryCharge {
+    fn bytes_paid_by_account(&self) -> usize {
+        if matches!(self.payer, Some(Payer::Account(..))) { self.bytes } else { 0 }
+    }
+
+    /// Makes the charge cover `bytes` without an account, if the connection has room for that.
+    fn grow_uncharged(&mut self, uncharged: &Arc<UnchargedBytes>, bytes: usize) -> bool {
+        if self.bytes_paid_by_account() > 0 || !uncharged.take(bytes - self.bytes) {
+            return false;
+        }
+        self.bytes = bytes;
+        self.payer.get_or_insert_with(|| Payer::Connection(Arc::clone(uncharged)));
+        true
+    }
+
     /// The charge for several owners, the last of which ends it; `None` if nothing is charged.
     pub(crate) fn into_shared(self) -> Option<Arc<Self>> {
         (self.bytes > 0).then(|| Arc::new(self))
@@ -138,14 +214,12 @@ impl MemoryCharge {
 
 impl Drop for MemoryCharge {
     fn drop(&mut self) {
-        let Some((budget, account)) = self.holder.take() else { return };
-        let mut shared = budget.shared.lock();
-        shared.bytes -= self.bytes;
-        if let Some(own) = shared.by_account.get_mut(&account) {
-            *own -= self.bytes;
-            if *own == 0 {
-                shared.by_account.remove(&account);
+        match &self.payer {
+            None => {}
+            Some(Payer::Connection(uncharged)) => {
+                uncharged.0.fetch_sub(self.bytes, Relaxed);
             }
+            Some(Payer::Account(budget, account)) => budget.give_back(*account, self.bytes),
         }
     }
 }

@@ -28,6 +28,7 @@ use tokio::time::timeout;
 
 use self::hosts::AllowedHosts;
 use crate::edge::Edge;
+use crate::log::RepeatedWarning;
 use crate::respond::ReplyBody;
 
 /// How long the head of a request may take. Scrapers are few and near.
@@ -50,6 +51,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 struct Operator {
     edge: Arc<Edge>,
     hosts: AllowedHosts,
+    /// Not that of the workers, or a failure of one listener would hide that of the other.
+    accept_failures: RepeatedWarning,
 }
 
 /// Begins to serve on a thread of its own, which ends with the process: the state of a draining gateway is worth
@@ -61,7 +64,11 @@ pub(crate) fn start(
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
-    let operator = Arc::new(Operator { edge, hosts: AllowedHosts::new(hosts) });
+    let operator = Arc::new(Operator {
+        edge,
+        hosts: AllowedHosts::new(hosts),
+        accept_failures: RepeatedWarning::default(),
+    });
     let serve = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let served = runtime.and_then(|runtime| runtime.block_on(accept(listener, operator, stopping)));
@@ -92,7 +99,7 @@ async fn accept(
                 open.push_back(tokio::spawn(serve(stream, Arc::clone(&operator))).abort_handle());
             }
             Err(error) => {
-                if let Some(failures) = operator.edge.connections.accept_failures.count(Instant::now()) {
+                if let Some(failures) = operator.accept_failures.count(Instant::now()) {
                     tracing::warn!(%error, failures, "accept failed on the operator listener; pausing");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;

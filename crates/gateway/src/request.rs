@@ -21,7 +21,7 @@ use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
 use crate::http::{self, Body, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Route};
 use crate::listen::{Connection, RequestId};
-use crate::memory::{AccountMemory, MemoryCharge};
+use crate::memory::{AccountMemory, MemoryCharge, OverBudget};
 use crate::meter::{Outcome, Shard, Ticket};
 use crate::methods::{self, Method, Missing, Work as Place};
 use crate::resolve::{Resolved, resolve};
@@ -35,11 +35,11 @@ use calls::{ReadCall, ReadRequest};
 #[expect(clippy::manual_async_fn)]
 pub(crate) fn serve<'s, 'a: 's, B: Body<'a>>(
     connection: &'s Connection,
+    id: RequestId,
     head: &'s Head<'_>,
     body: &'s mut B,
 ) -> impl Future<Output = Reply> + Send {
     async move {
-        let id = connection.begin_request();
         let mut caller = None;
         let reply = match steps(connection, id, head, body, &mut caller).await {
             Ok(reply) => reply,
@@ -93,6 +93,7 @@ async fn steps<'a>(
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
+        memory: connection.memory(caller.account().id),
         body: charge.into_shared(),
     };
     let reply = body.attend(pin!(calls(&work, bytes))).await??;
@@ -143,9 +144,9 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
 fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Caller, ErrorReply> {
     let edge = connection.edge();
-    let caller = authenticate(&edge.callers.load(), key, headers)
+    let caller = authenticate(&edge.callers, key, headers)
         .map_err(|denied| unauthenticated(connection, headers, denied))?;
-    connection.recognize();
+    connection.recognize(caller.account().id);
     if let Some(settings) = caller.settings()
         && let Err(setting) = settings.allow_request(headers)
     {
@@ -177,15 +178,10 @@ struct Work<'a> {
     may_fail_over: bool,
     now: Moment,
     id: RequestId,
+    /// What the reply may take.
+    memory: AccountMemory<'a>,
     /// The charge for the body. Work in the pool that may outlive the request keeps it, too.
     body: Option<Arc<MemoryCharge>>,
-}
-
-impl<'a> Work<'a> {
-    /// What bodies and replies of this caller may take.
-    fn memory(&self) -> AccountMemory<'a> {
-        self.edge.memory.of(self.caller.account().id)
-    }
 }
 
 /// One call → its answer. The result is appended to `out`, unless it is shared.
@@ -231,6 +227,9 @@ async fn answer(
     outcome
 }
 
+/// Larger errors count towards the limit of their batch: they have the data of a revert, which may have megabytes.
+const ERROR_BYTES_USUAL: usize = 4 << 10;
+
 /// What an element of a batch has around its result, but for a long id.
 const ELEMENT_BYTES: usize = 48;
 
@@ -261,16 +260,13 @@ async fn single(work: &Work<'_>, call: ReadCall<'_>) -> Reply {
     let id = Id::from_raw(&id);
     let mut out = Vec::with_capacity(REPLY_BYTES_USUAL);
     jsonrpc::begin_result(&mut out, id);
-    match answer(work, call, &limit, &mut out).await {
+    let reply = match answer(work, call, &limit, &mut out).await {
         Ok(Answered::With(Answer { provenance, shared: Some(shared) })) => {
             Reply::result(around(out, shared), Some(provenance))
         }
         Ok(Answered::With(Answer { provenance, shared: None })) => {
             jsonrpc::end_result(&mut out);
-            match work.memory().hold(out.into()) {
-                Ok(whole) => Reply::result([whole, Bytes::new(), Bytes::new()], Some(provenance)),
-                Err(_) => Reply::error(id, &over_capacity()),
-            }
+            Reply::result([out.into(), Bytes::new(), Bytes::new()], Some(provenance))
         }
         Ok(Answered::Nothing(missing, provenance)) => {
             out.extend_from_slice(missing.json());
@@ -278,8 +274,10 @@ async fn single(work: &Work<'_>, call: ReadCall<'_>) -> Reply {
             Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
         Ok(Answered::Silently) => Reply::silent(),
+        // The data of a revert may have megabytes.
         Err(error) => Reply::error(id, &error),
-    }
+    };
+    reply.charged(work.memory).unwrap_or_else(|OverBudget| Reply::error(id, &over_capacity()))
 }
 
 /// Room for a storage value or a short object without growing.
@@ -295,7 +293,7 @@ async fn batch<'t>(
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
 ) -> Result<Reply, ErrorReply> {
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
-    let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory());
+    let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
     let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default() };
     if work.edge.answers.remote().is_some() {
         together(work, calls, &limit, &mut reply).await;
@@ -339,7 +337,9 @@ impl BatchReply {
             Some(last) if *last == b',' => *last = b']',
             _ => return Reply::silent(),
         }
-        let whole = limit.into_charge().attach(self.out.into());
+        let Ok(whole) = limit.into_charged(self.out) else {
+            return Reply::error(Id::NULL, &over_capacity());
+        };
         let parts = [whole, Bytes::new(), Bytes::new()];
         if self.refusals.are_all() {
             return Reply::refused_batch(parts, self.refusals.retry_after_s);
@@ -449,6 +449,12 @@ async fn element(
             out.truncate(start);
             error.write(out, id);
             end = ElementEnd::of_error(&error);
+            if out.len() - start > ERROR_BYTES_USUAL
+                && let Err(refused) = limit.take(out.len() - start)
+            {
+                out.truncate(start);
+                ErrorReply::from(refused).write(out, id);
+            }
         }
     }
     out.push(b',');

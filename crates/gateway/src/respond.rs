@@ -20,6 +20,7 @@ use crate::errors::ErrorReply;
 use crate::http::Headers;
 use crate::http::compress::{self, Encoding};
 use crate::listen::{Connection, RequestId};
+use crate::memory::{AccountMemory, CHARGED_BYTES_MIN, OverBudget};
 use crate::resolve::BlockRef;
 
 /// A reply: its body, and what its head depends on.
@@ -81,6 +82,20 @@ impl Reply {
         Self { account, ..self }
     }
 
+    /// The same reply, charged to its account. A large shared part is charged already, by the cache that lent it.
+    pub(crate) fn charged(mut self, memory: AccountMemory<'_>) -> Result<Self, OverBudget> {
+        let is_short = self.len() <= CHARGED_BYTES_MIN;
+        if memory.counts_small() && is_short && !self.parts[1].is_empty() {
+            // HTTP/2 sends a short reply in one piece, which has to carry the charge.
+            self.parts = [self.parts.concat().into(), Bytes::new(), Bytes::new()];
+        }
+        let [own, mut shared, end] = self.parts;
+        if shared.len() < CHARGED_BYTES_MIN {
+            shared = memory.hold(shared)?;
+        }
+        Ok(Self { parts: [memory.hold(own)?, shared, end], ..self })
+    }
+
     /// A batch of which the rate limit refused every call; `parts` has their errors.
     pub(crate) fn refused_batch(parts: [Bytes; 3], retry_after_s: u64) -> Self {
         let extra = Extra::RetryAfter(retry_after_s);
@@ -127,7 +142,7 @@ pub(crate) async fn respond(
         && let Some(encoding) = compress::accepted(headers)
         && let Some(smaller) =
             compress::compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
-        && let Ok(smaller) = edge.memory.of(reply.account).hold(smaller)
+        && let Ok(smaller) = connection.memory(reply.account).hold(smaller)
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
         reply.encoding = Some(encoding);

@@ -4,9 +4,10 @@
 //! do, because a thousand of those would not fit into any memory. Limits on results and time are held where the work
 //! is done, which stops there.
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::memory::{AccountMemory, MemoryCharge};
+use crate::memory::{AccountMemory, MemoryCharge, OverBudget};
 
 /// Why an answer has no place in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +64,12 @@ impl<'m> ReplyLimit<'m> {
         Ok(())
     }
 
-    /// What the account is charged for the reply of the batch.
-    pub(crate) fn into_charge(self) -> MemoryCharge {
-        self.batch.map(|batch| batch.used.into_inner().charge).unwrap_or_default()
+    /// The whole reply of a batch, with what the account is charged for it. Its errors are charged only here.
+    pub(crate) fn into_charged(self, reply: Vec<u8>) -> Result<Bytes, OverBudget> {
+        let Some(batch) = self.batch else { return Ok(reply.into()) };
+        let mut charge = batch.used.into_inner().charge;
+        batch.memory.grow(&mut charge, reply.capacity())?;
+        Ok(charge.attach(reply.into()))
     }
 }
 
@@ -83,7 +87,9 @@ mod tests {
         assert_eq!(limit.take(60_000), Err(ReplyRefused::TooLarge));
         assert_eq!(limit.take(40_000), Ok(()), "a smaller answer still fits");
         assert_eq!(budget.bytes(), 200_000);
-        drop(limit.into_charge());
+        let reply = limit.into_charged(vec![0; 100_000]).unwrap();
+        assert_eq!(budget.bytes(), 200_000);
+        drop(reply);
         assert_eq!(budget.bytes(), 0);
     }
 

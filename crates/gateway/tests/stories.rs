@@ -42,6 +42,8 @@ mod http; // paths, statuses, headers
 mod http2; // prior knowledge
 #[path = "stories/http2_attacks.rs"]
 mod http2_attacks; // silence, callers that do not read, floods
+#[path = "stories/http2_memory.rs"]
+mod http2_memory; // small bodies and replies, many on one connection
 #[path = "stories/keys.rs"]
 mod keys; // what a key's settings refuse
 #[path = "stories/lookups.rs"]

@@ -75,7 +75,7 @@ pub(crate) async fn body<'a>(
     caller: &Caller,
 ) -> Result<ReceivedBody<'a>, ErrorReply> {
     let edge = connection.edge();
-    let memory = edge.memory.of(caller.account().id);
+    let memory = connection.memory(caller.account().id);
     let received = body.read(edge.limits.http.body_bytes_max, memory).await?;
     connection.shard().http.bytes_in.fetch_add(received.bytes.len() as u64, Relaxed);
     let mut encodings = head.headers.all(&header::CONTENT_ENCODING);
@@ -102,7 +102,7 @@ async fn inflated<'a>(
     let (account, bytes_max) = (caller.account().id, edge.limits.http.body_bytes_max);
     let inline_max = bytes_max.min(INLINE_BODY_BYTES_MAX);
     let mut outcome = match received.bytes.len() <= inline_max {
-        true => inflate(coding, &received.bytes, inline_max, edge.memory.of(account)),
+        true => inflate(coding, &received.bytes, inline_max, connection.memory(account)),
         false => Err(InflateError { refused: Refused::TooLarge, inflated: 0 }),
     };
     if inline_max < bytes_max && matches!(&outcome, Err(error) if error.refused == Refused::TooLarge) {

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
+use crate::callers::AccountId;
 use crate::clock::Moment;
 use crate::edge::Edge;
 use crate::http::Headers;
 use crate::listen::TooManyUnauthenticated;
+use crate::memory::{AccountMemory, UnchargedBytes};
 use crate::meter::Shard;
 
 /// One connection, shared by those who read from it and those who answer.
@@ -18,22 +20,24 @@ pub(crate) struct Connection {
     edge: Arc<Edge>,
     worker: usize,
     peer: Peer,
-    state: Arc<State>,
+    /// HTTP/2: small bodies and replies of all requests, which are counted together.
+    uncharged: Option<Arc<UnchargedBytes>>,
 }
 
 /// The other end of a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Peer {
     /// The number of the connection.
     pub(super) number: u64,
     pub(super) address: IpAddr,
+    pub(super) state: Arc<State>,
 }
 
 impl Peer {
     /// The peer of a stream that is not a socket, as in tests and fuzzing.
     pub(super) fn unknown(edge: &Edge) -> Self {
         let number = edge.connections.seen.fetch_add(1, Relaxed);
-        Self { number, address: Ipv4Addr::LOCALHOST.into() }
+        Self { number, address: Ipv4Addr::LOCALHOST.into(), state: Arc::default() }
     }
 }
 
@@ -85,8 +89,10 @@ pub(super) struct State {
     pub(super) replies_waiting: AtomicUsize,
     /// HTTP/2: bytes of replies that were sent, without headers.
     pub(super) reply_bytes_sent: AtomicU64,
-    /// Whether a request on this connection had a valid key.
-    is_recognized: AtomicBool,
+    /// The account of the first valid key on this connection.
+    pub(super) account: OnceLock<AccountId>,
+    /// Whether the connection waits for the first byte of a request, and has none that is being answered.
+    pub(super) is_idle: AtomicBool,
 }
 
 impl State {
@@ -97,14 +103,24 @@ impl State {
 
 impl Connection {
     pub(super) fn new(edge: Arc<Edge>, worker: usize, peer: Peer) -> Self {
-        Self { edge, worker, peer, state: Arc::default() }
+        Self { edge, worker, peer, uncharged: None }
     }
 
-    /// A key was recognised: from now on the connection is not closed to make room for others.
-    pub(crate) fn recognize(&self) {
-        if !self.state.is_recognized.load(Relaxed) {
-            self.state.is_recognized.store(true, Relaxed);
-            self.edge.connections.unrecognized.remove(self.peer.number);
+    /// From here on requests share the connection, and with it what may be held without a charge.
+    pub(super) fn speak_http2(&mut self) {
+        self.uncharged = Some(Arc::default());
+    }
+
+    /// What bodies and replies of an account may take on this connection.
+    pub(crate) fn memory(&self, account: AccountId) -> AccountMemory<'_> {
+        self.edge.memory.of(account).counting_small(self.uncharged.as_ref())
+    }
+
+    /// A key was recognised: from now on the connection is closed to make room for others only while it is idle.
+    pub(crate) fn recognize(&self, account: AccountId) {
+        let state = &self.peer.state;
+        if state.account.get().is_none() && state.account.set(account).is_ok() {
+            self.edge.connections.closable.recognize(self.peer.number, account, state);
         }
     }
 
@@ -116,13 +132,13 @@ impl Connection {
         peers.count_unauthenticated(caller, self.now()).inspect_err(|_| {
             self.shard().http.unauthenticated_refused.fetch_add(1, Relaxed);
             if caller == peer {
-                self.state.last.store(true, Relaxed);
+                self.peer.state.last.store(true, Relaxed);
             }
         })
     }
 
     pub(super) fn state(&self) -> &Arc<State> {
-        &self.state
+        &self.peer.state
     }
 
     pub(crate) fn edge(&self) -> &Edge {
@@ -140,12 +156,12 @@ impl Connection {
 
     /// When the request under way came in, without reading the clock again.
     pub(crate) fn now(&self) -> Moment {
-        Moment(self.state.heard.load(Relaxed))
+        Moment(self.peer.state.heard.load(Relaxed))
     }
 
     /// Whether the reply under way is to be the last one.
     pub(crate) fn is_last(&self) -> bool {
-        self.state.last.load(Relaxed)
+        self.peer.state.last.load(Relaxed)
     }
 
     /// Whether the gateway is about to end.
@@ -154,10 +170,11 @@ impl Connection {
     }
 
     /// Counts one more request and gives it its id; at the end of its share, the connection ends.
-    pub(crate) fn begin_request(&self) -> RequestId {
-        let request = self.state.requests.fetch_add(1, Relaxed) + 1;
+    pub(super) fn begin_request(&self) -> RequestId {
+        let state = &self.peer.state;
+        let request = state.requests.fetch_add(1, Relaxed) + 1;
         if request >= self.edge.limits.listen.requests_per_connection_max {
-            self.state.last.store(true, Relaxed);
+            state.last.store(true, Relaxed);
         }
         RequestId { process: self.edge.connections.process, connection: self.peer.number, request }
     }

@@ -11,6 +11,7 @@ mod head; // where requests end, to the letter
 
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ::http::StatusCode;
 use ::http::header::{self, HeaderName};
@@ -118,6 +119,8 @@ impl<S: Stream> Line<'_, S> {
                 Wait::Head(*began.get_or_insert(self.socket.free_since()))
             });
             self.make_room();
+            let is_idle = &self.connection.state().is_idle;
+            is_idle.store(idle, Relaxed);
             let read = if idle && self.is_closing {
                 self.read_last().await?
             } else {
@@ -130,6 +133,7 @@ impl<S: Stream> Line<'_, S> {
                     }
                 }
             };
+            is_idle.store(false, Relaxed);
             if read == 0 {
                 return Ok(Ok(None));
             }
@@ -188,7 +192,8 @@ impl<S: Stream> Line<'_, S> {
             Err(refused) => return self.refuse(refused).await,
         };
         let mut body = Body::new(&mut self.socket, here, &parsed);
-        let reply = request::serve(self.connection, &parsed.head, &mut body).await;
+        let id = self.connection.begin_request();
+        let reply = request::serve(self.connection, id, &parsed.head, &mut body).await;
         let Rest { used, ahead, at_next, gone } = body.into_rest();
         if gone {
             return Ok(false);

@@ -11,6 +11,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -26,7 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use self::body::StreamBody;
 use super::Limits;
-use super::connection::Connection;
+use super::connection::{Connection, RequestId};
 use super::date::with_http_date;
 use super::socket::{READ_BYTES, Socket, Wait};
 use super::worker::{DrainStage, Error, Stream, next_stage};
@@ -84,7 +85,6 @@ pub(super) async fn serve<S: Stream>(
         connection: &connection,
         h2,
         requests: JoinSet::new(),
-        accepted: 0,
         idle_since: began,
         goaway_since: None,
     };
@@ -109,8 +109,6 @@ struct Serving<'c, S> {
     h2: server::Connection<Socket<S>, Bytes>,
     /// Requests that are being answered. They end with the connection.
     requests: JoinSet<()>,
-    /// Requests so far.
-    accepted: u64,
     /// Since when no request is being answered.
     idle_since: Instant,
     /// Since when the caller has been told that the connection ends.
@@ -138,12 +136,12 @@ impl<S: Stream> Serving<'_, S> {
                 next = next_stage(&mut stage, reached) => {
                     reached = next;
                     // A caller that has just connected may send the request that it came for.
-                    if self.accepted > 0 || reached == DrainStage::Closing {
+                    if !self.is_new() || reached == DrainStage::Closing {
                         self.go_away();
                     }
                 }
                 () = until(idle_end), if self.requests.is_empty() => {
-                    if self.accepted == 0 || self.goaway_since.is_some() {
+                    if self.is_new() || self.goaway_since.is_some() {
                         return Ok(());
                     }
                     self.go_away();
@@ -155,26 +153,33 @@ impl<S: Stream> Serving<'_, S> {
     /// How long the connection may stay without a request.
     fn idle_time(&self) -> Duration {
         let limits = &self.connection.edge().limits.listen;
-        match (self.goaway_since, self.accepted) {
-            (Some(_), _) => GOAWAY_TIME,
-            (None, 0) => limits.header_timeout,
-            (None, _) => limits.keep_alive_timeout,
+        match self.goaway_since {
+            Some(_) => GOAWAY_TIME,
+            None if self.is_new() => limits.header_timeout,
+            None => limits.keep_alive_timeout,
         }
+    }
+
+    /// Whether there was no request yet.
+    fn is_new(&self) -> bool {
+        self.connection.state().is_new()
     }
 
     fn begin_request(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         if self.goaway_since.is_some_and(|since| since.elapsed() > GOAWAY_TIME) {
             return respond.send_reset(Reason::REFUSED_STREAM);
         }
-        self.accepted += 1;
-        self.requests.spawn(exchange(Arc::clone(self.connection), request, respond));
-        if self.accepted >= self.connection.edge().limits.listen.requests_per_connection_max {
+        let id = self.connection.begin_request();
+        self.connection.state().is_idle.store(false, Relaxed);
+        self.requests.spawn(exchange(Arc::clone(self.connection), id, request, respond));
+        if self.connection.is_last() {
             self.go_away();
         }
     }
 
     fn end_request(&mut self, ended: Result<(), JoinError>) {
         self.idle_since = Instant::now();
+        self.connection.state().is_idle.store(self.requests.is_empty(), Relaxed);
         if let Err(error) = ended {
             tracing::error!(%error, "a request was given up");
         }
@@ -204,14 +209,16 @@ async fn until(end: Option<Instant>) {
 /// Answers one request.
 async fn exchange(
     connection: Arc<Connection>,
+    id: RequestId,
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
 ) {
     let (parts, incoming) = request.into_parts();
     let limits = &connection.edge().limits.listen;
-    let mut body = StreamBody::new(incoming, limits.body_timeout);
+    let is_head = Verb::from(&parts.method) == Verb::Head;
+    let mut body = StreamBody::new(incoming, limits.body_timeout, request_bytes(&parts));
     let reply = {
-        let mut answered = pin!(answer(&connection, &parts, &mut body));
+        let mut answered = pin!(answer(&connection, id, parts, &mut body));
         tokio::select! {
             biased;
             reply = answered.as_mut() => reply,
@@ -220,7 +227,7 @@ async fn exchange(
         }
     };
     let response = response(&connection, &reply);
-    let has_body = reply.len() > 0 && Verb::from(&parts.method) != Verb::Head;
+    let has_body = reply.len() > 0 && !is_head;
     let sent = match respond.send_response(response, !has_body) {
         Ok(stream) if has_body => reply::send(connection.state(), limits, stream, reply.into_parts()).await,
         Ok(_) => Ok(()),
@@ -231,11 +238,30 @@ async fn exchange(
     }
 }
 
-async fn answer(connection: &Connection, parts: &Parts, body: &mut StreamBody) -> Reply {
+/// What a request takes beside its head, its body and its reply, measured: its task, and its stream in the HTTP/2 library.
+const REQUEST_STATE_BYTES: usize = 10 << 10;
+
+/// What a header takes beside its name and its value.
+const HEADER_STATE_BYTES: usize = 64;
+
+/// What a request takes until its reply is sent, beside its body.
+fn request_bytes(parts: &Parts) -> usize {
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = parts.headers.iter();
+    let headers = headers.map(|(name, value)| HEADER_STATE_BYTES + name.as_str().len() + value.len());
+    REQUEST_STATE_BYTES + target + headers.sum::<usize>()
+}
+
+async fn answer(connection: &Connection, id: RequestId, parts: Parts, body: &mut StreamBody) -> Reply {
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let head = Head { verb: (&parts.method).into(), target, headers: (&parts.headers).into() };
-    let reply = request::serve(connection, &head, body).await;
-    body.discard().await;
+    let reply = request::serve(connection, id, &head, body).await;
+    // What is left to do needs no head, which may have more bytes than the reply.
+    drop(parts);
+    // Too many requests without a valid key: their bodies are not waited for, because nobody is charged for them.
+    if reply.status() != StatusCode::TOO_MANY_REQUESTS {
+        body.discard().await;
+    }
     reply
 }
 

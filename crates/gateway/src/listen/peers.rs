@@ -3,12 +3,12 @@
 //! A caller without a key is known by its address alone. One address may have a bounded number of connections, and a
 //! bounded rate of requests without a valid key. A request with a valid key is never refused for the requests of others at
 //! its address, but a new connection may be, because no key is known yet. When all places are taken, the oldest connection
-//! on which no valid key was sent is closed.
+//! on which no valid key was sent is closed, or an idle one of the account with most connections.
 
 mod address_set; // addresses and networks of the configuration
+mod closable; // connections that make room for others
 mod forwarded; // callers as trusted proxies name them
 mod proxy_protocol; // the same for proxies that only pass bytes on
-mod unrecognized; // connections without a recognised key
 
 use std::collections::HashMap;
 use std::io;
@@ -26,8 +26,8 @@ use crate::http::Headers;
 use crate::log::RepeatedWarning;
 
 pub use address_set::AddressSet;
+pub(crate) use closable::ClosableConnections;
 pub use forwarded::AddressHeader;
-pub(crate) use unrecognized::UnrecognizedConnections;
 
 /// The proxies in front of the gateway, and how they name their callers.
 #[derive(Clone, Debug)]
@@ -62,7 +62,8 @@ pub(crate) struct Peers {
     unauthenticated_per_second_max: Option<u64>,
     connections: Mutex<HashMap<AddressGroup, u64>>,
     refused: Mutex<RefusedRates>,
-    warning: RepeatedWarning,
+    connections_refused: RepeatedWarning,
+    callers_without_address: RepeatedWarning,
 }
 
 /// Too many requests without a valid key came from one address.
@@ -80,7 +81,8 @@ impl Peers {
             unauthenticated_per_second_max: limits.unauthenticated_per_second_max,
             connections: Mutex::default(),
             refused: Mutex::default(),
-            warning: RepeatedWarning::default(),
+            connections_refused: RepeatedWarning::default(),
+            callers_without_address: RepeatedWarning::default(),
         }
     }
 
@@ -121,7 +123,7 @@ impl Peers {
             return Some(CountedAddress { group: Some(group) });
         }
         drop(connections);
-        if let Some(refused) = self.warning.count(Instant::now()) {
+        if let Some(refused) = self.connections_refused.count(Instant::now()) {
             tracing::warn!(
                 %address,
                 refused,
@@ -151,6 +153,18 @@ impl Peers {
     ) -> Result<(), TooManyUnauthenticated> {
         let Some(per_second) = self.unauthenticated_per_second_max else { return Ok(()) };
         if self.exempt.contains(address) {
+            return Ok(());
+        }
+        if self.proxies.trusted.contains(address) {
+            // One rate for all callers of a proxy would let any of them use it up for the others.
+            if let Some(requests) = self.callers_without_address.count(Instant::now()) {
+                tracing::warn!(
+                    proxy = %address,
+                    requests,
+                    "requests without a valid key and without the address of their caller: \
+                     unauthenticated_per_second_max is not applied; let the proxy send the header that proxy_header names"
+                );
+            }
             return Ok(());
         }
         self.refused.lock().take(AddressGroup::of(address), per_second, now)
@@ -285,6 +299,20 @@ mod tests {
         assert_eq!((count("192.0.2.1", 0), count("192.0.2.2", 0)), (10, 10));
         assert_eq!((count("192.0.2.1", 500), count("192.0.2.1", 2_000)), (5, 10));
         assert_eq!(count("127.0.0.1", 0), 100, "this machine is exempt");
+    }
+
+    /// All callers of a proxy that does not name them once shared one rate, so any of them could use it up for the others.
+    #[test]
+    fn a_trusted_proxy_that_names_no_caller_has_no_rate() {
+        let peers = peers(
+            "[listen]\ntrusted_proxies = [\"10.0.0.0/8\"]\n[limits]\nunauthenticated_per_second_max = 1",
+        );
+        let count = |address: &str| {
+            (0..100)
+                .filter(|_| peers.count_unauthenticated(ip(address), Moment(5_000_000_000)).is_ok())
+                .count()
+        };
+        assert_eq!((count("10.1.2.3"), count("192.0.2.1")), (100, 1));
     }
 
     /// A million addresses must not take a million entries.

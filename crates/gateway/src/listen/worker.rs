@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::{Connection, Peer};
+use super::connection::{Connection, Peer, State};
 use super::peers::CountedAddress;
 use super::socket::Socket;
 use super::{http1, http2};
@@ -139,14 +139,14 @@ impl Worker {
         };
         let place = Place::take(Arc::clone(edge), counted);
         if edge.connections.open.load(Relaxed) > edge.limits.listen.connections_max {
-            if !edge.connections.unrecognized.close_oldest() {
+            if !edge.connections.closable.close_one() {
                 counts.turned_away.fetch_add(1, Relaxed);
                 return self.refuse(stream);
             }
             counts.closed_for_others.fetch_add(1, Relaxed);
         }
         counts.connections.fetch_add(1, Relaxed);
-        let must_close = edge.connections.unrecognized.add(place.number);
+        let must_close = edge.connections.closable.add(place.number);
         tokio::spawn(async move {
             tokio::select! {
                 biased;
@@ -155,7 +155,7 @@ impl Worker {
                         tracing::debug!(%error, "a connection ended early");
                     }
                 }
-                () = must_close.wait() => tracing::debug!("a connection without a key made room for another"),
+                () = must_close.wait() => tracing::debug!("a connection was closed to make room for another"),
             }
         });
     }
@@ -230,13 +230,14 @@ struct Place {
     /// The number of the connection.
     number: u64,
     counted: CountedAddress,
+    state: Arc<State>,
 }
 
 impl Place {
     fn take(edge: Arc<Edge>, counted: CountedAddress) -> Self {
         edge.connections.open.fetch_add(1, Relaxed);
         let number = edge.connections.seen.fetch_add(1, Relaxed);
-        Self { edge, number, counted }
+        Self { edge, number, counted, state: Arc::default() }
     }
 }
 
@@ -244,7 +245,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let counted = std::mem::replace(&mut self.counted, CountedAddress::NONE);
         self.edge.peers.leave(counted);
-        self.edge.connections.unrecognized.remove(self.number);
+        self.edge.connections.closable.remove(self.number, self.state.account.get().copied());
         self.edge.connections.open.fetch_sub(1, Relaxed);
     }
 }
@@ -301,7 +302,7 @@ async fn greet(
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
     let edge = Arc::clone(&place.edge);
-    let mut peer = Peer { number: place.number, address };
+    let mut peer = Peer { number: place.number, address, state: Arc::clone(&place.state) };
     if edge.peers.starts_with_proxy_header(address) {
         // Boxed because few connections need it: the task of every connection is as large as its largest state.
         peer.address = Box::pin(read_proxy_header(&mut place, index, address, &mut stream)).await?;
@@ -354,7 +355,7 @@ pub(super) async fn serve<S: Stream>(
     stream: S,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let connection = Arc::new(Connection::new(Arc::clone(&edge), index, peer));
+    let mut connection = Connection::new(Arc::clone(&edge), index, peer);
     let (clock, limits) = (edge.clock, edge.limits.listen.clone());
     let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {
@@ -362,7 +363,8 @@ pub(super) async fn serve<S: Stream>(
         return Ok(socket.shutdown().await?);
     };
     if http2::begins(&first) {
-        Box::pin(http2::serve(connection, socket, first, stage)).await
+        connection.speak_http2();
+        Box::pin(http2::serve(Arc::new(connection), socket, first, stage)).await
     } else {
         Ok(http1::serve(&connection, socket, first, stage).await?)
     }

@@ -52,6 +52,41 @@ fn small_buffers_are_never_refused() {
     assert_eq!(memory.hold(large()), Err(OverBudget));
 }
 
+/// A hundred requests on one HTTP/2 connection could hold a hundred small bodies or replies that nobody was charged for.
+#[test]
+fn small_buffers_that_share_a_connection_are_charged_beyond_what_one_call_takes() {
+    const SMALL: usize = 5_000;
+    let (budget, uncharged) = (MemoryBudget::new(1 << 20), Arc::<UnchargedBytes>::default());
+    let memory = budget.of(AccountId::unique()).counting_small(Some(&uncharged));
+    let hold = || memory.hold(Bytes::from(vec![7; SMALL])).unwrap();
+    let free = [(); 6].map(|()| hold());
+    assert_eq!(budget.bytes(), 0);
+    let charged = hold();
+    assert_eq!(budget.bytes(), SMALL);
+    drop(free);
+    let free_again = hold();
+    assert_eq!(budget.bytes(), SMALL);
+    drop((charged, free_again));
+    assert_eq!((budget.bytes(), uncharged.0.load(Relaxed)), (0, 0));
+}
+
+#[test]
+fn a_buffer_that_grows_large_is_charged_as_a_whole_and_leaves_the_room_of_small_ones() {
+    let (budget, uncharged) = (MemoryBudget::new(100_000), Arc::<UnchargedBytes>::default());
+    let memory = budget.of(AccountId::unique()).counting_small(Some(&uncharged));
+    let mut charge = MemoryCharge::default();
+    for (bytes, expected) in
+        [(100, (0, 100)), (16_000, (0, 16_000)), (20_000, (20_000, 0)), (30_000, (30_000, 0))]
+    {
+        assert_eq!(memory.grow(&mut charge, bytes), Ok(()));
+        assert_eq!((budget.bytes(), uncharged.0.load(Relaxed)), expected);
+    }
+    assert_eq!(memory.grow(&mut charge, 200_000), Err(OverBudget));
+    assert_eq!(budget.bytes(), 30_000, "what is refused changes nothing");
+    drop(charge);
+    assert_eq!(budget.bytes(), 0);
+}
+
 #[test]
 fn each_account_that_reads_what_is_kept_is_charged_once() {
     let budget = MemoryBudget::new(1 << 20);

@@ -118,7 +118,7 @@ fn gauges(out: &mut String, edge: &Edge) {
     );
     gauge(
         "chaingate_memory_bytes",
-        "Bytes of request bodies and replies of at least 16 KiB that are in memory.",
+        "Bytes of request bodies and replies in memory that are charged to accounts: those of at least 16 KiB, and smaller ones beyond 32 KiB on one HTTP/2 connection.",
         edge.memory.bytes() as u64,
     );
     gauge(
@@ -165,7 +165,7 @@ fn http(out: &mut String, edge: &Edge) {
     );
     counter(
         "chaingate_connections_closed_for_others_total",
-        "Connections without a valid key that were closed because there was no place for another connection.",
+        "Connections without a valid key, and idle ones, that were closed because there was no place for another connection.",
         sum(edge, |shard| &shard.http.closed_for_others),
     );
     counter(

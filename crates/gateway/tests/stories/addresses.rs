@@ -6,7 +6,7 @@ use socket2::{Domain, Socket, Type};
 use testkit::http::{Wire, request};
 
 use crate::demo::{metric, until};
-use crate::gateway_under_test::{Gateway, chain_id};
+use crate::gateway_under_test::{Gateway, call, chain_id};
 
 /// Loopback has no limits of its own unless told so; every address of these stories is a loopback address.
 const LIMITED: &str = "address_limits_exempt = []\n";
@@ -64,6 +64,52 @@ fn callers_with_a_key_come_before_silent_connections() {
         assert!(known.iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
     }
     assert!(metric(gateway.operator, "chaingate_connections_closed_for_others_total") > 0.0);
+}
+
+/// One account with enough connections, none of which it used, shut out everybody else for as long as it liked.
+#[test]
+fn idle_connections_of_an_account_make_room_for_another_account() {
+    let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
+    let gateway = Gateway::with("connections_max = 20\ncall_timeout_ms = 120000", other_key);
+    let connect = |path: &str| {
+        let mut wire = Wire::connect(gateway.public);
+        assert_eq!(wire.post(path, chain_id("1")).status, 200, "{path}");
+        wire
+    };
+    let mut idle: Vec<_> = (0..19).map(|_| connect("/v3/demo")).collect();
+    let mut busy = Wire::connect(gateway.public);
+    let endless = call("eth_call", r#"[{"data":"0x02"}]"#);
+    busy.send(request("/v3/demo", "", endless.as_bytes()));
+    until("a request is being answered", || metric(gateway.operator, "chaingate_calls_in_flight") == 1.0);
+
+    let others: Vec<_> = (0..5).map(|_| connect("/v3/other")).collect();
+    assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
+    assert!(idle[..5].iter_mut().all(Wire::is_closed), "the oldest ones are closed first");
+    assert!(idle[5..].iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
+    assert_eq!(metric(gateway.operator, "chaingate_calls_in_flight"), 1.0, "the busy one goes on");
+    drop(others);
+}
+
+/// A proxy that does not name its callers once had one rate for all of them, which any of them could use up.
+#[test]
+fn a_trusted_proxy_without_the_header_is_not_slowed_down() {
+    let gateway = Gateway::listening_with(
+        "trusted_proxies = [\"127.0.0.2\"]",
+        &format!("{LIMITED}unauthenticated_per_second_max = 1"),
+    );
+    let mut proxy = connect_from(2, gateway.public);
+    assert!((0..50).all(|_| guess(&mut proxy, "") == 401));
+}
+
+#[test]
+fn a_request_that_is_refused_for_its_path_counts_as_one_without_a_valid_key() {
+    let gateway = Gateway::with(&format!("{LIMITED}unauthenticated_per_second_max = 1"), "");
+    until("requests to an unknown path are refused", || {
+        let mut wire = connect_from(2, gateway.public);
+        let status = wire.post("/nowhere", chain_id("1")).status;
+        assert!(matches!(status, 404 | 429), "{status}");
+        status == 429
+    });
 }
 
 #[test]

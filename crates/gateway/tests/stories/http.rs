@@ -2,6 +2,7 @@
 
 use testkit::http::{Wire, get, post, request};
 
+use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, block, call, chain_id};
 
 #[test]
@@ -180,16 +181,19 @@ fn a_body_at_the_limit_of_5_mib_is_read() {
 fn over_the_limit_of_connections_is_503() {
     let gateway = Gateway::with("connections_max = 2", "");
     let mut held: Vec<_> = (0..2).map(|_| Wire::connect(gateway.public)).collect();
-    for wire in &mut held {
+    for (number, wire) in held.iter_mut().enumerate() {
         assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+        // Idle connections would make room for others.
+        let endless = call("eth_call", &format!(r#"[{{"data":"0x02{number:02x}"}}]"#));
+        wire.send(request("/v3/demo", "", endless.as_bytes()));
     }
+    until("calls run on all connections", || metric(gateway.operator, "chaingate_calls_in_flight") == 2.0);
     let mut wire = Wire::connect(gateway.public);
     let reply = wire.reply();
     assert_eq!((reply.status, reply.error().as_str()), (503, "-32005 over capacity"));
     assert_eq!(reply.header("retry-after"), Some("1"));
     drop((held, wire));
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    assert_eq!(gateway.post(chain_id("1")).status, 200, "places are given back");
+    until("places are given back", || gateway.post(chain_id("1")).status == 200);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use testkit::http::Wire;
 use testkit::http2::{
-    CONTINUATION, DATA, END_HEADERS, Frame, FrameWire, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PREFACE,
-    PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head,
+    ACK, CONTINUATION, DATA, END_HEADERS, Frame, FrameWire, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING,
+    PREFACE, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head,
 };
 
 use crate::demo::{metric, until};
@@ -195,6 +196,33 @@ fn a_connection_ends_politely_after_its_share_of_requests() {
     }
     assert_eq!(answered, 3);
     assert!(goaway > 0);
+}
+
+#[test]
+fn a_connection_has_exactly_its_share_of_requests() {
+    let gateway = Gateway::with("requests_per_connection_max = 3", "");
+    let mut wire = FrameWire::connect(gateway.public);
+    wire.greet(&window(WINDOW_BYTES));
+    for (stream, is_last) in [(1, false), (3, false), (5, true)] {
+        wire.post(stream, "/v3/demo", chain_id("1"));
+        let mut is_told = false;
+        loop {
+            let frame = wire.next_frame().expect("the connection is open");
+            is_told |= frame.kind == GOAWAY;
+            if frame.ends_stream() {
+                // Whatever came before the reply to a ping is there when that reply is.
+                wire.send(&Frame::ping());
+            }
+            if frame.kind == PING && frame.flags == ACK {
+                break;
+            }
+        }
+        assert_eq!(is_told, is_last, "after the request on stream {stream}");
+    }
+    let mut http1 = Wire::connect(gateway.public);
+    let replies = [(); 3].map(|()| http1.post("/v3/demo", chain_id("1")));
+    assert_eq!(replies.each_ref().map(|reply| reply.header("connection")), [None, None, Some("close")]);
+    assert!(http1.is_closed());
 }
 
 // Four connections that sent nothing but window updates took 1.9 cores for as long as they liked.

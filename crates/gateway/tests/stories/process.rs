@@ -85,7 +85,12 @@ impl Process {
 
     /// How many lines of its log so far contain this text.
     pub(crate) fn lines_with(&self, text: &str) -> usize {
-        self.log.lock().iter().filter(|line| line.contains(text)).count()
+        self.lines_with_all(&[text])
+    }
+
+    /// How many lines of its log so far contain all of these texts.
+    pub(crate) fn lines_with_all(&self, texts: &[&str]) -> usize {
+        self.log.lock().iter().filter(|line| texts.iter().all(|text| line.contains(text))).count()
     }
 
     /// How it ended, and everything that it has logged.

@@ -8,8 +8,9 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use testkit::http::{Reply, Wire, get, post};
+use testkit::http::{Reply, Wire, get, post, request};
 
+use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
 use crate::process::Process;
 
@@ -38,11 +39,14 @@ fn replies(gateway: &Gateway) -> Vec<Reply> {
     ]
 }
 
-/// Replies on one connection, and to a second one for which there is no place.
+/// Replies on one connection, and to a second one for which there is no place, because a call on the first does not end.
 fn replies_of_a_full_gateway(gateway: &Gateway) -> Vec<Reply> {
     let mut kept = Wire::connect(gateway.public);
     let first = kept.post("/v3/demo", chain_id("1"));
-    vec![first, kept.post("/v3/demo", chain_id("1")), Wire::connect(gateway.public).reply()]
+    let second = kept.post("/v3/demo", chain_id("1"));
+    kept.send(request("/v3/demo", "", call("eth_call", r#"[{"data":"0x02"}]"#).as_bytes()));
+    until("the call runs", || metric(gateway.operator, "chaingate_calls_in_flight") == 1.0);
+    vec![first, second, Wire::connect(gateway.public).reply()]
 }
 
 #[test]

@@ -35,9 +35,14 @@ impl Place {
 
     /// Runs a command to its end; one that does not end is killed, and counts as a success.
     fn run(&self, command: &str, more: &[&str]) -> Ended {
+        self.run_in_shell("", command, more)
+    }
+
+    /// The same after a shell command, such as one that lowers a limit of the process.
+    fn run_in_shell(&self, before: &str, command: &str, more: &[&str]) -> Ended {
         let said = self.path().join("said");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
-            .arg(command)
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate"), command])
             .args(more)
             .current_dir(self.path())
             .env("RUST_LOG", "info")
@@ -142,6 +147,18 @@ fn a_chain_that_is_not_there_is_found_by_check() {
     ));
     assert!(place.refused().contains("there is no archive at nowhere"));
     assert!(!place.path().join("nowhere").exists());
+}
+
+/// The message was "cannot listen on Too many open files".
+#[test]
+fn a_worker_that_cannot_start_ends_the_program_and_is_named() {
+    // Enough open files for the listeners, and too few for the event loops of the workers.
+    let place = Place::with(&format!("{LOOPBACK}workers = 60\n"));
+    let options = ["--config", "config.toml", "--data-dir", "data"];
+    let ended = place.run_in_shell("ulimit -n 128;", "serve", &options);
+    assert!(!ended.success, "{ended:?}");
+    assert!(ended.said.contains("chaingate: cannot start worker "), "{ended:?}");
+    assert!(ended.said.contains("Too many open files"), "{ended:?}");
 }
 
 /// `check` called a configuration right whose certificate did not exist.

@@ -41,7 +41,7 @@ impl Running {
 
     /// Uses the only thread of a key's account until the sender is dropped.
     fn occupy(&self, key: &str) -> mpsc::Sender<()> {
-        let account = self.edge.callers.load().find(key.as_bytes()).unwrap().account.id;
+        let account = self.edge.callers.find(key.as_bytes()).unwrap().account.id;
         let (release, released) = mpsc::channel::<()>();
         let (begin, begun) = mpsc::channel();
         let job = move || {

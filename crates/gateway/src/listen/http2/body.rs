@@ -8,13 +8,17 @@ use h2::RecvStream;
 use tokio::time::timeout;
 
 use crate::http::{Body, ReceivedBody, Refused};
-use crate::memory::{AccountMemory, ChargedBuffer};
+use crate::memory::{AccountMemory, ChargedBuffer, MemoryCharge};
 
 /// A body that comes in on a stream of its own.
 pub(super) struct StreamBody {
     incoming: RecvStream,
     /// How long it may take. On HTTP/1 the connection watches that; here every stream has its own time.
     time: Duration,
+    /// What the request takes beside its body.
+    request_bytes: usize,
+    /// The charge for that, until the reply is sent.
+    request_charge: MemoryCharge,
 }
 
 /// What is read and thrown away of a refused request's body, so that the reply is not followed by a reset.
@@ -24,8 +28,8 @@ const DISCARDED_BYTES_MAX: usize = 64 << 10;
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 impl StreamBody {
-    pub(super) fn new(incoming: RecvStream, time: Duration) -> Self {
-        Self { incoming, time }
+    pub(super) fn new(incoming: RecvStream, time: Duration, request_bytes: usize) -> Self {
+        Self { incoming, time, request_bytes, request_charge: MemoryCharge::default() }
     }
 
     /// Reads what is left of the body and throws it away, within limits.
@@ -80,6 +84,7 @@ impl<'a> Body<'a> for StreamBody {
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> Result<ReceivedBody<'a>, Refused> {
+        memory.grow(&mut self.request_charge, self.request_bytes)?;
         let read = timeout(self.time, self.read_whole(bytes_max, memory)).await;
         read.unwrap_or(Err(Refused::TooSlow)).map(ReceivedBody::from)
     }

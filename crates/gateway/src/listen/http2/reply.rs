@@ -24,6 +24,10 @@ pub(super) enum SendError {
 /// Bytes that are handed to the HTTP/2 library at once. Streams take turns in pieces of this size.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
+/// Shorter replies are left to the library at once, so that a caller that does not read them holds nothing but their bytes.
+/// The messages of errors are that short.
+const SHORT_REPLY_BYTES: usize = 512;
+
 /// Sends a body that is not empty. A caller that reads less than the minimum rate has its stream reset.
 pub(super) async fn send(
     state: &State,
@@ -32,19 +36,19 @@ pub(super) async fn send(
     parts: [Bytes; 3],
 ) -> Result<(), SendError> {
     let mut left: usize = parts.iter().map(Bytes::len).sum();
-    let is_large = left > PIECE_BYTES;
-    let parts = if is_large { parts } else { [joined(parts, left), Bytes::new(), Bytes::new()] };
+    if left <= SHORT_REPLY_BYTES {
+        state.reply_bytes_sent.fetch_add(left as u64, Relaxed);
+        return Ok(stream.send_data(joined(parts, left), true)?);
+    }
+    let parts = if left > PIECE_BYTES { parts } else { [joined(parts, left), Bytes::new(), Bytes::new()] };
     let mut rate = ReadRate::new(state, limits);
     for mut part in parts {
         while !part.is_empty() {
             let wanted = part.len().min(PIECE_BYTES);
             stream.reserve_capacity(wanted);
             let capacity = rate.capacity(&mut stream).await?;
-            let mut piece = part.split_to(capacity.min(wanted));
-            if is_large {
-                // A copy, because a slice would keep all of the reply in memory until it is sent.
-                piece = Bytes::copy_from_slice(&piece);
-            }
+            // A slice keeps the charge for the reply until it is sent; a copy would not be charged.
+            let piece = part.split_to(capacity.min(wanted));
             left -= piece.len();
             rate.count(piece.len());
             stream.send_data(piece, left == 0)?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::config::Section;
 
@@ -39,7 +39,20 @@ impl AddressSet {
 }
 
 fn network(text: &str) -> Option<IpNet> {
-    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
+    Some(match network {
+        IpNet::V4(_) => network,
+        IpNet::V6(mapped) => ipv4_of(mapped).map_or(network, IpNet::V4),
+    })
+}
+
+/// Bits of an IPv4 address in IPv6 (`::ffff:192.0.2.7`) before the address itself.
+const MAPPED_PREFIX_BITS: u8 = 96;
+
+/// The network of IPv4 addresses that is written as IPv6. Addresses are compared as IPv4, so it would never match.
+fn ipv4_of(network: Ipv6Net) -> Option<Ipv4Net> {
+    let bits = network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)?;
+    Ipv4Net::new(network.addr().to_ipv4_mapped()?, bits).ok()
 }
 
 #[cfg(test)]
@@ -59,6 +72,30 @@ mod tests {
         for wrong in ["", "10.0.0.0/33", "10.0.0", "example.com", "10.0.0.1:80"] {
             assert_eq!(network(wrong), None, "{wrong:?}");
         }
+    }
+
+    /// Such entries were accepted and never matched, because only the addresses of callers were turned into IPv4.
+    #[test]
+    fn ipv4_addresses_that_are_written_as_ipv6_match() {
+        for (entry, same) in [
+            ("::ffff:192.0.2.7", "192.0.2.7/32"),
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::ffff:192.0.2.7/128", "192.0.2.7/32"),
+            ("2001:db8::/100", "2001:db8::/100"),
+            ("::/0", "::/0"),
+        ] {
+            assert_eq!(network(entry).map(|network| network.to_string()).as_deref(), Some(same), "{entry}");
+        }
+        let set = AddressSet { networks: vec![network("::ffff:10.0.0.0/104").unwrap()] };
+        assert!(
+            set.contains("10.1.2.3".parse().unwrap()) && set.contains("::ffff:10.1.2.3".parse().unwrap())
+        );
+        assert!(!set.contains("11.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn loopback_is_this_machine() {
         assert!(AddressSet::loopback().contains("127.9.9.9".parse().unwrap()));
     }
 }
