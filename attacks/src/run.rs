@@ -30,6 +30,9 @@ const IDLE_MAX: Duration = Duration::from_secs(3);
 /// How long the gateway has to give memory back.
 const RECOVERY_MAX: Duration = Duration::from_secs(2);
 
+/// The gateway's default for bodies and replies together.
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
+
 /// Honest load alone takes less, also in an attack that is small.
 const MEMORY_GROWTH_MIN: u64 = 64 << 20;
 
@@ -52,7 +55,7 @@ impl AttackOptions {
         (full * self.scale as usize / 100).max(1)
     }
 
-    /// The memory that an attack of this size may take.
+    /// As much memory for an attack of this size as `full` is for a full one.
     pub(crate) fn scaled_memory(&self, full: u64) -> u64 {
         (full * self.scale / 100).max(MEMORY_GROWTH_MIN)
     }
@@ -62,11 +65,13 @@ impl AttackOptions {
         (self.duration / 3).clamp(READ_TIMEOUT_MIN, READ_TIMEOUT_MAX)
     }
 
+    /// The gateway's limits: its defaults, but for timeouts and memory that are as much smaller as the attack is.
     fn limits(&self, write_timeout: Duration) -> String {
         let read = self.read_timeout().as_millis();
+        let memory = self.scaled_memory(MEMORY_BYTES_MAX);
         format!(
             "[limits]\nfirst_byte_timeout_ms = {read}\nheader_timeout_ms = {read}\nbody_timeout_ms = {read}\n\
-             write_timeout_ms = {}\n",
+             write_timeout_ms = {}\nmemory_bytes_max = {memory}\n",
             write_timeout.as_millis()
         )
     }
