@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::Fault;
@@ -147,7 +148,7 @@ impl Line {
         self.came =
             Came::FromExchange { time: began.elapsed(), reply_bytes: bytes / self.calls.len().max(1) };
         match answer {
-            Ok(answer) => self.hand_out(&answer, first_id),
+            Ok(answer) => self.hand_out(answer, first_id).await,
             // Together they are more than may be read at once; each by itself may fit.
             Err(Fault::TooLarge | Fault::LargerThanMemory) if self.calls.len() > 1 => self.split(),
             Err(fault) => self.fail(fault),
@@ -187,14 +188,17 @@ impl Line {
         }
     }
 
-    fn hand_out(&mut self, answer: &Answer, first_id: u64) {
-        self.lane.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
-        if self.calls.len() == 1 {
-            let reply = answer.single(first_id, &self.lane.habit);
-            self.calls.drain(..).for_each(|call| call.answer(reply.clone()));
-            return;
-        }
-        match answer.batch(first_id, self.calls.len(), &self.lane.habit) {
+    async fn hand_out(&mut self, answer: Answer, first_id: u64) {
+        let (lane, count) = (Arc::clone(&self.lane), self.calls.len());
+        lane.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
+        let replies = if answer.takes_long(first_id, count, &lane.habit) {
+            #[expect(clippy::disallowed_methods, reason = "at most one waits for each connection to a node")]
+            let read = spawn_blocking(move || answer.replies(first_id, count, &lane.habit));
+            read.await.unwrap_or(Err(BatchFault::Fault(Fault::Closed)))
+        } else {
+            answer.replies(first_id, count, &lane.habit)
+        };
+        match replies {
             Ok(replies) => self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply)),
             Err(BatchFault::Refused) => self.split(),
             Err(BatchFault::Fault(fault)) => self.fail(fault),

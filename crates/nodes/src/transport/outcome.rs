@@ -26,6 +26,9 @@ pub(super) const COPIED_BYTES_MAX: usize = 2 << 10;
 /// Bodies from this size on are taken apart without a look at their results, if they have the usual form.
 const BARE_BYTES_MIN: usize = 4 << 10;
 
+/// Bodies up to this size are read whole on the thread of their connection, which takes less than 200 µs.
+const READ_AT_ONCE_BYTES_MAX: usize = 128 << 10;
+
 /// Characters of a node's error text that are kept. Enough for any reason of a revert; the rest is noise.
 const MESSAGE_CHARS_MAX: usize = 4_096;
 
@@ -84,13 +87,32 @@ impl Answer {
         self.body.len() >= BARE_BYTES_MIN
     }
 
+    /// Whether reading the replies to these calls would keep the other connections of a thread waiting.
+    pub(super) fn takes_long(&self, first_id: u64, count: usize, habit: &Habit) -> bool {
+        let is_taken_apart = |body| match count {
+            1 => bare_result(body, first_id).is_some(),
+            _ => bare_results(body, first_id, count).is_some(),
+        };
+        self.body.len() > READ_AT_ONCE_BYTES_MAX && !self.bare(habit).is_some_and(is_taken_apart)
+    }
+
+    /// The replies to `count` calls with running ids, in the order of the calls.
+    pub(super) fn replies(
+        &self,
+        first_id: u64,
+        count: usize,
+        habit: &Habit,
+    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        if count == 1 { Ok(vec![self.single(first_id, habit)]) } else { self.batch(first_id, count, habit) }
+    }
+
     /// The body, if it may be taken apart from outside.
     fn bare(&self, habit: &Habit) -> Option<&[u8]> {
         (self.is_large() && habit.is_usual()).then_some(&self.body[..])
     }
 
-    /// The replies to a batch of `count` calls with running ids, in the order of the calls.
-    pub(super) fn batch(
+    /// The replies to a batch.
+    fn batch(
         &self,
         first_id: u64,
         count: usize,
@@ -231,4 +253,29 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
             let is_revert = error.code == 3 || message.contains("revert");
             !is_revert && (message.contains("batch") || message.contains("response too large"))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(result: &str) -> Answer {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
+        Answer { status: 200, body: body.into() }
+    }
+
+    /// A large reply was read on the thread of its connection, for milliseconds, where it could not be taken apart from
+    /// outside: the first one of a node, all of a node that writes another form, and every text.
+    #[test]
+    fn only_what_is_quickly_read_is_read_at_once() {
+        let (usual, habit) = (Habit(AtomicBool::new(true)), Habit::default());
+        let (array, text) = ("[1,2]", r#""0x60""#);
+        let large = |small: &str| small.replacen(['1', '6'], &"1".repeat(READ_AT_ONCE_BYTES_MAX), 1);
+        assert!(!answer(array).takes_long(7, 1, &habit), "it is small");
+        assert!(answer(&large(array)).takes_long(7, 1, &habit), "nothing is known of this node");
+        assert!(!answer(&large(array)).takes_long(7, 1, &usual), "it is taken apart from outside");
+        assert!(answer(&large(array)).takes_long(8, 1, &usual), "it has another id");
+        assert!(answer(&large(array)).takes_long(7, 2, &usual), "it is no batch");
+        assert!(answer(&large(text)).takes_long(7, 1, &usual), "it is a text");
+    }
 }

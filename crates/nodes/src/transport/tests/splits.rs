@@ -99,7 +99,7 @@ proptest! {
         let wire = [start.as_bytes(), &noise].concat();
         if let Ok(answer) = heard(&wire, &[]) {
             let _ = answer.single(ID, &Habit::default());
-            let _ = answer.batch(ID, 2, &Habit::default());
+            let _ = answer.replies(ID, 2, &Habit::default());
         }
     }
 }
