@@ -198,9 +198,7 @@ async fn answer(
         let permit = admit(caller, call.credits, &edge.capacity, &edge.clock, now)?;
         ticket.paid(permit.credits());
         let asked = call.parsed?;
-        if call.id.is_none() {
-            return Ok(Answered::Silently);
-        }
+        let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else { return Ok(Answered::Silently) };
         let method = asked.method.row();
         let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
         let at_pending = methods::is_at_pending(method, &asked.query);
@@ -219,7 +217,8 @@ async fn answer(
             shard.reads.record(edge.clock.now().since(begun));
         }
         let answer = answer.inspect_err(|failure| log_our_fault(id, method, failure))?;
-        limit.take(out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len) + ELEMENT_BYTES)?;
+        let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
+        limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
         Ok(Answered::With(answer))
     }
     .await;
@@ -227,10 +226,7 @@ async fn answer(
     outcome
 }
 
-/// Larger errors count towards the limit of their batch: they have the data of a revert, which may have megabytes.
-const ERROR_BYTES_USUAL: usize = 4 << 10;
-
-/// What an element of a batch has around its result, but for a long id.
+/// What an element of a batch has around its id and its result.
 const ELEMENT_BYTES: usize = 48;
 
 /// What is our fault is told to the log in full, and to the caller not at all.
@@ -449,9 +445,8 @@ async fn element(
             out.truncate(start);
             error.write(out, id);
             end = ElementEnd::of_error(&error);
-            if out.len() - start > ERROR_BYTES_USUAL
-                && let Err(refused) = limit.take(out.len() - start)
-            {
+            // An error may have the data of a revert. What is written instead is so short that all calls of a batch have room.
+            if let Err(refused) = limit.take(out.len() - start) {
                 out.truncate(start);
                 ErrorReply::from(refused).write(out, id);
             }

@@ -64,7 +64,7 @@ impl<'m> ReplyLimit<'m> {
         Ok(())
     }
 
-    /// The whole reply of a batch, with what the account is charged for it. Its errors are charged only here.
+    /// The whole reply of a batch, with what the account is charged for it.
     pub(crate) fn into_charged(self, reply: Vec<u8>) -> Result<Bytes, OverBudget> {
         let Some(batch) = self.batch else { return Ok(reply.into()) };
         let mut charge = batch.used.into_inner().charge;

@@ -109,15 +109,28 @@ fn errors_that_nobody_reads_are_charged_by_their_size() {
     until("nothing is held any more", || held(&gateway) == 0.0);
 }
 
+/// Errors counted towards no limit, so batches of reverts took as much memory as they liked.
 #[test]
-fn large_errors_count_towards_the_limit_of_their_batch() {
-    let gateway = Gateway::with("batch_reply_bytes_max = 150000", "");
-    let reply = gateway.post(format!("[{}]", vec![echo(1, 30_000); 4].join(",")));
-    let reply = reply.json();
-    let errors: Vec<_> =
-        reply.as_array().unwrap().iter().map(|element| &element["error"]["message"]).collect();
-    let (reverted, too_large) = ("execution reverted", "response too large");
-    assert_eq!(errors, [reverted, reverted, too_large, too_large]);
+fn errors_count_towards_the_limit_of_their_batch() {
+    for revert_bytes in [30_000, 1_500] {
+        let text_bytes = 2 * revert_bytes;
+        let gateway = Gateway::with(&format!("batch_reply_bytes_max = {}", 5 * text_bytes / 2), "");
+        let reply = gateway.post(format!("[{}]", vec![echo(1, revert_bytes); 4].join(",")));
+        let reply = reply.json();
+        let errors: Vec<_> =
+            reply.as_array().unwrap().iter().map(|element| &element["error"]["message"]).collect();
+        let (reverted, too_large) = ("execution reverted", "response too large");
+        assert_eq!(errors, [reverted, reverted, too_large, too_large], "{revert_bytes}");
+    }
+}
+
+#[test]
+fn ids_count_towards_the_limit_of_their_batch() {
+    let gateway = Gateway::with("batch_reply_bytes_max = 2000", "");
+    let call = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"eth_chainId"}}"#, "i".repeat(900));
+    let reply = gateway.post(format!("[{}]", vec![call; 3].join(",")));
+    assert_eq!(reply.json()[1]["result"], "0x539");
+    assert_eq!(reply.json()[2]["error"]["message"], "response too large");
 }
 
 /// A call that has its connection to itself is never refused for lack of memory, as on HTTP/1.
