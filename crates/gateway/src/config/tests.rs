@@ -221,6 +221,20 @@ fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() 
     assert!(alone.contains("a [[node]] is needed"), "{alone}");
 }
 
+/// Metrics had every figure of such nodes twice under the same labels, which monitoring systems refuse to read.
+#[test]
+fn nodes_that_would_be_shown_under_one_name_are_refused() {
+    let key = "[[key]]\nkey = \"a-key-that-is-long-enough\"\n";
+    let nodes =
+        |lines: &str| Config::parse(&format!("{key}{lines}")).map(drop).map_err(|error| error.to_string());
+    let mistake = "node 2.name: another node is shown under this name";
+    let two_keys = "[[node]]\nurl = \"http://a/one\"\n[[node]]\nurl = \"http://a/two\"\n";
+    assert!(nodes(two_keys).unwrap_err().contains(mistake));
+    let one_name = "[[node]]\nname = \"n\"\nurl = \"http://a\"\n[[node]]\nname = \"n\"\nurl = \"http://b\"\n";
+    assert!(nodes(one_name).unwrap_err().contains(mistake));
+    assert_eq!(nodes(&format!("{two_keys}name = \"second\"\n")), Ok(()));
+}
+
 /// Both sections were documented and had no effect: an operator with two gateways believed that limits were shared.
 #[test]
 fn sections_that_would_have_no_effect_are_refused() {

@@ -133,6 +133,9 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
         let Some(node) = Remote::read(&mut section) else { continue };
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
             section.mistake("url", "duplicate node");
+        } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
+            section
+                .mistake("name", "another node is shown under this name; give each node a name of its own");
         }
         nodes.push(node);
     }
@@ -160,6 +163,15 @@ impl Remote {
         };
         node.judge(section);
         Some(node)
+    }
+
+    /// Whether both have the same name in the log and in metrics, where their addresses stand for names that are not set.
+    fn is_shown_as(&self, other: &Self) -> bool {
+        let name = |remote: &Self| {
+            let address = || Endpoint::parse(&remote.url).ok().map(|endpoint| endpoint.to_string());
+            remote.name.clone().or_else(address)
+        };
+        name(self).is_some_and(|own| name(other) == Some(own))
     }
 
     /// Finds what cannot be used before anything is started with it. What is wrong is not repeated: it may be secret.
