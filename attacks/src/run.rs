@@ -55,7 +55,7 @@ impl AttackOptions {
         (full * self.scale as usize / 100).max(1)
     }
 
-    /// As much memory for an attack of this size as `full` is for a full one.
+    /// The limit `full`, scaled down to the size of this attack.
     pub(crate) fn scaled_memory(&self, full: u64) -> u64 {
         (full * self.scale / 100).max(MEMORY_GROWTH_MIN)
     }
@@ -65,7 +65,7 @@ impl AttackOptions {
         (self.duration / 3).clamp(READ_TIMEOUT_MIN, READ_TIMEOUT_MAX)
     }
 
-    /// The gateway's limits: its defaults, but for timeouts and memory that are as much smaller as the attack is.
+    /// The gateway's limits: defaults, but timeouts follow the length of the attack, and memory its scale.
     fn limits(&self, write_timeout: Duration) -> String {
         let read = self.read_timeout().as_millis();
         let memory = self.scaled_memory(MEMORY_BYTES_MAX);

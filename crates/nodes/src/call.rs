@@ -105,7 +105,8 @@ pub enum Fault {
     /// Our own shortage, for which no node is to blame.
     #[error("no memory was free for the reply")]
     NoMemory,
-    /// Our own limit, for which no node is to blame either. It is below the size from which every reply is too large.
+    /// Our own limit, for which no node is to blame: the reply is smaller than `reply_bytes_max`, but larger than what one
+    /// node may use of the memory.
     #[error("the reply is larger than what one node may use of reply_memory_bytes")]
     LargerThanMemory,
     /// An HTTP status other than 200 without a JSON-RPC reply in its body.

@@ -62,7 +62,7 @@ struct Spent {
     days: [CallsOnDay; DAYS_REMEMBERED],
 }
 
-/// The calls of one day, which is counted from 1970.
+/// The calls of one day. Days are counted from 1970-01-01.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallsOnDay {
     day: u64,
@@ -150,7 +150,7 @@ impl<A: Ask> Partner<A> {
                     tracing::info!(partner, "this partner is back");
                 }
             }
-            Err(Fault::NoMemory) => {}
+            Err(fault) if fault.is_our_shortage() => {}
             Err(fault) => {
                 if let Some(failures) = probed.outage.failed(now) {
                     let advice = advice(fault);
@@ -203,13 +203,13 @@ impl<A: Ask> Partner<A> {
         if now.saturating_duration_since(spent.second_began) >= SECOND {
             (spent.second_began, spent.in_second) = (now, 0);
         }
-        let is_left = spent.in_second < self.allowance.calls_per_second
+        let has_budget = spent.in_second < self.allowance.calls_per_second
             && *spent.calls_on(today) < self.allowance.calls_per_day;
-        if is_left {
+        if has_budget {
             spent.in_second += 1;
             *spent.calls_on(today) += 1;
         }
-        is_left
+        has_budget
     }
 }
 

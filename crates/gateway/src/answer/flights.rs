@@ -114,7 +114,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         self.under_way.lock().contains_key(query)
     }
 
-    /// How many questions did not start any work, because an equal one was under way.
+    /// How often a call joined an equal one in flight.
     pub(super) fn joined(&self) -> u64 {
         self.joined.load(Relaxed)
     }

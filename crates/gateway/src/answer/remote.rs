@@ -153,7 +153,7 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         let at_head = at_head(canon, method);
         let key = FlightKey::of(account, head(canon), &query);
-        let pays = key.pays();
+        let pays = key.paying_account();
         let fetched = self.flights.share(key, || self.fetch(pays, canon, method, &query, at_head));
         match self.ours(may_fail_over, fetched).await {
             Err(Failure::Unavailable) if may_fail_over => {

@@ -209,7 +209,7 @@ static LINES: &[Line] = &[
         "[pool]",
         "reply_memory_bytes",
         "",
-        "memory for replies of nodes that are being read, inflated and checked; at least 1 MiB. One node may use half of it, or all of it if it is the only one; a reply whose length is not announced may use half of that, because it is copied while it grows. A reply that does not fit waits; then another node is asked",
+        "memory for replies of nodes that are being read, inflated and checked; at least 1 MiB. One node may use half of it, or all of it if it is the only one; a reply whose length is not announced may use half of that, because it is copied while it grows, and a compressed one what is left beside its compressed form. A reply that does not fit waits; then another node is asked",
     ),
     line("[pool]", "head_stall_ms", "ten blocks, at least 30 s", "how long the head may stand still before `/ready` says so"),
 

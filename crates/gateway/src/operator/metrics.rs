@@ -135,7 +135,7 @@ fn http(out: &mut String, edge: &Edge) {
     };
     counter(
         "chaingate_shared_calls_total",
-        "Calls that waited for the answer to an equal call in flight.",
+        "Times that a call waited for the answer to an equal call in flight.",
         edge.answers.shared_calls(),
     );
     counter(

@@ -57,7 +57,7 @@ impl fmt::Debug for ReplyBuffers {
 /// A frozen buffer, as long as its bytes are counted.
 struct CountedBuffer {
     capacity: usize,
-    _permits: Permits,
+    permits: Permits,
 }
 
 /// What one endpoint may use of it.
@@ -97,6 +97,12 @@ impl ReplyBuffers {
         EndpointMemory { shared: Arc::clone(self), share: Arc::new(Semaphore::new(share_steps)), share_steps }
     }
 
+    /// What a whole reply takes of its endpoint's part.
+    fn steps_of(&self, reply: &Bytes) -> usize {
+        let counted = self.counted.lock();
+        counted.get(&(reply.as_ptr() as usize)).map_or(0, |buffer| buffer.permits.share.num_permits())
+    }
+
     /// Takes a result out of the budget, because whoever gets it counts it from now on. A small part of a large buffer is
     /// copied, or it would keep the whole buffer.
     pub fn hand_over(&self, result: Bytes) -> Bytes {
@@ -122,15 +128,33 @@ impl ReplyBuffers {
 impl EndpointMemory {
     /// A buffer for this many bytes. Waits for memory until then.
     pub(super) async fn buffer(&self, length: usize, until: Instant) -> Result<Buffer, Fault> {
+        self.buffer_within(self.share_steps, length, until).await
+    }
+
+    /// One more buffer of a reply that keeps `held` meanwhile.
+    pub(super) async fn buffer_beside(
+        &self,
+        held: &Bytes,
+        length: usize,
+        until: Instant,
+    ) -> Result<Buffer, Fault> {
+        let held_steps = self.shared.steps_of(held);
+        let free = self.share_steps.saturating_sub(held_steps);
+        // Replies that each hold memory and wait for more of it must not wait for each other.
+        let until = if held_steps > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
+        self.buffer_within(free, length, until).await
+    }
+
+    async fn buffer_within(&self, steps_max: usize, length: usize, until: Instant) -> Result<Buffer, Fault> {
         if length < STEP_BYTES {
             return Ok(Buffer { bytes: Vec::with_capacity(length), permits: None, memory: self.clone() });
         }
         let needed = length.div_ceil(STEP_BYTES);
-        if needed > self.share_steps {
+        if needed > steps_max {
             return Err(Fault::LargerThanMemory);
         }
         // A buffer that is kept may be a little larger than needed.
-        self.allocate(needed, (needed + needed / 8).min(self.share_steps), until).await
+        self.allocate(needed, (needed + needed / 8).min(steps_max), until).await
     }
 
     /// A buffer of at least `needed` and at most `granted` steps.
@@ -197,7 +221,7 @@ impl Buffer {
         let bytes = std::mem::take(&mut self.bytes);
         let Some(permits) = self.permits.take() else { return bytes.into() };
         let shared = Arc::clone(&self.memory.shared);
-        let counted = CountedBuffer { capacity: bytes.capacity(), _permits: permits };
+        let counted = CountedBuffer { capacity: bytes.capacity(), permits };
         shared.counted.lock().insert(bytes.as_ptr() as usize, counted);
         Bytes::from_owner(FrozenBuffer { bytes, shared })
     }
@@ -284,6 +308,25 @@ mod tests {
         drop(bytes);
         let again = memory.buffer(3 * MIB - 5, soon()).await.unwrap();
         assert_eq!((again.bytes.len(), again.bytes.as_ptr()), (0, address));
+    }
+
+    /// A compressed reply waited for memory that it held itself, until its call was over.
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_does_not_wait_for_memory_that_it_holds_itself() {
+        let memory = memory(8 * MIB);
+        let mut compressed = memory.buffer(2 * MIB, soon()).await.unwrap();
+        compressed.bytes().extend_from_slice(b"some");
+        let compressed = compressed.freeze();
+        let began = Instant::now();
+        let too_large = memory.buffer_beside(&compressed, 7 * MIB, soon()).await;
+        assert_eq!((too_large.err(), began.elapsed()), (Some(Fault::LargerThanMemory), Duration::ZERO));
+        // Together with its compressed form it takes all that there is.
+        memory.buffer_beside(&compressed, 5 * MIB + MIB / 2, soon()).await.unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        // Others hold the rest, and may wait for this one as it does for them.
+        let _others = memory.buffer(4 * MIB, soon()).await.unwrap();
+        let waited = memory.buffer_beside(&compressed, 5 * MIB, soon()).await;
+        assert_eq!((waited.err(), began.elapsed()), (Some(Fault::NoMemory), GROWTH_PATIENCE));
     }
 
     /// A reply that had waited for a second went on without a permit, so there was no bound at all.

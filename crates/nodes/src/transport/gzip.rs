@@ -15,7 +15,8 @@ const STEP_BYTES: usize = 64 << 10;
 const ANNOUNCED_TIMES_MAX: usize = 32;
 
 pub(super) async fn inflate(body: Bytes, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-    let mut inflated = terms.buffer(announced(&body).min(terms.limits.reply_bytes_max)).await?;
+    let length = announced(&body).min(terms.limits.reply_bytes_max);
+    let mut inflated = terms.buffer_beside(&body, length).await?;
     let mut decoder = MultiGzDecoder::new(body.reader());
     let mut step = vec![0; STEP_BYTES];
     loop {

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::call::Fault;
+use crate::call::{Fault, Reply};
 
 use super::http1::{Http1, Trouble};
 use super::http2::Http2;
@@ -191,12 +191,20 @@ impl Line {
     async fn hand_out(&mut self, answer: Answer, first_id: u64) {
         let (lane, count) = (Arc::clone(&self.lane), self.calls.len());
         lane.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
-        let replies = if answer.takes_long(first_id, count, &lane.habit) {
+        if let Some(results) = answer.results_from_outside(first_id, count, &lane.habit) {
+            let replies = results.into_iter().map(|result| Ok(Reply::Result(result)));
+            self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply));
+            return;
+        }
+        let replies = if answer.takes_long_to_read() {
             #[expect(clippy::disallowed_methods, reason = "at most one waits for each connection to a node")]
-            let read = spawn_blocking(move || answer.replies(first_id, count, &lane.habit));
-            read.await.unwrap_or(Err(BatchFault::Fault(Fault::Closed)))
+            let read = spawn_blocking(move || answer.read(first_id, count, &lane.habit));
+            read.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a reply could not be read");
+                Err(BatchFault::Fault(Fault::Closed))
+            })
         } else {
-            answer.replies(first_id, count, &lane.habit)
+            answer.read(first_id, count, &lane.habit)
         };
         match replies {
             Ok(replies) => self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply)),

@@ -51,27 +51,19 @@ impl Habit {
     }
 
     /// Learns from results that were read and those that would have been found from outside.
-    fn learn<'a>(&self, read: impl Iterator<Item = &'a Outcome<'a>>, bare: Option<Vec<&[u8]>>) {
-        let read = read.map(|outcome| outcome.result.map(|result| result.raw().as_bytes()));
+    fn learn(&self, read: &[Outcome<'_>], bare: Option<Vec<&[u8]>>) {
+        let read = read.iter().map(|outcome| outcome.result.map(|result| result.raw().as_bytes()));
         self.0.store(bare.is_some_and(|bare| read.eq(bare.into_iter().map(Some))), Relaxed);
     }
 }
 
 impl Answer {
     /// The reply to the only call of a request.
-    pub(super) fn single(&self, id: u64, habit: &Habit) -> Result<Reply, Fault> {
+    fn single(&self, id: u64, habit: &Habit) -> Result<Reply, Fault> {
         self.authorized()?;
-        if let Some(result) = self.bare(habit).and_then(|body| bare_result(body, id)) {
-            return Ok(Reply::Result(kept(&self.body, result)));
-        }
         match self.outcomes(1) {
             Some(Outcomes::One(outcome)) => {
-                if self.is_large() {
-                    habit.learn(
-                        [&outcome].into_iter(),
-                        bare_result(&self.body, id).map(|result| vec![result]),
-                    );
-                }
+                self.teach(habit, &[outcome], id);
                 self.reply(outcome, Some(id))
             }
             Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
@@ -87,17 +79,34 @@ impl Answer {
         self.body.len() >= BARE_BYTES_MIN
     }
 
-    /// Whether reading the replies to these calls would keep the other connections of a thread waiting.
-    pub(super) fn takes_long(&self, first_id: u64, count: usize, habit: &Habit) -> bool {
-        let is_taken_apart = |body| match count {
-            1 => bare_result(body, first_id).is_some(),
-            _ => bare_results(body, first_id, count).is_some(),
-        };
-        self.body.len() > READ_AT_ONCE_BYTES_MAX && !self.bare(habit).is_some_and(is_taken_apart)
+    /// Whether reading it whole would keep the other connections of a thread waiting.
+    pub(super) fn takes_long_to_read(&self) -> bool {
+        self.body.len() > READ_AT_ONCE_BYTES_MAX
     }
 
-    /// The replies to `count` calls with running ids, in the order of the calls.
-    pub(super) fn replies(
+    /// The results of `count` calls with running ids, if they can be found without a look at them.
+    pub(super) fn results_from_outside(
+        &self,
+        first_id: u64,
+        count: usize,
+        habit: &Habit,
+    ) -> Option<Vec<Bytes>> {
+        if !self.is_large() || !habit.is_usual() || self.authorized().is_err() {
+            return None;
+        }
+        let results = self.bare_results(first_id, count)?;
+        Some(results.into_iter().map(|result| kept(&self.body, result)).collect())
+    }
+
+    fn bare_results(&self, first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
+        match count {
+            1 => bare_result(&self.body, first_id).map(|result| vec![result]),
+            _ => bare_results(&self.body, first_id, count),
+        }
+    }
+
+    /// The replies to `count` calls with running ids, in the order of the calls, by reading the whole body.
+    pub(super) fn read(
         &self,
         first_id: u64,
         count: usize,
@@ -106,9 +115,14 @@ impl Answer {
         if count == 1 { Ok(vec![self.single(first_id, habit)]) } else { self.batch(first_id, count, habit) }
     }
 
-    /// The body, if it may be taken apart from outside.
-    fn bare(&self, habit: &Habit) -> Option<&[u8]> {
-        (self.is_large() && habit.is_usual()).then_some(&self.body[..])
+    /// Lets the habit learn from a large body that was read. A lone text is never found from outside, and says nothing.
+    fn teach(&self, habit: &Habit, outcomes: &[Outcome<'_>], first_id: u64) {
+        let is_text =
+            |outcome: &Outcome<'_>| outcome.result.is_some_and(|result| result.raw().starts_with('"'));
+        let is_lone_text = matches!(outcomes, [outcome] if is_text(outcome));
+        if self.is_large() && !is_lone_text {
+            habit.learn(outcomes, self.bare_results(first_id, outcomes.len()));
+        }
     }
 
     /// The replies to a batch.
@@ -119,18 +133,10 @@ impl Answer {
         habit: &Habit,
     ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
         self.authorized().map_err(BatchFault::Fault)?;
-        if let Some(results) = self.bare(habit).and_then(|body| bare_results(body, first_id, count)) {
-            return Ok(results
-                .into_iter()
-                .map(|result| Ok(Reply::Result(kept(&self.body, result))))
-                .collect());
-        }
         // One more than awaited is enough to know that there are too many.
         match self.outcomes(count + 1) {
             Some(Outcomes::Many(outcomes)) => {
-                if self.is_large() {
-                    habit.learn(outcomes.iter(), bare_results(&self.body, first_id, count));
-                }
+                self.teach(habit, &outcomes, first_id);
                 self.matched(&outcomes, first_id, count)
             }
             // A lone error is the answer to the array as such.
@@ -264,18 +270,29 @@ mod tests {
         Answer { status: 200, body: body.into() }
     }
 
-    /// A large reply was read on the thread of its connection, for milliseconds, where it could not be taken apart from
-    /// outside: the first one of a node, all of a node that writes another form, and every text.
+    fn is_found_from_outside(result: &str, id: u64, count: usize, habit: &Habit) -> bool {
+        answer(result).results_from_outside(id, count, habit).is_some()
+    }
+
+    /// What is not found from outside is read whole, which takes milliseconds for megabytes.
     #[test]
-    fn only_what_is_quickly_read_is_read_at_once() {
-        let (usual, habit) = (Habit(AtomicBool::new(true)), Habit::default());
-        let (array, text) = ("[1,2]", r#""0x60""#);
-        let large = |small: &str| small.replacen(['1', '6'], &"1".repeat(READ_AT_ONCE_BYTES_MAX), 1);
-        assert!(!answer(array).takes_long(7, 1, &habit), "it is small");
-        assert!(answer(&large(array)).takes_long(7, 1, &habit), "nothing is known of this node");
-        assert!(!answer(&large(array)).takes_long(7, 1, &usual), "it is taken apart from outside");
-        assert!(answer(&large(array)).takes_long(8, 1, &usual), "it has another id");
-        assert!(answer(&large(array)).takes_long(7, 2, &usual), "it is no batch");
-        assert!(answer(&large(text)).takes_long(7, 1, &usual), "it is a text");
+    fn results_are_found_from_outside_where_a_node_writes_the_usual_form() {
+        let (usual, unknown) = (Habit(AtomicBool::new(true)), Habit::default());
+        let array = format!("[{}]", "1".repeat(BARE_BYTES_MIN));
+        assert!(is_found_from_outside(&array, 7, 1, &usual));
+        assert!(!is_found_from_outside(&array, 7, 1, &unknown), "nothing is known of this node");
+        assert!(!is_found_from_outside(&array, 8, 1, &usual), "it has another id");
+        assert!(!is_found_from_outside(&array, 7, 2, &usual), "it is no batch");
+        assert!(!is_found_from_outside("[1]", 7, 1, &usual), "it is small");
+    }
+
+    /// The code of a contract made the next large reply of its node be read whole.
+    #[test]
+    fn a_large_text_does_not_change_what_is_known_of_a_node() {
+        let (habit, array) = (Habit::default(), format!("[{}]", "1".repeat(BARE_BYTES_MIN)));
+        answer(&array).single(7, &habit).unwrap();
+        assert!(is_found_from_outside(&array, 7, 1, &habit));
+        answer(&format!("\"0x{}\"", "60".repeat(BARE_BYTES_MIN))).single(7, &habit).unwrap();
+        assert!(is_found_from_outside(&array, 7, 1, &habit));
     }
 }

@@ -1,5 +1,6 @@
 //! On which terms a reply is read.
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::buffer::{Buffer, EndpointMemory};
@@ -18,5 +19,10 @@ pub(super) struct Terms<'a> {
 impl Terms<'_> {
     pub(super) async fn buffer(&self, length: usize) -> Result<Buffer, Fault> {
         self.memory.buffer(length, self.until).await
+    }
+
+    /// One more buffer of the same reply, of which `held` is kept until the new buffer is filled.
+    pub(super) async fn buffer_beside(&self, held: &Bytes, length: usize) -> Result<Buffer, Fault> {
+        self.memory.buffer_beside(held, length, self.until).await
     }
 }

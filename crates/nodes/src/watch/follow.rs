@@ -143,7 +143,7 @@ impl<W: Watched> Watcher<W> {
             match self.poll().await {
                 Ok(()) => self.good(),
                 // Our own shortage says nothing about the node.
-                Err(Fault::NoMemory) => self.node.polled(Err(Fault::NoMemory)),
+                Err(fault) if fault.is_our_shortage() => self.node.polled(Err(fault)),
                 Err(fault) => return self.fault(fault),
             }
             if let Some(reach) = self.common.view.reach(self.place) {

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use nodes::check::{self, Expect, Family, Verdict};
 use nodes::{Judgement, Judging};
+use tokio::time::timeout;
 
 use super::Remote;
 use crate::answer::Failure;
@@ -45,7 +46,11 @@ impl Remote {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         match self.threads.as_ref().filter(|_| bytes > CHECKED_AT_ONCE_BYTES_MAX) {
-            Some(threads) => threads.run(account, work).await.ok_or(Failure::OverCapacity),
+            Some(threads) => {
+                // As long as the longest of all calls may take.
+                let done = timeout(self.limits.log_timeout, threads.run(account, work)).await;
+                done.ok().flatten().ok_or(Failure::OverCapacity)
+            }
             None => Ok(work()),
         }
     }

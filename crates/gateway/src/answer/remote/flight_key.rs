@@ -25,7 +25,7 @@ impl FlightKey {
 
     /// In whose share of the pool the answer is checked. An answer that several accounts share is checked there only if it is
     /// much larger than an honest one can be.
-    pub(super) fn pays(&self) -> AccountId {
+    pub(super) fn paying_account(&self) -> AccountId {
         self.account.unwrap_or(AccountId::NONE)
     }
 }
@@ -71,9 +71,9 @@ mod tests {
         let key = |account, query: &Query<BlockRef>| FlightKey::of(account, head, query);
         let small = Query::Balance { address: Default::default(), at: head };
         assert!(key(one, &small) == key(other, &small));
-        assert_eq!(key(one, &small).pays(), AccountId::NONE);
+        assert_eq!(key(one, &small).paying_account(), AccountId::NONE);
         let large = Query::BlockReceipts { block: head };
         assert!(key(one, &large) == key(one, &large) && key(one, &large) != key(other, &large));
-        assert_eq!(key(one, &large).pays(), one);
+        assert_eq!(key(one, &large).paying_account(), one);
     }
 }

@@ -150,7 +150,8 @@ impl Search<'_> {
         };
         let Parts { results, sure } = self.fetch(from, to, room).await?;
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
-        let bytes = results.iter().map(Bytes::len).sum();
+        // The filter is hashed whole for each piece that is kept.
+        let bytes = results.iter().map(Bytes::len).sum::<usize>() + self.filter.heap_bytes() * pieces.len();
         let (canon, cache) = (Arc::clone(self.canon), Arc::clone(&self.remote.cache));
         let cut_and_keep = move || {
             results.iter().for_each(|result| cut(result, &mut pieces));

@@ -74,7 +74,7 @@ impl Remote {
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
         let key = FlightKey::of(account, super::head(canon), query);
-        let (pays, deadline) = (key.pays(), Instant::now() + self.time(method));
+        let (pays, deadline) = (key.paying_account(), Instant::now() + self.time(method));
         let ask = || self.ask_partner(pays, Some(canon), Without::Answer, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }
@@ -93,7 +93,7 @@ impl Remote {
             return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
         }
         let key = FlightKey::of(account, hearsay.head(), query);
-        let (pays, canon, without) = (key.pays(), hearsay.canon(), hearsay.without());
+        let (pays, canon, without) = (key.paying_account(), hearsay.canon(), hearsay.without());
         let ask = || self.ask_partner(pays, canon, without, method, query, deadline);
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
     }

@@ -62,7 +62,8 @@ fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
 }
 
 fn reply(answer: Result<Answer, Trouble>) -> Result<Reply, Fault> {
-    answer.unwrap().single(ID, &Habit::default())
+    let replies = answer.unwrap().read(ID, 1, &Habit::default());
+    replies.map_or(Err(Fault::Garbled), |mut replies| replies.remove(0))
 }
 
 proptest! {
@@ -98,8 +99,8 @@ proptest! {
     ]) {
         let wire = [start.as_bytes(), &noise].concat();
         if let Ok(answer) = heard(&wire, &[]) {
-            let _ = answer.single(ID, &Habit::default());
-            let _ = answer.replies(ID, 2, &Habit::default());
+            let _ = answer.read(ID, 1, &Habit::default());
+            let _ = answer.read(ID, 2, &Habit::default());
         }
     }
 }
