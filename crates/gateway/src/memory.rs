@@ -3,11 +3,16 @@
 //! A body is charged to its account before memory for it is allocated. A reply is charged while it grows or, if it was
 //! made on the thread of its connection, when it is done. Both stay charged until their last byte has been used or sent.
 //!
-//! Small ones are not charged, so a call with a small body and a small answer is never refused for lack of memory, and takes
-//! no lock. On HTTP/1 there is one such body and one such reply for each connection. On HTTP/2, where a hundred requests
-//! share a connection, all of them together may hold as much without a charge, and everything beyond that is charged from
-//! its first byte. The state of a request counts there, too. Requests that are refused before their account is known
-//! are charged to nobody; they are answered at once, and their number is bounded by that of streams.
+//! Small ones are not charged, and take no lock. On HTTP/1 there is one such body and one such reply for each connection. On
+//! HTTP/2, where a hundred requests share a connection, all of them together may hold as much without a charge, and everything
+//! beyond that is charged from its first byte. The state of a request counts there, too.
+//!
+//! On HTTP/1, a call with a small body and a small answer is therefore never refused for lack of memory. On HTTP/2 that holds
+//! for a call that is alone on its connection if its head, body and reply have less than about 20 KiB together.
+//!
+//! Nobody is charged for the state of HTTP/2 requests that are refused before their body is read. Those of an account without
+//! memory, preflights, and requests beyond the rate of those without a valid key are answered at once. The others, whose rate
+//! is limited, wait up to a second for their body.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -187,6 +192,10 @@ enum Payer {
 }
 
 impl MemoryCharge {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn bytes_paid_by_account(&self) -> usize {
         if matches!(self.payer, Some(Payer::Account(..))) { self.bytes } else { 0 }
     }

@@ -258,8 +258,14 @@ async fn answer(connection: &Connection, id: RequestId, parts: Parts, body: &mut
     let reply = request::serve(connection, id, &head, body).await;
     // What is left to do needs no head, which may have more bytes than the reply.
     drop(parts);
-    // Too many requests without a valid key: their bodies are not waited for, because nobody is charged for them.
-    if reply.status() != StatusCode::TOO_MANY_REQUESTS {
+    // To wait for a body holds the state of its request, so it is done only where that is bounded by a charge or a rate.
+    let may_wait = match reply.status() {
+        StatusCode::SERVICE_UNAVAILABLE => body.is_charged(),
+        // A preflight, or one request too many without a valid key.
+        StatusCode::NO_CONTENT | StatusCode::TOO_MANY_REQUESTS => false,
+        _ => true,
+    };
+    if may_wait {
         body.discard().await;
     }
     reply

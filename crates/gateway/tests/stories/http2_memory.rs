@@ -133,7 +133,31 @@ fn ids_count_towards_the_limit_of_their_batch() {
     assert_eq!(reply.json()[2]["error"]["message"], "response too large");
 }
 
-/// A call that has its connection to itself is never refused for lack of memory, as on HTTP/1.
+/// The head of a preflight whose body does not come.
+fn unfinished_preflight(stream: u32) -> Frame {
+    let mut frame = Frame::post(stream, "/v3/demo");
+    // A literal `:method` in place of the indexed `POST`.
+    frame.payload.splice(..1, *b"\x02\x07OPTIONS");
+    frame
+}
+
+/// Requests of an account without memory, and preflights, were held for a second to wait for their bodies although nobody is
+/// charged for them: 1,000 connections could hold 1 GB beside the limit.
+#[test]
+fn requests_that_nobody_is_charged_for_do_not_wait_for_their_bodies() {
+    let gateway = Gateway::with("memory_bytes_max = 1\nbody_timeout_ms = 120000", "");
+    let mut wire = connect(&gateway, 1 << 16);
+    // As many as a connection may hold without a charge.
+    let held = [1, 3, 5].map(|stream| Frame::post(stream, "/v3/demo"));
+    let (waits, refused) = (Frame::post(7, "/v3/nobody"), Frame::post(9, "/v3/demo"));
+    let frames = held.into_iter().chain([waits, refused, unfinished_preflight(11)]);
+    wire.send_bytes(&frames.flat_map(|frame| frame.bytes()).collect::<Vec<_>>());
+    let mut answered = [(); 3].map(|()| wire.next_of(HEADERS).unwrap().stream);
+    answered[..2].sort_unstable();
+    assert_eq!(answered, [9, 11, 7], "only the refusal of an unknown key waits");
+}
+
+/// A small call that has its connection to itself is not refused for lack of memory.
 #[test]
 fn a_small_call_alone_on_its_connection_is_not_charged() {
     let gateway = Gateway::with("memory_bytes_max = 1", "");

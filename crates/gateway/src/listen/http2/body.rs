@@ -32,6 +32,11 @@ impl StreamBody {
         Self { incoming, time, request_bytes, request_charge: MemoryCharge::default() }
     }
 
+    /// Whether the account or the connection has memory for the state of the request.
+    pub(super) fn is_charged(&self) -> bool {
+        self.request_charge.bytes() > 0
+    }
+
     /// Reads what is left of the body and throws it away, within limits.
     ///
     /// A stream that is answered before its body has come ends with a reset, and some clients (curl 7.88) then report an

@@ -24,8 +24,8 @@ pub(super) enum SendError {
 /// Bytes that are handed to the HTTP/2 library at once. Streams take turns in pieces of this size.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
-/// Shorter replies are left to the library at once, so that a caller that does not read them holds nothing but their bytes.
-/// The messages of errors are that short.
+/// Replies up to this size are handed to the library at once. If their caller does not read them, their bytes and their streams,
+/// of which `h2_streams_max` bounds the number, stay until the connection ends.
 const SHORT_REPLY_BYTES: usize = 512;
 
 /// Sends a body that is not empty. A caller that reads less than the minimum rate has its stream reset.
