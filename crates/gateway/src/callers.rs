@@ -22,7 +22,7 @@ pub use static_key::StaticKey;
 pub(crate) use static_key::{add_demo_key, read as read_keys};
 
 /// Identifies an account wherever accounts share threads or memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountId(u64);
 
 impl AccountId {

@@ -91,7 +91,7 @@ pub(super) struct State {
     pub(super) reply_bytes_sent: AtomicU64,
     /// The account of the first valid key on this connection.
     pub(super) account: OnceLock<AccountId>,
-    /// Whether the connection waits for the first byte of a request, and has none that is being answered.
+    /// Whether no request is under way: the connection waits for the head of one, of which a part may have come.
     pub(super) is_idle: AtomicBool,
 }
 

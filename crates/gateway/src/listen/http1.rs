@@ -84,7 +84,9 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 impl<S: Stream> Line<'_, S> {
     /// One request and its reply. `false`: nothing may follow.
     async fn serve_next(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
-        match self.head(closing).await? {
+        let head = self.head(closing).await?;
+        self.connection.state().is_idle.store(false, Relaxed);
+        match head {
             Ok(Some(head)) => self.exchange(head).await,
             Ok(None) => Ok(false),
             Err(refused) => self.refuse(refused).await,
@@ -119,8 +121,7 @@ impl<S: Stream> Line<'_, S> {
                 Wait::Head(*began.get_or_insert(self.socket.free_since()))
             });
             self.make_room();
-            let is_idle = &self.connection.state().is_idle;
-            is_idle.store(idle, Relaxed);
+            self.connection.state().is_idle.store(true, Relaxed);
             let read = if idle && self.is_closing {
                 self.read_last().await?
             } else {
@@ -133,7 +134,6 @@ impl<S: Stream> Line<'_, S> {
                     }
                 }
             };
-            is_idle.store(false, Relaxed);
             if read == 0 {
                 return Ok(Ok(None));
             }

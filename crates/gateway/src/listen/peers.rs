@@ -3,7 +3,7 @@
 //! A caller without a key is known by its address alone. One address may have a bounded number of connections, and a
 //! bounded rate of requests without a valid key. A request with a valid key is never refused for the requests of others at
 //! its address, but a new connection may be, because no key is known yet. When all places are taken, the oldest connection
-//! on which no valid key was sent is closed, or an idle one of the account with most connections.
+//! on which no valid key was sent is closed, or an idle one of the accounts with most connections.
 
 mod address_set; // addresses and networks of the configuration
 mod closable; // connections that make room for others

@@ -149,13 +149,14 @@ impl Worker {
         let must_close = edge.connections.closable.add(place.number);
         tokio::spawn(async move {
             tokio::select! {
+                // A request that arrives after the decision to close is not begun.
                 biased;
+                () = must_close.wait() => tracing::debug!("a connection was closed to make room for another"),
                 served = greet(place, index, address, stream, tls, stage) => {
                     if let Err(error) = served {
                         tracing::debug!(%error, "a connection ended early");
                     }
                 }
-                () = must_close.wait() => tracing::debug!("a connection was closed to make room for another"),
             }
         });
     }
@@ -245,7 +246,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let counted = std::mem::replace(&mut self.counted, CountedAddress::NONE);
         self.edge.peers.leave(counted);
-        self.edge.connections.closable.remove(self.number, self.state.account.get().copied());
+        self.edge.connections.closable.remove(self.number, &self.state);
         self.edge.connections.open.fetch_sub(1, Relaxed);
     }
 }

@@ -90,6 +90,24 @@ fn idle_connections_of_an_account_make_room_for_another_account() {
     drop(others);
 }
 
+/// One byte of a request made a connection busy, so an account could keep all places with a byte on each of them.
+#[test]
+fn connections_with_an_unfinished_head_make_room_for_another_account() {
+    let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
+    let gateway = Gateway::with("connections_max = 20\nheader_timeout_ms = 120000", other_key);
+    let mut unfinished: Vec<_> = (0..20).map(|_| Wire::connect(gateway.public)).collect();
+    for wire in &mut unfinished {
+        assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+        wire.send("P");
+    }
+    let others = [(); 5].map(|()| {
+        let mut wire = Wire::connect(gateway.public);
+        (wire.post("/v3/other", chain_id("1")).status, wire)
+    });
+    assert_eq!(others.each_ref().map(|(status, _)| *status), [200; 5]);
+    assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
+}
+
 /// A proxy that does not name its callers once had one rate for all of them, which any of them could use up.
 #[test]
 fn a_trusted_proxy_without_the_header_is_not_slowed_down() {

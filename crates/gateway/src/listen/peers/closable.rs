@@ -1,10 +1,13 @@
 //! Which connection is closed when all places are taken and another caller comes.
 //!
 //! The first to go is the oldest connection on which no key was recognised. If there is none, an idle connection of the
-//! account that has most connections goes, so that no account shuts out the others by connections that it does not use.
-//! A connection of a known caller is never closed while a request on it is being sent or answered.
+//! account that has most connections goes, so that no account shuts out the others by connections that it does not use. If
+//! that account has no idle one, the next largest accounts are tried.
+//!
+//! A connection of a known caller is closed only while no request on it is known to be under way. A request or the end of a
+//! reply that is in transit at that moment is lost, as when an idle connection times out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -25,6 +28,8 @@ pub(crate) struct ClosableConnections {
 struct ConnectionLists {
     unrecognized: BTreeMap<u64, oneshot::Sender<()>>,
     by_account: HashMap<AccountId, AccountConnections>,
+    /// How many connections each account has; the account with most comes last.
+    counts: BTreeSet<(usize, AccountId)>,
 }
 
 #[derive(Debug, Default)]
@@ -40,8 +45,11 @@ struct KnownConnection {
     state: Arc<State>,
 }
 
-/// Connections that one search for an idle one looks at, so that a crowd of busy ones does not delay accepting.
-const SEARCHED_MAX: usize = 64;
+/// Connections of one account that a search for an idle one looks at, so that a crowd of busy ones does not delay accepting.
+const SEARCHED_MAX: usize = 32;
+
+/// Accounts whose connections are searched, for the same reason.
+const SEARCHED_ACCOUNTS_MAX: usize = 8;
 
 /// Resolves when the connection has to make room for another one.
 #[derive(Debug)]
@@ -63,26 +71,22 @@ impl ClosableConnections {
         MustClose(closed)
     }
 
-    /// A key of this account was recognised on it.
+    /// Moves a connection to the list of its account once a key was recognised.
     pub(in crate::listen) fn recognize(&self, connection: u64, account: AccountId, state: &Arc<State>) {
         let mut lists = self.lists.lock();
         if let Some(closer) = lists.unrecognized.remove(&connection) {
             let known = KnownConnection { closer, state: Arc::clone(state) };
-            lists.by_account.entry(account).or_default().connections.insert(connection, known);
+            lists.insert_known(connection, account, known);
         }
     }
 
-    /// It has ended.
-    pub(crate) fn remove(&self, connection: u64, account: Option<AccountId>) {
+    /// Removes a connection that has ended.
+    pub(in crate::listen) fn remove(&self, connection: u64, state: &State) {
         let mut lists = self.lists.lock();
         lists.unrecognized.remove(&connection);
-        if let Some(account) = account
-            && let Some(own) = lists.by_account.get_mut(&account)
-        {
-            own.connections.remove(&connection);
-            if own.connections.is_empty() {
-                lists.by_account.remove(&account);
-            }
+        // Read under the lock, because a request that still runs on another thread may recognise its key right now.
+        if let Some(&account) = state.account.get() {
+            lists.remove_known(connection, account);
         }
     }
 
@@ -94,26 +98,58 @@ impl ClosableConnections {
                 return true;
             }
         }
-        let largest = lists.by_account.values_mut().max_by_key(|own| own.connections.len());
-        largest.is_some_and(AccountConnections::close_idle)
+        let largest = lists.counts.iter().rev().take(SEARCHED_ACCOUNTS_MAX);
+        let largest: Vec<_> = largest.map(|&(_, account)| account).collect();
+        largest.into_iter().any(|account| lists.close_idle(account))
     }
 }
 
-impl AccountConnections {
-    /// Closes the first idle connection of those that the search comes to.
-    fn close_idle(&mut self) -> bool {
-        for _ in 0..SEARCHED_MAX.min(self.connections.len()) {
-            let mut from_here = self.connections.range(self.next..).chain(&self.connections);
-            let Some((&number, connection)) = from_here.next() else { return false };
-            self.next = number + 1;
-            if connection.state.is_idle.load(Relaxed)
-                && let Some(connection) = self.connections.remove(&number)
-                && connection.closer.send(()).is_ok()
-            {
+impl ConnectionLists {
+    fn insert_known(&mut self, number: u64, account: AccountId, connection: KnownConnection) {
+        let own = self.by_account.entry(account).or_default();
+        self.counts.remove(&(own.connections.len(), account));
+        own.connections.insert(number, connection);
+        self.counts.insert((own.connections.len(), account));
+    }
+
+    fn remove_known(&mut self, number: u64, account: AccountId) -> Option<KnownConnection> {
+        let own = self.by_account.get_mut(&account)?;
+        let connection = own.connections.remove(&number)?;
+        let left = own.connections.len();
+        self.counts.remove(&(left + 1, account));
+        if left > 0 {
+            self.counts.insert((left, account));
+        } else {
+            self.by_account.remove(&account);
+        }
+        Some(connection)
+    }
+
+    /// Closes an idle connection of this account, if the search comes to one.
+    fn close_idle(&mut self, account: AccountId) -> bool {
+        while let Some(number) = self.by_account.get_mut(&account).and_then(AccountConnections::find_idle) {
+            let connection = self.remove_known(number, account);
+            // A connection that has just ended by itself makes no room.
+            if connection.is_some_and(|connection| connection.closer.send(()).is_ok()) {
                 return true;
             }
         }
         false
+    }
+}
+
+impl AccountConnections {
+    /// The first idle connection of those that the search comes to.
+    fn find_idle(&mut self) -> Option<u64> {
+        for _ in 0..SEARCHED_MAX.min(self.connections.len()) {
+            let mut from_here = self.connections.range(self.next..).chain(&self.connections);
+            let (&number, connection) = from_here.next()?;
+            self.next = number + 1;
+            if connection.state.is_idle.load(Relaxed) {
+                return Some(number);
+            }
+        }
+        None
     }
 }
 
@@ -127,6 +163,13 @@ mod tests {
         must_close.wait().now_or_never().is_some()
     }
 
+    fn state_of(account: AccountId, is_idle: bool) -> Arc<State> {
+        let state = Arc::<State>::default();
+        state.account.set(account).unwrap();
+        state.is_idle.store(is_idle, Relaxed);
+        state
+    }
+
     /// Adds connections with these numbers that an account has; `true` for those that are idle.
     fn add_known<const N: usize>(
         connections: &ClosableConnections,
@@ -135,9 +178,7 @@ mod tests {
     ) -> [MustClose; N] {
         numbers.map(|(number, is_idle)| {
             let must_close = connections.add(number);
-            let state = Arc::<State>::default();
-            state.is_idle.store(is_idle, Relaxed);
-            connections.recognize(number, account, &state);
+            connections.recognize(number, account, &state_of(account, is_idle));
             must_close
         })
     }
@@ -179,16 +220,33 @@ mod tests {
         assert!(!busy.into_iter().any(is_told_to_close));
     }
 
+    /// Only the account with most connections was searched, so one whose connections were all busy kept every place.
+    #[test]
+    fn if_the_largest_account_has_no_idle_connection_the_next_largest_gives_one() {
+        let connections = ClosableConnections::default();
+        let [small] = add_known(&connections, AccountId::unique(), [(1, true)]);
+        let [idle, other] = add_known(&connections, AccountId::unique(), [(2, true), (3, false)]);
+        let busy = add_known(&connections, AccountId::unique(), [(4, false), (5, false), (6, false)]);
+        assert!(connections.close_one());
+        assert!(is_told_to_close(idle));
+        assert!(!is_told_to_close(other) && !busy.into_iter().any(is_told_to_close));
+        assert!(connections.close_one());
+        assert!(is_told_to_close(small), "the others have none");
+        assert!(!connections.close_one());
+    }
+
     #[test]
     fn nothing_is_left_of_connections_that_have_ended() {
         let (connections, account) = (ClosableConnections::default(), AccountId::unique());
-        let _known = add_known(&connections, account, [(1, true), (2, false)]);
-        let _unknown = connections.add(3);
+        let _known = add_known(&connections, account, [(1, true), (2, true), (3, false)]);
         assert!(connections.close_one());
-        for (number, account) in [(1, Some(account)), (2, Some(account)), (3, None)] {
-            connections.remove(number, account);
+        let _unknown = connections.add(4);
+        for number in [1, 2, 3] {
+            connections.remove(number, &state_of(account, true));
         }
+        connections.remove(4, &State::default());
+        connections.recognize(4, account, &state_of(account, true));
         let lists = connections.lists.lock();
-        assert!(lists.unrecognized.is_empty() && lists.by_account.is_empty());
+        assert!(lists.unrecognized.is_empty() && lists.by_account.is_empty() && lists.counts.is_empty());
     }
 }
