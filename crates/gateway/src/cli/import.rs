@@ -36,8 +36,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
 /// the consensus layer. Import blocks from a source whose head you know.
 ///
-/// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C does not wait for the block in
-/// hand. Run the same command again to go on.
+/// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C, more than a second later, ends it
+/// at once. Run the same command again to go on.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
@@ -159,7 +159,9 @@ fn stop_on_signal(
             let message = "\nStopping after the block in hand … Signal again to end at once.\n";
             messages.write_lines(message.as_bytes());
         }
-        StopRequest::Repeated => {}
+        StopRequest::Repeated => {
+            messages.write_lines(b"\nAlready stopping. Signal again to end at once.\n");
+        }
         StopRequest::EndAtOnce => {
             // Where there is no room, the program is about to end.
             let _full = sender.try_send(ImportEvent::EndAtOnce(signal));

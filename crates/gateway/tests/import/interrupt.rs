@@ -9,6 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Longer than anything here takes; a test that waits this long has failed.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 #[test]
 fn ctrl_c_stops_after_the_block_in_hand_and_the_import_can_go_on() {
     let mut place = Workplace::new(12, 2);
@@ -62,13 +65,17 @@ fn a_second_ctrl_c_ends_an_import_that_does_not_get_on() {
 
 /// Interrupts the program once it handles signals, which it does before it opens a file, and waits for this message.
 fn interrupt_until(child: &mut Child, stderr: &mut impl BufRead, message: &str) {
+    let status_file = format!("/proc/{}/status", child.id());
     let handles_signals = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let status = std::fs::read_to_string(&status_file).unwrap();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
         // SIGINT is signal 2, and so the second bit.
         u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
     };
+    let deadline = Instant::now() + DEADLINE;
     while !handles_signals() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended early");
+        assert!(Instant::now() < deadline, "it does not handle signals");
         thread::sleep(Duration::from_millis(1));
     }
     interrupt(child);
@@ -81,7 +88,7 @@ fn interrupt_until(child: &mut Child, stderr: &mut impl BufRead, message: &str) 
 
 /// Interrupts the program until it has ended: two signals in the same second count as one.
 fn until_ended(mut child: Child) -> ExitStatus {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + DEADLINE;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
