@@ -270,9 +270,9 @@ async fn single(work: &Work<'_>, call: ReadCall<'_>) -> Reply {
             Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
         Ok(Answered::Silently) => Reply::silent(),
-        // The data of a revert may have megabytes.
         Err(error) => Reply::error(id, &error),
     };
+    // Errors are charged, too, because the data of a revert may have megabytes.
     reply.charged(work.memory).unwrap_or_else(|OverBudget| Reply::error(id, &over_capacity()))
 }
 

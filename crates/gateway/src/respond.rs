@@ -82,7 +82,7 @@ impl Reply {
         Self { account, ..self }
     }
 
-    /// The same reply, charged to its account. A large shared part is charged already, by the cache that lent it.
+    /// The same reply, charged to its account. A shared part of 16 KiB or more was charged when it was lent.
     pub(crate) fn charged(mut self, memory: AccountMemory<'_>) -> Result<Self, OverBudget> {
         let is_short = self.len() <= CHARGED_BYTES_MIN;
         if memory.counts_small() && is_short && !self.parts[1].is_empty() {

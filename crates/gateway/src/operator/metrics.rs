@@ -118,7 +118,7 @@ fn gauges(out: &mut String, edge: &Edge) {
     );
     gauge(
         "chaingate_memory_bytes",
-        "Bytes of request bodies and replies in memory that are charged to accounts: those of at least 16 KiB, and smaller ones beyond 32 KiB on one HTTP/2 connection.",
+        "Bytes charged to accounts: request bodies and replies of at least 16 KiB, and on HTTP/2 also smaller ones, heads and 10 KiB for each request, where one connection holds more than 32 KiB of them.",
         edge.memory.bytes() as u64,
     );
     gauge(
