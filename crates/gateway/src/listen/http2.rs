@@ -69,6 +69,9 @@ const SEND_BUFFER_BYTES: usize = 2 * reply::PIECE_BYTES;
 /// answered, later ones are refused, and without any the connection is closed.
 const GOAWAY_TIME: Duration = Duration::from_secs(2);
 
+/// How long a connection counts as busy after its last request: the library and the system still send the end of the reply.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
+
 /// Serves a connection on which `first` came in, until it ends or has to.
 pub(super) async fn serve<S: Stream>(
     connection: Arc<Connection>,
@@ -120,6 +123,7 @@ impl<S: Stream> Serving<'_, S> {
         let mut reached = DrainStage::Serving;
         loop {
             let idle_end = self.idle_since.checked_add(self.idle_time());
+            let is_flushing = self.requests.is_empty() && !self.is_new() && !self.is_idle();
             tokio::select! {
                 biased;
                 accepted = self.h2.accept() => match accepted {
@@ -139,6 +143,9 @@ impl<S: Stream> Serving<'_, S> {
                     if !self.is_new() || reached == DrainStage::Closing {
                         self.go_away();
                     }
+                }
+                () = sleep_until(self.idle_since + FLUSH_TIME), if is_flushing => {
+                    self.connection.state().is_idle.store(true, Relaxed);
                 }
                 () = until(idle_end), if self.requests.is_empty() => {
                     if self.is_new() || self.goaway_since.is_some() {
@@ -160,6 +167,11 @@ impl<S: Stream> Serving<'_, S> {
         }
     }
 
+    /// Whether the connection may be closed to make room for another.
+    fn is_idle(&self) -> bool {
+        self.connection.state().is_idle.load(Relaxed)
+    }
+
     /// Whether there was no request yet.
     fn is_new(&self) -> bool {
         self.connection.state().is_new()
@@ -179,7 +191,6 @@ impl<S: Stream> Serving<'_, S> {
 
     fn end_request(&mut self, ended: Result<(), JoinError>) {
         self.idle_since = Instant::now();
-        self.connection.state().is_idle.store(self.requests.is_empty(), Relaxed);
         if let Err(error) = ended {
             tracing::error!(%error, "a request was given up");
         }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 
 use socket2::{Domain, Socket, Type};
 use testkit::http::{Wire, request};
+use testkit::http2::{Frame, FrameWire, INITIAL_WINDOW_SIZE};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -106,6 +107,23 @@ fn connections_with_an_unfinished_head_make_room_for_another_account() {
     });
     assert_eq!(others.each_ref().map(|(status, _)| *status), [200; 5]);
     assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
+}
+
+/// The end of a reply is sent by the HTTP/2 library after its request has ended, and was lost when the connection was closed
+/// then. So such a connection is idle only a little later.
+#[test]
+fn an_http2_connection_makes_room_once_its_last_reply_has_had_time_to_be_sent() {
+    let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
+    let gateway = Gateway::with("connections_max = 1", other_key);
+    let mut wire = FrameWire::connect(gateway.public);
+    wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
+    wire.post(1, "/v3/demo", chain_id("1"));
+    assert!(wire.body(1).is_some());
+    until("there is room for another account", || {
+        let mut other = Wire::connect(gateway.public);
+        other.post("/v3/other", chain_id("1")).status == 200
+    });
+    assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 1.0);
 }
 
 /// A proxy that does not name its callers once had one rate for all of them, which any of them could use up.
