@@ -90,6 +90,11 @@ pub(super) const READ_BYTES: usize = 2 << 10;
 /// How long a connection that is closed before its caller was done stays to hear the rest.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Of what is read and forgotten, so many pieces are read at once, with a pause after them: 6 MB/s for each connection. Callers
+/// that are refused and go on sending would otherwise use up the processor.
+const LINGER_READS: usize = 16;
+const LINGER_PAUSE: Duration = Duration::from_millis(10);
+
 /// The longest time that a timer is set to before it is looked at again.
 const FAR: Duration = Duration::from_secs(3_600);
 
@@ -169,20 +174,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         if !self.times.cut_short {
             return Poll::Ready(Ok(()));
         }
-        if self.times.linger_until.is_none() {
-            let until = Instant::now() + LINGER;
-            self.times.linger_until = Some(until);
-            self.timer.as_mut().reset(until);
+        let now = Instant::now();
+        let until = *self.times.linger_until.get_or_insert(now + LINGER);
+        if now >= until {
+            return Poll::Ready(Ok(()));
         }
         let mut unread = [0; 4 << 10];
-        loop {
+        for _ in 0..LINGER_READS {
             let mut buf = ReadBuf::new(&mut unread);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
-                Poll::Ready(Ok(())) if !buf.filled().is_empty() && !self.timer.is_elapsed() => {}
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {}
                 Poll::Ready(_) => return Poll::Ready(Ok(())),
-                Poll::Pending => return self.timer.as_mut().poll(cx).map(Ok),
+                Poll::Pending => {
+                    self.timer.as_mut().reset(until);
+                    return self.timer.as_mut().poll(cx).map(Ok);
+                }
             }
         }
+        self.timer.as_mut().reset(until.min(now + LINGER_PAUSE));
+        // If the pause is over already, the task is polled again, after others.
+        if self.timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     /// Measures the rate at which the caller reads: below the minimum over the write timeout is an error.
