@@ -5,23 +5,23 @@
 //! together in itself (another balance, a log left out) is not found here.
 
 mod lie; // what can be wrong, by name
-mod hex; // numbers and bytes as JSON writes them
+pub(crate) mod hex; // numbers and bytes as JSON writes them
 mod plain; // answers that are one string
 mod cursor; // forward over JSON, which is proven on the way
 mod usual; // one log as common nodes write it
 mod log; // one log
 mod logs; // the answer of a log query
 mod spans; // where each log of an answer lies
-mod header; // a header and its hash
-mod transaction; // a transaction, its hash and its sender
+pub(crate) mod header; // a header and its hash
+pub(crate) mod transaction; // a transaction, its hash and its sender
 mod block; // a block and its roots
 mod bloom; // the bloom of logs
-mod receipt; // a receipt and its logs
-mod receipts; // the receipts of a block
+pub(crate) mod receipt; // a receipt and its logs
+pub(crate) mod receipts; // the receipts of a block
 mod fees; // a history of fees
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ mod outage_log; // what is told about a node that cannot be used
 mod transport; // bytes to and from one endpoint
 pub mod dialect; // what a node means by its errors
 pub mod check; // whether an answer can be true
+pub mod proven; // block data that its block's hash commits to
 
 mod health; // how well a node is
 mod latency; // how long its answers take, by cost class
@@ -33,7 +34,9 @@ pub use health::{Grade, Health, Sign};
 pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
 pub use partner::{Allowance, Partner};
-pub use pool::{PartnerSettings, Pool, PoolNode, Remote, Settings};
+pub use pool::{
+    NotFetched, NumberedReply, PartnerSettings, Pool, PoolNode, Proof, Proving, Remote, Settings,
+};
 pub use transport::{
     Client, Endpoint, EndpointError, Limits, REPLY_MEMORY_BYTES, ReplyBuffers, Stats, heads,
 };

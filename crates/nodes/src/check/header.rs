@@ -16,7 +16,7 @@ const UNCLE_AGE_MAX: u64 = 6;
 /// A block or an uncle as a node writes it. What a family does without is optional here, and asked for later.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawBlock<'a> {
+pub(crate) struct RawBlock<'a> {
     pub(super) hash: Hex<B256>,
     pub(super) number: Hex<u64>,
     pub(super) parent_hash: Hex<B256>,
@@ -42,14 +42,14 @@ pub(super) struct RawBlock<'a> {
     block_access_list_hash: Option<Hex<B256>>,
     slot_number: Option<Hex<u64>>,
     #[serde(borrow)]
-    pub(super) transactions: Option<&'a RawValue>,
+    pub(crate) transactions: Option<&'a RawValue>,
     pub(super) uncles: Option<Vec<Hex<B256>>>,
-    pub(super) withdrawals: Option<Vec<RawWithdrawal>>,
+    pub(crate) withdrawals: Option<Vec<RawWithdrawal>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawWithdrawal {
+pub(crate) struct RawWithdrawal {
     index: Hex<u64>,
     validator_index: Hex<u64>,
     address: Hex<Address>,
@@ -57,7 +57,7 @@ pub(super) struct RawWithdrawal {
 }
 
 impl RawWithdrawal {
-    pub(super) fn decode(&self) -> Withdrawal {
+    pub(crate) fn decode(&self) -> Withdrawal {
         Withdrawal {
             index: self.index.0,
             validator_index: self.validator_index.0,
@@ -78,7 +78,8 @@ impl RawBlock<'_> {
         if header.hash_slow() == self.hash.0 { Ok(header) } else { Err(Lie::HeaderHash) }
     }
 
-    fn header(&self) -> Option<Header> {
+    /// The header that its members make, whatever hash it came with.
+    pub(crate) fn header(&self) -> Option<Header> {
         Some(Header {
             parent_hash: self.parent_hash.0,
             ommers_hash: value(&self.sha3_uncles)?,

@@ -64,13 +64,13 @@ pub(super) fn is_hex(digits: &[u8]) -> bool {
 }
 
 /// Something that can be read from the digits behind `0x`.
-pub(super) trait FromDigits: Sized {
+pub(crate) trait FromDigits: Sized {
     fn from_digits(digits: &[u8]) -> Option<Self>;
 }
 
 /// A value in hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hex<T>(pub(super) T);
+pub(crate) struct Hex<T>(pub(crate) T);
 
 impl FromDigits for u64 {
     fn from_digits(digits: &[u8]) -> Option<Self> {

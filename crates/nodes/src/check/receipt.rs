@@ -16,7 +16,7 @@ const LONE_HASHES_MAX: usize = 12;
 
 /// A receipt as a node writes it.
 #[derive(Debug)]
-pub(super) struct RawReceipt<'a> {
+pub(crate) struct RawReceipt<'a> {
     pub(super) transaction_hash: B256,
     pub(super) transaction_index: u64,
     pub(super) block: BlockId,
@@ -31,6 +31,13 @@ pub(super) struct RawReceipt<'a> {
 }
 
 impl<'a> RawReceipt<'a> {
+    /// Reads a lone receipt. `None` if it is none.
+    pub(crate) fn of(json: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(json);
+        let receipt = Self::read(&mut cursor, &mut LogReader::new())?;
+        cursor.end().map(|()| receipt)
+    }
+
     /// Consumes a receipt. `None` if it is none.
     pub(super) fn read(cursor: &mut Cursor<'a>, reader: &mut LogReader<'a>) -> Option<Self> {
         cursor.expect(b'{')?;
@@ -87,14 +94,7 @@ impl<'a> RawReceipt<'a> {
 
     /// What the receipts root is made of, once the logs were judged. `None` if it is of a type that we do not know.
     pub(super) fn envelope(&self) -> Result<Option<ReceiptEnvelope>, Lie> {
-        let logs_bloom = match self.logs_bloom {
-            Some(judged) => judged,
-            None => Accrued::of(&self.logs, usize::MAX).ok_or(Lie::Shape)?.bloom,
-        };
-        let logs = self.logs.iter().map(RawLog::decode).collect::<Option<_>>().ok_or(Lie::Shape)?;
-        let receipt =
-            Receipt { status: self.outcome()?, cumulative_gas_used: self.cumulative_gas_used, logs };
-        let receipt = ReceiptWithBloom { receipt, logs_bloom };
+        let receipt = self.receipt()?;
         Ok(Some(match self.kind.unwrap_or(0) {
             0 => ReceiptEnvelope::Legacy(receipt),
             1 => ReceiptEnvelope::Eip2930(receipt),
@@ -103,6 +103,18 @@ impl<'a> RawReceipt<'a> {
             4 => ReceiptEnvelope::Eip7702(receipt),
             _ => return Ok(None),
         }))
+    }
+
+    /// What the receipts root is made of but for the type. The bloom is the one that the receipt came with, if any.
+    pub(crate) fn receipt(&self) -> Result<ReceiptWithBloom, Lie> {
+        let logs_bloom = match self.logs_bloom {
+            Some(judged) => judged,
+            None => Accrued::of(&self.logs, usize::MAX).ok_or(Lie::Shape)?.bloom,
+        };
+        let logs = self.logs.iter().map(RawLog::decode).collect::<Option<_>>().ok_or(Lie::Shape)?;
+        let receipt =
+            Receipt { status: self.outcome()?, cumulative_gas_used: self.cumulative_gas_used, logs };
+        Ok(ReceiptWithBloom { receipt, logs_bloom })
     }
 
     fn outcome(&self) -> Result<Eip658Value, Lie> {
@@ -201,9 +213,7 @@ impl Numbering {
 }
 
 pub(super) fn check(result: &[u8], transaction: B256, family: Family) -> Result<Facts, Lie> {
-    let mut cursor = Cursor::new(result);
-    let raw = RawReceipt::read(&mut cursor, &mut LogReader::new()).ok_or(Lie::Shape)?;
-    cursor.end().ok_or(Lie::Shape)?;
+    let raw = RawReceipt::of(result).ok_or(Lie::Shape)?;
     if raw.transaction_hash != transaction {
         return Err(Lie::OtherTransaction);
     }

@@ -26,7 +26,7 @@ pub(super) fn check(result: &[u8], block: BlockId, header: Option<&BlockFacts>, 
     }
 }
 
-fn read(result: &[u8]) -> Option<Vec<RawReceipt<'_>>> {
+pub(crate) fn read(result: &[u8]) -> Option<Vec<RawReceipt<'_>>> {
     let (mut cursor, mut reader) = (Cursor::new(result), LogReader::new());
     let mut receipts = Vec::new();
     cursor.expect(b'[')?;

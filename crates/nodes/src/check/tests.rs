@@ -1,10 +1,10 @@
 //! Answers that are true, and what becomes of them when a digit is changed.
 
-mod corpora; // recorded chains and exchanges
+pub(crate) mod corpora; // recorded chains and exchanges
 mod logs; // log queries
 mod mutate; // one digit changed
 mod quirks; // what nodes do differently, and what no check must fall for
-mod sample; // a block of our own
+pub(crate) mod sample; // a block of our own
 #[path = "../../../testkit/src/skip.rs"]
 #[allow(unreachable_pub, reason = "the file belongs to another crate, where others use it")]
 mod skip; // tests that leave themselves out

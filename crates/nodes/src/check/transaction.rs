@@ -17,7 +17,7 @@ pub(super) use envelope::Envelope;
 /// A transaction as a node writes it. Chains add types that do without most of it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawTransaction {
+pub(crate) struct RawTransaction {
     pub(super) hash: Hex<B256>,
     from: Hex<Address>,
     block_hash: Option<Hex<B256>>,
@@ -45,6 +45,11 @@ pub(super) struct RawTransaction {
 }
 
 impl RawTransaction {
+    /// Its EIP-2718 type; zero for a legacy one, for which some nodes write none.
+    pub(crate) fn kind(&self) -> u64 {
+        self.kind.as_ref().map_or(0, |kind| kind.0)
+    }
+
     /// The block it is in; `None` while it is pending.
     fn block(&self) -> Result<Option<BlockId>, Lie> {
         match (&self.block_hash, &self.block_number) {

@@ -14,12 +14,12 @@ use super::mutate::{
 use super::sample::rpc_block;
 use super::*;
 
-type Transaction = EthereumTxEnvelope<TxEip4844>;
+pub(crate) type Transaction = EthereumTxEnvelope<TxEip4844>;
 
 /// Blocks of a chain whose digits are changed too; all of them would take minutes.
 const MUTATED: usize = 10;
 
-fn corpora() -> Vec<PathBuf> {
+pub(crate) fn corpora() -> Vec<PathBuf> {
     let Some(folder) = skip::recorded_chains() else { return Vec::new() };
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<_> = entries.filter(|path| path.join("chain.rlp").exists()).collect();
@@ -27,7 +27,7 @@ fn corpora() -> Vec<PathBuf> {
     found
 }
 
-fn chain(corpus: &Path) -> Vec<Block<Transaction, Header>> {
+pub(crate) fn chain(corpus: &Path) -> Vec<Block<Transaction, Header>> {
     let bytes = fs::read(corpus.join("chain.rlp")).unwrap();
     let (mut rest, mut blocks) = (&bytes[..], Vec::new());
     while !rest.is_empty() {
@@ -41,7 +41,7 @@ fn expect_block(header: &Header, full: bool) -> Expect {
 }
 
 /// The block as alloy's types write it, with whole transactions and with hashes.
-fn written(block: &Block<Transaction, Header>) -> [String; 2] {
+pub(crate) fn written(block: &Block<Transaction, Header>) -> [String; 2] {
     let uncles = block.body.ommers.iter().map(Header::hash_slow).collect();
     rpc_block(&block.header, &block.body.transactions, uncles, block.body.withdrawals.clone())
 }
@@ -65,13 +65,13 @@ fn every_recorded_block_is_sound_and_none_with_a_changed_digit() {
 }
 
 /// A recorded call with its result. Errors and calls with other ids than hexadecimal ones are left out.
-struct Exchange {
-    method: String,
+pub(crate) struct Exchange {
+    pub(crate) method: String,
     params: Vec<Value>,
-    result: Value,
+    pub(crate) result: Value,
 }
 
-fn exchanges(corpus: &Path) -> Vec<Exchange> {
+pub(crate) fn exchanges(corpus: &Path) -> Vec<Exchange> {
     let mut found = Vec::new();
     for folder in fs::read_dir(corpus.join("io")).unwrap() {
         for file in fs::read_dir(folder.unwrap().path()).unwrap() {

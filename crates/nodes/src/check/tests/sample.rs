@@ -17,14 +17,14 @@ use alloy_rpc_types_eth as rpc;
 
 use super::*;
 
-pub(super) struct Sample {
-    pub(super) id: BlockId,
-    pub(super) full: String,
+pub(crate) struct Sample {
+    pub(crate) id: BlockId,
+    pub(crate) full: String,
     pub(super) hashes: String,
-    pub(super) transactions: Vec<String>,
-    pub(super) transaction_hashes: Vec<B256>,
-    pub(super) receipts: String,
-    pub(super) receipt: Vec<String>,
+    pub(crate) transactions: Vec<String>,
+    pub(crate) transaction_hashes: Vec<B256>,
+    pub(crate) receipts: String,
+    pub(crate) receipt: Vec<String>,
 }
 
 type Envelope = EthereumTxEnvelope<TxEip4844>;
@@ -177,7 +177,7 @@ fn rpc_transaction(envelope: &Envelope, id: BlockId, index: u64) -> rpc::Transac
 }
 
 /// Every block, with its transactions, as alloy's types write it.
-pub(super) fn rpc_block(
+pub(crate) fn rpc_block(
     header: &Header,
     transactions: &[Envelope],
     uncles: Vec<B256>,
@@ -232,7 +232,7 @@ fn rpc_receipt(
     }
 }
 
-pub(super) fn sample() -> Sample {
+pub(crate) fn sample() -> Sample {
     let transactions = transactions();
     let receipts = receipts(&transactions);
     let withdrawals = vec![Withdrawal { index: 1, validator_index: 2, address: address(3), amount: 4 }];

@@ -8,19 +8,18 @@ use alloy_primitives::{Address, Bytes, Signature, TxKind, U256};
 
 use super::{Hex, Lie, RawTransaction};
 
-pub(in super::super) type Envelope = EthereumTxEnvelope<TxEip4844>;
+pub(crate) type Envelope = EthereumTxEnvelope<TxEip4844>;
 
 /// From here on, a legacy `v` holds the chain's number too (EIP-155).
 const PROTECTED_V: u128 = 35;
 
 impl RawTransaction {
     /// `None` for types that we do not know, and for what chains put among their transactions without a signature.
-    pub(super) fn envelope(&self) -> Result<Option<Envelope>, Lie> {
+    pub(crate) fn envelope(&self) -> Result<Option<Envelope>, Lie> {
         if self.is_unsigned() {
             return Ok(None);
         }
-        let kind = self.kind.as_ref().map_or(0, |kind| kind.0);
-        let built = match kind {
+        let built = match self.kind() {
             0 => self.legacy(),
             1 => self.eip2930(),
             2 => self.eip1559(),

@@ -1,0 +1,218 @@
+//! Block data from nodes, accepted only with its proof.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Pool, PoolNode};
+use crate::attempt::{self, Failed, Judgement, Judging, Meaning};
+use crate::call::{Call, Fault, Reply};
+use crate::health::Grade;
+use crate::proven::{ProofFailure, Unproven};
+
+/// What came of a proof. `None` if it could not be run, because no thread was free.
+pub type Proof<T> = Option<Result<T, Unproven>>;
+
+/// A proof, or the work that leads to one on another thread.
+pub enum Proving<'p, T> {
+    Done(Result<T, Unproven>),
+    Elsewhere(Pin<Box<dyn Future<Output = Proof<T>> + Send + 'p>>),
+}
+
+impl<T> fmt::Debug for Proving<'_, T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Done(_) => "Done",
+            Self::Elsewhere(_) => "Elsewhere",
+        })
+    }
+}
+
+/// The reply of a node, with its number.
+pub type NumberedReply<'a> = Pin<Box<dyn Future<Output = (usize, Result<Reply, Fault>)> + Send + 'a>>;
+
+/// Why no node has delivered something that is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFetched {
+    #[error("no node could deliver it")]
+    Unavailable,
+    #[error("no node delivered it before the deadline")]
+    Deadline,
+    #[error("a delivery could not be proven in time")]
+    Busy,
+    /// Whoever has it says so.
+    #[error("a transaction of type {0:#x} cannot be proven")]
+    UnknownType(u64),
+}
+
+impl Pool {
+    /// Asks nodes until one delivers what `prove` accepts. A delivery that fails its proof proves its node wrong, and another
+    /// one is asked.
+    pub async fn fetch<'p, T: Send>(
+        &self,
+        call: &Call,
+        prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
+        deadline: Instant,
+    ) -> Result<T, NotFetched> {
+        let fetching = Fetching { prove, accepted: Mutex::new(None), unknown_type: Mutex::new(None) };
+        let judge = |_: usize, result: &Bytes| fetching.judge(result);
+        let asked = self.ask(call, &judge, deadline).await;
+        match (fetching.accepted.into_inner(), asked) {
+            (Some(proven), _) => Ok(proven),
+            (None, Err(Failed::Deadline { .. })) => Err(NotFetched::Deadline),
+            (None, Err(Failed::Unchecked { .. })) => Err(NotFetched::Busy),
+            (None, _) => {
+                let unknown_type = fetching.unknown_type.into_inner();
+                Err(unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType))
+            }
+        }
+    }
+
+    /// Asks all nodes at once but for those that have been asked before.
+    pub fn ask_others<'a>(
+        &'a self,
+        call: &'a Call,
+        asked: &HashSet<usize>,
+        deadline: Instant,
+    ) -> FuturesUnordered<NumberedReply<'a>> {
+        let replies = FuturesUnordered::new();
+        for node in self.of_this_chain() {
+            let number = self.number_of(node);
+            if !asked.contains(&number) {
+                replies
+                    .push(Box::pin(async move { (number, node.ask(call, deadline).await) })
+                        as NumberedReply<'a>);
+            }
+        }
+        replies
+    }
+
+    /// Nodes that have said nothing to anyone since then.
+    pub fn silent_since(&self, then: Instant) -> HashSet<usize> {
+        let silent = self.nodes.iter().enumerate().filter(|(_, node)| node.silent_since(then));
+        silent.map(|(number, _)| number).collect()
+    }
+
+    /// Whether these nodes are a quorum of all that are neither down nor unable to say.
+    pub fn is_quorum(&self, nodes: &HashSet<usize>, unable: &HashSet<usize>) -> bool {
+        let now = Instant::now();
+        let counts = |node: &PoolNode| {
+            let number = self.number_of(node);
+            let can_say = node.grade(now) != Grade::Down && !unable.contains(&number);
+            can_say || nodes.contains(&number)
+        };
+        let voters = self.of_this_chain().filter(|node| counts(node)).count();
+        !nodes.is_empty() && nodes.len() >= self.view.quorum_of(voters)
+    }
+
+    /// Asks one node after another for all of these calls until `prove` accepts what one has delivered. All of it is from
+    /// one node, so that a failed proof proves that node wrong.
+    pub async fn fetch_together<'p, T: Send>(
+        &self,
+        calls: &[Call],
+        prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
+        deadline: Instant,
+    ) -> Result<T, NotFetched> {
+        let Some(call) = calls.first() else { return Err(NotFetched::Unavailable) };
+        let now = Instant::now();
+        let mut nodes: Vec<_> = self.of_this_chain().map(|node| (node, node.candidate(call, now))).collect();
+        nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
+        nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
+        let mut failed = NotFetched::Unavailable;
+        for (place, (node, _)) in nodes.iter().enumerate() {
+            // Each has its part of the time that is left, so that one that hangs leaves some for the others.
+            let now = Instant::now();
+            let left = u32::try_from(nodes.len() - place).unwrap_or(u32::MAX);
+            let until = now + deadline.saturating_duration_since(now) / left;
+            let Some(results) = ask_all(node, calls, until).await else { continue };
+            let proof = match prove(results) {
+                Proving::Done(proof) => Some(proof),
+                Proving::Elsewhere(work) => timeout_at(deadline, work).await.unwrap_or(None),
+            };
+            match proof {
+                None => return Err(NotFetched::Busy),
+                Some(Ok(proven)) => {
+                    node.good(Instant::now());
+                    return Ok(proven);
+                }
+                Some(Err(Unproven::NotThere)) => {}
+                Some(Err(Unproven::UnknownType(kind))) => failed = NotFetched::UnknownType(kind),
+                Some(Err(Unproven::Wrong(failure))) => convict(node, call, failure),
+            }
+        }
+        Err(failed)
+    }
+}
+
+fn convict(node: &PoolNode, call: &Call, failure: ProofFailure) {
+    tracing::warn!(
+        node = node.name(),
+        method = call.method,
+        reason = failure.name(),
+        "a node's answer is wrong"
+    );
+    node.bad(Fault::Wrong, Instant::now());
+}
+
+/// The results of all calls, or `None` if one has none.
+async fn ask_all(node: &PoolNode, calls: &[Call], until: Instant) -> Option<Vec<Bytes>> {
+    let replies = join_all(calls.iter().map(|call| node.ask(call, until))).await;
+    let mut results = Vec::with_capacity(replies.len());
+    for (reply, call) in replies.into_iter().zip(calls) {
+        match reply {
+            Ok(Reply::Result(result)) => results.push(result),
+            Ok(Reply::Error(error)) => {
+                match attempt::read(&error, call) {
+                    Meaning::NotHere(lack) => node.known().learn(lack, call.method, call.needs.block),
+                    Meaning::Node(fault) => node.bad(fault, Instant::now()),
+                    Meaning::Caller(_) | Meaning::Limit(_) | Meaning::Unclear => {}
+                }
+                return None;
+            }
+            // The node has taken note of it.
+            Err(_) => return None,
+        }
+    }
+    Some(results)
+}
+
+/// One delivery on its way through the nodes.
+struct Fetching<'p, T> {
+    prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
+    accepted: Mutex<Option<T>>,
+    unknown_type: Mutex<Option<u64>>,
+}
+
+impl<T: Send> Fetching<'_, T> {
+    fn judge(&self, result: &Bytes) -> Judging<'_> {
+        match (self.prove)(result) {
+            Proving::Done(proof) => self.conclude(Some(proof)).into(),
+            Proving::Elsewhere(work) => {
+                Judging::Elsewhere(Box::pin(async move { self.conclude(work.await) }))
+            }
+        }
+    }
+
+    fn conclude(&self, proof: Proof<T>) -> Judgement {
+        match proof {
+            None => Judgement::Unchecked,
+            Some(Ok(proven)) => {
+                *self.accepted.lock() = Some(proven);
+                Judgement::Believed
+            }
+            Some(Err(Unproven::NotThere)) => Judgement::Late,
+            // Another node may show that there is no such transaction.
+            Some(Err(Unproven::UnknownType(kind))) => {
+                *self.unknown_type.lock() = Some(kind);
+                Judgement::Late
+            }
+            Some(Err(Unproven::Wrong(failure))) => Judgement::Wrong(failure.name()),
+        }
+    }
+}

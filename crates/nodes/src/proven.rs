@@ -1,0 +1,80 @@
+//! Block data that is proven: whatever node delivered it, it is what the hash of its block commits to.
+//!
+//! A block is proven in three parts, because most questions need only the first: the body against the block's hash, uncles
+//! and receipts against the header in the body. Members of a delivery that no hash commits to (`from`, prices, indices,
+//! sizes, members that we do not know) are not read. Everything here is a pure function of bytes.
+
+mod body; // header, transactions and withdrawals
+mod header; // a header alone
+mod place; // where a node says that a transaction is
+mod receipts; // receipts and their logs
+mod uncles; // headers of uncles
+
+#[cfg(test)]
+mod tests;
+
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+
+pub use body::ProvenBody;
+pub use header::ProvenHeader;
+pub use place::{PendingTransaction, PlaceClaim};
+pub use receipts::{ProvenReceipts, TransactionReceipt};
+pub use uncles::{ProvenUncles, UNCLES_MAX};
+
+/// A signed transaction in its consensus form.
+pub type SignedTransaction = EthereumTxEnvelope<TxEip4844>;
+
+/// Why a delivery is not proven block data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unproven {
+    /// The node does not have the block. It need not be to blame for that.
+    #[error("it is not there")]
+    NotThere,
+    /// A transaction is of a type whose encoding is unknown here, or has no signature, so that no root can be computed.
+    /// That proves nothing about the node.
+    #[error("a transaction of type {0:#x} cannot be proven")]
+    UnknownType(u64),
+    /// The node has delivered something that is not the block.
+    #[error("{0}")]
+    Wrong(#[from] ProofFailure),
+}
+
+/// Which part of a delivery is not what the block's hash commits to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProofFailure {
+    #[error("a member is missing, twice there, or no such value")]
+    Malformed,
+    #[error("the hash of the header is another one")]
+    HeaderHash,
+    #[error("the transactions are not those of the header's root")]
+    TransactionsRoot,
+    #[error("the withdrawals are not those of the header's root")]
+    WithdrawalsRoot,
+    #[error("the uncles are not those of the header's hash")]
+    UnclesHash,
+    #[error("the receipts are not those of the header's root")]
+    ReceiptsRoot,
+    #[error("the blooms of the receipts are not the header's")]
+    LogsBloom,
+    #[error("the gas of the receipts is not the header's")]
+    GasUsed,
+    #[error("the block does not contain the transaction")]
+    NotInBlock,
+}
+
+impl ProofFailure {
+    /// The name in metrics and in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "shape",
+            Self::HeaderHash => "header_hash",
+            Self::TransactionsRoot => "transactions_root",
+            Self::WithdrawalsRoot => "withdrawals_root",
+            Self::UnclesHash => "uncles",
+            Self::ReceiptsRoot => "receipts_root",
+            Self::LogsBloom => "bloom",
+            Self::GasUsed => "gas",
+            Self::NotInBlock => "other_block",
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Where a node says that a transaction is. That is a claim: the block that it names proves or disproves it.
+
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_primitives::{Address, B256};
+use serde::Deserialize;
+
+use super::body::signed;
+use super::{ProofFailure, SignedTransaction, Unproven};
+use crate::BlockId;
+use crate::check::hex::Hex;
+use crate::check::transaction::RawTransaction;
+
+/// Where a node says that a transaction is.
+#[derive(Debug)]
+pub enum PlaceClaim {
+    Block(BlockId),
+    /// It waits for a block. What was signed is proven by the hash, that it waits is not.
+    Pending(Box<PendingTransaction>),
+    /// The node knows of no such transaction.
+    Nowhere,
+}
+
+/// A transaction that is in no block yet.
+#[derive(Debug)]
+pub struct PendingTransaction {
+    pub transaction: SignedTransaction,
+    pub sender: Address,
+}
+
+/// The members that say where a transaction or its receipt is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPlace {
+    block_hash: Option<Hex<B256>>,
+    block_number: Option<Hex<u64>>,
+}
+
+impl PlaceClaim {
+    /// Reads the answer to a look-up of a transaction by its hash.
+    pub fn of_transaction(json: &[u8], hash: B256) -> Result<Self, Unproven> {
+        match Self::read(json)? {
+            Some(claim) => Ok(claim),
+            None => pending(json, hash).map(Box::new).map(Self::Pending),
+        }
+    }
+
+    /// Reads the answer to a look-up of a receipt by its transaction's hash. There is none without a block.
+    pub fn of_receipt(json: &[u8]) -> Result<Self, Unproven> {
+        Self::read(json)?.ok_or(Unproven::Wrong(ProofFailure::Malformed))
+    }
+
+    /// `None` if the members are there and name no block.
+    fn read(json: &[u8]) -> Result<Option<Self>, ProofFailure> {
+        if json.trim_ascii() == b"null" {
+            return Ok(Some(Self::Nowhere));
+        }
+        let raw: RawPlace = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
+        match (raw.block_hash, raw.block_number) {
+            (Some(hash), Some(number)) => Ok(Some(Self::Block(BlockId { number: number.0, hash: hash.0 }))),
+            (None, None) => Ok(None),
+            _ => Err(ProofFailure::Malformed),
+        }
+    }
+}
+
+fn pending(json: &[u8], hash: B256) -> Result<PendingTransaction, Unproven> {
+    let raw: RawTransaction = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
+    let transaction = signed(&raw)?;
+    let sender = transaction.recover_signer_unchecked();
+    match sender {
+        Ok(sender) if *transaction.tx_hash() == hash => Ok(PendingTransaction { transaction, sender }),
+        _ => Err(ProofFailure::Malformed.into()),
+    }
+}

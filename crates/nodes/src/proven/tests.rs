@@ -1,0 +1,307 @@
+//! What is delivered as it is is proven, and nothing that is changed on the way changes what is proven.
+
+use std::collections::HashMap;
+
+use alloy_consensus::{Header, proofs};
+use alloy_primitives::{B256, Bytes};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::check::tests::corpora::{chain, corpora, exchanges, written};
+use crate::check::tests::sample::{Sample, rpc_block, sample};
+
+fn proven(sample: &Sample) -> (ProvenBody, ProvenReceipts) {
+    let body = ProvenBody::prove(sample.full.as_bytes(), sample.id.hash).unwrap();
+    let receipts = ProvenReceipts::prove(sample.receipts.as_bytes(), &body).unwrap();
+    (body, receipts)
+}
+
+fn same_body(one: &ProvenBody, other: &ProvenBody) -> bool {
+    let senders = |body: &ProvenBody| (0..6).map(|index| body.sender(index)).collect::<Vec<_>>();
+    one.hash() == other.hash()
+        && one.header() == other.header()
+        && one.transactions() == other.transactions()
+        && one.withdrawals() == other.withdrawals()
+        && senders(one) == senders(other)
+}
+
+fn same_receipts(one: &ProvenReceipts, other: &ProvenReceipts) -> bool {
+    let all = |receipts: &ProvenReceipts| {
+        let text = |index| format!("{:?}", receipts.get(index));
+        (0..receipts.len()).map(text).collect::<Vec<_>>()
+    };
+    all(one) == all(other)
+}
+
+#[test]
+fn every_type_of_transaction_and_its_receipt_are_proven() {
+    let sample = sample();
+    let (body, receipts) = proven(&sample);
+    assert_eq!((body.id(), body.transactions().len(), receipts.len()), (sample.id, 6, 6));
+    for (index, hash) in sample.transaction_hashes.iter().enumerate() {
+        assert_eq!(body.position(hash), Some(index));
+        let written: Value = serde_json::from_str(&sample.transactions[index]).unwrap();
+        assert_eq!(json!(body.sender(index)), written["from"]);
+        let receipt = receipts.get(index).unwrap();
+        assert_eq!((receipt.gas_used, receipt.logs.len()), (50_000, index % 4));
+    }
+    assert_eq!(receipts.get(3).unwrap().first_log, 3);
+    let single = sample.receipt.iter().map(|receipt| receipt.as_bytes());
+    assert!(same_receipts(&ProvenReceipts::prove_single(single, &body).unwrap(), &receipts));
+}
+
+#[test]
+fn null_is_not_there_and_an_unknown_type_proves_nothing_about_the_node() {
+    let sample = sample();
+    let (body, _) = proven(&sample);
+    assert_eq!(ProvenBody::prove(b" null", sample.id.hash).unwrap_err(), Unproven::NotThere);
+    assert_eq!(ProvenReceipts::prove(b"null\n", &body).unwrap_err(), Unproven::NotThere);
+    let mut block: Value = serde_json::from_str(&sample.full).unwrap();
+    block["transactions"][1]["type"] = json!("0x7e");
+    let unproven = ProvenBody::prove(block.to_string().as_bytes(), sample.id.hash).unwrap_err();
+    assert_eq!(unproven, Unproven::UnknownType(0x7e));
+}
+
+/// What each part of a delivery is found out by.
+#[test]
+fn the_part_that_is_wrong_is_named() {
+    let sample = sample();
+    let (body, _) = proven(&sample);
+    let block = |change: &dyn Fn(&mut Value)| {
+        let mut block: Value = serde_json::from_str(&sample.full).unwrap();
+        change(&mut block);
+        ProvenBody::prove(block.to_string().as_bytes(), sample.id.hash).err()
+    };
+    let wrong = |failure| Some(Unproven::Wrong(failure));
+    assert_eq!(block(&|block| block["gasUsed"] = json!("0x1")), wrong(ProofFailure::HeaderHash));
+    let swap = |block: &mut Value| block["transactions"].as_array_mut().unwrap().swap(0, 1);
+    assert_eq!(block(&swap), wrong(ProofFailure::TransactionsRoot));
+    let withdrawals = |block: &mut Value| block["withdrawals"] = json!([]);
+    assert_eq!(block(&withdrawals), wrong(ProofFailure::WithdrawalsRoot));
+    assert_eq!(block(&|block| block["miner"] = json!(7)), wrong(ProofFailure::Malformed));
+    for delivery in ["[]", &sample.receipts.replace("\"status\":\"0x1\"", "\"status\":\"0x0\"")] {
+        let unproven = ProvenReceipts::prove(delivery.as_bytes(), &body).err();
+        assert_eq!(unproven, wrong(ProofFailure::ReceiptsRoot));
+    }
+}
+
+/// A header with these uncles, as a block and as its uncles are delivered.
+fn with_uncles(uncles: &[Header]) -> (ProvenBody, Vec<String>) {
+    let ommers_hash = proofs::calculate_ommers_root(uncles);
+    let empty = proofs::calculate_transaction_root::<SignedTransaction>(&[]);
+    let header = Header { number: 9, ommers_hash, transactions_root: empty, ..Header::default() };
+    let hashes = uncles.iter().map(Header::hash_slow).collect();
+    let [full, _] = rpc_block(&header, &[], hashes, None);
+    let body = ProvenBody::prove(full.as_bytes(), header.hash_slow()).unwrap();
+    let deliveries = uncles.iter().map(|uncle| rpc_block(uncle, &[], vec![], None)[1].clone());
+    (body, deliveries.chain(["null".to_owned()]).collect())
+}
+
+#[test]
+fn uncles_are_proven_together() {
+    let uncle = |number| Header { number, extra_data: Bytes::from_static(b"uncle"), ..Header::default() };
+    let uncles = [uncle(7), uncle(8)];
+    let (body, deliveries) = with_uncles(&uncles);
+    let prove = |deliveries: &[&String]| {
+        let proven = ProvenUncles::prove(deliveries.iter().map(|text| text.as_bytes()), &body);
+        proven.map(|proven| proven.headers().to_vec())
+    };
+    let [one, other, null] = &deliveries[..] else { unreachable!() };
+    assert_eq!(prove(&[one, other]).as_deref(), Ok(&uncles[..]));
+    let wrong = Err(Unproven::Wrong(ProofFailure::UnclesHash));
+    for deliveries in [&[other, one][..], &[one, null], &[one, one]] {
+        assert_eq!(prove(deliveries), wrong);
+    }
+    assert_eq!(prove(&[null, one]), Err(Unproven::NotThere), "a node that has none has not lied");
+    assert!(ProvenUncles::none(&body).is_none());
+    assert!(ProvenUncles::none(&with_uncles(&[]).0).is_some());
+}
+
+#[test]
+fn a_claim_names_a_block_or_carries_what_was_signed() {
+    let sample = sample();
+    for (text, hash) in sample.transactions.iter().zip(&sample.transaction_hashes) {
+        let claim = PlaceClaim::of_transaction(text.as_bytes(), *hash).unwrap();
+        assert!(matches!(claim, PlaceClaim::Block(block) if block == sample.id));
+        let mut pending: Value = serde_json::from_str(text).unwrap();
+        for member in ["blockHash", "blockNumber", "transactionIndex"] {
+            pending[member] = Value::Null;
+        }
+        let claim = PlaceClaim::of_transaction(pending.to_string().as_bytes(), *hash).unwrap();
+        assert!(matches!(claim, PlaceClaim::Pending(of) if of.transaction.tx_hash() == hash));
+        let other = PlaceClaim::of_transaction(pending.to_string().as_bytes(), B256::ZERO);
+        assert!(other.is_err(), "it is another transaction");
+    }
+    let claim = PlaceClaim::of_receipt(sample.receipt[0].as_bytes()).unwrap();
+    assert!(matches!(claim, PlaceClaim::Block(block) if block == sample.id));
+    assert!(matches!(PlaceClaim::of_receipt(b"null"), Ok(PlaceClaim::Nowhere)));
+    assert!(PlaceClaim::of_receipt(b"{\"blockHash\":null,\"blockNumber\":null}").is_err());
+}
+
+/// The places of all values, as JSON pointers.
+fn places(value: &Value, at: &str, out: &mut Vec<String>) {
+    out.push(at.to_owned());
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| places(item, &format!("{at}/{index}"), out));
+        }
+        Value::Object(members) => {
+            members.iter().for_each(|(name, member)| places(member, &format!("{at}/{name}"), out));
+        }
+        _ => {}
+    }
+}
+
+/// How one value is changed.
+#[derive(Clone, Debug)]
+enum Change {
+    Replace(Value),
+    /// Another digit at some place.
+    Digit(Index, u8),
+    /// Without one of its members or items.
+    Drop(Index),
+    /// One item or member twice.
+    Repeat(Index),
+    /// Two items have changed places.
+    Swap(Index, Index),
+    Add,
+}
+
+fn changes() -> impl Strategy<Value = Change> {
+    let values =
+        [json!(null), json!("0x"), json!("0x0"), json!("0x7e"), json!([]), json!({}), json!(1), json!("0x1")];
+    prop_oneof![
+        proptest::sample::select(values.to_vec()).prop_map(Change::Replace),
+        (any::<Index>(), 0..16_u8).prop_map(|(at, digit)| Change::Digit(at, digit)),
+        any::<Index>().prop_map(Change::Drop),
+        any::<Index>().prop_map(Change::Repeat),
+        any::<(Index, Index)>().prop_map(|(one, other)| Change::Swap(one, other)),
+        Just(Change::Add),
+    ]
+}
+
+fn change(value: &mut Value, change: &Change) {
+    match (change, value) {
+        (Change::Replace(other), value) => *value = other.clone(),
+        (Change::Digit(at, digit), Value::String(text)) if text.len() > 2 => {
+            let at = 2 + at.index(text.len() - 2);
+            text.replace_range(at..=at, &format!("{digit:x}"));
+        }
+        (Change::Drop(at), Value::Array(items)) if !items.is_empty() => {
+            _ = items.remove(at.index(items.len()));
+        }
+        (Change::Drop(at), Value::Object(members)) if !members.is_empty() => {
+            let name = members.keys().nth(at.index(members.len())).unwrap().clone();
+            members.remove(&name);
+        }
+        (Change::Repeat(at), Value::Array(items)) if !items.is_empty() => {
+            let item = items[at.index(items.len())].clone();
+            items.push(item);
+        }
+        (Change::Swap(one, other), Value::Array(items)) if !items.is_empty() => {
+            let count = items.len();
+            items.swap(one.index(count), other.index(count));
+        }
+        (Change::Add, Value::Object(members)) => _ = members.insert("note".to_owned(), json!("visit …")),
+        _ => {}
+    }
+}
+
+/// A delivery with some of its values changed.
+fn changed(text: &str, at: &[(Index, Change)]) -> String {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    for (place, with) in at {
+        let mut all = Vec::new();
+        places(&value, "", &mut all);
+        let pointer = &all[place.index(all.len())];
+        change(value.pointer_mut(pointer).unwrap(), with);
+    }
+    value.to_string()
+}
+
+fn some_changes() -> impl Strategy<Value = Vec<(Index, Change)>> {
+    prop::collection::vec((any::<Index>(), changes()), 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever a node changes in a block is refused, or changes nothing that is proven.
+    #[test]
+    fn no_change_of_a_block_changes_what_is_proven(changes in some_changes()) {
+        let sample = sample();
+        let (truth, _) = proven(&sample);
+        let delivery = changed(&sample.full, &changes);
+        if let Ok(body) = ProvenBody::prove(delivery.as_bytes(), sample.id.hash) {
+            prop_assert!(same_body(&body, &truth), "{delivery}");
+        }
+    }
+
+    #[test]
+    fn no_change_of_receipts_changes_what_is_proven(changes in some_changes()) {
+        let sample = sample();
+        let (body, truth) = proven(&sample);
+        let delivery = changed(&sample.receipts, &changes);
+        if let Ok(receipts) = ProvenReceipts::prove(delivery.as_bytes(), &body) {
+            prop_assert!(same_receipts(&receipts, &truth), "{delivery}");
+        }
+    }
+
+    /// Bytes that are no delivery at all are refused without a panic.
+    #[test]
+    fn anything_may_be_delivered(delivery in prop::collection::vec(any::<u8>(), 0..200)) {
+        let sample = sample();
+        let (body, _) = proven(&sample);
+        prop_assert!(ProvenBody::prove(&delivery, sample.id.hash).is_err());
+        prop_assert!(ProvenReceipts::prove(&delivery, &body).is_err());
+        let _claim = PlaceClaim::of_transaction(&delivery, B256::ZERO);
+    }
+}
+
+/// Every block of the recorded chains, and every list of receipts that was recorded with them.
+#[test]
+fn recorded_blocks_and_receipts_are_proven() {
+    for corpus in corpora() {
+        let mut bodies = HashMap::new();
+        for block in chain(&corpus) {
+            let hash = block.header.hash_slow();
+            let [full, _] = written(&block);
+            let body = ProvenBody::prove(full.as_bytes(), hash).unwrap();
+            assert_eq!(body.header(), &block.header);
+            assert_eq!(body.transactions(), &block.body.transactions);
+            assert!((0..body.transactions().len()).all(|index| body.sender(index).is_some()));
+            bodies.insert(json!(hash), body);
+        }
+        let receipts =
+            exchanges(&corpus).into_iter().filter(|exchange| exchange.method == "eth_getBlockReceipts");
+        for exchange in receipts {
+            let list = exchange.result.as_array().cloned().unwrap_or_default();
+            let Some(body) = list.first().and_then(|receipt| bodies.get(&receipt["blockHash"])) else {
+                continue;
+            };
+            let proven = ProvenReceipts::prove(exchange.result.to_string().as_bytes(), body).unwrap();
+            assert_eq!(proven.len(), list.len());
+        }
+    }
+}
+
+#[test]
+fn every_failure_has_a_name_that_the_metrics_know() {
+    use ProofFailure::*;
+    let all = [
+        Malformed,
+        HeaderHash,
+        TransactionsRoot,
+        WithdrawalsRoot,
+        UnclesHash,
+        ReceiptsRoot,
+        LogsBloom,
+        GasUsed,
+        NotInBlock,
+    ];
+    let known: Map<String, Value> =
+        crate::check::Lie::ALL.iter().map(|lie| (lie.name().to_owned(), Value::Null)).collect();
+    assert!(all.iter().all(|failure| known.contains_key(failure.name())));
+}
