@@ -8,6 +8,7 @@ mod limits; // what an answer may take
 mod cache; // answers that are kept, by what they depend on
 mod flights; // equal calls share one answer
 mod shared; // one answer for several callers
+mod results; // results as JSON text
 
 mod embedded; // a chain of our own: where its work is done
 pub mod archive; // that chain, as a source
@@ -93,18 +94,25 @@ impl SnapshotSource for FixedSource {
 pub struct Provenance {
     pub origin: Origin,
     pub block: Option<BlockRef>,
-    /// Whether it is what one node says about its own pending transactions, which nobody can verify.
-    pub is_unverified: bool,
+    pub verified: Verification,
 }
 
 impl Provenance {
-    pub(crate) fn of(origin: Origin, block: Option<BlockRef>) -> Self {
-        Self { origin, block, is_unverified: false }
-    }
-
+    /// Every block of the archive is proven before it is stored.
     pub fn archive(block: Option<BlockRef>) -> Self {
-        Self::of(Origin::Archive, block)
+        Self { origin: Origin::Archive, block, verified: Verification::Proven }
     }
+}
+
+/// How far an answer was verified, as `Chaingate-Verified` names it; the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verification {
+    /// One node said so.
+    None,
+    /// A quorum of the nodes said so.
+    Confirmed,
+    /// The hash of a block commits to it.
+    Proven,
 }
 
 /// The kinds of sources, as `Chaingate-Source` names them.
@@ -133,6 +141,8 @@ pub enum Failure {
     CallTimeout(Duration),
     /// Nobody can answer now; the same call may succeed later.
     Unavailable,
+    /// The block has a transaction of a type that is unknown here, so nothing proves what nodes say about it.
+    CannotBeProven { transaction_type: u64 },
     /// The pool has no place for more work.
     OverCapacity,
     /// Our own fault. The text is for the log only.
@@ -163,6 +173,12 @@ impl Budget {
     /// with the error it gives.
     pub fn charge_reply(&self, capacity: usize) -> Result<(), Failure> {
         self.reply.as_ref().map_or(Ok(()), |reply| Ok(reply.grow(capacity)?))
+    }
+
+    /// Ends work that has no time left, or no memory for a reply buffer of this capacity.
+    fn proceed(&self, capacity: usize) -> Result<(), Failure> {
+        self.charge_reply(capacity)?;
+        if self.stopped() { Err(Failure::QueryTimeout) } else { Ok(()) }
     }
 
     /// Whether this is only a try: a timeout is no answer, and the work will start over with another budget.

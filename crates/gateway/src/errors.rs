@@ -329,6 +329,11 @@ impl From<Failure> for ErrorReply {
                 Self::call(EXECUTION, format!("execution aborted (timeout = {})", seconds(time)))
             }
             Failure::Unavailable => unavailable(),
+            Failure::CannotBeProven { transaction_type } => Self::call(
+                DENIED,
+                format!("block data cannot be proven: unknown transaction type {transaction_type:#x}"),
+            )
+            .counted(Outcome::Unavailable),
             Failure::OverCapacity => over_capacity(),
             Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::OurFault),
         }

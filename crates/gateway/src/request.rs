@@ -14,7 +14,7 @@ use futures_util::{FutureExt, StreamExt};
 use jsonrpc::{BodyFault, Id, Request};
 
 use crate::admit::{self, admit};
-use crate::answer::{Answer, Failure, Pending, Pinned, Provenance};
+use crate::answer::{Answer, Failure, Pending, Pinned, Provenance, Verification};
 use crate::authenticate::{Caller, Denied, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
@@ -290,7 +290,7 @@ async fn batch<'t>(
 ) -> Result<Reply, ErrorReply> {
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
     let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
-    let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default() };
+    let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
     if work.edge.answers.remote().is_some() {
         together(work, calls, &limit, &mut reply).await;
     } else {
@@ -311,14 +311,17 @@ struct BatchReply {
     /// Each element ends with a comma.
     out: Vec<u8>,
     refusals: RateRefusals,
+    /// How far the least verified answer is verified.
+    verified: Option<Verification>,
 }
 
 impl BatchReply {
     async fn end_element(&mut self, end: ElementEnd) {
         let mut retry_after_s = None;
         match end {
-            ElementEnd::Written => {}
-            ElementEnd::Shared(result) => {
+            ElementEnd::Written(verified) => self.count_verified(verified),
+            ElementEnd::Shared(result, verified) => {
+                self.count_verified(Some(verified));
                 batch_buffer::append(&mut self.out, &result).await;
                 jsonrpc::end_result(&mut self.out);
                 self.out.push(b',');
@@ -326,6 +329,10 @@ impl BatchReply {
             ElementEnd::RateLimited(seconds) => retry_after_s = Some(seconds),
         }
         self.refusals.count(retry_after_s);
+    }
+
+    fn count_verified(&mut self, verified: Option<Verification>) {
+        self.verified = self.verified.into_iter().chain(verified).min();
     }
 
     fn finish(mut self, limit: ReplyLimit<'_>) -> Reply {
@@ -340,7 +347,7 @@ impl BatchReply {
         if self.refusals.are_all() {
             return Reply::refused_batch(parts, self.refusals.retry_after_s);
         }
-        Reply::result(parts, None)
+        Reply::batch(parts, self.verified)
     }
 }
 
@@ -400,17 +407,17 @@ async fn together<'t>(
 
 /// What is left to do for an element of a batch.
 enum ElementEnd {
-    /// It is written, or was a notification.
-    Written,
+    /// It is written, or was a notification. An answer says how far it is verified.
+    Written(Option<Verification>),
     /// Its result is shared, and is still to be copied behind what is written.
-    Shared(Bytes),
+    Shared(Bytes, Verification),
     /// Its error is written: the rate limit refuses the call for this many seconds.
     RateLimited(u64),
 }
 
 impl ElementEnd {
     fn of_error(error: &ErrorReply) -> Self {
-        error.rate_limit_wait_s().map_or(Self::Written, Self::RateLimited)
+        error.rate_limit_wait_s().map_or(Self::Written(None), Self::RateLimited)
     }
 }
 
@@ -425,15 +432,21 @@ async fn element(
     let Some(id) = call.id.clone() else {
         let unsaid = answer(work, call, limit, out).await;
         out.truncate(start);
-        return unsaid.err().map_or(ElementEnd::Written, |error| ElementEnd::of_error(&error));
+        return unsaid.err().map_or(ElementEnd::Written(None), |error| ElementEnd::of_error(&error));
     };
     let id = Id::from_raw(&id);
     jsonrpc::begin_result(out, id);
-    let mut end = ElementEnd::Written;
+    let mut end = ElementEnd::Written(None);
     match answer(work, call, limit, out).await {
-        Ok(Answered::With(Answer { shared: Some(shared), .. })) => return ElementEnd::Shared(shared),
-        Ok(Answered::With(Answer { shared: None, .. })) => jsonrpc::end_result(out),
-        Ok(Answered::Nothing(missing, _)) => {
+        Ok(Answered::With(Answer { shared: Some(shared), provenance })) => {
+            return ElementEnd::Shared(shared, provenance.verified);
+        }
+        Ok(Answered::With(Answer { shared: None, provenance })) => {
+            jsonrpc::end_result(out);
+            end = ElementEnd::Written(Some(provenance.verified));
+        }
+        Ok(Answered::Nothing(missing, provenance)) => {
+            end = ElementEnd::Written(provenance.map(|provenance| provenance.verified));
             out.extend_from_slice(missing.json());
             jsonrpc::end_result(out);
         }

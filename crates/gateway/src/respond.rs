@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 
-use crate::answer::{Origin, Provenance};
+use crate::answer::{Origin, Provenance, Verification};
 use crate::callers::AccountId;
 use crate::errors::ErrorReply;
 use crate::http::Headers;
@@ -29,6 +29,8 @@ pub(crate) struct Reply {
     status: StatusCode,
     parts: [Bytes; 3],
     provenance: Option<Provenance>,
+    /// How far the least verified answer of a batch is verified.
+    batch_verified: Option<Verification>,
     extra: Extra,
     encoding: Option<Encoding>,
     /// The account that the reply is for, in whose share of the pool it is compressed.
@@ -54,6 +56,7 @@ impl Reply {
             status,
             parts,
             provenance: None,
+            batch_verified: None,
             extra: Extra::None,
             encoding: None,
             account: AccountId::NONE,
@@ -63,6 +66,11 @@ impl Reply {
 
     pub(crate) fn result(parts: [Bytes; 3], provenance: Option<Provenance>) -> Self {
         Self { provenance, ..Self::new(StatusCode::OK, parts) }
+    }
+
+    /// The answers of a batch, of which the least verified is verified as far as this.
+    pub(crate) fn batch(parts: [Bytes; 3], batch_verified: Option<Verification>) -> Self {
+        Self { batch_verified, ..Self::new(StatusCode::OK, parts) }
     }
 
     pub(crate) fn error(id: Id<'_>, error: &ErrorReply) -> Self {
@@ -172,6 +180,8 @@ impl Reply {
         }
         if let Some(provenance) = self.provenance {
             say_where_from(lines, provenance);
+        } else if let Some(verified) = self.batch_verified {
+            say_verified(lines, verified);
         }
         say_extra(lines, &self.extra);
         if let Some(encoding) = self.encoding {
@@ -199,9 +209,16 @@ fn say_where_from(lines: &mut impl Lines, provenance: Provenance) {
     if let Some(block) = provenance.block {
         say_block(lines, block);
     }
-    if provenance.is_unverified {
-        lines.line(&VERIFIED, "none");
-    }
+    say_verified(lines, provenance.verified);
+}
+
+fn say_verified(lines: &mut impl Lines, verified: Verification) {
+    let name = match verified {
+        Verification::None => "none",
+        Verification::Confirmed => "confirmed",
+        Verification::Proven => "proven",
+    };
+    lines.line(&VERIFIED, name);
 }
 
 thread_local! {

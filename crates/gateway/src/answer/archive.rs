@@ -1,12 +1,11 @@
 //! The embedded archive as a source: typed reads of one snapshot, written out as JSON.
 
-mod block;
 mod fees;
-pub(super) mod json;
-mod log;
-mod receipt;
-mod transaction;
 
+use super::results::{
+    BlockFields, LOG_BYTES_TYPICAL, LogWriter, json::Json, write_block, write_receipt, write_transaction,
+    write_uncle,
+};
 use super::{Budget, Failure, Limits, Provenance, SnapshotSource, Source, View};
 use crate::{
     params::{Blocks, LogFilter, Message, Query},
@@ -15,16 +14,17 @@ use crate::{
 use alloy_primitives::{B256, U256};
 use arc_swap::ArcSwap;
 use archive::{
-    Archive, BlockId, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides, ReceiptData,
-    Snapshot, StateSource, Stop, StoreError,
+    Archive, BlockId, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides,
+    ReceiptData, Snapshot, StateSource, Stop, StoreError,
 };
 use fees::PriorityFee;
-use json::Json;
-use log::{LOG_BYTES_TYPICAL, LogWriter};
 use std::{ops::ControlFlow, sync::Arc};
 
 /// What the archive calls itself in `web3_clientVersion`.
 pub(super) const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
+
+/// Logs of a receipt that room is made for at once. A row that is damaged may claim any number of them.
+const RESERVED_LOGS_MAX: u32 = 1_024;
 
 /// What a try may take: beyond it, work is sure to take longer than a moment, or may be.
 mod brief {
@@ -241,14 +241,43 @@ impl Asked<'_> {
         let data = self.snapshot.block(at.number)?.ok_or(Failure::Unavailable)?;
         let inline_max = if full { brief::TRANSACTIONS_MAX } else { brief::HASHES_MAX };
         self.end_try_if(data.place.transactions > inline_max)?;
-        block::write(self.snapshot, self.budget, &data, full, json)?;
+        let block = BlockFields {
+            header: &data.header,
+            hash: data.place.hash,
+            total_difficulty: Some(data.place.total_difficulty),
+            size: u64::from(data.place.size),
+            uncles: &data.uncles,
+            withdrawals: data.withdrawals.as_ref(),
+        };
+        write_block(&block, json, |json| match full {
+            true => self.transactions(at.number, json),
+            false => self.transaction_hashes(&data.place, json),
+        })?;
         Ok(at)
+    }
+
+    fn transactions(&self, block: u64, json: &mut Json<'_>) -> Result<(), Failure> {
+        let transactions = self.snapshot.transactions(block)?;
+        let mut outcome = Ok(());
+        json.list(&transactions, |json, data| {
+            if outcome.is_ok() {
+                write_transaction(&data.into(), json);
+                outcome = self.budget.proceed(json.0.capacity());
+            }
+        });
+        outcome
+    }
+
+    fn transaction_hashes(&self, place: &BlockPlace, json: &mut Json<'_>) -> Result<(), Failure> {
+        let hashes = self.snapshot.transaction_hashes(place)?;
+        json.list(&hashes, |json, hash| json.data(hash.as_slice()));
+        Ok(())
     }
 
     fn uncle(&self, at: BlockRef, index: u64, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         match self.snapshot.uncle(at.number, index)? {
-            Some(uncle) => block::write_uncle(&uncle, json),
+            Some(uncle) => write_uncle(&uncle, json),
             None => {
                 json.raw(b"null");
             }
@@ -258,7 +287,7 @@ impl Asked<'_> {
 
     fn transaction_at(&self, at: BlockRef, index: u64, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         match self.snapshot.transaction_at(at.number, index)? {
-            Some(data) => transaction::write(&data, json),
+            Some(data) => write_transaction(&(&data).into(), json),
             None => {
                 json.raw(b"null");
             }
@@ -268,14 +297,14 @@ impl Asked<'_> {
 
     fn transaction_by_hash(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
         let Some(data) = self.snapshot.transaction(hash)? else { return Ok(says(json, b"null")) };
-        transaction::write(&data, json);
+        write_transaction(&(&data).into(), json);
         Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
     }
 
     fn receipt(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
         let Some(data) = self.snapshot.receipt(hash)? else { return Ok(says(json, b"null")) };
         self.end_try_if(u64::from(data.row.logs) > brief::LOGS_MAX)?;
-        receipt::write(self.snapshot, &data, &mut LogWriter::default(), json)?;
+        self.write_receipt(&data, &mut LogWriter::default(), json)?;
         self.budget.charge_reply(json.0.capacity())?;
         Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
     }
@@ -289,21 +318,35 @@ impl Asked<'_> {
         let (mut logs, mut outcome) = (LogWriter::default(), Ok(()));
         json.list(&receipts, |json, data| {
             if outcome.is_ok() {
-                outcome = self.write_receipt(data, &mut logs, json);
+                outcome = self
+                    .write_receipt(data, &mut logs, json)
+                    .and_then(|()| self.budget.proceed(json.0.capacity()));
             }
         });
         outcome.map(|()| at)
     }
 
-    /// Writes one receipt of many, after which there may be no time or memory for the next.
     fn write_receipt(
         &self,
         data: &ReceiptData,
         logs: &mut LogWriter,
         json: &mut Json<'_>,
     ) -> Result<(), Failure> {
-        receipt::write(self.snapshot, data, logs, json)?;
-        proceed(self.budget, json)
+        write_receipt(data, json, |json| {
+            let mut separator: &[u8] = b"";
+            json.0.reserve(data.row.logs.min(RESERVED_LOGS_MAX) as usize * LOG_BYTES_TYPICAL);
+            json.raw(b"[");
+            if data.row.logs > 0 {
+                let _ = self.snapshot.logs_by_ordinal(data.log_ordinals()).read(|log| {
+                    json.raw(separator);
+                    separator = b",";
+                    logs.write(&log.into(), json);
+                    ControlFlow::<()>::Continue(())
+                })?;
+            }
+            json.raw(b"]");
+            Ok(())
+        })
     }
 
     /// Ends an inline try of work that will surely take longer, before it is begun.
@@ -365,7 +408,7 @@ impl Asked<'_> {
         let flow = found.read(|log| {
             json.raw(separator);
             separator = b",";
-            writer.write(&log, json);
+            writer.write(&log.into(), json);
             if json.0.len() > bytes_max {
                 return ControlFlow::Break(Failure::QueryTimeout);
             }
@@ -456,12 +499,6 @@ impl Asked<'_> {
             }
         }
     }
-}
-
-/// Ends work that has no time left, or no memory for what it has written.
-fn proceed(budget: &Budget, json: &Json<'_>) -> Result<(), Failure> {
-    budget.charge_reply(json.0.capacity())?;
-    if budget.stopped() { Err(Failure::QueryTimeout) } else { Ok(()) }
 }
 
 /// Whether nothing has to be done for a message before it runs but to fill in what it leaves out.

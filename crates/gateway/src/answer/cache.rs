@@ -14,6 +14,7 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 
+use super::Verification;
 use crate::memory::Readers;
 use crate::params::{LogFilter, Query};
 use crate::resolve::BlockRef;
@@ -79,6 +80,7 @@ pub(super) struct Kept {
     pub(super) result: Bytes,
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
+    pub(super) verified: Verification,
     /// The epoch in which it was kept, if its block was below the view's window even then. A block that was not may
     /// have lost its place on its way down there.
     pub(super) deep_in: Option<u64>,
@@ -227,7 +229,8 @@ mod tests {
 
     fn kept(text: &str) -> Kept {
         let result = Bytes::copy_from_slice(text.as_bytes());
-        Kept { result, block: None, deep_in: None, count: 0, readers: Readers::default() }
+        let verified = Verification::None;
+        Kept { result, block: None, verified, deep_in: None, count: 0, readers: Readers::default() }
     }
 
     #[test]

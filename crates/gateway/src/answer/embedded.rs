@@ -71,7 +71,7 @@ impl Embedded {
         }
         let asked = call.asked();
         if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
-            let provenance = Provenance::of(Origin::Cache, block);
+            let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
             let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }
@@ -209,7 +209,8 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
 }
 
 fn kept(result: Bytes, provenance: Provenance) -> Kept {
-    Kept { result, block: provenance.block, deep_in: None, count: 0, readers: Readers::default() }
+    let Provenance { block, verified, .. } = provenance;
+    Kept { result, block, verified, deep_in: None, count: 0, readers: Readers::default() }
 }
 
 /// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be

@@ -32,6 +32,9 @@ pub struct Limits {
     /// Bytes of answers that are kept; 0 if the cache is off. The default is enough for a day of receipts and logs of a
     /// busy application, and little beside what a node takes.
     pub cache_bytes_max: u64,
+    /// Bytes of proven blocks that are kept; 0 if the cache is off. The default holds some 500 blocks of mainnet with their
+    /// receipts: more than are near the head, where most questions are.
+    pub proven_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -47,6 +50,7 @@ impl Default for Limits {
             pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
             pool_queue_max: 4_096,
             cache_bytes_max: 512 << 20,
+            proven_bytes_max: 256 << 20,
         }
     }
 }
@@ -54,8 +58,10 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
+        let (cache_bytes_max, proven_bytes_max) = cache_bytes(cache, &usual);
         Self {
-            cache_bytes_max: cache_bytes_max(cache, usual.cache_bytes_max),
+            cache_bytes_max,
+            proven_bytes_max,
             log_params_max: section.size("log_params_max", usual.log_params_max),
             log_results_max: section.number("log_results_max", usual.log_results_max),
             log_timeout: section.milliseconds("log_timeout_ms", usual.log_timeout),
@@ -69,7 +75,8 @@ impl Limits {
     }
 }
 
-fn cache_bytes_max(cache: &mut Section<'_>, usual: u64) -> u64 {
-    let bytes_max = cache.number("bytes_max", usual);
-    if cache.flag("enabled", true) { bytes_max } else { 0 }
+fn cache_bytes(cache: &mut Section<'_>, usual: &Limits) -> (u64, u64) {
+    let answers = cache.number("bytes_max", usual.cache_bytes_max);
+    let blocks = cache.number("proven_bytes_max", usual.proven_bytes_max);
+    if cache.flag("enabled", true) { (answers, blocks) } else { (0, 0) }
 }

@@ -3,6 +3,11 @@
 pub(crate) mod settings; // the configuration
 mod look; // which blocks are meant
 mod absent; // receipts that are not there yet
+mod blocks; // proven blocks, fetched and kept
+mod block_answers; // answers from proven blocks
+mod headers; // proven headers below the window
+mod located; // which block a transaction is in
+mod mined; // proven blocks as JSON
 mod hearsay; // the chain as a partner tells it
 mod checking; // where large answers are checked
 mod encode; // queries → calls
@@ -25,7 +30,7 @@ use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, Kept};
 use super::flights::Flights;
-use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, View};
+use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, Verification, View};
 use crate::callers::AccountId;
 use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
@@ -34,6 +39,8 @@ use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
 use absent::Absent;
+use block_answers::Asking;
+use blocks::ProvenBlocks;
 use expect::block_ref;
 use flight_key::FlightKey;
 pub use hearsay::Hearsay;
@@ -47,6 +54,7 @@ use settings::Config;
 pub struct Remote {
     pool: Arc<Pool>,
     cache: Arc<Cache>,
+    blocks: ProvenBlocks,
     absent: Absent,
     flights: Flights<FlightKey>,
     partner_flights: Flights<FlightKey>,
@@ -76,6 +84,7 @@ impl Remote {
             judge: Judge::new(config.integrity, config.nodes.len()),
             pool,
             cache: Arc::new(Cache::new(0)),
+            blocks: ProvenBlocks::new(0),
             absent: Absent::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
@@ -98,7 +107,8 @@ impl Remote {
         memory: MemoryBudget,
         limits: Limits,
     ) -> Self {
-        Self { threads: Some(threads), cache, memory, limits, ..self }
+        let blocks = ProvenBlocks::new(limits.proven_bytes_max);
+        Self { threads: Some(threads), cache, blocks, memory, limits, ..self }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -127,14 +137,16 @@ impl Remote {
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
         if let Some(result) = self.known(head(canon), query) {
-            return Some(Ok(answer(Origin::Cache, Some(head(canon)), result)));
+            return Some(Ok(answer(Origin::Cache, Some(head(canon)), Verification::Confirmed, result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
         let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) else {
-            return self.is_absent(canon, query).then(|| Ok(answer(Origin::Cache, None, NULL)));
+            let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
+            return self.is_absent(canon, query).then(absent);
         };
         let result = self.memory.of(account).lend(&kept.result, &kept.readers);
-        Some(result.map(|result| answer(Origin::Cache, kept.block, result)).map_err(Failure::from))
+        let lent = result.map(|result| answer(Origin::Cache, kept.block, kept.verified, result));
+        Some(lent.map_err(Failure::from))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
@@ -186,29 +198,43 @@ impl Remote {
         let deadline = Instant::now() + self.time(method);
         if let Query::Logs { filter, blocks } = query {
             let found = self.logs(account, canon, filter, *blocks, deadline).await?;
-            // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew.
-            if found.origin == Origin::Cache {
-                self.keep(account, canon, Asked { query, head: None }, &found.result, Some(found.block))
-                    .await;
+            // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
+            // proven is kept at once.
+            if found.origin == Origin::Cache || found.is_proven {
+                let (asked, verified) = (Asked { query, head: None }, found.verified());
+                self.keep(account, canon, asked, &found.result, Some(found.block), verified).await;
             }
-            return Ok(self.shared(found.origin, Some(found.block), found.result));
+            let verified = found.verified();
+            return Ok(self.shared(found.origin, Some(found.block), verified, found.result));
         }
-        let fetched = self.ask(account, canon, query, deadline).await?;
+        let asking = Asking { account, canon, deadline };
+        let fetched = match self.answer_from_blocks(asking, query).await {
+            Some(answered) => answered?,
+            None => self.ask(account, canon, query, deadline).await?,
+        };
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
-                self.keep(account, canon, Asked { query, head: at_head }, &fetched.result, block).await;
+                let asked = Asked { query, head: at_head };
+                self.keep(account, canon, asked, &fetched.result, block, fetched.verified).await;
             }
             (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
                 self.absent.add(head(canon), *hash);
             }
             _ => {}
         }
-        Ok(self.shared(Origin::Node, fetched.block, fetched.result))
+        Ok(self.shared(Origin::Node, fetched.block, fetched.verified, fetched.result))
     }
 
     /// A result on its way to its callers, whose accounts are charged for it from now on.
-    fn shared(&self, origin: Origin, block: Option<BlockRef>, result: Bytes) -> SharedAnswer {
-        SharedAnswer::new(Provenance::of(origin, block), self.pool.memory().hand_over(result))
+    fn shared(
+        &self,
+        origin: Origin,
+        block: Option<BlockRef>,
+        verified: Verification,
+        result: Bytes,
+    ) -> SharedAnswer {
+        let provenance = Provenance { origin, block, verified };
+        SharedAnswer::new(provenance, self.pool.memory().hand_over(result))
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
@@ -219,13 +245,15 @@ impl Remote {
         asked: Asked<'_>,
         result: &Bytes,
         block: Option<BlockRef>,
+        verified: Verification,
     ) {
         if self.cache.is_on() {
             let (key, result, cache) = (asked.key(), result.clone(), Arc::clone(&self.cache));
             let (deep_in, bytes) = (deep_in(canon, block), result.len());
             let copy = move || {
                 let result = Bytes::copy_from_slice(&result);
-                cache.keep(key, Kept { result, block, deep_in, count: 0, readers: Readers::default() });
+                let readers = Readers::default();
+                cache.keep(key, Kept { result, block, verified, deep_in, count: 0, readers });
             };
             // An account that has used up its share of the pool is answered, and nothing is kept of it.
             let _refused = self.run_sized(account, bytes, copy).await;
@@ -301,6 +329,7 @@ struct Fetched {
     result: Bytes,
     /// The block at which it is true.
     block: Option<BlockRef>,
+    verified: Verification,
     keep: Keep,
 }
 
@@ -315,8 +344,8 @@ enum Keep {
 
 const NULL: Bytes = Bytes::from_static(b"null");
 
-fn answer(origin: Origin, block: Option<BlockRef>, result: Bytes) -> Answer {
-    Answer { provenance: Provenance::of(origin, block), shared: Some(result) }
+fn answer(origin: Origin, block: Option<BlockRef>, verified: Verification, result: Bytes) -> Answer {
+    Answer { provenance: Provenance { origin, block, verified }, shared: Some(result) }
 }
 
 /// The head, if that is what answers of a method hang on.

@@ -215,6 +215,7 @@ static LINES: &[Line] = &[
 
     line("[cache]", "enabled", "", "whether answers are kept, to be given again"),
     line("[cache]", "bytes_max", "", "bytes of memory for answers that are kept"),
+    line("[cache]", "proven_bytes_max", "", "bytes of memory for proven blocks of the nodes, which further answers are made from"),
 
     line("[integrity]", "mode", "", "what becomes of answers that cannot be true: `enforce`, `observe` or `off`; see [nodes.md](nodes.md)"),
 ];

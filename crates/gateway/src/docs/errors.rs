@@ -161,6 +161,10 @@ fn answers() -> Vec<Row> {
         ("a call beyond `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
         ("what does not fit into a batch's reply", ReplyRefused::TooLarge.into()),
         ("nobody can answer now", Failure::Unavailable.into()),
+        (
+            "the block has a transaction of a type that is unknown here",
+            Failure::CannotBeProven { transaction_type: 0x7e }.into(),
+        ),
         ("our fault", Failure::Broken(String::new()).into()),
     ]
 }

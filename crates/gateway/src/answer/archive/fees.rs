@@ -1,6 +1,6 @@
 //! What gas costs, and has cost.
 
-use super::json::Json;
+use crate::answer::results::json::{Json, Object};
 use crate::{
     answer::{Budget, Failure},
     params::Percentile,
@@ -112,7 +112,7 @@ fn header(snapshot: &Snapshot, number: u64) -> Result<Header, Failure> {
     snapshot.header(number)?.ok_or(Failure::Unavailable)
 }
 
-fn write_fees(snapshot: &Snapshot, headers: &[Header], object: &mut super::json::Object<'_>) {
+fn write_fees(snapshot: &Snapshot, headers: &[Header], object: &mut Object<'_>) {
     let chain = snapshot.chain();
     let next = headers.last().map(|head| chain.next_base_fee(head).unwrap_or(0));
     let base_fees = headers.iter().map(|header| header.base_fee_per_gas.unwrap_or(0)).chain(next);

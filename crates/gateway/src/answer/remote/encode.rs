@@ -9,7 +9,7 @@ use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
 use nodes::{Call, Class, Needs};
 
-use crate::answer::archive::json::Json;
+use crate::answer::results::json::Json;
 use crate::params::{BlockParam, Blocks, LogFilter, Message, Query, Tag};
 use crate::resolve::BlockRef;
 
@@ -26,12 +26,8 @@ pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call
         | Query::Logs { .. } => return None,
         Query::GasPrice => quick("eth_gasPrice", Needs::default(), |_| {}),
         Query::MaxPriorityFeePerGas => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
-        Query::TransactionByHash { hash } => {
-            quick("eth_getTransactionByHash", Needs::default(), |params| params.hash(*hash))
-        }
-        Query::TransactionReceipt { hash } => {
-            quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(*hash))
-        }
+        Query::TransactionByHash { hash } => transaction(*hash),
+        Query::TransactionReceipt { hash } => receipt(*hash),
         Query::FeeHistory { blocks, newest, percentiles } => {
             of_class(Class::Bulk, "eth_feeHistory", data_of(newest), |params| {
                 params.quantity(*blocks);
@@ -104,6 +100,51 @@ pub(super) fn lookup(block: BlockParam) -> Call {
     })
 }
 
+/// A block without whole transactions, by its number.
+pub(super) fn header_of_number(number: u64) -> Call {
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    quick("eth_getBlockByNumber", needs, |params| {
+        params.quantity(number);
+        params.raw(b"false");
+    })
+}
+
+/// A block without whole transactions, by its hash.
+pub(super) fn header_of_hash(block: &BlockRef) -> Call {
+    quick("eth_getBlockByHash", data_of(block), |params| {
+        params.hash(block.hash);
+        params.raw(b"false");
+    })
+}
+
+/// A block with whole transactions.
+pub(super) fn whole_block(block: &BlockRef) -> Call {
+    of_class(Class::Bulk, "eth_getBlockByHash", data_of(block), |params| {
+        params.hash(block.hash);
+        params.raw(b"true");
+    })
+}
+
+/// All receipts of a block.
+pub(super) fn block_receipts(block: &BlockRef) -> Call {
+    of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
+}
+
+/// One uncle of a block.
+pub(super) fn uncle(block: &BlockRef, index: u64) -> Call {
+    by_index("eth_getUncleByBlockHashAndIndex", block, index)
+}
+
+/// A transaction, wherever it is.
+pub(super) fn transaction(hash: B256) -> Call {
+    quick("eth_getTransactionByHash", Needs::default(), |params| params.hash(hash))
+}
+
+/// The receipt of a transaction, wherever it is.
+pub(super) fn receipt(hash: B256) -> Call {
+    quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(hash))
+}
+
 /// Queries that name one block.
 fn about_block(query: &Query<BlockRef>) -> Option<Call> {
     Some(match query {
@@ -115,19 +156,12 @@ fn about_block(query: &Query<BlockRef>) -> Option<Call> {
         Query::Balance { address, at } => of_account("eth_getBalance", *address, at),
         Query::Code { address, at } => of_account("eth_getCode", *address, at),
         Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", *address, at),
-        Query::Block { block, full } => {
-            let class = if *full { Class::Bulk } else { Class::Quick };
-            of_class(class, "eth_getBlockByHash", data_of(block), |params| {
-                params.hash(block.hash);
-                params.raw(if *full { b"true" } else { b"false" });
-            })
-        }
+        Query::Block { block, full: true } => whole_block(block),
+        Query::Block { block, full: false } => header_of_hash(block),
         Query::BlockTransactionCount { block } => by_hash("eth_getBlockTransactionCountByHash", block),
         Query::UncleCount { block } => by_hash("eth_getUncleCountByBlockHash", block),
-        Query::BlockReceipts { block } => {
-            of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
-        }
-        Query::Uncle { block, index } => by_index("eth_getUncleByBlockHashAndIndex", block, *index),
+        Query::BlockReceipts { block } => block_receipts(block),
+        Query::Uncle { block, index } => uncle(block, *index),
         Query::TransactionByIndex { block, index } => {
             by_index("eth_getTransactionByBlockHashAndIndex", block, *index)
         }

@@ -79,6 +79,13 @@ impl Judge {
         self.mode == Integrity::Enforce && !check.stepped_back.load(Relaxed)
     }
 
+    /// Notes that a delivery has failed a proof. Proofs do not step back: what is proven does not depend on the chain.
+    pub(super) fn count(&self, check: &'static str) {
+        if let Some(lie) = Lie::ALL.into_iter().find(|lie| lie.name() == check) {
+            self.kinds[0].checks[lie as usize].failures.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Failures of each check, for the metrics.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Lie::ALL.iter().map(|&lie| {

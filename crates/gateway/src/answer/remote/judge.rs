@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::checking::{CheckedResult, believed_if};
 use super::expect::{block_ref, expect};
 use super::{Fetched, Keep, NULL, Remote};
-use crate::answer::Failure;
+use crate::answer::{Failure, Verification};
 use crate::callers::AccountId;
 use crate::params::Query;
 use crate::resolve::BlockRef;
@@ -181,16 +181,16 @@ impl<'a> Question<'a> {
         }
         if self.transaction().is_none() {
             let block = self.query.blocks().next().or_else(|| self.head());
-            return Ok(Fetched { result, block, keep: Keep::On(block) });
+            return Ok(Fetched { result, block, verified: Verification::None, keep: Keep::On(block) });
         }
         match self.facts.lock().take().and_then(|facts| facts.block) {
             // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
             Some(block) if self.head().is_some_and(|head| block.number > head.number) => self.nothing(),
             Some(block) => {
                 let block = Some(block_ref(block));
-                Ok(Fetched { result, block, keep: Keep::On(block) })
+                Ok(Fetched { result, block, verified: Verification::None, keep: Keep::On(block) })
             }
-            None => Ok(Fetched { result, block: None, keep: Keep::No }),
+            None => Ok(Fetched { result, block: None, verified: Verification::None, keep: Keep::No }),
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a> Question<'a> {
                 to: to.unwrap_or(first.number).max(first.number),
                 most: self.remote.limits.log_results_max,
             }),
-            _ => Ok(Fetched { result, block: last, keep: Keep::No }),
+            _ => Ok(Fetched { result, block: last, verified: Verification::None, keep: Keep::No }),
         }
     }
 
@@ -240,7 +240,7 @@ impl<'a> Question<'a> {
             Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => (NULL, Some(block)),
             _ => (NULL, None),
         };
-        Ok(Fetched { result, block, keep: Keep::No })
+        Ok(Fetched { result, block, verified: Verification::None, keep: Keep::No })
     }
 }
 

@@ -3,19 +3,23 @@
 //! Chunks that are not kept are fetched in runs, as few calls as there are gaps; a node that grants less gets smaller
 //! questions, and only what failed is asked again. The results are counted while they come in.
 
+mod blooms; // a filter as blooms see it
+mod proven; // logs from proven receipts
 mod piece; // aligned chunks, and what is left at the ends
 mod sift; // whether the logs of a range are believed
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use nodes::check::log_blocks;
 use nodes::{Canon, Said};
 use tokio::time::Instant;
 
 use super::expect::block_ref;
 use super::{Remote, encode, says};
-use crate::answer::{Failure, Origin};
+use crate::answer::{Failure, Origin, Verification};
 use crate::callers::AccountId;
+use crate::memory::MemoryCharge;
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
 
@@ -46,6 +50,14 @@ pub(super) struct FoundLogs {
     pub(super) result: Bytes,
     /// The newest block of the range.
     pub(super) block: BlockRef,
+    /// Whether no other node might have known better.
+    pub(super) is_proven: bool,
+}
+
+impl FoundLogs {
+    pub(super) fn verified(&self) -> Verification {
+        if self.is_proven { Verification::Proven } else { Verification::None }
+    }
 }
 
 impl Remote {
@@ -62,15 +74,47 @@ impl Remote {
             Blocks::Range { from, to } => (from, to),
         };
         let search = Search { remote: self, account, canon, filter, from: from.number, deadline };
+        let proven_from = search.proven_from(from, to);
+        if self.proves_blocks() && proven_from <= to.number {
+            let proven = search.proven(from.number, proven_from, to).await;
+            let result = proven.map_err(|failure| search.in_time(failure))?;
+            let is_proven = proven_from == from.number;
+            return Ok(FoundLogs { origin: Origin::Node, result, block: to, is_proven });
+        }
         let (origin, result) = match blocks {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
         };
-        Ok(FoundLogs { origin, result, block: to })
+        Ok(FoundLogs { origin, result, block: to, is_proven: false })
     }
 }
 
 impl Search<'_> {
+    /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it.
+    async fn proven(&self, from: u64, proven_from: u64, to: BlockRef) -> Result<Bytes, Failure> {
+        let most = self.remote.limits.log_results_max;
+        let (mut parts, mut charge) = (Vec::new(), MemoryCharge::default());
+        if from < proven_from {
+            let (_, result) = self.range(from, proven_from - 1).await?;
+            let counted = move || Found {
+                count: log_blocks(&result).count() as u64,
+                text: result.slice(1..result.len().saturating_sub(1).max(1)),
+            };
+            parts.push(self.remote.run_sized(self.account, usize::MAX, counted).await?);
+        }
+        let room = most.saturating_sub(parts.iter().map(|part| part.count).sum());
+        parts.extend(self.in_range(proven_from, to, room, &mut charge).await?);
+        self.joined(parts).await
+    }
+
+    /// A search that is not over at its deadline took too long; before it, nobody could answer.
+    fn in_time(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Unavailable if Instant::now() >= self.deadline => Failure::QueryTimeout,
+            other => other,
+        }
+    }
+
     /// The logs of a range, from what is kept and from nodes.
     async fn range(&self, from: u64, to: u64) -> Result<(Origin, Bytes), Failure> {
         let most = self.remote.limits.log_results_max;

@@ -13,7 +13,7 @@ use super::flight_key::FlightKey;
 use super::hearsay::Hearsay;
 use super::judge::Question;
 use super::{Remote, answer, encode};
-use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, View};
+use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, Verification, View};
 use crate::callers::AccountId;
 use crate::methods::Method;
 use crate::params::{BlockParam, Query};
@@ -90,7 +90,7 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         if let Some(result) = self.known(hearsay.head(), query) {
             self.failovers.note(hearsay.without(), method);
-            return Ok(answer(Origin::Partner, Some(hearsay.head()), result));
+            return Ok(answer(Origin::Partner, Some(hearsay.head()), Verification::None, result));
         }
         let key = FlightKey::of(account, hearsay.head(), query);
         let (pays, canon, without) = (key.paying_account(), hearsay.canon(), hearsay.without());
@@ -101,7 +101,7 @@ impl Remote {
     /// That a block is not there is an answer too, where a partner says so.
     pub(in crate::answer) fn told_nothing(&self, hearsay: &Hearsay, method: &Method) -> Provenance {
         self.failovers.note(hearsay.without(), method);
-        Provenance::of(Origin::Partner, None)
+        Provenance { origin: Origin::Partner, block: None, verified: Verification::None }
     }
 
     async fn ask_partner(
@@ -125,7 +125,7 @@ impl Remote {
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         self.failovers.note(without, method);
-        Ok(self.shared(Origin::Partner, fetched.block, fetched.result))
+        Ok(self.shared(Origin::Partner, fetched.block, fetched.verified, fetched.result))
     }
 
     /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.

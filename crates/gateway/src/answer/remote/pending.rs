@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::judge::Question;
 use super::{Fetched, Remote, encode};
-use crate::answer::{Answer, Failure, Origin, Provenance, Sight};
+use crate::answer::{Answer, Failure, Origin, Provenance, Sight, Verification};
 use crate::callers::AccountId;
 use crate::methods::Method;
 use crate::params::Query;
@@ -60,7 +60,7 @@ impl Remote {
             _ => self.pool.ask(&call, &judge, deadline).await,
         };
         let Fetched { result, .. } = self.settle(&question, answered)?;
-        let provenance = Provenance { origin, block: None, is_unverified: true };
+        let provenance = Provenance { origin, block: None, verified: Verification::None };
         let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })
     }

@@ -10,6 +10,7 @@ use nodes::check::log_blocks;
 
 use super::super::deep_in;
 use super::canonical;
+use crate::answer::Verification;
 use crate::answer::cache::{Kept, Key};
 use crate::memory::Readers;
 use crate::params::LogFilter;
@@ -88,6 +89,7 @@ pub(super) fn kept(found: &Found, last: u64, canon: &Arc<Canon>) -> Kept {
     Kept {
         result: Bytes::copy_from_slice(&found.text),
         block,
+        verified: Verification::None,
         deep_in: deep_in(canon, block),
         count: found.count,
         readers: Readers::default(),

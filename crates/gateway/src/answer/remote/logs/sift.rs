@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use alloy_primitives::{Bloom, BloomInput};
 use bytes::Bytes;
 use nodes::check::{self, Expect, Facts, Verdict};
 use nodes::{BlockId, Canon, Judgement, Judging};
@@ -16,13 +15,11 @@ use parking_lot::Mutex;
 use super::super::Remote;
 use super::super::checking::CheckedResult;
 use super::super::expect;
+use super::blooms::FilterBlooms;
 use crate::answer::Failure;
 use crate::callers::AccountId;
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
-
-/// Filters with more values fit nearly every bloom, and it takes long to see.
-const BLOOM_VALUES_MAX: usize = 64;
 
 /// Blocks below the head that a node may be late with, or have another version of.
 const NEWEST_BLOCKS: u64 = 4;
@@ -151,7 +148,7 @@ impl<'a> Sieve<'a> {
         if !found.is_empty() && self.remote.pool.view().head_age().is_some_and(|age| age >= SETTLED) {
             return false;
         }
-        let Some(mut blooms) = Blooms::of(self.filter) else { return found.is_empty() };
+        let mut blooms = FilterBlooms::of(self.filter);
         let newest = self.canon.head().number.saturating_sub(NEWEST_BLOCKS - 1);
         let doubted = if found.is_empty() { self.canon.lowest() } else { newest.max(self.canon.lowest()) };
         (from.max(doubted)..=to)
@@ -173,55 +170,5 @@ impl<'a> Sieve<'a> {
             Some(to) => Ok(Sifted::TooMany { to }),
             None => Ok(Sifted::Logs { count: seen.count, result, sure }),
         }
-    }
-}
-
-/// A filter as blooms see it.
-struct Blooms<'a> {
-    addresses: Values<'a>,
-    topics: Vec<Values<'a>>,
-}
-
-impl<'a> Blooms<'a> {
-    fn of(filter: &'a LogFilter) -> Option<Self> {
-        if filter.params() > BLOOM_VALUES_MAX {
-            return None;
-        }
-        Some(Self {
-            addresses: Values::new(&filter.addresses),
-            topics: filter.topics.iter().map(|topics| Values::new(topics)).collect(),
-        })
-    }
-
-    fn may_match(&mut self, block: &Bloom) -> bool {
-        !block.is_zero()
-            && self.addresses.any(block)
-            && self.topics.iter_mut().all(|topics| topics.any(block))
-    }
-}
-
-/// Values of which one must be there; any do if there are none. Each is hashed when it is first asked for.
-struct Values<'a> {
-    all: Vec<&'a [u8]>,
-    hashed: Vec<Bloom>,
-}
-
-impl<'a> Values<'a> {
-    fn new(values: &'a [impl AsRef<[u8]>]) -> Self {
-        Self { all: values.iter().map(AsRef::as_ref).collect(), hashed: Vec::new() }
-    }
-
-    fn any(&mut self, block: &Bloom) -> bool {
-        let mut place = 0;
-        while let Some(value) = self.all.get(place) {
-            if self.hashed.len() == place {
-                self.hashed.push(Bloom::from(BloomInput::Raw(value)));
-            }
-            if block.contains(&self.hashed[place]) {
-                return true;
-            }
-            place += 1;
-        }
-        self.all.is_empty()
     }
 }

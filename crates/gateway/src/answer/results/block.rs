@@ -1,48 +1,43 @@
 //! Blocks and uncles.
 
-use super::{
-    json::{Json, Object},
-    proceed, transaction,
-};
-use crate::answer::{Budget, Failure};
+use super::json::{Json, Object};
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawals;
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 use alloy_rlp::Encodable;
-use archive::{BlockData, Snapshot};
 
 /// Length of the RLP of two empty lists: what the body of an uncle adds to its size.
 const EMPTY_BODY_BYTES: usize = 2;
 
-/// Writes a block, with its transactions or only their hashes.
-pub(super) fn write(
-    snapshot: &Snapshot,
-    budget: &Budget,
-    block: &BlockData,
-    full: bool,
+/// A block but for its transactions.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::answer) struct BlockFields<'a> {
+    pub(in crate::answer) header: &'a Header,
+    pub(in crate::answer) hash: B256,
+    /// Difficulty of this block and all before it. No header commits to it, so only who has them all knows it.
+    pub(in crate::answer) total_difficulty: Option<U256>,
+    /// Length of the block's RLP in bytes.
+    pub(in crate::answer) size: u64,
+    pub(in crate::answer) uncles: &'a [Header],
+    pub(in crate::answer) withdrawals: Option<&'a Withdrawals>,
+}
+
+/// Writes a block; `write_transactions` writes the list of its transactions or of their hashes.
+pub(in crate::answer) fn write_block<E>(
+    block: &BlockFields<'_>,
     json: &mut Json<'_>,
-) -> Result<(), Failure> {
+    write_transactions: impl FnOnce(&mut Json<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut object = json.object();
-    write_header(&block.header, block.place.hash, &mut object);
-    object.member("totalDifficulty").quantity_u256(block.place.total_difficulty);
-    object.member("size").quantity(u64::from(block.place.size));
-    if full {
-        let transactions = snapshot.transactions(block.header.number)?;
-        let mut outcome = Ok(());
-        object.member("transactions").list(&transactions, |json, data| {
-            if outcome.is_ok() {
-                transaction::write(data, json);
-                outcome = proceed(budget, json);
-            }
-        });
-        outcome?;
-    } else {
-        let hashes = snapshot.transaction_hashes(&block.place)?;
-        object.member("transactions").list(&hashes, |json, hash| json.data(hash.as_slice()));
+    write_header(block.header, block.hash, &mut object);
+    if let Some(total_difficulty) = block.total_difficulty {
+        object.member("totalDifficulty").quantity_u256(total_difficulty);
     }
+    object.member("size").quantity(block.size);
+    write_transactions(&mut object.member("transactions"))?;
     let uncles = block.uncles.iter().map(Header::hash_slow);
     object.member("uncles").list(uncles, |json, hash| json.data(hash.as_slice()));
-    if let Some(withdrawals) = &block.withdrawals {
+    if let Some(withdrawals) = block.withdrawals {
         write_withdrawals(withdrawals, &mut object.member("withdrawals"));
     }
     object.end();
@@ -50,7 +45,7 @@ pub(super) fn write(
 }
 
 /// Writes an uncle: a header that has neither transactions nor uncles of its own.
-pub(super) fn write_uncle(uncle: &Header, json: &mut Json<'_>) {
+pub(in crate::answer) fn write_uncle(uncle: &Header, json: &mut Json<'_>) {
     let mut object = json.object();
     write_header(uncle, uncle.hash_slow(), &mut object);
     object.member("totalDifficulty").raw(b"null");

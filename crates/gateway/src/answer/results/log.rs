@@ -1,6 +1,8 @@
 //! Logs. Queries of ten thousand of them are common, so what is the same for all logs of a transaction is written once,
 //! and what is the same for all logs is copied with places left open for the digits.
 
+use std::borrow::Borrow;
+
 use super::json::{Json, encode};
 use archive::LogRef;
 
@@ -21,7 +23,7 @@ macro_rules! head {
 }
 
 /// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
-pub(super) const LOG_BYTES_TYPICAL: usize = 720;
+pub(in crate::answer) const LOG_BYTES_TYPICAL: usize = 720;
 
 /// Everything before the data, by the number of topics.
 const HEADS: [&str; 5] = [
@@ -41,9 +43,41 @@ const TOPICS_AT: usize = 69;
 /// From one topic to the next.
 const TOPIC_STEP: usize = hash!().len() + 1;
 
+/// A log and where it stands. `T` is 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::answer) struct LogFields<'a, T> {
+    pub(in crate::answer) block_number: u64,
+    pub(in crate::answer) block_hash: &'a [u8; 32],
+    pub(in crate::answer) block_timestamp: u64,
+    pub(in crate::answer) transaction_index: u32,
+    pub(in crate::answer) transaction_hash: &'a [u8; 32],
+    /// The position of the log in its block, not in its transaction.
+    pub(in crate::answer) log_index: u32,
+    pub(in crate::answer) address: &'a [u8; 20],
+    /// At most four.
+    pub(in crate::answer) topics: &'a [T],
+    pub(in crate::answer) data: &'a [u8],
+}
+
+impl<'a> From<LogRef<'a>> for LogFields<'a, [u8; 32]> {
+    fn from(log: LogRef<'a>) -> Self {
+        Self {
+            block_number: log.block_number(),
+            block_hash: log.block_hash(),
+            block_timestamp: log.block_timestamp(),
+            transaction_index: log.transaction_index(),
+            transaction_hash: log.transaction_hash(),
+            log_index: log.log_index(),
+            address: log.address(),
+            topics: log.topics(),
+            data: log.data(),
+        }
+    }
+}
+
 /// Writes logs, one after another.
 #[derive(Debug, Default)]
-pub(super) struct LogWriter {
+pub(in crate::answer) struct LogWriter {
     head: Head,
     /// Block number and index of the transaction that `middle` is about.
     transaction: Option<(u64, u32)>,
@@ -52,25 +86,29 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    pub(super) fn write(&mut self, log: &LogRef<'_>, json: &mut Json<'_>) {
-        let transaction = Some((log.block_number(), log.transaction_index()));
+    pub(in crate::answer) fn write<T: Borrow<[u8; 32]>>(
+        &mut self,
+        log: &LogFields<'_, T>,
+        json: &mut Json<'_>,
+    ) {
+        let transaction = Some((log.block_number, log.transaction_index));
         if self.transaction != transaction {
             self.transaction = transaction;
             self.enter(log);
         }
-        json.raw(self.head.of(log)).hex(log.data());
-        json.raw(&self.middle).quantity(u64::from(log.log_index()));
+        json.raw(self.head.of(log)).hex(log.data);
+        json.raw(&self.middle).quantity(u64::from(log.log_index));
         json.raw(b",\"removed\":false}");
     }
 
-    fn enter(&mut self, log: &LogRef<'_>) {
+    fn enter<T>(&mut self, log: &LogFields<'_, T>) {
         self.middle.clear();
         let mut json = Json(&mut self.middle);
-        json.raw(b"\",\"blockNumber\":").quantity(log.block_number());
-        json.raw(b",\"transactionHash\":").data(log.transaction_hash());
-        json.raw(b",\"transactionIndex\":").quantity(u64::from(log.transaction_index()));
-        json.raw(b",\"blockHash\":").data(log.block_hash());
-        json.raw(b",\"blockTimestamp\":").quantity(log.block_timestamp());
+        json.raw(b"\",\"blockNumber\":").quantity(log.block_number);
+        json.raw(b",\"transactionHash\":").data(log.transaction_hash);
+        json.raw(b",\"transactionIndex\":").quantity(u64::from(log.transaction_index));
+        json.raw(b",\"blockHash\":").data(log.block_hash);
+        json.raw(b",\"blockTimestamp\":").quantity(log.block_timestamp);
         json.raw(b",\"logIndex\":");
     }
 }
@@ -85,17 +123,18 @@ struct Head {
 
 impl Head {
     /// The head of this log. Only what differs from the last one is written anew.
-    fn of(&mut self, log: &LogRef<'_>) -> &[u8] {
-        let template = HEADS[log.topics().len()];
+    fn of<T: Borrow<[u8; 32]>>(&mut self, log: &LogFields<'_, T>) -> &[u8] {
+        let template = HEADS[log.topics.len().min(HEADS.len() - 1)];
         if self.text.len() != template.len() {
             *self = Self { text: template.as_bytes().to_vec(), ..Self::default() };
         }
-        if self.address != *log.address() {
-            self.address = *log.address();
+        if self.address != *log.address {
+            self.address = *log.address;
             encode(&self.address, &mut self.text[ADDRESS]);
         }
         let places = self.text[TOPICS_AT..].chunks_mut(TOPIC_STEP);
-        for ((last, topic), place) in self.topics.iter_mut().zip(log.topics()).zip(places) {
+        for ((last, topic), place) in self.topics.iter_mut().zip(log.topics).zip(places) {
+            let topic: &[u8; 32] = topic.borrow();
             if last != topic {
                 *last = *topic;
                 encode(topic, &mut place[..64]);

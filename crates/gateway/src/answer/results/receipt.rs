@@ -1,25 +1,17 @@
 //! Transaction receipts.
 
-use super::{
-    json::Json,
-    log::{LOG_BYTES_TYPICAL, LogWriter},
-};
-use archive::{LogsError, Outcome, ReceiptData, Recipient, Snapshot};
-use std::ops::ControlFlow;
-
-/// Logs that room is made for at once. A row that is damaged may claim any number of them.
-const RESERVED_LOGS_MAX: u32 = 1_024;
+use super::json::{Json, Object};
+use archive::{Outcome, ReceiptData, Recipient};
 
 /// The EIP-2718 type of transactions that carry blobs.
 const BLOB_TRANSACTION: u8 = 3;
 
-/// Writes a receipt with its logs.
-pub(super) fn write(
-    snapshot: &Snapshot,
+/// Writes a receipt; `write_logs` writes the list of its logs.
+pub(in crate::answer) fn write_receipt<E>(
     receipt: &ReceiptData,
-    logs: &mut LogWriter,
     json: &mut Json<'_>,
-) -> Result<(), LogsError> {
+    write_logs: impl FnOnce(&mut Json<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let row = &receipt.row;
     let mut object = json.object();
     object.member("blockHash").data(receipt.block.hash.as_slice());
@@ -29,7 +21,7 @@ pub(super) fn write(
     object.member("effectiveGasPrice").quantity_u128(row.effective_gas_price);
     object.member("from").data(row.from.as_slice());
     object.member("gasUsed").quantity(row.gas_used);
-    write_logs(snapshot, receipt, logs, &mut object.member("logs"))?;
+    write_logs(&mut object.member("logs"))?;
     object.member("logsBloom").data(row.bloom.as_slice());
     match row.outcome {
         Outcome::Status(success) => object.member("status").quantity(u64::from(success)),
@@ -46,7 +38,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_recipient(to: Recipient, object: &mut super::json::Object<'_>) {
+fn write_recipient(to: Recipient, object: &mut Object<'_>) {
     match to {
         Recipient::Called(address) => {
             object.member("contractAddress").raw(b"null");
@@ -57,26 +49,4 @@ fn write_recipient(to: Recipient, object: &mut super::json::Object<'_>) {
             object.member("to").raw(b"null");
         }
     }
-}
-
-fn write_logs(
-    snapshot: &Snapshot,
-    receipt: &ReceiptData,
-    logs: &mut LogWriter,
-    json: &mut Json<'_>,
-) -> Result<(), LogsError> {
-    let mut first = true;
-    json.0.reserve(receipt.row.logs.min(RESERVED_LOGS_MAX) as usize * LOG_BYTES_TYPICAL);
-    json.raw(b"[");
-    if receipt.row.logs > 0 {
-        let _ = snapshot.logs_by_ordinal(receipt.log_ordinals()).read(|log| {
-            if !std::mem::take(&mut first) {
-                json.raw(b",");
-            }
-            logs.write(&log, json);
-            ControlFlow::<()>::Continue(())
-        })?;
-    }
-    json.raw(b"]");
-    Ok(())
 }

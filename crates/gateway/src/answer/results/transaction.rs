@@ -1,19 +1,61 @@
 //! Transactions, each type with the members that it has.
 
 use super::json::{Json, Object};
-use alloy_consensus::Transaction as _;
+use alloy_consensus::{Transaction as _, Typed2718};
 use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
-use alloy_primitives::{Signature, U256};
-use archive::{Transaction, TransactionData};
+use alloy_primitives::{Address, B256, Signature, U256};
+use archive::{InBlock, Transaction, TransactionData};
+
+/// A transaction and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::answer) struct MinedTransaction<'a> {
+    pub(in crate::answer) transaction: &'a Transaction,
+    pub(in crate::answer) hash: B256,
+    pub(in crate::answer) sender: Address,
+    pub(in crate::answer) index: u32,
+    pub(in crate::answer) block: InBlock,
+}
+
+impl<'a> From<&'a TransactionData> for MinedTransaction<'a> {
+    fn from(data: &'a TransactionData) -> Self {
+        let TransactionData { transaction, hash, sender, index, block } = data;
+        Self { transaction, hash: *hash, sender: *sender, index: *index, block: *block }
+    }
+}
 
 /// Writes a transaction that stands in a block.
-pub(super) fn write(data: &TransactionData, json: &mut Json<'_>) {
-    let transaction = &data.transaction;
+pub(in crate::answer) fn write_transaction(mined: &MinedTransaction<'_>, json: &mut Json<'_>) {
     let mut object = json.object();
-    write_place(data, &mut object);
-    object.member("from").data(data.sender.as_slice());
+    write_place(mined, &mut object);
+    let price = mined.transaction.effective_gas_price(mined.block.base_fee);
+    write_content(mined.transaction, mined.hash, mined.sender, price, &mut object);
+    object.end();
+}
+
+/// Writes a transaction that waits for a block. What it will pay is not known, so the most that it would pay stands there.
+pub(in crate::answer) fn write_pending_transaction(
+    transaction: &Transaction,
+    sender: Address,
+    json: &mut Json<'_>,
+) {
+    let mut object = json.object();
+    for member in ["blockHash", "blockNumber", "transactionIndex"] {
+        object.member(member).raw(b"null");
+    }
+    write_content(transaction, *transaction.tx_hash(), sender, transaction.max_fee_per_gas(), &mut object);
+    object.end();
+}
+
+fn write_content(
+    transaction: &Transaction,
+    hash: B256,
+    sender: Address,
+    gas_price: u128,
+    object: &mut Object<'_>,
+) {
+    object.member("from").data(sender.as_slice());
     object.member("gas").quantity(transaction.gas_limit());
-    object.member("gasPrice").quantity_u128(transaction.effective_gas_price(data.block.base_fee));
+    object.member("gasPrice").quantity_u128(gas_price);
     if transaction.is_dynamic_fee() {
         object.member("maxFeePerGas").quantity_u128(transaction.max_fee_per_gas());
         let priority = transaction.max_priority_fee_per_gas().unwrap_or(0);
@@ -22,7 +64,7 @@ pub(super) fn write(data: &TransactionData, json: &mut Json<'_>) {
     if let Some(fee) = transaction.max_fee_per_blob_gas() {
         object.member("maxFeePerBlobGas").quantity_u128(fee);
     }
-    object.member("hash").data(data.hash.as_slice());
+    object.member("hash").data(hash.as_slice());
     object.member("input").data(transaction.input());
     object.member("nonce").quantity(transaction.nonce());
     match transaction.to() {
@@ -32,7 +74,7 @@ pub(super) fn write(data: &TransactionData, json: &mut Json<'_>) {
         }
     }
     object.member("value").quantity_u256(transaction.value());
-    object.member("type").quantity(u64::from(data.transaction_type()));
+    object.member("type").quantity(u64::from(transaction.ty()));
     if let Some(access_list) = transaction.access_list() {
         write_access_list(access_list, &mut object.member("accessList"));
     }
@@ -45,15 +87,14 @@ pub(super) fn write(data: &TransactionData, json: &mut Json<'_>) {
     if let Some(authorizations) = transaction.authorization_list() {
         object.member("authorizationList").list(authorizations, |json, item| write_authorization(item, json));
     }
-    write_signature(transaction, &mut object);
-    object.end();
+    write_signature(transaction, object);
 }
 
-fn write_place(data: &TransactionData, object: &mut Object<'_>) {
-    object.member("blockHash").data(data.block.hash.as_slice());
-    object.member("blockNumber").quantity(data.block.number);
-    object.member("blockTimestamp").quantity(data.block.timestamp);
-    object.member("transactionIndex").quantity(u64::from(data.index));
+fn write_place(mined: &MinedTransaction<'_>, object: &mut Object<'_>) {
+    object.member("blockHash").data(mined.block.hash.as_slice());
+    object.member("blockNumber").quantity(mined.block.number);
+    object.member("blockTimestamp").quantity(mined.block.timestamp);
+    object.member("transactionIndex").quantity(u64::from(mined.index));
 }
 
 fn write_access_list(access_list: &AccessList, json: &mut Json<'_>) {

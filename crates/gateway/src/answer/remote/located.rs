@@ -1,0 +1,246 @@
+//! Which block a transaction is in. A node's word about it is a claim until the proven block contains the transaction.
+//!
+//! That it is in none is nothing that a block could prove: a quorum of the nodes must say so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use nodes::proven::{PendingTransaction, PlaceClaim, ProofFailure, ProvenBody, Unproven};
+use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply};
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use super::block_answers::Asking;
+use super::expect::block_ref;
+use super::{Remote, encode, head};
+use crate::answer::Failure;
+use crate::params::BlockParam;
+
+/// Claims up to this size are read at once.
+const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
+
+/// How long nodes have that have not said yet whether a transaction is in a block, when too few have said that it is not.
+const STRAGGLERS_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What a transaction is looked up for. Nodes know of no receipt while it is pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SoughtBy {
+    Transaction,
+    Receipt,
+}
+
+/// Where a transaction is.
+#[derive(Debug)]
+pub(super) enum Located {
+    Mined {
+        body: Arc<ProvenBody>,
+        index: usize,
+    },
+    /// A quorum of the nodes has it in no block, and one of them has it.
+    Pending(Box<PendingTransaction>),
+    /// A quorum of the nodes has it in no block, and none of them has it.
+    Nowhere {
+        /// Whether every node was asked.
+        all_say_so: bool,
+    },
+}
+
+impl Remote {
+    pub(super) async fn locate(
+        &self,
+        asking: Asking<'_>,
+        hash: B256,
+        sought_by: SoughtBy,
+    ) -> Result<Located, Failure> {
+        if let Some(located) = self.locate_without_claims(asking, hash).await? {
+            return Ok(located);
+        }
+        let call = match sought_by {
+            SoughtBy::Transaction => encode::transaction(hash),
+            SoughtBy::Receipt => encode::receipt(hash),
+        };
+        let search = Search { remote: self, asking, hash, sought_by, found: Mutex::default() };
+        let judge = |node: usize, result: &Bytes| search.judge(node, result);
+        let asked = self.pool.ask(&call, &judge, asking.deadline).await;
+        if let Err(Failed::Unchecked { .. }) = asked {
+            search.found.lock().failure = Some(Failure::OverCapacity);
+        }
+        search.settle(&call, asked.is_ok_and(|answered| answered.nowhere)).await
+    }
+
+    /// Looks in the block that it was found in before, or that most nodes list it in.
+    async fn locate_without_claims(
+        &self,
+        asking: Asking<'_>,
+        hash: B256,
+    ) -> Result<Option<Located>, Failure> {
+        let canon = asking.canon;
+        let known = self.blocks.place(&hash);
+        let known = known.filter(|block| canon.by_number(block.number).map(block_ref) == Some(*block));
+        let Some(block) = known.or_else(|| canon.contains_transaction(&hash).map(block_ref)) else {
+            return Ok(None);
+        };
+        let body = self.body(asking, block).await?;
+        Ok(body.position(&hash).map(|index| Located::Mined { body, index }))
+    }
+}
+
+/// A transaction that nodes are asked for.
+struct Search<'a> {
+    remote: &'a Remote,
+    asking: Asking<'a>,
+    hash: B256,
+    sought_by: SoughtBy,
+    found: Mutex<Found>,
+}
+
+/// What the nodes have said so far.
+#[derive(Default)]
+struct Found {
+    mined: Option<(Arc<ProvenBody>, usize)>,
+    pending: Option<Box<PendingTransaction>>,
+    /// Nodes that have it in no block of the view.
+    without: HashSet<usize>,
+    /// Why the block that a node claims could not be looked at.
+    failure: Option<Failure>,
+}
+
+impl Search<'_> {
+    fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
+        let result = result.clone();
+        Judging::Elsewhere(Box::pin(async move {
+            match self.read(result).await {
+                Some(claim) => self.verify(node, claim).await,
+                None => Judgement::Unchecked,
+            }
+        }))
+    }
+
+    async fn read(&self, result: Bytes) -> Option<Result<PlaceClaim, Unproven>> {
+        let (hash, sought_by, bytes) = (self.hash, self.sought_by, result.len());
+        let read = move || match sought_by {
+            SoughtBy::Transaction => PlaceClaim::of_transaction(&result, hash),
+            SoughtBy::Receipt => PlaceClaim::of_receipt(&result),
+        };
+        match self.remote.threads.as_ref().filter(|_| bytes > READ_AT_ONCE_BYTES_MAX) {
+            Some(threads) => threads.run(self.asking.account, read).await,
+            None => Some(read()),
+        }
+    }
+
+    async fn verify(&self, node: usize, claim: Result<PlaceClaim, Unproven>) -> Judgement {
+        match claim {
+            Ok(PlaceClaim::Block(block)) => self.verify_block(node, block).await,
+            Ok(PlaceClaim::Pending(pending)) => {
+                self.found.lock().pending = Some(pending);
+                self.is_without(node)
+            }
+            Ok(PlaceClaim::Nowhere) | Err(Unproven::NotThere | Unproven::UnknownType(_)) => {
+                self.is_without(node)
+            }
+            Err(Unproven::Wrong(failure)) => self.convict(failure),
+        }
+    }
+
+    /// A node has it in no block, so another one may know better.
+    fn is_without(&self, node: usize) -> Judgement {
+        self.found.lock().without.insert(node);
+        Judgement::Doubtful
+    }
+
+    fn convict(&self, failure: ProofFailure) -> Judgement {
+        self.remote.judge.count(failure.name());
+        Judgement::Wrong(failure.name())
+    }
+
+    async fn verify_block(&self, node: usize, claimed: BlockId) -> Judgement {
+        let canon = self.asking.canon;
+        // A hash proves the number of its block.
+        if canon.by_hash(&claimed.hash).is_some_and(|canonical| canonical != claimed) {
+            return self.convict(ProofFailure::NotInBlock);
+        }
+        // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
+        if claimed.number > head(canon).number {
+            return self.is_without(node);
+        }
+        let number = BlockParam::Number(claimed.number);
+        if self.remote.learn(canon, number, self.asking.deadline).await.is_err() {
+            return Judgement::Late;
+        }
+        match canon.by_number(claimed.number) {
+            Some(canonical) if canonical == claimed => self.look_into(claimed).await,
+            // The node is behind, or on a fork that is none any more.
+            _ if claimed.number >= canon.lowest() => self.is_without(node),
+            _ => Judgement::Late,
+        }
+    }
+
+    async fn look_into(&self, block: BlockId) -> Judgement {
+        match self.remote.body(self.asking, block_ref(block)).await {
+            Ok(body) => match body.position(&self.hash) {
+                Some(index) => {
+                    self.found.lock().mined = Some((body, index));
+                    Judgement::Believed
+                }
+                None => self.convict(ProofFailure::NotInBlock),
+            },
+            Err(failure) => {
+                self.found.lock().failure = Some(failure);
+                Judgement::Late
+            }
+        }
+    }
+
+    /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
+    /// asked, too.
+    async fn settle(&self, call: &Call, all_say_so: bool) -> Result<Located, Failure> {
+        let mut is_sure = all_say_so || self.has_quorum(&HashSet::new());
+        if !is_sure && self.found.lock().mined.is_none() {
+            let unable = self.ask_the_others(call).await;
+            is_sure = self.has_quorum(&unable);
+        }
+        let found = std::mem::take(&mut *self.found.lock());
+        if let Some((body, index)) = found.mined {
+            return Ok(Located::Mined { body, index });
+        }
+        if !is_sure || found.without.is_empty() || found.failure.is_some() {
+            return Err(found.failure.unwrap_or(Failure::Unavailable));
+        }
+        Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending))
+    }
+
+    /// Whether a quorum of the nodes that can say so has it in no block.
+    fn has_quorum(&self, unable: &HashSet<usize>) -> bool {
+        self.remote.pool.is_quorum(&self.found.lock().without, unable)
+    }
+
+    /// Asks those that have not said it yet. Returns those that cannot: they failed, or have said nothing to anyone.
+    async fn ask_the_others(&self, call: &Call) -> HashSet<usize> {
+        let (begun, pool) = (Instant::now(), &self.remote.pool);
+        let until = self.asking.deadline.min(begun + STRAGGLERS_TIME_MAX);
+        let asked = self.found.lock().without.clone();
+        let mut replies = pool.ask_others(call, &asked, until);
+        let mut unable = HashSet::new();
+        while let Ok(Some((node, reply))) = timeout_at(until, replies.next()).await {
+            let Ok(Reply::Result(result)) = reply else {
+                unable.insert(node);
+                continue;
+            };
+            let judgement = match self.judge(node, &result) {
+                Judging::Done(judgement) => judgement,
+                Judging::Elsewhere(judging) => {
+                    timeout_at(self.asking.deadline, judging).await.unwrap_or(Judgement::Unchecked)
+                }
+            };
+            if judgement == Judgement::Believed || self.has_quorum(&unable) {
+                break;
+            }
+        }
+        unable.extend(pool.silent_since(begun));
+        unable
+    }
+}
