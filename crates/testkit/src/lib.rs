@@ -12,6 +12,7 @@ pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
+pub mod forgery; // lies about block data
 pub mod skip; // tests that leave themselves out
 
 #[cfg(test)]

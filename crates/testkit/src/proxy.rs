@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::forgery::Forgery;
+
 /// How the node behind it seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
@@ -63,6 +65,8 @@ pub enum Mood {
     OtherChain,
     /// Blocks are not there when they are asked for by hash.
     Hashless,
+    /// Answers about blocks are forged in one way.
+    Forging(Forgery),
     /// Below this number, blocks are those of another node.
     OtherDepths {
         node: SocketAddr,
@@ -324,6 +328,9 @@ impl Shared {
                 if let Ok(other) = self.ask(node, call) {
                     *reply = other;
                 }
+            }
+            Mood::Forging(forgery) => {
+                reply.get_mut("result").into_iter().for_each(|result| forgery.apply(call, result));
             }
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),

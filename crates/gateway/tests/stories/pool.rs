@@ -4,10 +4,14 @@
 mod callers; // who asks at a steady rate meanwhile
 #[path = "pool/deep.rs"]
 mod deep; // blocks below the window
+#[path = "pool/deep_questions.rs"]
+mod deep_questions; // questions about blocks below the window
 #[path = "pool/ethereumjs.rs"]
 mod ethereumjs; // a real node with a dialect of its own
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
+#[path = "pool/forged.rs"]
+mod forged; // nodes that lie about block data
 #[path = "pool/front.rs"]
 pub(crate) mod front; // the gateway under test
 #[path = "pool/frozen.rs"]

@@ -115,6 +115,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[pool] head_stall_ms", "settings", "a_head_that_stands_still_for_too_long_is_not_ready"),
     ("[cache] enabled", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
+    ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
     ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
 

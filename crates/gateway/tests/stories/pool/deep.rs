@@ -52,16 +52,16 @@ fn two_nodes_that_disagree_about_a_deep_block_are_not_believed() {
     }
     // It is the block that is in dispute, and not the node.
     dispute.proxies[0].set(Mood::Honest);
-    let truth = dispute.chain.call(BY_NUMBER, &block(7));
-    assert_eq!(dispute.front.ask(BY_NUMBER, &block(7))["result"], truth["result"]);
+    let truth = outcome(&dispute.chain.call(BY_NUMBER, &block(7)));
+    assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &block(7))), truth);
 }
 
 #[test]
 fn a_quorum_is_believed_about_deep_blocks() {
     let dispute = Dispute::among(3, "");
     for number in DEEP {
-        let truth = dispute.chain.call(BY_NUMBER, &block(number));
-        assert_eq!(dispute.front.ask(BY_NUMBER, &block(number))["result"], truth["result"]);
+        let truth = outcome(&dispute.chain.call(BY_NUMBER, &block(number)));
+        assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &block(number))), truth);
     }
 }
 
@@ -70,13 +70,13 @@ fn a_quorum_is_believed_about_deep_blocks() {
 fn a_lone_liar_is_not_believed_because_others_are_slow_or_fail_for_a_moment() {
     let dispute = Dispute::among(3, "");
     let honest = |mood: Mood| dispute.proxies[1..].iter().for_each(|proxy| proxy.set(mood));
-    let truth = |number| dispute.chain.call(BY_NUMBER, &block(number))["result"].clone();
+    let truth = |number| outcome(&dispute.chain.call(BY_NUMBER, &block(number)));
     honest(Mood::Slow(Duration::from_millis(1_300)));
-    assert_eq!(dispute.front.ask(BY_NUMBER, &block(7))["result"], truth(7));
+    assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &block(7))), truth(7));
     honest(Mood::ServerError);
     let _whatever = dispute.front.ask(BY_NUMBER, &block(8));
     honest(Mood::Honest);
-    until("the truth is found", || dispute.front.ask(BY_NUMBER, &block(8))["result"] == truth(8));
+    until("the truth is found", || outcome(&dispute.front.ask(BY_NUMBER, &block(8))) == truth(8));
 }
 
 /// Two nodes that had dropped a block were a quorum for its not being there.

@@ -3,12 +3,11 @@
 use archive::Archive;
 use archive::build::write_blocks;
 use gateway::demo;
-use serde_json::Value;
 use tempfile::TempDir;
 use testkit::ethereumjs::{self, EthereumJs};
 
 use super::front::Front;
-use super::questions::{self, Question, outcome};
+use super::questions::{self, Question, agree, outcome};
 use super::twins::free_port;
 use crate::demo::Demo;
 
@@ -28,10 +27,6 @@ const LACKING: [&str; 11] = [
     "eth_getUncleCountByBlockNumber",
     "zks_getRawBlockTransactions",
 ];
-
-/// What it takes for the price of gas is the most that a transaction would have paid, or only the tip. No check finds that
-/// out, because nothing that has a hash or a root says what was paid.
-const UNCHECKED: [&str; 2] = ["gasPrice", "effectiveGasPrice"];
 
 /// The demo chain up to the last fork that EthereumJS knows, in a gateway and in EthereumJS.
 struct Pair {
@@ -109,18 +104,4 @@ fn what_ethereumjs_lacks_another_node_answers_and_both_stay_in_the_pool() {
         .lines()
         .find(|line| line.starts_with("chaingate_node_health{") && line.ends_with(" 0"));
     assert_eq!(down, None);
-}
-
-/// Whether all that two answers both say is the same. Nodes leave out what is younger than they are.
-fn agree(truth: &Value, told: &Value) -> bool {
-    match (truth, told) {
-        (Value::Object(truth), Value::Object(told)) => told.iter().all(|(name, told)| {
-            let truth = truth.get(name).filter(|_| !UNCHECKED.contains(&name.as_str()));
-            truth.is_none_or(|truth| agree(truth, told))
-        }),
-        (Value::Array(truth), Value::Array(told)) => {
-            truth.len() == told.len() && truth.iter().zip(told).all(|(truth, told)| agree(truth, told))
-        }
-        _ => truth == told,
-    }
 }

@@ -50,12 +50,35 @@ fn callers_that_do_not_read_cost_only_their_own_account() {
     drop(streams);
 }
 
+/// What is large is proven, searched and written in the pool, and what is small is not worth a thread.
+#[test]
+fn large_blocks_are_proven_and_large_answers_made_in_the_pool() {
+    let chain = Demo::with("");
+    let node = Proxy::start(chain.public, "/v3/demo");
+    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n");
+    let jobs_for = |method: &str, params: &str| {
+        let before = metric(front.operator, "chaingate_pool_jobs_total");
+        let reply = front.ask_as("custom", "", method, params);
+        assert!(reply.json()["result"].is_array(), "{}", reply.text());
+        let jobs = metric(front.operator, "chaingate_pool_jobs_total") - before;
+        (jobs > 0.0, reply.header("chaingate-source") == Some("cache"))
+    };
+    let chatter = "0x536F14E49e1Bb927003E83aDEBF295F3682ff121";
+    let large = format!(r#"[{{"fromBlock":"0x64","toBlock":"0xb5","address":"{chatter}"}}]"#);
+    assert_eq!(jobs_for("eth_getLogs", &large), (true, false));
+    assert_eq!(jobs_for("eth_getLogs", &large), (false, true), "what is proven is kept at once");
+    let small = format!(r#"[{{"fromBlock":"0x64","toBlock":"0x90","address":"{chatter}"}}]"#);
+    assert_eq!(jobs_for("eth_getLogs", &small), (false, false));
+    assert_eq!(jobs_for("eth_getBlockReceipts", r#"["0xb6"]"#), (true, false));
+}
+
 /// Large answers were checked in the pool, and then cut into chunks, copied and put together on the thread of their connection.
 #[test]
 fn large_answers_are_cut_joined_and_copied_in_the_pool() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
-    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n");
+    // Answers of nodes are passed on only where blocks are not proven.
+    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[integrity]\nmode = \"observe\"\n");
     let jobs_for = |method: &str, params: &str| {
         let before = metric(front.operator, "chaingate_pool_jobs_total");
         let reply = front.ask_as("custom", "", method, params);

@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
 use super::callers::Caller;
+use super::questions::agree;
 use super::twins::{BOX, Branch, Truth, Truths};
 
 /// Half of the questions are about so many blocks below the head, which reorganisations may reach.
@@ -132,7 +133,7 @@ impl Asked {
     }
 
     fn is_true(&self, reply: &Value, branch: &Branch) -> bool {
-        reply.get("result").is_some_and(|result| (self.truth)(branch, result) == *result)
+        reply.get("result").is_some_and(|result| agree(&(self.truth)(branch, result), result))
     }
 }
 
