@@ -458,7 +458,7 @@ async fn element(
             out.truncate(start);
             error.write(out, id);
             end = ElementEnd::of_error(&error);
-            // An error may have the data of a revert. What is written instead is so short that all calls of a batch have room.
+            // An error may have the data of a revert. What is written instead has a short text and an id of 1 KiB at most.
             if let Err(refused) = limit.take(out.len() - start) {
                 out.truncate(start);
                 ErrorReply::from(refused).write(out, id);

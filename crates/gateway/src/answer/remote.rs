@@ -41,6 +41,7 @@ use crate::resolve::BlockRef;
 use absent::Absent;
 use block_answers::Asking;
 use blocks::ProvenBlocks;
+use checking::COPIED_AT_ONCE_BYTES_MAX;
 use expect::block_ref;
 use flight_key::FlightKey;
 pub use hearsay::Hearsay;
@@ -256,7 +257,7 @@ impl Remote {
                 cache.keep(key, Kept { result, block, verified, deep_in, count: 0, readers });
             };
             // An account that has used up its share of the pool is answered, and nothing is kept of it.
-            let _refused = self.run_sized(account, bytes, copy).await;
+            let _refused = self.run_sized(account, bytes, COPIED_AT_ONCE_BYTES_MAX, copy).await;
         }
     }
 

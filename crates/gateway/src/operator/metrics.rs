@@ -128,21 +128,13 @@ fn gauges(out: &mut String, edge: &Edge) {
     );
 }
 
+fn counter(out: &mut String, name: &str, help: &str, value: u64) {
+    describe(out, name, "counter", help);
+    let _ok = writeln!(out, "{name} {value}");
+}
+
 fn http(out: &mut String, edge: &Edge) {
-    let mut counter = |name: &str, help: &str, value: u64| {
-        describe(out, name, "counter", help);
-        let _ok = writeln!(out, "{name} {value}");
-    };
-    counter(
-        "chaingate_shared_calls_total",
-        "Times that a call waited for the answer to an equal call in flight.",
-        edge.answers.shared_calls(),
-    );
-    counter(
-        "chaingate_pool_jobs_total",
-        "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
-        edge.answers.threads().begun(),
-    );
+    let mut counter = |name: &str, help: &str, value: u64| counter(out, name, help, value);
     counter(
         "chaingate_memory_refused_total",
         "Request bodies and replies that were refused because their account had used up its share of memory.",
@@ -257,7 +249,7 @@ fn work(out: &mut String, edge: &Edge) {
         out,
         name,
         "histogram",
-        "Time that the embedded chain or the nodes took for an answer: inline reads (read), and on the embedded chain log queries (logs), simulations (evm) and fee histories (fees).",
+        "Time that the embedded chain or the nodes took for an answer: inline reads (read), and on the embedded chain log queries (logs), simulations (evm), fee histories (fees) and blocks (block).",
     );
     histogram(out, name, "work=\"read\"", &edge.shards.iter().map(|shard| &shard.reads).collect());
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
@@ -267,6 +259,18 @@ fn work(out: &mut String, edge: &Edge) {
     let name = "chaingate_pool_wait_seconds";
     describe(out, name, "histogram", "Time that calls waited for a thread of the pool.");
     histogram(out, name, "", &[&timings.waits].into_iter().collect());
+    counter(
+        out,
+        "chaingate_shared_calls_total",
+        "Times that a call waited for the answer to an equal call in flight.",
+        edge.answers.shared_calls(),
+    );
+    counter(
+        out,
+        "chaingate_pool_jobs_total",
+        "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
+        edge.answers.threads().begun(),
+    );
 }
 
 fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {

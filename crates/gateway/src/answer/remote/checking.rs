@@ -10,8 +10,11 @@ use super::Remote;
 use crate::answer::Failure;
 use crate::callers::AccountId;
 
-/// Answers up to this size are checked, cut and joined at once: reading and hashing them takes less than 200 µs.
-const CHECKED_AT_ONCE_BYTES_MAX: usize = 32 << 10;
+/// Answers up to this size are checked at once: reading and hashing them takes less than 200 µs.
+pub(super) const CHECKED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
+/// Answers up to this size are cut, joined and copied at once, which takes less than 100 µs: nothing in them is hashed.
+pub(super) const COPIED_AT_ONCE_BYTES_MAX: usize = 512 << 10;
 
 /// Whole blocks up to this size are checked at once: two or three transactions, each with a signature to recover.
 const SIGNED_AT_ONCE_BYTES_MAX: usize = 4 << 10;
@@ -38,14 +41,15 @@ impl CheckedResult {
 }
 
 impl Remote {
-    /// Does work on this many bytes: at once if they are few, otherwise in the account's share of the pool.
+    /// Does work on this many bytes: up to `at_once_bytes_max` at once, otherwise in the account's share of the pool.
     pub(super) async fn run_sized<T: Send + 'static>(
         &self,
         account: AccountId,
         bytes: usize,
+        at_once_bytes_max: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        match self.threads.as_ref().filter(|_| bytes > CHECKED_AT_ONCE_BYTES_MAX) {
+        match self.threads.as_ref().filter(|_| bytes > at_once_bytes_max) {
             Some(threads) => {
                 // As long as the longest of all calls may take.
                 let done = timeout(self.limits.log_timeout, threads.run(account, work)).await;
@@ -63,7 +67,9 @@ impl Remote {
             return believed_if(is_json()).into();
         }
         Judging::Elsewhere(Box::pin(async move {
-            self.run_sized(account, bytes, is_json).await.map_or(Judgement::Unchecked, believed_if)
+            self.run_sized(account, bytes, CHECKED_AT_ONCE_BYTES_MAX, is_json)
+                .await
+                .map_or(Judgement::Unchecked, believed_if)
         }))
     }
 

@@ -15,6 +15,7 @@ use nodes::check::log_blocks;
 use nodes::{Canon, Said};
 use tokio::time::Instant;
 
+use super::checking::COPIED_AT_ONCE_BYTES_MAX;
 use super::expect::block_ref;
 use super::{Remote, encode, says};
 use crate::answer::{Failure, Origin, Verification};
@@ -100,7 +101,9 @@ impl Search<'_> {
                 count: log_blocks(&result).count() as u64,
                 text: result.slice(1..result.len().saturating_sub(1).max(1)),
             };
-            parts.push(self.remote.run_sized(self.account, usize::MAX, counted).await?);
+            parts.push(
+                self.remote.run_sized(self.account, usize::MAX, COPIED_AT_ONCE_BYTES_MAX, counted).await?,
+            );
         }
         let room = most.saturating_sub(parts.iter().map(|part| part.count).sum());
         parts.extend(self.in_range(proven_from, to, room, &mut charge).await?);
@@ -146,7 +149,10 @@ impl Search<'_> {
         }
         let found: Vec<_> = pieces.into_iter().filter_map(|piece| piece.found).collect();
         let bytes = found.iter().map(|found| found.text.len()).sum();
-        let joined = self.remote.run_sized(self.account, bytes, move || join(found.iter())).await?;
+        let joined = self
+            .remote
+            .run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(found.iter()))
+            .await?;
         Ok((origin, joined))
     }
 
@@ -161,7 +167,7 @@ impl Search<'_> {
                     parts.iter().for_each(|part| cut(part, &mut piece));
                     join(piece.iter().filter_map(|piece| piece.found.as_ref()))
                 };
-                self.remote.run_sized(self.account, bytes, cut_and_join).await
+                self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, cut_and_join).await
             }
         }
     }
@@ -182,7 +188,7 @@ impl Search<'_> {
             }
             pieces
         };
-        self.remote.run_sized(self.account, hashed_bytes, find).await
+        self.remote.run_sized(self.account, hashed_bytes, COPIED_AT_ONCE_BYTES_MAX, find).await
     }
 
     /// Fetches what a run of pieces lacks. Gives the answer as it came, too, where it came as one.
@@ -208,7 +214,7 @@ impl Search<'_> {
             }
             pieces
         };
-        Ok((self.remote.run_sized(self.account, bytes, cut_and_keep).await?, whole))
+        Ok((self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, cut_and_keep).await?, whole))
     }
 
     /// The logs of a range in as many answers as the nodes need for it, in order.

@@ -16,6 +16,7 @@ use super::blooms::FilterBlooms;
 use super::piece::{Found, join};
 use crate::answer::Failure;
 use crate::answer::remote::block_answers::Asking;
+use crate::answer::remote::checking::COPIED_AT_ONCE_BYTES_MAX;
 use crate::answer::remote::mined::each_log;
 use crate::answer::results::LogWriter;
 use crate::answer::results::json::Json;
@@ -113,7 +114,7 @@ impl Search<'_> {
     /// Puts parts of an answer together.
     pub(super) async fn joined(&self, parts: Vec<Found>) -> Result<Bytes, Failure> {
         let bytes = parts.iter().map(|part| part.text.len()).sum();
-        self.remote.run_sized(self.account, bytes, move || join(parts.iter())).await
+        self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(parts.iter())).await
     }
 
     async fn block_logs(&self, block: BlockRef) -> Result<Found, Failure> {

@@ -13,7 +13,7 @@ use nodes::{BlockId, Canon, Judgement, Judging};
 use parking_lot::Mutex;
 
 use super::super::Remote;
-use super::super::checking::CheckedResult;
+use super::super::checking::{CHECKED_AT_ONCE_BYTES_MAX, CheckedResult};
 use super::super::expect;
 use super::blooms::FilterBlooms;
 use crate::answer::Failure;
@@ -118,7 +118,7 @@ impl<'a> Sieve<'a> {
     async fn look_again(&self, account: AccountId, result: &Bytes) -> Result<Seen, Failure> {
         let (expect, family, bytes) = (self.expect.clone(), self.remote.family, result.clone());
         let check = move || check::check(&expect, &bytes, family);
-        Ok(match self.remote.run_sized(account, result.len(), check).await? {
+        Ok(match self.remote.run_sized(account, result.len(), CHECKED_AT_ONCE_BYTES_MAX, check).await? {
             Verdict::Sound(facts) => self.seen(&facts),
             Verdict::TooMany { to, blocks } => self.too_many(to, &blocks),
             _ => Seen::default(),
