@@ -34,10 +34,10 @@ fn callers_that_do_not_read_cost_only_their_own_account() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
     let limits =
-        "[limits]\nmemory_bytes_max = 20000000\nwrite_timeout_ms = 120000\n[cache]\nenabled = false\n";
+        "[limits]\nmemory_bytes_max = 100000000\nwrite_timeout_ms = 120000\n[cache]\nenabled = false\n";
     let front = Front::of(&[node.url()], &format!("[network]\nname = \"demo\"\n{limits}"));
     let streams: Vec<_> =
-        (0..4).map(|number| non_reader(front.public, "/v3/custom", &logs(number))).collect();
+        (0..12).map(|number| non_reader(front.public, "/v3/custom", &logs(number))).collect();
     until("their account has no memory left", || {
         metric(front.operator, "chaingate_memory_refused_total") >= 1.0
     });

@@ -112,13 +112,16 @@ fn an_answer_does_not_come_back_when_its_block_is_deep() {
 /// The nodes were asked one after the other which block has a deep number, and one that hangs had the time of all.
 #[test]
 fn a_node_that_hangs_does_not_hold_up_deep_numbers() {
-    let Some((_anvil, proxies, front)) = start_at(400) else { return };
+    let Some(anvil) = Anvil::start(&[]) else { return };
+    anvil.mine(400);
+    let rest = "[network]\nname = \"anvil\"\n[pool]\ncall_timeout_ms = 120000\n";
+    let (proxies, front) = Front::behind(anvil.address, "/", 3, rest);
     proxies[0].set(testkit::proxy::Mood::Hung);
     for deep in 1..4 {
         let asked = Instant::now();
         let reply = front.ask("eth_getBlockByNumber", &format!(r#"["{deep:#x}",false]"#));
         assert_eq!(reply["result"]["number"], format!("{deep:#x}"), "{reply}");
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
     }
 }
 
