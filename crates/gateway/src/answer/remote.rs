@@ -82,7 +82,7 @@ impl Remote {
         };
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
         Ok(Self {
-            judge: Judge::new(config.integrity, config.nodes.len()),
+            judge: Judge::new(config.integrity),
             pool,
             cache: Arc::new(Cache::new(0)),
             blocks: ProvenBlocks::new(0),

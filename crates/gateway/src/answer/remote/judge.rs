@@ -72,10 +72,7 @@ impl<'a> Question<'a> {
     /// What follows from a check in the view of the call.
     fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
         match checked.verdict {
-            Verdict::Sound(facts) => {
-                self.remote.judge.passed(&self.expect);
-                self.place(node, facts)
-            }
+            Verdict::Sound(facts) => self.place(node, facts),
             Verdict::Null => match self.is_there() {
                 Some(true) => Judgement::Late,
                 Some(false) => Judgement::Believed,

@@ -78,10 +78,7 @@ impl<'a> Sieve<'a> {
     /// What follows from a check. Counting is not a matter of trust: the limit holds whatever the mode.
     fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
         match checked.verdict {
-            Verdict::Sound(facts) => {
-                self.remote.judge.passed(&self.expect);
-                self.weigh(&facts)
-            }
+            Verdict::Sound(facts) => self.weigh(&facts),
             Verdict::Empty => self.weigh(&Facts::default()),
             Verdict::TooMany { to, blocks } => {
                 let seen = self.too_many(to, &blocks);
