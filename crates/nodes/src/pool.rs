@@ -1,6 +1,7 @@
 //! All nodes of this network.
 
 mod deep; // blocks below the window
+mod everyone; // one question to all nodes
 mod fetch; // block data with its proof
 mod probes; // partners are asked now and then whether they can be used
 mod watched; // a node as its watcher sees it
@@ -27,7 +28,8 @@ use crate::view::{self, Canon, View};
 use crate::watch;
 use watched::WatchedNode;
 
-pub use fetch::{NotFetched, NumberedReply, Proof, Proving};
+pub use everyone::Replies;
+pub use fetch::{NotFetched, Proof, Proving};
 
 /// One endpoint, and what people call it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The canonical chain as the nodes agree on it.
 //!
 //! Nodes show their heads together with the blocks below them. A block becomes the head when a quorum of the nodes has
-//! it, as its own head or below it. The head goes forward; it leaves its branch only for another one that a quorum
+//! it, as its own head or below it; how many that takes does not depend on how many are up. The head goes forward; it leaves its branch only for another one that a quorum
 //! has. What is served is an immutable picture of one moment, read without a lock and swapped as a whole.
 
 mod block; // a block as it is kept
@@ -42,7 +42,8 @@ const STALE_AFTER_BLOCKS: u32 = 10;
 /// How the view decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Nodes that must have a block before it is served; a majority of those that are up unless said otherwise.
+    /// Nodes that must agree before anything is served that nothing proves; a majority of all nodes, whether they are up or
+    /// not, unless said otherwise.
     pub quorum: Option<usize>,
     /// How long the head may stand still; ten blocks, and at least half a minute, unless said otherwise.
     pub stale_after: Option<Duration>,
@@ -85,9 +86,9 @@ impl View {
         self.chain_id.load(Relaxed)
     }
 
-    /// How many of so many nodes must agree.
-    pub(crate) fn quorum_of(&self, nodes: usize) -> usize {
-        self.settings.quorum.unwrap_or(nodes / 2 + 1).clamp(1, nodes.max(1))
+    /// How many nodes must agree.
+    pub fn quorum(&self) -> usize {
+        self.state.lock().quorum()
     }
 
     /// Tells each change of head, safe or finalized. A slow receiver sees the newest and misses those between.
@@ -183,11 +184,10 @@ impl View {
         self.decide();
     }
 
-    /// Draws the conclusions from all that was said, and from the time that has passed.
-    pub(crate) fn decide(&self) {
-        let patience = self.stale_after();
+    /// Draws the conclusions from all that was said.
+    fn decide(&self) {
         let mut state = self.state.lock();
-        if let Some(canon) = state.decide(Instant::now(), patience) {
+        if let Some(canon) = state.decide(Instant::now()) {
             // Swapped under the lock, so that an older picture cannot overtake a newer one.
             self.canon.store(Some(Arc::clone(&canon)));
             self.changes.send_replace(Some(canon));

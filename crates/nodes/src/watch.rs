@@ -32,7 +32,7 @@ use follow::Watcher;
 use header::HeaderCheck;
 use probe::Prober;
 
-/// How often the view looks at the time: whether a node has fallen asleep, and whether the head is stale.
+/// How often it is looked whether the head is stale.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A node said that it has this block now: a reason to poll at once.
@@ -45,8 +45,6 @@ pub trait Watched: Send + Sync + 'static {
     fn ask(&self) -> &Self::Asked;
     /// How it is called in the log. Without credentials.
     fn name(&self) -> &str;
-    /// Whether it is well enough for its word to count.
-    fn is_up(&self) -> bool;
     /// A watcher asks it something now.
     fn is_asked(&self) {}
     /// It has replied to a watcher, whatever it said.
@@ -177,14 +175,13 @@ pub async fn run<W: Watched>(
     }
 }
 
-/// Lets the view see that time passes, and tells when its head is stale.
+/// Tells when the head is stale.
 async fn heartbeat(view: &View) {
     let mut ticks = tokio::time::interval(HEARTBEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stale = false;
     loop {
         ticks.tick().await;
-        view.decide();
         let now_stale = view.head().is_some() && view.is_stale();
         if now_stale != stale {
             tell_stale(view, now_stale);

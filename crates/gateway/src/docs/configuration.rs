@@ -202,7 +202,7 @@ static LINES: &[Line] = &[
     line("[[partner]]", "headers", "none", "`[\"Name: value\"]`, sent with every request"),
     line("[[partner]]", "http2", "", "speak HTTP/2 without asking"),
 
-    line("[pool]", "quorum", "a majority", "nodes that must have a block before it is the head"),
+    line("[pool]", "quorum", "a majority", "nodes that must agree on what nothing proves: the head, `safe` and `finalized`, which block has an old number, that something is not there. A majority of the `[[node]]` entries, whether they are up or not; see [nodes.md](nodes.md)"),
     line("[pool]", "call_timeout_ms", "", "how long a call may take over all nodes that are asked; log queries and simulations have limits of their own"),
     line("[pool]", "poll_interval_ms", "a third of the block time", "time between two looks at a node's head"),
     line(

@@ -29,8 +29,13 @@ impl Presence {
         *self.0.lock() = Seen::default();
     }
 
-    pub(crate) fn is_lost(&self) {
+    pub(crate) fn set_lost(&self) {
         self.0.lock().is_lost = true;
+    }
+
+    /// Whether several polls in a row have failed, and none has succeeded since.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.0.lock().is_lost
     }
 
     /// Whether it answers its watcher.
@@ -55,7 +60,7 @@ mod tests {
         assert!(!presence.is_there(now + ANSWER_TIME_MAX + Duration::from_millis(1)));
         presence.has_replied();
         assert!(presence.is_there(now + 9 * ANSWER_TIME_MAX));
-        presence.is_lost();
-        assert!(!presence.is_there(now));
+        presence.set_lost();
+        assert!(!presence.is_there(now) && presence.is_lost());
     }
 }

@@ -6,14 +6,12 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Pool, PoolNode};
 use crate::attempt::{self, Failed, Judgement, Judging, Meaning};
 use crate::call::{Call, Fault, Reply};
-use crate::health::Grade;
 use crate::proven::{ProofFailure, Unproven};
 
 /// What came of a proof. `None` if it could not be run, because no thread was free.
@@ -33,9 +31,6 @@ impl<T> fmt::Debug for Proving<'_, T> {
         })
     }
 }
-
-/// The reply of a node, with its number.
-pub type NumberedReply<'a> = Pin<Box<dyn Future<Output = (usize, Result<Reply, Fault>)> + Send + 'a>>;
 
 /// Why no node has delivered something that is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,41 +69,9 @@ impl Pool {
         }
     }
 
-    /// Asks all nodes at once but for those that have been asked before.
-    pub fn ask_others<'a>(
-        &'a self,
-        call: &'a Call,
-        asked: &HashSet<usize>,
-        deadline: Instant,
-    ) -> FuturesUnordered<NumberedReply<'a>> {
-        let replies = FuturesUnordered::new();
-        for node in self.of_this_chain() {
-            let number = self.number_of(node);
-            if !asked.contains(&number) {
-                replies
-                    .push(Box::pin(async move { (number, node.ask(call, deadline).await) })
-                        as NumberedReply<'a>);
-            }
-        }
-        replies
-    }
-
-    /// Nodes that have said nothing to anyone since then.
-    pub fn silent_since(&self, then: Instant) -> HashSet<usize> {
-        let silent = self.nodes.iter().enumerate().filter(|(_, node)| node.silent_since(then));
-        silent.map(|(number, _)| number).collect()
-    }
-
-    /// Whether these nodes are a quorum of all that are neither down nor unable to say.
-    pub fn is_quorum(&self, nodes: &HashSet<usize>, unable: &HashSet<usize>) -> bool {
-        let now = Instant::now();
-        let counts = |node: &PoolNode| {
-            let number = self.number_of(node);
-            let can_say = node.grade(now) != Grade::Down && !unable.contains(&number);
-            can_say || nodes.contains(&number)
-        };
-        let voters = self.of_this_chain().filter(|node| counts(node)).count();
-        !nodes.is_empty() && nodes.len() >= self.view.quorum_of(voters)
+    /// Whether so many nodes are a quorum.
+    pub fn is_quorum(&self, nodes: &HashSet<usize>) -> bool {
+        nodes.len() >= self.view.quorum()
     }
 
     /// Asks one node after another for all of these calls until `prove` accepts what one has delivered. All of it is from

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::PoolNode;
 use crate::call::{BlockId, Fault};
-use crate::health::Grade;
 use crate::node::Standing;
 use crate::transport::{Client, Endpoint, heads};
 use crate::watch::{Hint, LeftOut, Watched};
@@ -30,10 +29,6 @@ impl Watched for WatchedNode {
         self.node.name()
     }
 
-    fn is_up(&self) -> bool {
-        self.node.grade(Instant::now()) != Grade::Down
-    }
-
     fn is_asked(&self) {
         self.node.presence().is_asked(Instant::now());
     }
@@ -43,7 +38,7 @@ impl Watched for WatchedNode {
     }
 
     fn is_lost(&self) {
-        self.node.presence().is_lost();
+        self.node.presence().set_lost();
     }
 
     fn has_replied_since(&self, then: Instant) -> bool {

@@ -151,16 +151,9 @@ impl Canon {
         self.window.iter().rev().find(lists_it).map(|block| block.id)
     }
 
-    /// Whether it is settled which block has this number, so that nobody needs to be asked again.
-    pub fn is_sure_of(&self, number: u64) -> bool {
-        number >= self.lowest() || self.genesis.is_some() && number == 0 || self.learned.is_sure_of(number)
-    }
-
-    /// Takes a block below the window to be on this chain until somebody knows better.
-    pub fn hear(&self, block: BlockId) {
-        if block.number < self.lowest() {
-            self.learned.hear(block);
-        }
+    /// Whether it is known which block has this number, if there is such a block.
+    pub fn knows_number(&self, number: u64) -> bool {
+        number >= self.lowest() || self.by_number(number).is_some()
     }
 
     /// Remembers a block below the window that is known to be on this chain. What belongs to an older epoch is

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use alloy_primitives::B256;
-use alloy_primitives::map::{B256Map, HashMap, HashSet};
+use alloy_primitives::map::{B256Map, HashMap};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::BlockId;
@@ -19,8 +19,6 @@ pub(super) struct Learned(RwLock<Known>);
 struct Known {
     hashes: HashMap<u64, B256>,
     numbers: B256Map<u64>,
-    /// Numbers of which too few nodes could tell.
-    unsure: HashSet<u64>,
     /// In the order in which they came, so that the oldest knowledge goes first.
     order: VecDeque<u64>,
 }
@@ -35,22 +33,9 @@ impl Learned {
         self.0.read().numbers.get(hash).copied()
     }
 
-    pub(super) fn is_sure_of(&self, number: u64) -> bool {
-        let known = self.0.read();
-        known.hashes.contains_key(&number) && !known.unsure.contains(&number)
-    }
-
     /// Remembers a block. What is known of a number already stays: within an epoch it cannot change.
     pub(super) fn add(&self, block: BlockId) {
         self.0.write().put(block);
-    }
-
-    /// The same for a block of which too few could tell: the next word counts as much.
-    pub(super) fn hear(&self, block: BlockId) {
-        let mut known = self.0.write();
-        if known.put(block) {
-            known.unsure.insert(block.number);
-        }
     }
 }
 
@@ -64,27 +49,20 @@ impl Deep<'_> {
 }
 
 impl Known {
-    /// `false` if the number is known already.
-    fn put(&mut self, block: BlockId) -> bool {
-        let was_unsure = self.unsure.remove(&block.number);
-        match self.hashes.get(&block.number) {
-            Some(_) if !was_unsure => return false,
-            Some(rumour) => _ = self.numbers.remove(rumour),
-            None => {
-                if self.order.len() >= LEARNED_BLOCKS_MAX {
-                    self.forget_oldest();
-                }
-                self.order.push_back(block.number);
-            }
+    fn put(&mut self, block: BlockId) {
+        if self.hashes.contains_key(&block.number) {
+            return;
         }
+        if self.order.len() >= LEARNED_BLOCKS_MAX {
+            self.forget_oldest();
+        }
+        self.order.push_back(block.number);
         self.hashes.insert(block.number, block.hash);
         self.numbers.insert(block.hash, block.number);
-        true
     }
 
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.order.pop_front() else { return };
-        self.unsure.remove(&oldest);
         if let Some(hash) = self.hashes.remove(&oldest) {
             self.numbers.remove(&hash);
         }
@@ -116,19 +94,5 @@ mod tests {
         learned.add(BlockId { number: 7, hash: B256::repeat_byte(9) });
         assert_eq!(learned.deep().by_number(7), Some(block(7).hash));
         assert_eq!(learned.by_hash(&B256::repeat_byte(9)), None);
-    }
-
-    /// One node alone could tell, and it lied: it was believed for ever.
-    #[test]
-    fn what_was_only_heard_gives_way_to_what_is_known() {
-        let (learned, lie) = (Learned::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
-        learned.hear(lie);
-        assert_eq!((learned.deep().by_number(7), learned.is_sure_of(7)), (Some(lie.hash), false));
-        learned.hear(block(7));
-        assert_eq!((learned.deep().by_number(7), learned.is_sure_of(7)), (Some(block(7).hash), false));
-        assert_eq!(learned.by_hash(&lie.hash), None);
-        learned.add(block(7));
-        learned.hear(lie);
-        assert_eq!((learned.deep().by_number(7), learned.is_sure_of(7)), (Some(block(7).hash), true));
     }
 }

@@ -1,7 +1,6 @@
 //! All that the nodes have said, and what follows from it. Pure: the time is passed in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -10,11 +9,12 @@ use super::branch::{Branch, Link};
 use super::canon::{Canon, WINDOW_BLOCKS};
 use super::marks::{self, Mark, Step};
 use super::tree::Tree;
-use super::votes::{self, Electorate, Voter};
+use super::votes::{Electorate, Voter};
 use crate::BlockId;
 
 #[derive(Debug)]
 pub(super) struct State {
+    /// As it is configured.
     quorum: Option<usize>,
     pub(super) tree: Tree,
     voters: Vec<Voter>,
@@ -34,6 +34,12 @@ impl State {
 
     pub(super) fn enrol(&mut self, nodes: usize) {
         self.voters = vec![Voter::new(); nodes];
+    }
+
+    /// How many nodes must agree: as many as are configured, or a majority of all nodes, whether they are up or not.
+    pub(super) fn quorum(&self) -> usize {
+        let nodes = self.voters.len();
+        self.quorum.unwrap_or(nodes / 2 + 1).clamp(1, nodes.max(1))
     }
 
     pub(super) fn count(&mut self, node: usize, counted: bool) -> bool {
@@ -75,9 +81,7 @@ impl State {
         if link == Link::Linked
             && let Some(voter) = self.voters.get_mut(node)
         {
-            if voter.head != Some(branch.head.id) {
-                (voter.head, voter.behind_since) = (Some(branch.head.id), None);
-            }
+            voter.head = Some(branch.head.id);
             let majority = self.voters.len() / 2 + 1;
             branch.blocks.into_values().for_each(|block| self.tree.insert(node, block, majority));
             self.tidy();
@@ -103,9 +107,8 @@ impl State {
     }
 
     /// The next picture, if it differs from the present one.
-    pub(super) fn decide(&mut self, now: Instant, patience: Duration) -> Option<Arc<Canon>> {
-        votes::note_behind(&mut self.voters, now);
-        let electorate = Electorate::of(&self.voters, self.quorum, now, patience);
+    pub(super) fn decide(&mut self, now: Instant) -> Option<Arc<Canon>> {
+        let electorate = Electorate::of(&self.voters, self.quorum());
         let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
         let moved = best.and_then(|best| self.picture(best));
         let mut canon = match (&moved, &self.canon) {

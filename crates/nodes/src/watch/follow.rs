@@ -189,7 +189,7 @@ impl<W: Watched> Watcher<W> {
             tracing::info!(node = self.node.name(), "this node is back");
         }
         self.node.polled(Ok(()));
-        self.common.view.count(self.place, self.node.is_up());
+        self.common.view.count(self.place, true);
     }
 
     fn fault(&mut self, fault: Fault) -> Next {
@@ -197,13 +197,12 @@ impl<W: Watched> Watcher<W> {
             let advice = advice(fault);
             tracing::warn!(node = self.node.name(), %fault, advice, failures, "this node cannot be used");
         }
+        self.node.polled(Err(fault));
         // A single failure may be temporary.
         if self.losses > 0 {
             self.node.is_lost();
+            self.common.view.count(self.place, false);
         }
-        self.node.polled(Err(fault));
-        let counted = self.node.is_up() && self.left_out.is_none();
-        self.common.view.count(self.place, counted);
         Next::Lost
     }
 

@@ -16,9 +16,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Hint, LeftOut, Watched};
 use crate::{Ask, BlockId, Call, Fault, Reply, RpcError};
 
-/// Faults in a row after which a node of this world is down.
-const FAULTS_UNTIL_DOWN: usize = 3;
-
 /// Every block that was ever made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct World(Arc<Mutex<HashMap<B256, Header>>>);
@@ -97,7 +94,6 @@ pub(super) struct Script {
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     pub(super) faults: Vec<Fault>,
-    faults_in_a_row: usize,
     pub(super) head: Option<BlockId>,
     pub(super) lowest_state: Option<u64>,
     pub(super) left_out: Option<LeftOut>,
@@ -216,19 +212,8 @@ impl Watched for ModelNode {
         "model"
     }
 
-    fn is_up(&self) -> bool {
-        self.noted.lock().faults_in_a_row < FAULTS_UNTIL_DOWN
-    }
-
     fn polled(&self, outcome: Result<(), Fault>) {
-        let mut noted = self.noted.lock();
-        match outcome {
-            Ok(()) => noted.faults_in_a_row = 0,
-            Err(fault) => {
-                noted.faults_in_a_row += 1;
-                noted.faults.push(fault);
-            }
-        }
+        self.noted.lock().faults.extend(outcome.err());
     }
 
     fn saw_head(&self, head: BlockId) {

@@ -166,6 +166,7 @@ async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_configured_chain_decides() {
     let mut story = Story::of(3, 50);
+    story.view = View::new(view::Settings { quorum: Some(1), ..view::Settings::default() });
     story.settings.chain_id = Some(5);
     story.nodes[0].script.lock().chain_id = 5;
     story.start();
@@ -191,8 +192,35 @@ async fn reorganisations_are_followed_with_the_parents_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_die_one_by_one_and_the_head_goes_on() {
+async fn nodes_die_one_by_one_and_the_head_goes_on_while_a_quorum_is_left() {
     let mut story = Story::told(3, 50).await;
+    let (mut last, quorum) = (story.tip, story.view.quorum());
+    for dead in 0..3 {
+        let head = story.grow(1);
+        story.all_have(head);
+        sleep(20 * SECOND).await;
+        if 3 - dead >= quorum {
+            last = head;
+        }
+        assert_eq!(story.head(), Some(last), "{dead} dead");
+        story.nodes[dead].set_mood(Mood::Dead);
+    }
+    let next = story.grow(1);
+    story.all_have(next);
+    sleep(20 * SECOND).await;
+    assert_eq!(story.head(), Some(last));
+    story.nodes.iter().for_each(|node| node.set_mood(Mood::Well));
+    sleep(5 * SECOND).await;
+    assert_eq!(story.head(), Some(next), "they are found again within seconds");
+}
+
+/// Who sets a quorum of one is served while one node is left.
+#[tokio::test(start_paused = true)]
+async fn with_a_quorum_of_one_the_head_goes_on_until_the_last_node_dies() {
+    let mut story = Story::of(3, 50);
+    story.view = View::new(view::Settings { quorum: Some(1), ..view::Settings::default() });
+    story.start();
+    story.view.ready().await;
     for dead in 0..3 {
         let head = story.grow(1);
         story.all_have(head);
@@ -200,14 +228,6 @@ async fn nodes_die_one_by_one_and_the_head_goes_on() {
         assert_eq!(story.head(), Some(head), "{dead} dead");
         story.nodes[dead].set_mood(Mood::Dead);
     }
-    let head = story.tip;
-    sleep(20 * SECOND).await;
-    assert_eq!(story.head(), Some(head));
-    let next = story.grow(1);
-    story.all_have(next);
-    story.nodes.iter().for_each(|node| node.set_mood(Mood::Well));
-    sleep(5 * SECOND).await;
-    assert_eq!(story.head(), Some(next), "they are found again within seconds");
 }
 
 #[tokio::test(start_paused = true)]

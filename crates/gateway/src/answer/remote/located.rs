@@ -4,15 +4,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use nodes::proven::{PendingTransaction, PlaceClaim, ProofFailure, ProvenBody, Unproven};
 use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply};
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::block_answers::Asking;
 use super::expect::block_ref;
@@ -22,9 +20,6 @@ use crate::params::BlockParam;
 
 /// Claims up to this size are read at once.
 const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
-
-/// How long nodes have that have not said yet whether a transaction is in a block, when too few have said that it is not.
-const STRAGGLERS_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What a transaction is looked up for. Nodes know of no receipt while it is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,49 +193,40 @@ impl Search<'_> {
     /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
     /// asked, too.
     async fn settle(&self, call: &Call, all_say_so: bool) -> Result<Located, Failure> {
-        let mut is_sure = all_say_so || self.has_quorum(&HashSet::new());
-        if !is_sure && self.found.lock().mined.is_none() {
-            let unable = self.ask_the_others(call).await;
-            is_sure = self.has_quorum(&unable);
+        if self.found.lock().mined.is_none() && !self.has_quorum() {
+            self.ask_the_others(call).await;
         }
+        let has_quorum = self.has_quorum();
         let found = std::mem::take(&mut *self.found.lock());
         if let Some((body, index)) = found.mined {
             return Ok(Located::Mined { body, index });
         }
-        if !is_sure || found.without.is_empty() || found.failure.is_some() {
+        if !has_quorum || found.failure.is_some() {
             return Err(found.failure.unwrap_or(Failure::Unavailable));
         }
         Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending))
     }
 
-    /// Whether a quorum of the nodes that can say so has it in no block.
-    fn has_quorum(&self, unable: &HashSet<usize>) -> bool {
-        self.remote.pool.is_quorum(&self.found.lock().without, unable)
+    /// Whether a quorum of the nodes has it in no block.
+    fn has_quorum(&self) -> bool {
+        self.remote.pool.is_quorum(&self.found.lock().without)
     }
 
-    /// Asks those that have not said it yet. Returns those that cannot: they failed, or have said nothing to anyone.
-    async fn ask_the_others(&self, call: &Call) -> HashSet<usize> {
-        let (begun, pool) = (Instant::now(), &self.remote.pool);
-        let until = self.asking.deadline.min(begun + STRAGGLERS_TIME_MAX);
+    /// Asks those that have not said yet whether they have it in a block.
+    async fn ask_the_others(&self, call: &Call) {
         let asked = self.found.lock().without.clone();
-        let mut replies = pool.ask_others(call, &asked, until);
-        let mut unable = HashSet::new();
-        while let Ok(Some((node, reply))) = timeout_at(until, replies.next()).await {
-            let Ok(Reply::Result(result)) = reply else {
-                unable.insert(node);
-                continue;
-            };
+        let mut replies = self.remote.pool.ask_everyone(call, &asked, self.asking.deadline);
+        while let Some((node, reply)) = replies.next().await {
+            let Ok(Reply::Result(result)) = reply else { continue };
             let judgement = match self.judge(node, &result) {
                 Judging::Done(judgement) => judgement,
                 Judging::Elsewhere(judging) => {
                     timeout_at(self.asking.deadline, judging).await.unwrap_or(Judgement::Unchecked)
                 }
             };
-            if judgement == Judgement::Believed || self.has_quorum(&unable) {
+            if judgement == Judgement::Believed || self.has_quorum() {
                 break;
             }
         }
-        unable.extend(pool.silent_since(begun));
-        unable
     }
 }

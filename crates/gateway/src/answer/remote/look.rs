@@ -119,10 +119,8 @@ impl Remote {
 /// Whether the view can say what block is meant, without asking anyone.
 fn knows(canon: &Canon, block: BlockParam) -> bool {
     match block {
-        BlockParam::Number(number) => canon.is_sure_of(number),
-        BlockParam::Hash { hash, .. } => {
-            canon.by_hash(&hash).is_some_and(|block| canon.is_sure_of(block.number))
-        }
+        BlockParam::Number(number) => canon.knows_number(number),
+        BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
         BlockParam::Tag(_) => true,
     }
 }

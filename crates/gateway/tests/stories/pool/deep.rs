@@ -79,6 +79,21 @@ fn a_lone_liar_is_not_believed_because_others_are_slow_or_fail_for_a_moment() {
     until("the truth is found", || outcome(&dispute.front.ask(BY_NUMBER, &block(8))) == truth(8));
 }
 
+/// A liar decided alone which block has an old number, as soon as the honest nodes were dead.
+#[test]
+fn a_liar_that_is_left_alone_is_not_believed_about_deep_blocks() {
+    let dispute = Dispute::among(3, "");
+    dispute.proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Dead));
+    for number in [7, 8] {
+        let reply = dispute.front.ask(BY_NUMBER, &block(number));
+        assert_eq!(reply["error"]["code"], UNAVAILABLE, "{reply}");
+    }
+    // What the head commits to is proven, whoever delivers it.
+    let recent = block(long::BLOCKS - 1);
+    let truth = outcome(&dispute.chain.call(BY_NUMBER, &recent));
+    assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &recent)), truth);
+}
+
 /// Two nodes that had dropped a block were a quorum for its not being there.
 #[test]
 fn a_deep_block_is_there_if_one_node_has_it() {

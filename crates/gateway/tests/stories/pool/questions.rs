@@ -49,10 +49,14 @@ pub(super) fn all(node: &Demo) -> Vec<Question> {
         .collect()
 }
 
-/// Asks one of them and compares.
+const UNAVAILABLE: i64 = -32002;
+
+/// Asks one of them and compares. That there is nothing takes a quorum to say, and not always is one left: such a call may fail.
 pub(super) fn ask_any(caller: &mut Caller, questions: &[Question]) {
     let Question { method, params, truth } = &questions[caller.rng.random_range(0..questions.len())];
-    assert_eq!(outcome(&caller.ask(method, params)), *truth, "{method} {params}");
+    let told = outcome(&caller.ask(method, params));
+    let is_without_quorum = truth.is_null() && told["code"] == UNAVAILABLE;
+    assert!(told == *truth || is_without_quorum, "{method} {params}: {told} is not {truth}");
 }
 
 fn fixed() -> Vec<(&'static str, String)> {

@@ -38,6 +38,7 @@ async fn while_a_majority_is_honest_the_head_is_theirs() {
             mix.step().await;
             mix.check();
         }
+        mix.all_honest_nodes_return();
         mix.all_honest_nodes_catch_up();
         mix.check();
         assert_eq!(mix.served, Some(mix.tip), "in the end the head is the honest tip");
@@ -116,13 +117,19 @@ impl Mix {
         for _ in 0..20 {
             advance(Duration::from_secs(30)).await;
             (self.honest..self.heads.len()).for_each(|node| self.lie(node));
-            self.view.decide();
             self.check();
         }
     }
 
     fn all_honest_nodes_catch_up(&mut self) {
         (0..self.honest).for_each(|node| self.show(node, self.tip));
+    }
+
+    fn all_honest_nodes_return(&mut self) {
+        for node in 0..self.honest {
+            self.alive[node] = true;
+            self.view.count(node, true);
+        }
     }
 
     fn catch_up(&mut self, node: usize) {
@@ -149,22 +156,19 @@ impl Mix {
         }
     }
 
-    /// False nodes come and go; honest ones too, as long as the living honest ones are a majority of the living.
+    /// Nodes come and go, false and honest ones.
     fn die_or_return(&mut self) {
         let places: Vec<usize> = (0..self.heads.len()).collect();
         let Some(&node) = places.choose(&mut self.random) else { return };
         let mut alive = self.alive.clone();
         alive[node] = !alive[node];
-        let honest = alive[..self.honest].iter().filter(|alive| **alive).count();
-        if honest * 2 > alive.iter().filter(|alive| **alive).count() {
-            self.alive = alive;
-            // Who returns is looked at before its word counts.
-            if self.alive[node] && node < self.honest {
-                self.show(node, self.tip);
-            }
-            self.view.count(node, self.alive[node]);
-            self.check_served();
+        self.alive = alive;
+        // Who returns is looked at before its word counts.
+        if self.alive[node] && node < self.honest {
+            self.show(node, self.tip);
         }
+        self.view.count(node, self.alive[node]);
+        self.check_served();
     }
 
     fn show(&mut self, node: usize, head: B256) {
@@ -189,9 +193,9 @@ impl Mix {
         assert!(self.land.descends(head, near), "the head is more than a block behind");
     }
 
-    /// The highest block that as many living honest nodes have as it takes to outvote all others.
+    /// The highest block that as many living honest nodes have as are a majority of all.
     fn had_by_an_honest_majority(&self) -> B256 {
-        let majority = self.alive.iter().filter(|alive| **alive).count() / 2 + 1;
+        let majority = self.alive.len() / 2 + 1;
         let living: Vec<B256> = (0..self.honest).filter(|&n| self.alive[n]).map(|n| self.heads[n]).collect();
         let votes = |block: B256| living.iter().filter(|head| self.land.descends(**head, block)).count();
         let lines = living.iter().flat_map(|&head| {
