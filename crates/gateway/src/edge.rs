@@ -100,8 +100,12 @@ impl Edge {
                 Some("no node is used: all are of another chain or syncing, see the log")
             }
             _ if pool.is_silent() => Some("no node answers, see the log"),
-            None => Some("no node has shown its chain yet"),
-            Some(_) if view.is_stale() => Some("the head stands still"),
+            _ if view.refused().is_some() => {
+                Some("the nodes have a chain without the checkpoint in [network], see /status")
+            }
+            None if pool.has_undecided_chain() => Some("the nodes do not agree on a chain, see /status"),
+            None => Some("no quorum of the nodes has shown its chain yet, see /status"),
+            Some(_) if view.is_stale() => Some("the head stands still, see /status"),
             Some(_) => None,
         }
     }

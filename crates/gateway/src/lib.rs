@@ -35,4 +35,4 @@ pub mod demo; // the chain that a start without configuration makes
 pub mod source; // who holds the chain
 mod log; // lines that never hold up a call
 pub mod edge; // what all connections share
-pub mod operator; // /health, /ready, /metrics
+pub mod operator; // /health, /ready, /status, /metrics

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use alloy_primitives::B256;
+
 use crate::config::Section;
 use crate::methods::{Family, METHODS, MethodId};
 use crate::params::Tag;
@@ -12,13 +14,24 @@ pub struct Network {
     /// A label in metrics and in the console.
     pub name: String,
     pub families: Vec<Family>,
-    /// The chain that nodes must be of; theirs decide if it is left out.
+    /// The chain that this must be; a quorum of the nodes decides if it is left out.
     pub chain_id: Option<u64>,
+    /// Its block 0; a quorum of the nodes decides if it is left out.
+    pub genesis_hash: Option<B256>,
+    /// A block that the chain must have.
+    pub checkpoint: Option<Checkpoint>,
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Methods that a partner may answer during an outage.
     pub failover: Vec<&'static str>,
     /// Whether `eth_call` without `from` is refused. Common clients leave it out, so this is off by default.
     pub eth_call_requires_from: bool,
+}
+
+/// A block that the chain must have, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub number: u64,
+    pub hash: B256,
 }
 
 const DEMO: &str = "demo";
@@ -38,10 +51,38 @@ impl Network {
         Self {
             families,
             chain_id: network.optional_number("chain_id", CHAIN_ID_MAX),
+            genesis_hash: hash(network, "genesis_hash"),
+            checkpoint: checkpoint(network),
             unsupported_tags: unsupported_tags(network),
             failover: failover(methods),
             eth_call_requires_from: methods.flag("eth_call_requires_from", false),
             name,
+        }
+    }
+}
+
+fn hash(section: &mut Section<'_>, key: &str) -> Option<B256> {
+    let text = section.optional_text(key)?;
+    let hash =
+        text.strip_prefix("0x").filter(|digits| digits.len() == 64).and_then(|digits| digits.parse().ok());
+    if hash.is_none() {
+        section.mistake(key, "must be a hash: 0x and 64 hexadecimal digits");
+    }
+    hash
+}
+
+fn checkpoint(network: &mut Section<'_>) -> Option<Checkpoint> {
+    let mut section = network.section("checkpoint");
+    match (section.optional_number("number", i64::MAX as u64), hash(&mut section, "hash")) {
+        (Some(number), Some(hash)) => Some(Checkpoint { number, hash }),
+        (None, None) => None,
+        (Some(_), None) => {
+            section.mistake("hash", "a checkpoint has a number and a hash");
+            None
+        }
+        (None, Some(_)) => {
+            section.mistake("number", "a checkpoint has a number and a hash");
+            None
         }
     }
 }

@@ -1,10 +1,11 @@
-//! The operator's listener: `/health`, `/ready` and `/metrics`. On loopback by default, and without any key.
+//! The operator's listener: `/health`, `/ready`, `/status` and `/metrics`. On loopback by default, and without any key.
 //!
 //! It has a thread of its own and a bounded number of short connections, so that it answers while callers overload the
 //! gateway, and cannot take file descriptors away from them.
 
 pub(crate) mod hosts; // names under which it answers
 mod metrics; // Prometheus text
+mod status; // what is served, and why not
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -170,7 +171,8 @@ fn answer(edge: &Edge, method: &Method, path: &str) -> Response<ReplyBody> {
             Some(why) => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         },
         "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(edge)),
-        _ => reply(StatusCode::NOT_FOUND, TEXT, "/health, /ready, /metrics\n".to_owned()),
+        "/status" => reply(StatusCode::OK, "application/json", status::text(edge)),
+        _ => reply(StatusCode::NOT_FOUND, TEXT, "/health, /ready, /status, /metrics\n".to_owned()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::answer::archive::ArchiveSource;
 use crate::answer::remote::Remote;
 use crate::config::Config;
 use crate::demo;
+use crate::network::{Checkpoint, Network};
 
 /// Opens what answers: nodes where there are any, and a chain of our own otherwise.
 pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, String> {
@@ -56,8 +57,31 @@ pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     }
 }
 
+/// Whether the archive holds the chain that the configuration names.
+fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
+    let snapshot = archive.snapshot();
+    let theirs = snapshot.chain().chain_id();
+    if let Some(ours) = network.chain_id.filter(|ours| *ours != theirs) {
+        return Err(format!(
+            "the archive holds the chain with id {theirs}, and chain_id in [network] is {ours}"
+        ));
+    }
+    let genesis = network.genesis_hash.map(|hash| ("genesis_hash", Checkpoint { number: 0, hash }));
+    let checkpoint = network.checkpoint.map(|checkpoint| ("checkpoint", checkpoint));
+    for (key, Checkpoint { number, hash }) in genesis.into_iter().chain(checkpoint) {
+        let place = snapshot.place(number).map_err(|cause| cause.to_string())?;
+        if let Some(theirs) = place.map(|place| place.hash).filter(|theirs| *theirs != hash) {
+            return Err(format!(
+                "block {number} of the archive is {theirs}, and {key} in [network] is {hash}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The demo network has a key that everybody knows, so no other chain may be served under its name.
 fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
+    check_identity(&config.network, archive)?;
     if !config.serves_demo_chain() || demo::is_of_this_chain(archive) {
         return Ok(());
     }

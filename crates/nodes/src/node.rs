@@ -203,6 +203,11 @@ impl<A> Node<A> {
         &self.known
     }
 
+    /// Whether it answers its watcher.
+    pub fn answers(&self) -> bool {
+        self.presence.is_there(Instant::now())
+    }
+
     pub(crate) fn presence(&self) -> &Presence {
         &self.presence
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::call::{Ask, Call, Class, Fault, Needs, Reply};
 use crate::health::Grade;
-use crate::node::{Node, Standing};
+use crate::node::Node;
 use crate::outage_log::{OutageLog, advice};
 
 /// How much may be asked of a partner.
@@ -94,7 +94,7 @@ const DAY_SECONDS: u64 = 86_400;
 impl<A: Ask> Partner<A> {
     pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, allowance: Allowance) -> Self {
         // Nobody watches a partner: it is of this chain because the operator says so.
-        node.known().set_standing(Standing::Member);
+        node.known().welcome();
         let spent = Spent { second_began: Instant::now(), in_second: 0, days: Default::default() };
         Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), probed: Mutex::default() }
     }

@@ -25,7 +25,7 @@ use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};
 use crate::transport::{Client, Endpoint, Limits, ReplyBuffers};
 use crate::view::{self, Canon, View};
-use crate::watch;
+use crate::watch::{self, LeftOut};
 use watched::WatchedNode;
 
 pub use everyone::Replies;
@@ -238,6 +238,18 @@ impl Pool {
     /// Whether every node is left out, because it is of another chain or syncing.
     pub fn is_left_out(&self) -> bool {
         self.nodes.iter().all(|node| node.known().standing() == Standing::Stranger)
+    }
+
+    /// Whether nodes are left out because no quorum of them agrees on a chain.
+    pub fn has_undecided_chain(&self) -> bool {
+        let is_undecided = |reason: Arc<LeftOut>| matches!(*reason, LeftOut::Undecided { .. });
+        self.nodes.iter().filter_map(|node| node.known().left_out()).any(is_undecided)
+    }
+
+    /// Nodes that answer their watchers and are of this chain: those whose heads count.
+    pub fn counted(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
+        let now = Instant::now();
+        self.of_this_chain().filter(move |node| node.presence().is_there(now))
     }
 
     /// Nodes that are of this chain and not down.

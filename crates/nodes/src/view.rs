@@ -45,6 +45,8 @@ pub struct Settings {
     /// Nodes that must agree before anything is served that nothing proves; a majority of all nodes, whether they are up or
     /// not, unless said otherwise.
     pub quorum: Option<usize>,
+    /// A block that the chain must have: a chain with another one in its place is refused, however many nodes have it.
+    pub checkpoint: Option<BlockId>,
     /// How long the head may stand still; ten blocks, and at least half a minute, unless said otherwise.
     pub stale_after: Option<Duration>,
 }
@@ -61,7 +63,7 @@ pub struct View {
 
 impl View {
     pub fn new(settings: Settings) -> Arc<Self> {
-        let state = Mutex::new(State::new(settings.quorum));
+        let state = Mutex::new(State::new(settings.quorum, settings.checkpoint));
         let canon = ArcSwapOption::empty();
         let (changes, chain_id) = (watch::Sender::new(None), AtomicU64::new(0));
         Arc::new(Self { settings, canon, changes, state, chain_id })
@@ -140,20 +142,38 @@ impl View {
         self.state.lock().enrol(nodes);
     }
 
-    /// The chain that the nodes agree on.
-    pub(crate) fn set_chain_id(&self, chain_id: u64) {
-        self.chain_id.store(chain_id, Relaxed);
+    /// The chain that the nodes agree on, and its block 0 if they do on that. If it was another chain until now, nothing is left
+    /// of that.
+    pub(crate) fn set_identity(&self, chain_id: u64, genesis: Option<B256>) {
+        let mut state = self.state.lock();
+        let before = self.chain_id.swap(chain_id, Relaxed);
+        let known = state.genesis.map(|genesis| genesis.hash);
+        let is_other_genesis = matches!((known, genesis), (Some(known), Some(genesis)) if known != genesis);
+        if before != 0 && before != chain_id || is_other_genesis {
+            tracing::error!(before, chain_id, ?genesis, "a majority of the nodes is of another chain now");
+            state.start_over();
+            self.canon.store(None);
+            self.changes.send_replace(None);
+        }
+        if let Some(hash) = genesis {
+            state.genesis = Some(BlockId { number: 0, hash });
+        }
+        drop(state);
+        self.decide();
+    }
+
+    /// The block of a chain that was refused because it does not have the checkpoint.
+    pub fn refused(&self) -> Option<BlockId> {
+        self.state.lock().refused
+    }
+
+    pub fn checkpoint(&self) -> Option<BlockId> {
+        self.settings.checkpoint
     }
 
     /// How far a node has the canonical chain: up to its own head, unless it left that chain further down.
     pub(crate) fn reach(&self, node: usize) -> Option<BlockId> {
         self.state.lock().reach(node)
-    }
-
-    /// Block 0 of this chain, once the nodes agree on it.
-    pub(crate) fn set_genesis(&self, hash: B256) {
-        self.state.lock().genesis = Some(BlockId { number: 0, hash });
-        self.decide();
     }
 
     /// Whether a node's word counts.

@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::view::View;
 use crate::{Ask, BlockId, Fault};
-use chain::Chain;
+use chain::{Chain, ConfiguredIdentity};
 use follow::Watcher;
 use header::HeaderCheck;
 use probe::Prober;
@@ -64,7 +64,7 @@ pub trait Watched: Send + Sync + 'static {
     /// What it calls itself; its own words, cut to a decent length.
     fn saw_version(&self, _version: &str) {}
     /// It is not to be asked anything until it is welcome again.
-    fn leave_out(&self, reason: LeftOut);
+    fn leave_out(&self, reason: &LeftOut);
     /// It may be asked.
     fn welcome(&self);
     /// The newest head that the node has pushed, if it pushes any. Taken once, at the start. Nobody reads it while the node
@@ -75,7 +75,7 @@ pub trait Watched: Send + Sync + 'static {
 }
 
 /// Why a node is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     OtherChain {
         theirs: u64,
@@ -85,9 +85,35 @@ pub enum LeftOut {
         theirs: B256,
         ours: B256,
     },
+    /// Its chain does not have the block that the operator says must be there.
+    OtherCheckpoint {
+        theirs: B256,
+        ours: BlockId,
+    },
     Syncing,
-    /// No majority of the nodes agrees on a chain.
-    Undecided,
+    /// Fewer nodes than a quorum have said which chain they are of.
+    TooFew {
+        answered: usize,
+        quorum: usize,
+    },
+    /// No quorum of the nodes agrees on a chain. What each has said.
+    Undecided {
+        nodes: String,
+    },
+}
+
+impl LeftOut {
+    /// A word for metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::OtherChain { .. } => "other_chain",
+            Self::OtherGenesis { .. } => "other_genesis",
+            Self::OtherCheckpoint { .. } => "checkpoint",
+            Self::Syncing => "syncing",
+            Self::TooFew { .. } => "too_few",
+            Self::Undecided { .. } => "undecided",
+        }
+    }
 }
 
 impl fmt::Display for LeftOut {
@@ -102,11 +128,26 @@ impl fmt::Display for LeftOut {
                     "its block 0 is {theirs}, not {ours}: it is a node of another chain, correct its url"
                 )
             }
-            Self::Syncing => write!(f, "it is syncing, and used as soon as it has ended"),
-            Self::Undecided => {
+            Self::OtherCheckpoint { theirs, ours: BlockId { number, hash } } => {
                 write!(
                     f,
-                    "the nodes do not agree on a chain: set chain_id in [network], or remove those of another chain"
+                    "its block {number} is {theirs}, and the checkpoint in [network] is {hash}: its chain is a forged one, or the \
+                     checkpoint is wrong"
+                )
+            }
+            Self::Syncing => write!(f, "it is syncing, and used as soon as it has ended"),
+            Self::TooFew { answered, quorum } => {
+                write!(
+                    f,
+                    "{answered} of the nodes have said which chain they are of, and it takes {quorum}: look why the others do not \
+                     answer, or set quorum in [pool]"
+                )
+            }
+            Self::Undecided { nodes } => {
+                write!(
+                    f,
+                    "the nodes do not agree on a chain ({nodes}): set chain_id and genesis_hash in [network], or remove those of \
+                     another chain"
                 )
             }
         }
@@ -116,8 +157,12 @@ impl fmt::Display for LeftOut {
 /// How nodes are watched.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The chain that this must be; the majority's unless said otherwise.
+    /// The chain that this must be; what a quorum of the nodes says unless said otherwise.
     pub chain_id: Option<u64>,
+    /// Its block 0; what a quorum of the nodes says unless said otherwise.
+    pub genesis: Option<B256>,
+    /// A block that the chain must have.
+    pub checkpoint: Option<BlockId>,
     /// Whether a header must have the hash that it comes with. Not for the zkSync family, which hashes otherwise.
     pub check_headers: bool,
     /// Time between two polls; a third of the block time unless said otherwise.
@@ -134,6 +179,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             chain_id: None,
+            genesis: None,
+            checkpoint: None,
             check_headers: true,
             poll_every: None,
             poll_timeout: Duration::from_secs(2),
@@ -160,7 +207,9 @@ pub async fn run<W: Watched>(
     stop: impl Future<Output = ()>,
 ) {
     view.enrol(nodes.len());
-    let chain = Chain::new(settings.chain_id, nodes.len());
+    let configured = ConfiguredIdentity { chain_id: settings.chain_id, genesis: settings.genesis };
+    let names = nodes.iter().map(|node| node.name().to_owned()).collect();
+    let chain = Chain::new(configured, names, view.quorum());
     let headers = HeaderCheck::new(settings.check_headers);
     let common = Arc::new(Common { view, settings, chain, headers });
     // Dropped at the end, and all tasks with it.

@@ -34,7 +34,7 @@ use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, 
 use crate::callers::AccountId;
 use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
-use crate::network::Network;
+use crate::network::{Checkpoint, Network};
 use crate::params::{BlockParam, Query};
 use crate::resolve::BlockRef;
 
@@ -422,16 +422,23 @@ fn pool_settings(
         family,
         view: nodes::view::Settings {
             quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
+            checkpoint: network.checkpoint.map(checkpoint),
             stale_after: config.head_stall,
         },
         watch: nodes::watch::Settings {
             chain_id: network.chain_id,
+            genesis: network.genesis_hash,
+            checkpoint: network.checkpoint.map(checkpoint),
             check_headers: family == nodes::check::Family::Ethereum,
             poll_every: config.poll_interval,
             ..nodes::watch::Settings::default()
         },
         reply_memory_bytes: config.reply_memory_bytes,
     })
+}
+
+fn checkpoint(checkpoint: Checkpoint) -> nodes::BlockId {
+    nodes::BlockId { number: checkpoint.number, hash: checkpoint.hash }
 }
 
 fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {

@@ -10,8 +10,7 @@ use crate::callers::Plans;
 use crate::config::{Config, KnownKey, ZeroMeaning};
 
 /// A file that has every section, so that every key is asked for.
-const EVERY_SECTION: &str =
-    "[network]\nunsupported_tags = { safe = [] }\n[plans.NAME]\n[[key]]\n[[node]]\n[[partner]]";
+const EVERY_SECTION: &str = "[network]\nunsupported_tags = { safe = [] }\ncheckpoint = {}\n[plans.NAME]\n[[key]]\n[[node]]\n[[partner]]";
 
 pub(super) fn document() -> String {
     let mut text = format!(
@@ -118,11 +117,14 @@ static LINES: &[Line] = &[
 
     line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` without nodes makes and serves the demo chain, and comes with the key `demo`"),
     line("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: which methods exist"),
-    line("[network]", "chain_id", "what a majority of the nodes says", "the chain that nodes must be of; others are left out"),
+    line("[network]", "chain_id", "what a quorum of the nodes says", "the chain that this must be; nodes of another one are left out, and an archive of another one is refused"),
+    line("[network]", "genesis_hash", "what a quorum of the nodes says", "the hash of its block 0; nodes with another one are left out, and an archive with another one is refused"),
+    line("[network]", "checkpoint.number", "none", "a block that the chain must have: `checkpoint = { number = 21000000, hash = \"0x…\" }`. Nodes with another block in its place are left out, and a chain without it is refused, however many nodes have it; see [nodes.md](nodes.md)"),
+    line("[network]", "checkpoint.hash", "none", "the hash of that block"),
     line("[network]", "unsupported_tags.safe", "none", "methods for which this tag is refused; any tag may stand for `safe`"),
 
     line("[listen]", "public", "", "the address for callers"),
-    line("[listen]", "operator", "", "the address for `/health`, `/ready` and `/metrics`"),
+    line("[listen]", "operator", "", "the address for `/health`, `/ready`, `/status` and `/metrics`"),
     line("[listen]", "operator_hosts", "none", "host names under which the operator's address answers, besides `localhost` and IP addresses; others get 403"),
     line("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`: they are believed about their callers' addresses. A proxy itself may have any number of connections, and of requests for which it names no caller"),
     line("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2); those without one are closed"),

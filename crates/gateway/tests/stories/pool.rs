@@ -18,6 +18,8 @@ pub(crate) mod front; // the gateway under test
 mod frozen; // the gateway itself is stopped for a while
 #[path = "pool/gateways.rs"]
 mod gateways; // nodes that are gateways themselves, stopped and killed
+#[path = "pool/identity.rs"]
+mod identity; // which chain this is
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
 #[path = "pool/lists.rs"]

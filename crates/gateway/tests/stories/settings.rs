@@ -28,6 +28,9 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[network] name", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] family", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] chain_id", "settings", "nodes_of_another_chain_id_are_left_out"),
+    ("[network] genesis_hash", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
+    ("[network] checkpoint.number", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
+    ("[network] checkpoint.hash", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
     ("[network] unsupported_tags.safe", "values", "a_network_may_refuse_the_safe_tag_for_some_methods"),
     ("[listen] public", "operator", "an_address_where_someone_listens_is_refused"),
     ("[listen] operator", "startup", "callers_and_the_operator_have_addresses_of_their_own"),
@@ -355,12 +358,7 @@ fn a_head_needs_as_many_nodes_as_the_quorum_says() {
     proxies[1].set(Mood::Dead);
     let nodes: String = proxies.iter().map(|proxy| node(&proxy.url())).collect();
     let gateway = Configured::with("", &format!("{nodes}[pool]\nquorum = 2\npoll_interval_ms = 20\n"));
-    let has_head = || {
-        let page = get(gateway.operator, "/metrics");
-        let mut lines = page.text().lines().filter(|line| line.starts_with("chaingate_node_head_block{"));
-        lines.any(|line| !line.ends_with(" 0"))
-    };
-    until("one node has a head", has_head);
+    until("one node has said who it is", || proxies[0].asked("eth_chainId", "[]") > 0);
     assert!(!gateway.is_ready());
     proxies[1].set(Mood::Honest);
     until("it is ready", || gateway.is_ready());

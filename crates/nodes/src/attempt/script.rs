@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
-use crate::node::{Node, Standing};
+use crate::node::Node;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -66,7 +66,7 @@ impl Script {
     /// This part as a node of the pool that has blocks up to 100.
     pub(crate) fn node(&self, name: &str) -> Arc<Node<Self>> {
         let node = Node::new(name, self.clone(), Instant::now());
-        node.known().set_standing(Standing::Member);
+        node.known().welcome();
         node.known().set_head(BlockId { number: 100, hash: B256::ZERO });
         Arc::new(node)
     }

@@ -7,6 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::RwLock;
 
 use crate::call::BlockId;
+use crate::watch::LeftOut;
 
 /// A node that lacks a block this close to its head is late with it. One that lacks an older block has lost history,
 /// which says nothing about its head.
@@ -35,6 +36,7 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Known {
     standing: AtomicU8,
+    left_out: ArcSwapOption<LeftOut>,
     blocks: RwLock<Blocks>,
     /// Number of the head, plus one; zero if there is none. Apart from the others because every call reads it.
     head_above: AtomicU64,
@@ -56,6 +58,7 @@ impl Default for Known {
     fn default() -> Self {
         Self {
             standing: AtomicU8::new(0),
+            left_out: ArcSwapOption::empty(),
             blocks: RwLock::default(),
             head_above: AtomicU64::new(0),
             lowest_state: AtomicU64::new(0),
@@ -75,8 +78,26 @@ impl Known {
         }
     }
 
-    pub fn set_standing(&self, standing: Standing) {
+    #[cfg(test)]
+    pub(crate) fn set_standing(&self, standing: Standing) {
         self.standing.store(standing as u8, Relaxed);
+    }
+
+    /// It is of this chain, and may be asked.
+    pub fn welcome(&self) {
+        self.standing.store(Standing::Member as u8, Relaxed);
+        self.left_out.store(None);
+    }
+
+    /// It is not to be asked anything.
+    pub fn leave_out(&self, reason: LeftOut) {
+        self.standing.store(Standing::Stranger as u8, Relaxed);
+        self.left_out.store(Some(Arc::new(reason)));
+    }
+
+    /// Why it is left out.
+    pub fn left_out(&self) -> Option<Arc<LeftOut>> {
+        self.left_out.load_full()
     }
 
     pub fn head(&self) -> Option<BlockId> {

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::PoolNode;
 use crate::call::{BlockId, Fault};
-use crate::node::Standing;
 use crate::transport::{Client, Endpoint, heads};
 use crate::watch::{Hint, LeftOut, Watched};
 
@@ -65,13 +64,13 @@ impl Watched for WatchedNode {
         self.node.known().set_client_version(version.to_owned());
     }
 
-    fn leave_out(&self, _reason: LeftOut) {
-        self.node.known().set_standing(Standing::Stranger);
+    fn leave_out(&self, reason: &LeftOut) {
+        self.node.known().leave_out(reason.clone());
     }
 
     fn welcome(&self) {
         let known = self.node.known();
-        known.set_standing(Standing::Member);
+        known.welcome();
         // It may have become another version meanwhile. What it refuses now is learned again.
         known.forget_lacks();
     }

@@ -35,8 +35,8 @@ pub struct Canon {
 
 impl Canon {
     /// The first picture.
-    pub(super) fn first(head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
-        Self::picture(head, below, 0, Arc::default())
+    pub(super) fn first(head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>, epoch: u64) -> Self {
+        Self::picture(head, below, epoch, Arc::default())
     }
 
     /// The picture after this one, on a chain that has a block in common with it. What leaves the window stays known.

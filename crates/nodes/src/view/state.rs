@@ -24,12 +24,34 @@ pub(super) struct State {
     pub(super) moved: Instant,
     /// The last mark that went backwards, so that each is told once.
     alarmed: Option<BlockId>,
+    checkpoint: Option<BlockId>,
+    /// The head of the chain that was refused last, until another one is accepted.
+    pub(super) refused: Option<BlockId>,
+    /// The epoch of the first picture.
+    first_epoch: u64,
 }
 
 impl State {
-    pub(super) fn new(quorum: Option<usize>) -> Self {
-        let (tree, moved) = (Tree::default(), Instant::now());
-        Self { quorum, tree, voters: Vec::new(), canon: None, genesis: None, moved, alarmed: None }
+    pub(super) fn new(quorum: Option<usize>, checkpoint: Option<BlockId>) -> Self {
+        Self {
+            quorum,
+            tree: Tree::default(),
+            voters: Vec::new(),
+            canon: None,
+            genesis: None,
+            moved: Instant::now(),
+            alarmed: None,
+            checkpoint,
+            refused: None,
+            first_epoch: 0,
+        }
+    }
+
+    /// Forgets the chain. What was kept of its old blocks is not to be found in a later epoch.
+    pub(super) fn start_over(&mut self) {
+        let first_epoch = self.canon.as_ref().map_or(self.first_epoch, |canon| canon.epoch() + 1);
+        let voters = vec![Voter::new(); self.voters.len()];
+        *self = Self { voters, first_epoch, ..Self::new(self.quorum, self.checkpoint) };
     }
 
     pub(super) fn enrol(&mut self, nodes: usize) {
@@ -111,6 +133,19 @@ impl State {
         let electorate = Electorate::of(&self.voters, self.quorum());
         let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
         let moved = best.and_then(|best| self.picture(best));
+        let contradicts =
+            |canon: &Canon| self.checkpoint.is_some_and(|checkpoint| canon.contradicts(&[checkpoint]));
+        let (moved, refused) = match moved {
+            Some(canon) if contradicts(&canon) => (None, Some(canon.head())),
+            Some(canon) => (Some(canon), None),
+            None => (None, self.refused),
+        };
+        if let (Some(head), Some(checkpoint)) =
+            (refused.filter(|head| self.refused != Some(*head)), self.checkpoint)
+        {
+            tell_refused(head, checkpoint);
+        }
+        self.refused = refused;
         let mut canon = match (&moved, &self.canon) {
             (Some(moved), _) => moved.clone(),
             (None, Some(present)) => Canon::clone(present),
@@ -140,7 +175,7 @@ impl State {
         let mut line = self.tree.line(&best.hash).cloned();
         let head = line.next()?;
         let below: Vec<_> = line.collect();
-        let Some(present) = &self.canon else { return Some(Canon::first(&head, below)) };
+        let Some(present) = &self.canon else { return Some(Canon::first(&head, below, self.first_epoch)) };
         let Some(common) = below.iter().find(|block| present.has(&block.id.hash)) else {
             tell_jump(present, best);
             return Some(present.next_epoch(&head, below));
@@ -204,6 +239,16 @@ fn tell_reorganisation(present: &Canon, to: BlockId, common: BlockId) {
     let from = present.head();
     let depth = from.number - common.number;
     tracing::warn!(depth, from = from.number, to = to.number, hash = %to.hash, "the chain was reorganised");
+}
+
+fn tell_refused(head: BlockId, checkpoint: BlockId) {
+    let (number, hash) = (head.number, head.hash);
+    tracing::error!(
+        number,
+        %hash,
+        checkpoint = checkpoint.number,
+        "a quorum of the nodes has a chain without the checkpoint; it is refused"
+    );
 }
 
 fn tell_jump(present: &Canon, to: BlockId) {

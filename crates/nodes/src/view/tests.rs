@@ -79,7 +79,7 @@ async fn numbers_that_do_not_follow_each_other_break_a_branch() {
 #[tokio::test(start_paused = true)]
 async fn another_block_0_breaks_a_branch() {
     let (view, land, _) = agreed(10);
-    view.set_genesis(land.genesis);
+    view.set_identity(1, Some(land.genesis));
     let mut other = Land::with_genesis(B256::repeat_byte(0xee));
     let tip = other.grow(other.genesis, 5, SALT_A);
     assert_eq!(other.bring(&view, 0, tip), Link::Broken);
@@ -381,4 +381,24 @@ async fn a_reorganisation_below_finalized_voids_it_until_a_quorum_has_a_new_one(
     let new = Some(land.id(land.ancestor(other, 24)));
     (0..2).for_each(|node| view.mark(node, None, new));
     assert_eq!(view.canon().and_then(|canon| canon.finalized()), new);
+}
+
+/// The nodes showed a chain with another block in the place of the checkpoint after they had been looked at.
+#[tokio::test(start_paused = true)]
+async fn a_chain_without_the_checkpoint_is_refused_by_the_view() {
+    let mut land = Land::new();
+    let tip = land.grow(land.genesis, 100, SALT_A);
+    let checkpoint = land.id(land.ancestor(tip, 5));
+    let view = View::new(Settings { checkpoint: Some(checkpoint), ..Settings::default() });
+    view.enrol(3);
+    let forged = land.grow(land.ancestor(tip, 9), 20, SALT_B);
+    (0..3).for_each(|node| land.show(&view, node, forged));
+    assert_eq!((view.head(), view.refused()), (None, Some(land.id(forged))));
+    (0..3).for_each(|node| land.show(&view, node, tip));
+    assert_eq!((head(&view).hash, view.refused()), (tip, None));
+    (0..3).for_each(|node| land.show(&view, node, forged));
+    assert_eq!((head(&view).hash, view.refused()), (tip, Some(land.id(forged))));
+    let next = land.grow(tip, 1, SALT_A);
+    (0..2).for_each(|node| land.show(&view, node, next));
+    assert_eq!((head(&view).hash, view.refused()), (next, None));
 }

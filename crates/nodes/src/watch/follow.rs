@@ -46,12 +46,19 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 const HEADS_PER_MARKS: u32 = 4;
 
 /// What a node's watcher does next.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Next {
     Greet,
     Follow,
     Lost,
     LeftOut(LeftOut),
+}
+
+/// What a node says when it is greeted.
+struct Introduction {
+    identity: Identity,
+    is_syncing: bool,
+    other_checkpoint: Option<LeftOut>,
 }
 
 /// The watcher of one node.
@@ -61,6 +68,8 @@ pub(super) struct Watcher<W> {
     node: Arc<W>,
     common: Arc<Common>,
     hints: Option<watch::Receiver<Option<Hint>>>,
+    /// What it said last that it is.
+    identity: Option<Identity>,
     head: Option<BlockId>,
     /// Blocks of a branch whose fetching was broken off, so that the next poll need not start anew.
     unfinished: Option<Branch>,
@@ -74,9 +83,19 @@ pub(super) struct Watcher<W> {
 impl<W: Watched> Watcher<W> {
     pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
         let hints = node.hints();
-        let (head, unfinished, left_out) = (None, None, None);
-        let (heads_until_marks, losses, outage) = (0, 0, OutageLog::default());
-        Self { place, node, common, hints, head, unfinished, heads_until_marks, losses, outage, left_out }
+        Self {
+            place,
+            node,
+            common,
+            hints,
+            identity: None,
+            head: None,
+            unfinished: None,
+            heads_until_marks: 0,
+            losses: 0,
+            outage: OutageLog::default(),
+            left_out: None,
+        }
     }
 
     pub(super) async fn run(mut self) {
@@ -93,38 +112,36 @@ impl<W: Watched> Watcher<W> {
 
     /// Asks who the node is, before anything that it says is believed.
     async fn greet(&mut self) -> Next {
-        let (identity, is_syncing) = match self.introduction().await {
+        let Introduction { identity, is_syncing, other_checkpoint } = match self.introduction().await {
             Ok(introduction) => introduction,
-            Err(fault) => {
-                self.common.chain.no_answer(self.place);
-                return self.fault(fault);
-            }
+            Err(fault) => return self.fault(fault),
         };
-        self.common.chain.says(self.place, identity);
-        // Not to be confused with nodes that disagree, for which everybody waits.
-        if let Some(reason) = self.common.chain.contradicts_configuration(identity) {
+        self.identity = Some(identity);
+        let chain = &self.common.chain;
+        // Not to be confused with nodes that disagree, for which everybody waits. They have no say about the chain.
+        if let Some(reason) = chain.contradicts_configuration(identity).or(other_checkpoint) {
             return Next::LeftOut(reason);
         }
-        let Ok(ours) = timeout(SETTLE_TIMEOUT, self.common.chain.settled()).await else {
-            return Next::LeftOut(LeftOut::Undecided);
+        chain.says(self.place, identity);
+        let Ok(ours) = timeout(SETTLE_TIMEOUT, chain.settled()).await else {
+            return Next::LeftOut(chain.why_unsettled());
         };
-        if let Some(reason) = self.common.chain.differs(identity, ours) {
+        if let Some(reason) = chain.differs(identity) {
             return Next::LeftOut(reason);
         }
         if is_syncing {
             return Next::LeftOut(LeftOut::Syncing);
         }
-        self.common.view.set_chain_id(ours.chain_id);
-        if let Some(genesis) = ours.genesis {
-            self.common.view.set_genesis(genesis);
-        }
+        self.common.view.set_identity(ours.chain_id, ours.genesis);
+        // What it showed before may have belonged to another chain, of which the view has forgotten everything.
+        self.head = None;
         self.welcome();
         Next::Follow
     }
 
-    async fn introduction(&self) -> Result<(Identity, bool), Fault> {
+    async fn introduction(&self) -> Result<Introduction, Fault> {
         let questions = self.questions();
-        let (chain_id, syncing, version, genesis) = tokio::try_join!(
+        let (chain_id, is_syncing, version, genesis) = tokio::try_join!(
             questions.chain_id(),
             questions.is_syncing(),
             questions.version(),
@@ -133,13 +150,27 @@ impl<W: Watched> Watcher<W> {
         if let Some(version) = version {
             self.node.saw_version(&version);
         }
-        Ok((Identity { chain_id, genesis }, syncing))
+        let other_checkpoint = self.other_checkpoint().await?;
+        Ok(Introduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
+    }
+
+    /// Whether the node has another block in the place of the checkpoint. One that does not have it may have dropped it.
+    async fn other_checkpoint(&self) -> Result<Option<LeftOut>, Fault> {
+        let Some(ours) = self.common.settings.checkpoint else { return Ok(None) };
+        let theirs = self.questions().block_if_known(Which::Number(ours.number)).await?;
+        let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
+        Ok(theirs.map(|theirs| LeftOut::OtherCheckpoint { theirs, ours }))
+    }
+
+    /// Whether it has turned out that the node is of another chain than the others.
+    fn is_of_another_chain(&self) -> bool {
+        self.identity.is_some_and(|identity| self.common.chain.differs(identity).is_some())
     }
 
     /// Polls until the node is lost, or should say again who it is.
     async fn follow(&mut self) -> Next {
         let greet_at = Instant::now() + self.common.settings.greet_every;
-        while Instant::now() < greet_at {
+        while Instant::now() < greet_at && !self.is_of_another_chain() {
             match self.poll().await {
                 Ok(()) => self.good(),
                 // Our own shortage says nothing about the node.
@@ -167,10 +198,11 @@ impl<W: Watched> Watcher<W> {
     }
 
     async fn leave_out(&mut self, reason: LeftOut) -> Next {
-        if self.left_out.replace(reason) != Some(reason) {
-            tracing::warn!(node = self.node.name(), %reason, "this node is not used");
+        if self.left_out.as_ref() != Some(&reason) {
+            tell_left_out(self.node.name(), &reason);
         }
-        self.node.leave_out(reason);
+        self.node.leave_out(&reason);
+        self.left_out = Some(reason);
         self.common.view.count(self.place, false);
         sleep(LOOK_AGAIN_AFTER).await;
         Next::Greet
@@ -189,7 +221,7 @@ impl<W: Watched> Watcher<W> {
             tracing::info!(node = self.node.name(), "this node is back");
         }
         self.node.polled(Ok(()));
-        self.common.view.count(self.place, true);
+        self.common.view.count(self.place, !self.is_of_another_chain());
     }
 
     fn fault(&mut self, fault: Fault) -> Next {
@@ -289,6 +321,9 @@ impl<W: Watched> Watcher<W> {
             self.unfinished = Some(branch).filter(|_| outcome != Err(Fault::Wrong));
             return outcome;
         }
+        if self.is_of_another_chain() {
+            return Ok(false);
+        }
         let head = branch.head();
         // Before the view may make it the head of all: from then on, calls go to those who are known to have it.
         self.node.saw_head(head);
@@ -363,5 +398,13 @@ impl<W: Watched> Watcher<W> {
     fn questions(&self) -> Questions<'_, W> {
         let Common { settings, headers, .. } = &*self.common;
         Questions { node: &*self.node, timeout: settings.poll_timeout, headers }
+    }
+}
+
+/// A chain without the checkpoint may be forged by as many nodes as a quorum takes, so that is an error.
+fn tell_left_out(node: &str, reason: &LeftOut) {
+    match reason {
+        LeftOut::OtherCheckpoint { .. } => tracing::error!(node, %reason, "this node is not used"),
+        _ => tracing::warn!(node, %reason, "this node is not used"),
     }
 }

@@ -228,8 +228,8 @@ impl Watched for ModelNode {
         self.noted.lock().version = Some(version.to_owned());
     }
 
-    fn leave_out(&self, reason: LeftOut) {
-        self.noted.lock().left_out = Some(reason);
+    fn leave_out(&self, reason: &LeftOut) {
+        self.noted.lock().left_out = Some(reason.clone());
     }
 
     fn welcome(&self) {

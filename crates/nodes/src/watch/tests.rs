@@ -160,7 +160,73 @@ async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
     story.start();
     sleep(12 * SECOND).await;
     assert_eq!(story.head(), None);
-    assert_eq!(story.nodes[1].noted.lock().left_out, Some(LeftOut::Undecided));
+    let left_out = story.nodes[1].noted.lock().left_out.clone();
+    assert!(
+        matches!(left_out, Some(LeftOut::Undecided { nodes }) if nodes.contains("5") && nodes.contains("1"))
+    );
+    // As soon as they agree.
+    story.nodes[0].script.lock().chain_id = 1;
+    sleep(12 * SECOND).await;
+    assert_eq!(story.head(), Some(story.tip));
+}
+
+/// Liars that were up first settled the chain for good, and the honest nodes were left out when they came.
+#[tokio::test(start_paused = true)]
+async fn liars_that_are_up_first_settle_nothing() {
+    for (nodes, liars) in [(3, 1), (5, 2)] {
+        let story = Story::of(nodes, 50);
+        let foreign = story.world.grow(story.world.genesis(7), 60, 1);
+        let (lying, honest) = story.nodes.split_at(liars);
+        lying.iter().for_each(|node| node.set_head(foreign));
+        honest.iter().for_each(|node| node.set_mood(Mood::Dead));
+        story.start();
+        sleep(75 * SECOND).await;
+        assert_eq!(story.head(), None);
+        let left_out = lying[0].noted.lock().left_out.clone();
+        assert_eq!(left_out, Some(LeftOut::TooFew { answered: liars, quorum: nodes / 2 + 1 }));
+        honest.iter().for_each(|node| node.set_mood(Mood::Well));
+        sleep(30 * SECOND).await;
+        assert_eq!(story.head(), Some(story.tip));
+        assert!(matches!(lying[0].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+    }
+}
+
+/// All nodes of a test network began anew. What was settled before stayed, and nothing was served until a restart.
+#[tokio::test(start_paused = true)]
+async fn a_majority_that_is_of_another_chain_now_is_followed() {
+    let story = Story::told(3, 50).await;
+    let before = story.view.ready().await;
+    let other = story.world.grow(story.world.genesis(7), 20, 1);
+    story.nodes[0].set_head(other);
+    sleep(90 * SECOND).await;
+    assert_eq!(story.head(), Some(story.tip), "one node alone is left out");
+    story.nodes[1].set_head(other);
+    sleep(90 * SECOND).await;
+    let after = story.view.ready().await;
+    assert_eq!((after.head().hash, after.by_hash(&story.tip)), (other, None));
+    assert!(after.epoch() > before.epoch(), "what was kept of the other chain is out of reach");
+    assert!(matches!(story.nodes[2].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+}
+
+/// A quorum of liars has a chain of its own. Nothing but the checkpoint tells that it is not the true one.
+#[tokio::test(start_paused = true)]
+async fn nodes_without_the_checkpoint_are_left_out_however_many_they_are() {
+    for height in [50, 1_000] {
+        let mut story = Story::of(3, height);
+        let forged = story.world.grow(story.world.ancestor(story.tip, height - 10), height, 9);
+        let checkpoint = story.world.id(story.world.ancestor(story.tip, height - 20));
+        story.settings.checkpoint = Some(checkpoint);
+        story.nodes[1..].iter().for_each(|node| node.set_head(forged));
+        story.start();
+        sleep(60 * SECOND).await;
+        assert_eq!(story.head(), None, "one node is no quorum");
+        for node in &story.nodes[1..] {
+            assert!(matches!(node.noted.lock().left_out, Some(LeftOut::OtherCheckpoint { .. })));
+        }
+        story.all_have(story.tip);
+        sleep(30 * SECOND).await;
+        assert_eq!(story.head(), Some(story.tip));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,8 +239,8 @@ async fn the_configured_chain_decides() {
     story.view.ready().await;
     sleep(SECOND).await;
     let other = LeftOut::OtherChain { theirs: 1, ours: 5 };
-    let left_out: Vec<_> = story.nodes.iter().map(|node| node.noted.lock().left_out).collect();
-    assert_eq!(left_out, [None, Some(other), Some(other)]);
+    let left_out: Vec<_> = story.nodes.iter().map(|node| node.noted.lock().left_out.clone()).collect();
+    assert_eq!(left_out, [None, Some(other.clone()), Some(other)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,7 +52,7 @@ impl Mix {
         let honest = random.random_range(nodes / 2 + 1..=nodes);
         let (view, mut land) = (View::new(Settings::default()), Land::new());
         view.enrol(nodes);
-        view.set_genesis(land.genesis);
+        view.set_identity(1, Some(land.genesis));
         let tip = land.grow(land.genesis, random.random_range(0..400), 0);
         let true_blocks = (0..=land.id(tip).number).map(|below| land.ancestor(tip, below)).collect();
         let (heads, alive) = (vec![land.genesis; nodes], vec![true; nodes]);

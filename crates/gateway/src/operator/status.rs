@@ -1,0 +1,73 @@
+//! `/status`: what is served and why not, as JSON for people and scripts.
+
+use nodes::{BlockId, Grade, Pool, PoolNode};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::edge::Edge;
+
+pub(super) fn text(edge: &Edge) -> String {
+    let not_ready = edge.unready();
+    let mut status =
+        json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": edge.head() });
+    if let Some(remote) = edge.answers.remote() {
+        status["nodes"] = nodes_status(remote.pool());
+    }
+    format!("{status:#}\n")
+}
+
+fn nodes_status(pool: &Pool) -> Value {
+    let (view, canon) = (pool.view(), pool.canon());
+    json!({
+        "chain_id": pool.chain_id(),
+        "genesis": canon.as_ref().and_then(|canon| canon.genesis()).map(|genesis| genesis.hash),
+        "head": canon.as_ref().map(|canon| block(canon.head())),
+        "head_age_seconds": view.head_age().map(|age| age.as_secs()),
+        "safe": canon.as_ref().and_then(|canon| canon.safe()).map(block),
+        "finalized": canon.as_ref().and_then(|canon| canon.finalized()).map(block),
+        "checkpoint": view.checkpoint().map(block),
+        "refused_head": view.refused().map(block),
+        "quorum": view.quorum(),
+        "head_waits_because": head_waits_because(pool),
+        "each": pool.nodes().iter().map(|node| node_status(node)).collect::<Vec<_>>(),
+    })
+}
+
+/// Why the head does not move, if it stands still for too long or there is none.
+fn head_waits_because(pool: &Pool) -> Option<String> {
+    let quorum = pool.view().quorum();
+    let counted = pool.counted().count();
+    if !pool.view().is_stale() {
+        None
+    } else if counted < quorum {
+        Some(format!("{counted} nodes answer and are of this chain, and the quorum is {quorum}"))
+    } else {
+        Some(format!("no {quorum} nodes have a newer block in common"))
+    }
+}
+
+fn node_status(node: &PoolNode) -> Value {
+    let known = node.known();
+    let head = known.head().filter(|_| known.left_out().is_none());
+    json!({
+        "name": node.name(),
+        "state": state(node),
+        "head": head.map(block),
+        "not_used_because": known.left_out().map(|reason| reason.to_string()),
+    })
+}
+
+fn state(node: &PoolNode) -> &'static str {
+    match node.grade(Instant::now()) {
+        _ if node.known().left_out().is_some() => "left out",
+        _ if !node.answers() => "silent",
+        Grade::Up => "up",
+        Grade::Doubted => "in doubt",
+        Grade::Resting => "resting",
+        Grade::Down => "down",
+    }
+}
+
+fn block(block: BlockId) -> Value {
+    json!({ "number": block.number, "hash": block.hash })
+}
