@@ -18,6 +18,10 @@ mod store; // the file on disk
 mod tables; // every table of the file
 mod trie; // state roots at the price of what changed
 
+// beside it, for blocks that others execute:
+
+mod kept_blocks; // proven blocks in a file of their own
+
 // and in which it is read again:
 
 mod call; // run a message at a block
@@ -37,6 +41,10 @@ pub use execute::{
     Executed, ExecutionFault, Receipt, RootAfter, SystemFault, TransactionRejection, execute_block,
 };
 pub use import::{BadBlock, ImportError, Progress, RawRecordsError, Watch};
+pub use kept_blocks::{
+    BLOCKS_FILE, BlockParts, EncodedBlock, KeptBlocks, KeptBody, KeptChainId, KeptHeader, KeptLimits,
+    KeptOpenError, KeptReceipts, KeptSnapshot,
+};
 pub use logs::{LogFilter, LogRef};
 pub use read::{
     BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,

@@ -1,4 +1,4 @@
-//! The file on disk: opening it, refusing what is not ours, and the snapshots that reads are made on.
+//! The archive's file on disk: opening it, refusing what is not ours, and the snapshots that reads are made on.
 
 mod checked; // compares what is read with its checksum
 mod disk; // the database on its file
@@ -16,7 +16,7 @@ use crate::{
 use alloy_primitives::{Address, B256};
 use arc_swap::ArcSwap;
 use checked::FileFault;
-use disk::Disk;
+pub(crate) use disk::{Disk, FileKind};
 use quick_cache::{Weighter, sync::Cache};
 use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError, WriteTransaction};
 use revm::state::Bytecode;
@@ -29,6 +29,9 @@ use std::{
 
 /// Name of the archive file inside the data directory.
 pub const ARCHIVE_FILE: &str = "archive.redb";
+
+/// What the archive's file is. Its pages may use half a gigabyte of memory.
+const ARCHIVE_KIND: FileKind = FileKind { version: FORMAT_VERSION, page_cache_bytes: 512 << 20 };
 
 /// Memory that analysed contract code may use. Analysis costs more than most calls.
 pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
@@ -80,14 +83,15 @@ impl Archive {
         if !path.exists() {
             return Err(OpenError::Missing(path));
         }
-        Self::with(Disk::open(&path)?, path)
+        Self::with(Disk::open(&path, ARCHIVE_KIND)?, path)
     }
 
     /// Opens the archive in something that behaves like its file, for tests of disks that fail. Nobody holds a lock.
     #[doc(hidden)]
     pub fn open_on(file: Arc<dyn StorageBackend>) -> Result<Self, OpenError> {
         let path = PathBuf::from(ARCHIVE_FILE);
-        let disk = Disk::open_on(file).map_err(|cause| OpenError::from_database(&path, cause))?;
+        let disk =
+            Disk::open_on(file, ARCHIVE_KIND).map_err(|cause| OpenError::from_database(&path, cause))?;
         Self::with(disk, path)
     }
 
@@ -101,7 +105,7 @@ impl Archive {
         std::fs::create_dir_all(data_dir)
             .map_err(|cause| OpenError::Directory { path: data_dir.to_owned(), cause })?;
         if !path.exists() {
-            create(&path, &chain, genesis, Existing::Keep)?;
+            create(&path, Existing::Keep, |unfinished| write_genesis(unfinished, &chain, genesis))?;
         }
         let archive = Self::open(data_dir)?;
         match archive.check_genesis(&chain) {
@@ -110,7 +114,7 @@ impl Archive {
                 if archive.snapshot().head() == 0 =>
             {
                 // The old archive stays open, and with it locked, until the new one is in its place.
-                create(&path, &chain, genesis, Existing::Replace)?;
+                create(&path, Existing::Replace, |unfinished| write_genesis(unfinished, &chain, genesis))?;
                 drop(archive);
                 Self::open(data_dir)
             }
@@ -212,7 +216,7 @@ impl std::fmt::Debug for Archive {
 
 /// Compares everything in use with its checksums.
 fn check_pages(path: &Path) -> Result<(), OpenError> {
-    match Disk::open(path)?.check() {
+    match Disk::open(path, ARCHIVE_KIND)?.check() {
         Ok(true) => Ok(()),
         Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
             Err(OpenError::Damaged(path.to_owned()))
@@ -221,18 +225,22 @@ fn check_pages(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// What becomes of an archive that is there already.
+/// What becomes of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Existing {
+pub(crate) enum Existing {
     Keep,
     Replace,
 }
 
-/// Writes a new archive under another name and moves it into place, so that a half-made one is never seen.
+/// Writes a new file under another name and moves it into place, so that a half-made one is never seen.
 ///
 /// Of several processes that do so at once, one gets the lock and makes it; nobody moves a file that another one
-/// is still writing, nor puts a new archive over one that has been made meanwhile.
-fn create(path: &Path, chain: &ChainSpec, genesis: &str, existing: Existing) -> Result<(), OpenError> {
+/// is still writing, nor puts a new file over one that has been made meanwhile.
+pub(crate) fn create(
+    path: &Path,
+    existing: Existing,
+    write: impl FnOnce(&Path) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
     let (lock, unfinished) = (path.with_extension("lock"), path.with_extension("new"));
     let cannot_write = |path: &Path| {
         let path = path.to_owned();
@@ -247,11 +255,11 @@ fn create(path: &Path, chain: &ChainSpec, genesis: &str, existing: Existing) -> 
         if unfinished.exists() {
             std::fs::remove_file(&unfinished).map_err(cannot_write(&unfinished))?;
         }
-        write_genesis(&unfinished, chain, genesis)?;
+        write(&unfinished)?;
         std::fs::rename(&unfinished, path).map_err(cannot_write(path))?;
         sync_directory(path).map_err(cannot_write(path))?;
     }
-    // From here on the archive is there, and nobody needs the lock. Where this fails, the file does no harm.
+    // From here on the file is there, and nobody needs the lock. Where this fails, the file does no harm.
     let _ = std::fs::remove_file(&lock);
     Ok(())
 }
@@ -263,7 +271,7 @@ fn sync_directory(path: &Path) -> std::io::Result<()> {
 }
 
 fn write_genesis(path: &Path, chain: &ChainSpec, genesis: &str) -> Result<(), OpenError> {
-    let disk = Disk::create(path)?;
+    let disk = Disk::create(path, ARCHIVE_KIND)?;
     let transaction = disk.opened().database.begin_write().map_err(StoreError::from)?;
     {
         let mut meta = transaction.open_table(META).map_err(StoreError::from)?;
@@ -350,7 +358,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn from_database(path: &Path, cause: DatabaseError) -> Self {
+    pub(crate) fn from_database(path: &Path, cause: DatabaseError) -> Self {
         match cause {
             DatabaseError::Storage(redb::StorageError::Io(cause)) => match FileFault::behind(&cause) {
                 Some(FileFault::Foreign) => Self::Foreign(path.to_owned()),

@@ -10,6 +10,7 @@ mod stories {
     mod damage;
     mod execution;
     mod failing_disks;
+    mod kept_blocks;
     mod memory_disk;
     mod opening;
     mod random_chains;

@@ -42,6 +42,8 @@ use twox_hash::XxHash3_64;
 pub(super) struct Checked {
     file: Arc<dyn StorageBackend>,
     health: Arc<Health>,
+    /// The format version that the file must have.
+    version: u32,
     /// Whether the file may be empty, to be filled.
     new: bool,
     /// Held while the header is read or written, which are several steps.
@@ -77,7 +79,7 @@ impl Health {
 /// Why the file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FileFault {
-    #[error("the file is not an archive")]
+    #[error("the file is not one of this program")]
     Foreign,
     #[error("the file has format version {0}")]
     Format(u32),
@@ -108,14 +110,14 @@ pub(super) fn checksum(sector: u64, bytes: &[u8]) -> [u8; SUM] {
 }
 
 impl Checked {
-    /// A file that is an archive.
-    pub(super) fn open(file: Arc<dyn StorageBackend>) -> Self {
-        Self { file, health: Arc::default(), new: false, front: Mutex::new(()) }
+    /// A file that was made before.
+    pub(super) fn open(file: Arc<dyn StorageBackend>, version: u32) -> Self {
+        Self { file, health: Arc::default(), version, new: false, front: Mutex::new(()) }
     }
 
-    /// A file that is to become one.
-    pub(super) fn create(file: Arc<dyn StorageBackend>) -> Self {
-        Self { new: true, ..Self::open(file) }
+    /// A file that is to be made.
+    pub(super) fn create(file: Arc<dyn StorageBackend>, version: u32) -> Self {
+        Self { new: true, ..Self::open(file, version) }
     }
 
     /// Whether it still works; to be asked when redb has it.
@@ -131,7 +133,7 @@ impl Checked {
         if self.new && copies == [[0; FRONT]; 2] {
             return Ok(Front::NEW);
         }
-        Ok(Front::newest(copies)?)
+        Ok(Front::newest(copies, self.version)?)
     }
 
     fn read_header(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -147,7 +149,7 @@ impl Checked {
         front.writes += 1;
         let place = front.header.get_mut(header_range(offset, data.len())).ok_or_else(not_whole)?;
         place.copy_from_slice(data);
-        let bytes = front.to_bytes();
+        let bytes = front.to_bytes(self.version);
         FRONTS.iter().try_for_each(|at| self.file.write(*at, &bytes))
     }
 

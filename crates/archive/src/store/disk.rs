@@ -1,7 +1,7 @@
 //! The database on its file, held against other processes, and opened anew when the disk failed.
 //!
-//! redb takes one failed read or write for the end: whatever is not in its cache is refused from then on. For an
-//! archive of terabytes, one bad sector that nobody can repair must not be that. So the database is opened again, on
+//! redb takes one failed read or write for the end: whatever is not in its cache is refused from then on. For a
+//! file of terabytes, one bad sector that nobody can repair must not be that. So the database is opened again, on
 //! the same file, and only who asks for that sector gets an error, and who was reading at that very moment. Where
 //! opening fails, the old database stays, with what is in its cache, until the next attempt.
 
@@ -19,15 +19,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Memory that the store may use for pages, read and written ones together.
-const PAGE_CACHE_BYTES: usize = 512 << 20;
-
 /// How long nobody tries to open the database again after that failed: meanwhile what is in its cache is answered.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileKind {
+    /// The version of its tables and rows. A file of another version is refused.
+    pub(crate) version: u32,
+    /// Memory that the store may use for pages, read and written ones together.
+    pub(crate) page_cache_bytes: usize,
+}
+
 /// A file that is open, and the database in it.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
+    kind: FileKind,
     // In the order in which they have to go: a database that is dropped still writes.
     current: ArcSwap<Opened>,
     file: Arc<dyn StorageBackend>,
@@ -38,58 +45,61 @@ pub(super) struct Disk {
 
 /// The database, from one failure of the disk to the next.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) database: Database,
+pub(crate) struct Opened {
+    pub(crate) database: Database,
     health: Arc<Health>,
 }
 
 impl Disk {
-    /// Opens the archive in a file.
-    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+    /// Opens the database in a file.
+    pub(crate) fn open(path: &Path, kind: FileKind) -> Result<Self, OpenError> {
         let (lock, file) = Lock::take(path, File::options().read(true).write(true))?;
-        Self::with(file, Some(lock), Checked::open).map_err(|cause| OpenError::from_database(path, cause))
+        Self::with(file, kind, Some(lock), Checked::open)
+            .map_err(|cause| OpenError::from_database(path, cause))
     }
 
-    /// Opens the archive in something that behaves like a file.
-    pub(super) fn open_on(file: Arc<dyn StorageBackend>) -> Result<Self, DatabaseError> {
-        Self::with(file, None, Checked::open)
+    /// Opens the database in something that behaves like a file.
+    pub(crate) fn open_on(file: Arc<dyn StorageBackend>, kind: FileKind) -> Result<Self, DatabaseError> {
+        Self::with(file, kind, None, Checked::open)
     }
 
     /// Makes a new file.
-    pub(super) fn create(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn create(path: &Path, kind: FileKind) -> Result<Self, OpenError> {
         let (lock, file) = Lock::take(path, File::options().read(true).write(true).create_new(true))?;
-        Self::with(file, Some(lock), Checked::create).map_err(|cause| OpenError::from_database(path, cause))
+        Self::with(file, kind, Some(lock), Checked::create)
+            .map_err(|cause| OpenError::from_database(path, cause))
     }
 
     fn with(
         file: Arc<dyn StorageBackend>,
+        kind: FileKind,
         lock: Option<Lock>,
-        checked: fn(Arc<dyn StorageBackend>) -> Checked,
+        checked: fn(Arc<dyn StorageBackend>, u32) -> Checked,
     ) -> Result<Self, DatabaseError> {
-        let opened = Opened::new(checked(Arc::clone(&file)))?;
+        let opened = Opened::new(checked(Arc::clone(&file), kind.version), kind)?;
         let current = ArcSwap::from_pointee(opened);
-        Ok(Self { current, file, reopening: Mutex::default(), _lock: lock })
+        Ok(Self { kind, current, file, reopening: Mutex::default(), _lock: lock })
     }
 
     /// The database as it is open now.
-    pub(super) fn opened(&self) -> Arc<Opened> {
+    pub(crate) fn opened(&self) -> Arc<Opened> {
         self.current.load_full()
     }
 
     /// Reads everything that is in use and compares it with its checksums; false if something had to be repaired.
-    pub(super) fn check(self) -> Result<bool, DatabaseError> {
+    pub(crate) fn check(self) -> Result<bool, DatabaseError> {
         let opened = Arc::into_inner(self.current.into_inner());
         opened
             .map_or(Err(DatabaseError::TransactionInProgress), |mut opened| opened.database.check_integrity())
     }
 
     /// Whether reading or writing failed since the database was opened.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.current.load().health.has_failed()
     }
 
     /// Opens the database anew after a failure, and lets `look` see it before anybody else does.
-    pub(super) fn reopen(
+    pub(crate) fn reopen(
         &self,
         look: impl FnOnce(&Database) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
@@ -98,7 +108,7 @@ impl Disk {
             return Ok(());
         }
         self.current.load().health.retire();
-        let reopened = Opened::new(Checked::open(Arc::clone(&self.file)))
+        let reopened = Opened::new(Checked::open(Arc::clone(&self.file), self.kind.version), self.kind)
             .map_err(StoreError::from)
             .and_then(|opened| look(&opened.database).map(|()| opened));
         *failed = reopened.is_err().then(Instant::now);
@@ -107,9 +117,10 @@ impl Disk {
 }
 
 impl Opened {
-    fn new(checked: Checked) -> Result<Self, DatabaseError> {
+    fn new(checked: Checked, kind: FileKind) -> Result<Self, DatabaseError> {
         let health = checked.health();
-        let database = Database::builder().set_cache_size(PAGE_CACHE_BYTES).create_with_backend(checked)?;
+        let database =
+            Database::builder().set_cache_size(kind.page_cache_bytes).create_with_backend(checked)?;
         Ok(Self { database, health })
     }
 }

@@ -1,4 +1,4 @@
-//! The front of the file: that it is an archive, of which version, and the header of redb.
+//! The front of the file: that it is one of ours, of which version, and the header of redb.
 //!
 //! redb rewrites its header in place, three times per commit, and everything hangs on it. So there are two copies,
 //! each within one sector of the oldest disks, with a count of writes and a checksum. Every write goes to the first
@@ -11,7 +11,6 @@ use super::{
     checked::{FileFault, checksum},
     layout::SUM,
 };
-use crate::tables::FORMAT_VERSION;
 use std::ops::Range;
 
 /// Bytes of a copy: what every disk writes as a whole.
@@ -38,10 +37,10 @@ impl Front {
     /// The front of a file in which nothing is.
     pub(super) const NEW: Self = Self { writes: 0, header: [0; HEADER] };
 
-    pub(super) fn to_bytes(self) -> [u8; FRONT] {
+    pub(super) fn to_bytes(self, version: u32) -> [u8; FRONT] {
         let mut bytes = [0; FRONT];
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
-        bytes[VERSION].copy_from_slice(&FORMAT_VERSION.to_be_bytes());
+        bytes[VERSION].copy_from_slice(&version.to_be_bytes());
         bytes[FIELDS].copy_from_slice(&self.writes.to_be_bytes());
         bytes[FIELDS.end..SUMMED.end].copy_from_slice(&self.header);
         let sum = checksum(0, &bytes[SUMMED]);
@@ -50,25 +49,25 @@ impl Front {
     }
 
     /// The newer of the copies that are what was written.
-    pub(super) fn newest(copies: [[u8; FRONT]; 2]) -> Result<Self, FileFault> {
-        let whole = copies.iter().filter_map(Self::read);
-        whole.max_by_key(|front| front.writes).ok_or_else(|| why_none(&copies))
+    pub(super) fn newest(copies: [[u8; FRONT]; 2], version: u32) -> Result<Self, FileFault> {
+        let whole = copies.iter().filter_map(|copy| Self::read(copy, version));
+        whole.max_by_key(|front| front.writes).ok_or_else(|| why_none(&copies, version))
     }
 
-    fn read(bytes: &[u8; FRONT]) -> Option<Self> {
+    fn read(bytes: &[u8; FRONT], version: u32) -> Option<Self> {
         let (mut writes, mut header) = ([0; 8], [0; HEADER]);
         writes.copy_from_slice(&bytes[FIELDS]);
         header.copy_from_slice(&bytes[FIELDS.end..SUMMED.end]);
         let front = Self { writes: u64::from_be_bytes(writes), header };
-        (front.to_bytes() == *bytes).then_some(front)
+        (front.to_bytes(version) == *bytes).then_some(front)
     }
 }
 
 /// What a file is whose front does not read.
-fn why_none(copies: &[[u8; FRONT]; 2]) -> FileFault {
+fn why_none(copies: &[[u8; FRONT]; 2], expected: u32) -> FileFault {
     let Some(ours) = copies.iter().find(|copy| copy.starts_with(MAGIC)) else { return FileFault::Foreign };
     match ours[VERSION].try_into().map(u32::from_be_bytes) {
-        Ok(version) if version != FORMAT_VERSION => FileFault::Format(version),
+        Ok(version) if version != expected => FileFault::Format(version),
         _ => FileFault::Front,
     }
 }
@@ -77,32 +76,38 @@ fn why_none(copies: &[[u8; FRONT]; 2]) -> FileFault {
 mod tests {
     use super::*;
 
+    const VERSION_HERE: u32 = 5;
+
+    fn newest(copies: [[u8; FRONT]; 2]) -> Result<Front, FileFault> {
+        Front::newest(copies, VERSION_HERE)
+    }
+
     fn front(writes: u64) -> Front {
         Front { writes, header: [u8::try_from(writes).unwrap(); HEADER] }
     }
 
     #[test]
     fn the_newer_copy_counts_and_a_damaged_one_does_not() {
-        let (old, new) = (front(4).to_bytes(), front(5).to_bytes());
-        assert_eq!(Front::newest([old, new]).unwrap(), front(5));
-        assert_eq!(Front::newest([new, old]).unwrap(), front(5));
+        let (old, new) = (front(4).to_bytes(VERSION_HERE), front(5).to_bytes(VERSION_HERE));
+        assert_eq!(newest([old, new]).unwrap(), front(5));
+        assert_eq!(newest([new, old]).unwrap(), front(5));
         for byte in 0..FRONT {
             let mut damaged = new;
             damaged[byte] ^= 1;
-            assert_eq!(Front::newest([damaged, old]).unwrap(), front(4), "{byte}");
-            assert_eq!(Front::newest([damaged, new]).unwrap(), front(5), "{byte}");
-            assert!(Front::newest([damaged, damaged]).is_err(), "{byte}");
+            assert_eq!(newest([damaged, old]).unwrap(), front(4), "{byte}");
+            assert_eq!(newest([damaged, new]).unwrap(), front(5), "{byte}");
+            assert!(newest([damaged, damaged]).is_err(), "{byte}");
         }
     }
 
     #[test]
     fn what_does_not_read_is_named() {
-        let mut other_version = front(1).to_bytes();
+        let mut other_version = front(1).to_bytes(VERSION_HERE);
         other_version[VERSION].copy_from_slice(&77_u32.to_be_bytes());
-        assert!(matches!(Front::newest([other_version; 2]), Err(FileFault::Format(77))));
-        let mut damaged = front(1).to_bytes();
+        assert!(matches!(newest([other_version; 2]), Err(FileFault::Format(77))));
+        let mut damaged = front(1).to_bytes(VERSION_HERE);
         damaged[FRONT - 1] ^= 1;
-        assert!(matches!(Front::newest([damaged; 2]), Err(FileFault::Front)));
-        assert!(matches!(Front::newest([[0; FRONT]; 2]), Err(FileFault::Foreign)));
+        assert!(matches!(newest([damaged; 2]), Err(FileFault::Front)));
+        assert!(matches!(newest([[0; FRONT]; 2]), Err(FileFault::Foreign)));
     }
 }

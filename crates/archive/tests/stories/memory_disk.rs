@@ -20,6 +20,8 @@ struct State {
     pending: Vec<(usize, Vec<u8>)>,
     accesses: u64,
     fault: Option<Fault>,
+    /// Whether there is room only where something was written before.
+    is_full: bool,
 }
 
 /// Which access fails, or from which one on all do.
@@ -34,7 +36,12 @@ pub(super) struct Fault {
 impl MemoryDisk {
     pub(super) fn new(bytes: Vec<u8>, fault: Option<Fault>) -> Arc<Self> {
         let (durable, pending) = (bytes.clone(), Vec::new());
-        Arc::new(Self(Mutex::new(State { bytes, durable, pending, accesses: 0, fault })))
+        Arc::new(Self(Mutex::new(State { bytes, durable, pending, accesses: 0, fault, is_full: false })))
+    }
+
+    /// There is no room for anything more. What is there can be overwritten.
+    pub(super) fn fill(&self) {
+        self.lock().is_full = true;
     }
 
     /// How often it was read, written or asked anything.
@@ -44,7 +51,8 @@ impl MemoryDisk {
 
     /// No access fails any more.
     pub(super) fn repair(&self) {
-        self.lock().fault = None;
+        let mut state = self.lock();
+        (state.fault, state.is_full) = (None, false);
     }
 
     pub(super) fn flip(&self, byte: usize, bit: u8) {
@@ -84,6 +92,13 @@ impl State {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A file has no room for what was never written.
+    fn access_to_write(&mut self, at: usize, bytes: usize) -> io::Result<()> {
+        self.access()?;
+        let is_hole = || self.bytes[at..][..bytes].iter().all(|byte| *byte == 0);
+        if self.is_full && is_hole() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn write(&mut self, at: usize, data: &[u8]) {
@@ -131,7 +146,7 @@ impl StorageBackend for MemoryDisk {
     /// A write that fails may have been done in part.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
-        let failed = state.access();
+        let failed = state.access_to_write(offset as usize, data.len());
         let done = if failed.is_ok() { data.len() } else { data.len() / 2 };
         state.write(offset as usize, &data[..done]);
         failed

@@ -1,0 +1,202 @@
+//! Blocks that were proven elsewhere, kept in a file of their own: `blocks.redb`.
+//!
+//! Nothing here is executed. A block comes with its receipts and is kept under its number; whoever brings it has proven it,
+//! and knows that it will not be reorganised. Beside whole blocks there are bare headers, which lead from block to block and
+//! say by their blooms which blocks have no logs of some kind.
+//!
+//! The file lies on the same checked storage as the archive: a damaged sector is an error, never an answer.
+
+mod ranges; // which numbers are there
+mod rows; // every row of the file
+mod snapshot; // reads
+mod tables; // every table of the file
+mod writing; // one transaction
+
+pub use rows::{BlockParts, EncodedBlock, KeptBody, KeptHeader, KeptReceipts};
+pub use snapshot::{KeptChainId, KeptSnapshot};
+
+use crate::store::{Disk, Existing, FileKind, OpenError, StoreError, create};
+use arc_swap::ArcSwap;
+use redb::{Database, StorageBackend};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tables::FORMAT_VERSION;
+use writing::Writing;
+
+/// Name of the file of kept blocks inside the data directory.
+pub const BLOCKS_FILE: &str = "blocks.redb";
+
+/// Its pages may use 64 MiB of memory: what is asked often is kept in decoded form elsewhere.
+const BLOCKS_KIND: FileKind = FileKind { version: FORMAT_VERSION, page_cache_bytes: 64 << 20 };
+
+/// Blocks beyond those that came which may make room in one transaction, so that a lower limit is reached in many short steps.
+const PRUNED_AT_ONCE_MAX: usize = 1_024;
+
+/// How many blocks the file may have; the newest ones stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptLimits {
+    /// Whole blocks.
+    pub blocks_max: Option<u64>,
+    /// Headers, those of whole blocks among them.
+    pub headers_max: Option<u64>,
+}
+
+/// The file, open. One process at a time can have it open.
+pub struct KeptBlocks {
+    disk: Disk,
+    path: PathBuf,
+    limits: KeptLimits,
+    snapshot: ArcSwap<KeptSnapshot>,
+    /// Held for a transaction: there is one at a time.
+    writing: Mutex<()>,
+}
+
+impl std::fmt::Debug for KeptBlocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptBlocks").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl KeptBlocks {
+    /// Opens the file in a data directory, and makes directory and file where they are not there.
+    pub fn open_or_create(data_dir: &Path, limits: KeptLimits) -> Result<Self, KeptOpenError> {
+        let path = data_dir.join(BLOCKS_FILE);
+        std::fs::create_dir_all(data_dir)
+            .map_err(|cause| KeptOpenError::Write { path: data_dir.to_owned(), cause })?;
+        if !path.exists() {
+            create(&path, Existing::Keep, write_empty).map_err(|cause| KeptOpenError::at(&path, cause))?;
+        }
+        let disk = Disk::open(&path, BLOCKS_KIND).map_err(|cause| KeptOpenError::at(&path, cause))?;
+        Self::with(disk, path, limits)
+    }
+
+    /// Opens the file in something that behaves like one, for tests of disks that fail. Nobody holds a lock.
+    #[doc(hidden)]
+    pub fn open_on(file: Arc<dyn StorageBackend>, limits: KeptLimits) -> Result<Self, KeptOpenError> {
+        let path = PathBuf::from(BLOCKS_FILE);
+        let disk = Disk::open_on(file, BLOCKS_KIND)
+            .map_err(|cause| KeptOpenError::at(&path, OpenError::from_database(&path, cause)))?;
+        Self::with(disk, path, limits)
+    }
+
+    fn with(disk: Disk, path: PathBuf, limits: KeptLimits) -> Result<Self, KeptOpenError> {
+        let snapshot = KeptSnapshot::take(&disk.opened().database)
+            .map_err(|cause| KeptOpenError::Read { path: path.clone(), cause })?;
+        Ok(Self { disk, path, limits, snapshot: ArcSwap::from_pointee(snapshot), writing: Mutex::default() })
+    }
+
+    /// The file as of the last commit.
+    pub fn snapshot(&self) -> Arc<KeptSnapshot> {
+        if self.disk.has_failed() {
+            self.reopen();
+        }
+        self.snapshot.load_full()
+    }
+
+    fn reopen(&self) {
+        let reopened = self.disk.reopen(|database| self.show(database));
+        if let Err(cause) = reopened {
+            tracing::error!(path = %self.path.display(), %cause, "the disk failed, and the file could not be opened anew");
+        }
+    }
+
+    pub fn limits(&self) -> KeptLimits {
+        self.limits
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |file| file.len())
+    }
+
+    /// Writes down which chain the blocks are of.
+    pub fn set_chain(&self, chain: KeptChainId) -> Result<(), StoreError> {
+        self.write(|writing| writing.set_chain(chain))
+    }
+
+    /// Keeps whole blocks, all or none of them. They are durable when this returns. The lowest ones make room.
+    pub fn put_blocks(&self, blocks: &[EncodedBlock]) -> Result<(), StoreError> {
+        self.write(|writing| {
+            blocks.iter().try_for_each(|block| writing.put_block(block))?;
+            writing.prune(self.limits, blocks.len() + PRUNED_AT_ONCE_MAX)
+        })
+    }
+
+    /// Keeps headers, all or none of them. Those of blocks that are kept whole stay as they are.
+    pub fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
+        self.write(|writing| {
+            headers.iter().try_for_each(|header| writing.put_header(header))?;
+            writing.prune(self.limits, headers.len() + PRUNED_AT_ONCE_MAX)
+        })
+    }
+
+    fn write(&self, work: impl FnOnce(&mut Writing<'_>) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.disk.has_failed() {
+            self.reopen();
+        }
+        let opened = self.disk.opened();
+        let mut transaction = opened.database.begin_write().map_err(StoreError::from)?;
+        // Recovery after a crash is then a matter of milliseconds, whatever the size of the file.
+        transaction.set_quick_repair(true);
+        let mut writing = Writing::open(&transaction)?;
+        work(&mut writing)?;
+        writing.finish()?;
+        transaction.commit().map_err(StoreError::from)?;
+        self.show(&opened.database)
+    }
+
+    fn show(&self, database: &Database) -> Result<(), StoreError> {
+        self.snapshot.store(Arc::new(KeptSnapshot::take(database)?));
+        Ok(())
+    }
+}
+
+/// A file that has all tables and no rows.
+fn write_empty(path: &Path) -> Result<(), OpenError> {
+    let disk = Disk::create(path, BLOCKS_KIND)?;
+    let transaction = disk.opened().database.begin_write().map_err(StoreError::from)?;
+    Writing::open(&transaction)?.finish()?;
+    Ok(transaction.commit().map_err(StoreError::from)?)
+}
+
+/// Why the file of kept blocks cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptOpenError {
+    #[error("the file {} is in use by another process; stop that one, or use another data_dir", .0.display())]
+    InUse(PathBuf),
+    #[error(
+        "the file {} has format version {found}, this program reads version {FORMAT_VERSION}; \
+         remove it, and its blocks are fetched again",
+        path.display()
+    )]
+    Format { path: PathBuf, found: u32 },
+    #[error("the file {} is damaged; remove it, and its blocks are fetched again", .0.display())]
+    Damaged(PathBuf),
+    #[error("the file {} does not hold blocks kept by this program; move it away", .0.display())]
+    Foreign(PathBuf),
+    #[error("cannot write {}: {cause}", path.display())]
+    Write { path: PathBuf, cause: std::io::Error },
+    #[error("cannot use the file {}: {cause}", path.display())]
+    Read { path: PathBuf, cause: StoreError },
+}
+
+impl KeptOpenError {
+    fn at(path: &Path, cause: OpenError) -> Self {
+        let path = path.to_owned();
+        match cause {
+            OpenError::InUse(path) => Self::InUse(path),
+            OpenError::Format { path, found } => Self::Format { path, found },
+            OpenError::Damaged(path) => Self::Damaged(path),
+            OpenError::Directory { path, cause } => Self::Write { path, cause },
+            OpenError::Store(cause) => Self::Read { path, cause },
+            OpenError::Foreign(_)
+            | OpenError::Missing(_)
+            | OpenError::OtherGenesis { .. }
+            | OpenError::OtherConfig(_)
+            | OpenError::Genesis(_) => Self::Foreign(path),
+        }
+    }
+}
