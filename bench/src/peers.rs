@@ -83,8 +83,11 @@ fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Peer {
 /// The gateway in front of a node. `rest` is any other part of its configuration.
 pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) -> Peer {
     let config = folder.join(format!("{port}.toml"));
-    let text =
-        format!("[[node]]\nurl = \"{}\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}", node.url);
+    let data_dir = folder.join(format!("{port}-data"));
+    let text = format!(
+        "data_dir = {data_dir:?}\n[[node]]\nurl = \"{}\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}",
+        node.url
+    );
     fs::write(&config, text).expect("a folder to write to");
     serve(port, &config)
 }

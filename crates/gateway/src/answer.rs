@@ -37,7 +37,7 @@ use crate::resolve::BlockRef;
 pub(crate) use cache::Cache;
 use embedded::{Embedded, EmbeddedCall};
 pub use limits::Limits;
-use remote::{Hearsay, Outlook, Remote};
+use remote::{Follower, Hearsay, Outlook, Remote};
 use shared::SharedAnswer;
 pub use threads::{Threads, ThreadsBusy};
 
@@ -137,6 +137,8 @@ pub enum Failure {
     TooManyResults { from: u64, to: u64, most: u64 },
     /// The deadline of a search passed.
     QueryTimeout,
+    /// The deadline of a search passed before the headers of these blocks were fetched. What was fetched is kept.
+    NotIndexed { from: u64, to: u64 },
     /// The deadline of a simulation passed.
     CallTimeout(Duration),
     /// Nobody can answer now; the same call may succeed later.
@@ -245,6 +247,8 @@ impl<S: Source> From<Arc<S>> for Sources {
 
 /// The sources, and what they have in common.
 pub struct Answers {
+    /// First, because it ends first.
+    _follower: Option<Follower>,
     asked: Asked,
     threads: Arc<Threads>,
     cache: Arc<Cache>,
@@ -253,7 +257,7 @@ pub struct Answers {
 
 enum Asked {
     Embedded(Embedded),
-    Remote(Box<Remote>),
+    Remote(Arc<Remote>),
 }
 
 /// The chain as it is for the whole of one request.
@@ -338,10 +342,14 @@ impl Answers {
             }
             Sources::Remote(remote) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
-                Asked::Remote(Box::new(remote.within(threads, cache, memory, limits)))
+                Asked::Remote(Arc::new(remote.within(threads, cache, memory, limits)))
             }
         };
-        Ok(Self { asked, threads, cache, timings })
+        let follower = match &asked {
+            Asked::Remote(remote) => Follower::start(remote)?,
+            Asked::Embedded(_) => None,
+        };
+        Ok(Self { _follower: follower, asked, threads, cache, timings })
     }
 
     /// The chain as it is now. A request looks at it once, so that all its calls see the same.

@@ -12,6 +12,7 @@ use crate::answer::remote::settings as remote;
 use crate::callers::{self, Plans, StaticKey};
 use crate::limits::Limits;
 use crate::listen;
+use crate::methods::Family;
 use crate::network::Network;
 
 pub(crate) use section::{KnownKey, Section, ZeroMeaning};
@@ -106,7 +107,8 @@ impl Config {
             let mut methods = root.section("methods");
             Network::read(&mut root.section("network"), &mut methods)
         };
-        let remote = remote::Config::read(root);
+        let is_ethereum = network.families.as_slice() != [Family::Zksync];
+        let remote = remote::Config::read(root, is_ethereum);
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             listen: listen::Config::read(&mut root.section("listen")),

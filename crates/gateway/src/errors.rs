@@ -325,6 +325,12 @@ impl From<Failure> for ErrorReply {
                 ..Self::call(LIMIT, format!("query returned more than {most} results"))
             },
             Failure::QueryTimeout => Self::call(LIMIT, "query timeout exceeded"),
+            Failure::NotIndexed { from, to } => Self {
+                data: Some(format!(
+                    r#"{{"from":"{from:#x}","to":"{to:#x}","reason":"the headers of these blocks are not fetched yet; repeat the query to go on, or ask for a smaller range"}}"#
+                )),
+                ..Self::call(LIMIT, "query timeout exceeded")
+            },
             Failure::CallTimeout(time) => {
                 Self::call(EXECUTION, format!("execution aborted (timeout = {})", seconds(time)))
             }

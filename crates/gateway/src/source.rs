@@ -16,7 +16,8 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
     if config.remote.nodes.is_empty() {
         return open_archive(config, progress).map(Sources::from);
     }
-    Remote::start(&config.remote, &config.network).map(|remote| Sources::Remote(Box::new(remote)))
+    Remote::start(&config.remote, &config.network, &config.data_dir)
+        .map(|remote| Sources::Remote(Box::new(remote)))
 }
 
 /// Opens the embedded chain in the data directory. The demo network makes its chain where there is none, and is

@@ -110,6 +110,21 @@ impl View {
         }
     }
 
+    /// Takes blocks that were known before a restart for the chain until nodes show theirs: a head, and its ancestors
+    /// downwards. Does nothing if nodes have shown theirs.
+    pub fn restore(&self, head: SeenBlock, downwards: Vec<SeenBlock>) {
+        let mut state = self.state.lock();
+        if let Some(canon) = state.restore(head, downwards) {
+            self.canon.store(Some(Arc::clone(&canon)));
+            self.changes.send_replace(Some(canon));
+        }
+    }
+
+    /// Whether the chain is what was known before a restart, because no node has shown its own yet.
+    pub fn is_restored(&self) -> bool {
+        self.state.lock().is_restored
+    }
+
     /// How long the head has been standing still; `None` before the first.
     pub fn head_age(&self) -> Option<Duration> {
         self.head()?;
@@ -118,7 +133,7 @@ impl View {
 
     /// Whether the head has been standing still for too long, or there is none yet.
     pub fn is_stale(&self) -> bool {
-        self.head_age().is_none_or(|age| age > self.stale_after())
+        self.is_restored() || self.head_age().is_none_or(|age| age > self.stale_after())
     }
 
     /// How long the head may stand still.

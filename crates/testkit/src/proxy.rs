@@ -142,6 +142,11 @@ impl Proxy {
         lock(&self.shared.scripted).insert(method.to_owned(), reply.into());
     }
 
+    /// Answers a method as the node does again.
+    pub fn forget_script(&self, method: &str) {
+        lock(&self.shared.scripted).remove(method);
+    }
+
     /// Calls that came, each of a batch counted.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Relaxed)

@@ -13,13 +13,16 @@ mod checking; // where large answers are checked
 mod encode; // queries → calls
 mod expect; // queries → what their answers must fit
 mod flight_key; // which calls share an answer while it is fetched
+pub(crate) mod follow; // blocks that are kept as the chain grows
 mod integrity; // what becomes of answers that cannot be true
+mod kept; // answers from kept blocks
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
 mod partner; // who is asked when nobody of our own can answer
 mod pending; // calls about the pending block
 mod says; // what nodes mean → our failures
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +47,8 @@ use blocks::ProvenBlocks;
 use checking::COPIED_AT_ONCE_BYTES_MAX;
 use expect::block_ref;
 use flight_key::FlightKey;
+pub(super) use follow::Follower;
+use follow::KeptChain;
 pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
@@ -56,6 +61,7 @@ pub struct Remote {
     pool: Arc<Pool>,
     cache: Arc<Cache>,
     blocks: ProvenBlocks,
+    kept: Option<Arc<KeptChain>>,
     absent: Absent,
     flights: Flights<FlightKey>,
     partner_flights: Flights<FlightKey>,
@@ -75,7 +81,11 @@ pub struct Remote {
 
 impl Remote {
     /// Begins to watch the nodes.
-    pub fn start(config: &Config, network: &Network) -> Result<Self, String> {
+    pub fn start(config: &Config, network: &Network, data_dir: &Path) -> Result<Self, String> {
+        let kept = match config.follow.mode {
+            follow::settings::Mode::Off => None,
+            follow::settings::Mode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow)?)),
+        };
         let family = match network.families.as_slice() {
             [Family::Zksync] => nodes::check::Family::Zksync,
             _ => nodes::check::Family::Ethereum,
@@ -86,6 +96,7 @@ impl Remote {
             pool,
             cache: Arc::new(Cache::new(0)),
             blocks: ProvenBlocks::new(0),
+            kept,
             absent: Absent::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
@@ -179,8 +190,8 @@ impl Remote {
     /// What is known without asking anyone.
     fn known(&self, head: BlockRef, query: &Query<BlockRef>) -> Option<Bytes> {
         Some(match query {
-            Query::ChainId => format!("\"{:#x}\"", self.pool.chain_id()?).into(),
-            Query::NetVersion => format!("\"{}\"", self.pool.chain_id()?).into(),
+            Query::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
+            Query::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
             Query::BlockNumber => format!("\"{:#x}\"", head.number).into(),
             Query::Syncing => Bytes::from_static(b"false"),
             Query::ClientVersion => Bytes::from_static(super::archive::CLIENT_VERSION),
@@ -209,9 +220,13 @@ impl Remote {
             return Ok(self.shared(found.origin, Some(found.block), verified, found.result));
         }
         let asking = Asking { account, canon, deadline };
-        let fetched = match self.answer_from_blocks(asking, query).await {
-            Some(answered) => answered?,
-            None => self.ask(account, canon, query, deadline).await?,
+        let (fetched, origin) = match self.answer_from_blocks(asking, query).await {
+            Some(answered) => {
+                let fetched = answered?;
+                let origin = self.origin_of(fetched.block);
+                (fetched, origin)
+            }
+            None => (self.ask(account, canon, query, deadline).await?, Origin::Node),
         };
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
@@ -223,7 +238,7 @@ impl Remote {
             }
             _ => {}
         }
-        Ok(self.shared(Origin::Node, fetched.block, fetched.verified, fetched.result))
+        Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
     }
 
     /// A result on its way to its callers, whose accounts are charged for it from now on.

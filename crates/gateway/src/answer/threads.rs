@@ -159,7 +159,8 @@ fn run(shared: &Shared, account: AccountId, job: Job) {
     shared.state.lock().queue.finish(account, began.elapsed());
 }
 
-fn lower_priority() {
+/// Lets the threads of connections go first.
+pub(super) fn lower_priority() {
     // Only Linux has priorities per thread; elsewhere the whole process would be slowed down.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, POOL_NICE) {

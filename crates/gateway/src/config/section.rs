@@ -162,6 +162,20 @@ impl<'a> Section<'a> {
         self.integer(key, NUMBER_MAX).map_or(usual, |number| (number > 0).then_some(number))
     }
 
+    /// A number from 0 on, or a word that stands for one. There is no fixed default.
+    pub(crate) fn number_or_word(&mut self, key: &str, word: &str, meaning: u64) -> Option<u64> {
+        self.note(key, "");
+        let value = self.value(key)?;
+        match value.get_ref().as_str() {
+            Some(text) if text == word => Some(meaning),
+            Some(_) => {
+                self.mistake(key, &format!("must be a block number or \"{word}\""));
+                None
+            }
+            None => self.integer(key, NUMBER_MAX),
+        }
+    }
+
     /// A time from 1 ms on.
     pub(crate) fn milliseconds(&mut self, key: &str, usual: Duration) -> Duration {
         self.note_number(key, usual.as_millis(), Some(ZeroMeaning::Refused));

@@ -113,7 +113,7 @@ const fn line(section: &'static str, key: &'static str, usual: &'static str, abo
 
 #[rustfmt::skip]
 static LINES: &[Line] = &[
-    line(TOP, "data_dir", "", "where the archive is kept"),
+    line(TOP, "data_dir", "", "where the archive and the kept blocks of nodes are"),
 
     line("[network]", "name", "", "a label in metrics, and what keys are enabled for; `demo` without nodes makes and serves the demo chain, and comes with the key `demo`"),
     line("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: which methods exist"),
@@ -218,6 +218,11 @@ static LINES: &[Line] = &[
     line("[cache]", "enabled", "", "whether answers are kept, to be given again"),
     line("[cache]", "bytes_max", "", "bytes of memory for answers that are kept"),
     line("[cache]", "proven_bytes_max", "", "bytes of memory for proven blocks of the nodes, which further answers are made from"),
+
+    line("[follow]", "mode", "`\"blocks\"` where blocks are proven, else `\"off\"`", "`off` or `blocks`: whether proven blocks are kept in `data_dir`, so that they are answered without a node; see [nodes.md](nodes.md#blocks-that-are-kept)"),
+    line("[follow]", "blocks_max", "", "blocks that are kept; the newest ones stay"),
+    line("[follow]", "headers_max", "", "headers that are kept for log queries about old blocks, at some 350 bytes each"),
+    line("[follow]", "from", "the head at the first start", "number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),
 
     line("[integrity]", "mode", "", "what becomes of answers that cannot be true: `enforce`, `observe` or `off`; see [nodes.md](nodes.md)"),
 ];

@@ -158,6 +158,10 @@ fn answers() -> Vec<Row> {
             Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 }.into(),
         ),
         ("a log query beyond `log_timeout_ms`", Failure::QueryTimeout.into()),
+        (
+            "the same before the headers of old blocks were fetched from nodes; the next one gets further",
+            Failure::NotIndexed { from: 4_096, to: 65_535 }.into(),
+        ),
         ("a call beyond `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
         ("what does not fit into a batch's reply", ReplyRefused::TooLarge.into()),
         ("nobody can answer now", Failure::Unavailable.into()),

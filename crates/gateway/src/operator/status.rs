@@ -4,6 +4,7 @@ use nodes::{BlockId, Grade, Pool, PoolNode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::answer::remote::follow::{FollowState, KeptChain};
 use crate::edge::Edge;
 
 pub(super) fn text(edge: &Edge) -> String {
@@ -12,6 +13,7 @@ pub(super) fn text(edge: &Edge) -> String {
         json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": edge.head() });
     if let Some(remote) = edge.answers.remote() {
         status["nodes"] = nodes_status(remote.pool());
+        status["follow"] = remote.kept_chain().map_or(Value::Null, |kept| follow_status(kept));
     }
     format!("{status:#}\n")
 }
@@ -30,6 +32,28 @@ fn nodes_status(pool: &Pool) -> Value {
         "quorum": view.quorum(),
         "head_waits_because": head_waits_because(pool),
         "each": pool.nodes().iter().map(|node| node_status(node)).collect::<Vec<_>>(),
+    })
+}
+
+/// What is kept of the chain of the nodes.
+fn follow_status(kept: &KeptChain) -> Value {
+    let snapshot = kept.snapshot();
+    let ranges = snapshot.ranges().map(|range| json!({ "lowest": range.start(), "newest": range.end() }));
+    let (memory_blocks, memory_bytes) = kept.in_memory();
+    json!({
+        "state": match kept.state() {
+            FollowState::Starting => "no node has shown its chain yet",
+            FollowState::Following => "following",
+            FollowState::Paused => "paused: the disk cannot be written",
+            FollowState::Stopped => "stopped: the chain contradicts what is kept, see the log",
+        },
+        "blocks": snapshot.block_count(),
+        "ranges": ranges.collect::<Vec<_>>(),
+        "headers": snapshot.header_count(),
+        "filled_blocks": kept.filled_blocks(),
+        "file_bytes": kept.file_bytes(),
+        "memory_blocks": memory_blocks,
+        "memory_bytes": memory_bytes,
     })
 }
 

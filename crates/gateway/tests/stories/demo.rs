@@ -27,7 +27,7 @@ pub(crate) struct Demo {
     server: Option<Server>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
-    _directory: TempDir,
+    _directory: Option<TempDir>,
 }
 
 impl Demo {
@@ -39,9 +39,18 @@ impl Demo {
 
     /// `limits` are lines of `[limits]`.
     pub(crate) fn over(archive: Archive, directory: TempDir, limits: &str) -> Self {
+        Self::serve(Arc::new(archive), Some(directory), limits)
+    }
+
+    /// Over an archive that others write to.
+    pub(crate) fn sharing(archive: Arc<Archive>) -> Self {
+        Self::serve(archive, None, "")
+    }
+
+    fn serve(archive: Arc<Archive>, directory: Option<TempDir>, limits: &str) -> Self {
         let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
         let config = Config::parse(&format!("[listen]\n{addresses}\n[limits]\n{limits}")).unwrap();
-        let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
+        let source = ArchiveSource::new(archive, config.limits.answer.clone());
         let edge = Arc::new(Edge::new(&config, Arc::new(source)).unwrap());
         let server = Server::start(&config.listen, edge).unwrap();
         Self {

@@ -10,6 +10,8 @@ mod deep_questions; // questions about blocks below the window
 mod ethereumjs; // a real node with a dialect of its own
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
+#[path = "pool/following.rs"]
+mod following; // blocks that are kept as the chain grows
 #[path = "pool/forged.rs"]
 mod forged; // nodes that lie about block data
 #[path = "pool/front.rs"]
@@ -22,6 +24,8 @@ mod gateways; // nodes that are gateways themselves, stopped and killed
 mod identity; // which chain this is
 #[path = "pool/kept.rs"]
 mod kept; // answers that are kept
+#[path = "pool/kept_through_trouble.rs"]
+mod kept_through_trouble; // following gateways that are killed, and full disks
 #[path = "pool/lists.rs"]
 mod lists; // a node that lists other transactions than a block has
 #[path = "pool/long.rs"]
@@ -42,6 +46,8 @@ mod processes; // real nodes that are stopped, killed and reorganised
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
 mod reorganised; // a real node that changes its mind
+#[path = "pool/reorganised_following.rs"]
+mod reorganised_following; // following a real node that changes its mind
 #[path = "pool/storm.rs"]
 mod storm; // everything at once
 #[path = "pool/told.rs"]

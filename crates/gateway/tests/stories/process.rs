@@ -26,23 +26,35 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `chaingate` on the demo chain. `public` is where it listens, `rest` any other part of its configuration.
     pub(crate) fn start(public: &str, rest: &str, log: &str) -> Self {
-        Self::run(configured(public, rest), log, None)
+        Self::run(configured(public, rest), log, "")
     }
 
     /// The same, with at most this many open files.
     pub(crate) fn start_with_open_files(open_files_max: u32, rest: &str, log: &str) -> Self {
-        Self::run(configured("127.0.0.1:0", rest), log, Some(open_files_max))
+        Self::run(configured("127.0.0.1:0", rest), log, &format!("ulimit -n {open_files_max};"))
+    }
+
+    /// The same, and a file that is larger than it may be is an error instead of the end.
+    pub(crate) fn start_without_file_size_signal(rest: &str, log: &str) -> Self {
+        Self::run(configured("127.0.0.1:0", rest), log, "trap '' XFSZ;")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it without a word, and starts it once more with what it has left on the disk.
     pub(crate) fn start_again(&mut self, log: &str) {
-        *self = Self::run(Arc::clone(&self.directory), log, None);
+        // One that has ended already cannot be killed, which is as good.
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+        *self = Self::run(Arc::clone(&self.directory), log, "");
     }
 
-    fn run(directory: Arc<TempDir>, log: &str, open_files_max: Option<u32>) -> Self {
-        let limit = open_files_max.map_or(String::new(), |files| format!("ulimit -n {files};"));
+    /// `before` is what the shell does first.
+    fn run(directory: Arc<TempDir>, log: &str, before: &str) -> Self {
         let mut child = Command::new("sh")
-            .args(["-c", &format!("{limit} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")])
+            .args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")])
             .args(["serve", "--config"])
             .arg(directory.path().join(CONFIG))
             .arg("--data-dir")

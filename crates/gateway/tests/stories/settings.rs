@@ -119,6 +119,10 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[cache] enabled", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
+    ("[follow] mode", "pool/following", "nothing_is_kept_where_following_is_off"),
+    ("[follow] blocks_max", "pool/following", "the_newest_blocks_are_kept_within_the_limit"),
+    ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_kept_within_the_limit"),
+    ("[follow] from", "pool/following", "kept_blocks_are_answered_with_all_nodes_dead"),
     ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
 
@@ -186,7 +190,8 @@ impl Configured {
     fn with(listen: &str, rest: &str) -> Self {
         let text = format!(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\n{listen}\n\
-             [[key]]\nkey = \"own\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\n{rest}"
+             [[key]]\nkey = \"own\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\n\
+             [follow]\nmode = \"off\"\n{rest}"
         );
         let config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let sources = source::open(&config, |_, _| {}).unwrap();

@@ -27,12 +27,23 @@ pub struct ProvenBody {
 impl ProvenBody {
     /// Proves what a node delivered as the block of this hash, with whole transactions.
     pub fn prove(json: &[u8], hash: B256) -> Result<Self, Unproven> {
+        Self::of(json, Some(hash))
+    }
+
+    /// Reads what a node delivered as some block, with whole transactions. Its parts fit together under the hash of its header;
+    /// whether it is the block that was meant is for the caller to see.
+    pub fn read(json: &[u8]) -> Result<Self, Unproven> {
+        Self::of(json, None)
+    }
+
+    fn of(json: &[u8], expected: Option<B256>) -> Result<Self, Unproven> {
         if json.trim_ascii() == b"null" {
             return Err(Unproven::NotThere);
         }
         let raw: RawBlock<'_> = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
         let header = raw.header().ok_or(ProofFailure::Malformed)?;
-        if header.hash_slow() != hash {
+        let hash = header.hash_slow();
+        if expected.is_some_and(|expected| expected != hash) {
             return Err(ProofFailure::HeaderHash.into());
         }
         let transactions = transactions(&raw)?;
@@ -40,10 +51,20 @@ impl ProvenBody {
             return Err(ProofFailure::TransactionsRoot.into());
         }
         let withdrawals = withdrawals(&raw, &header)?;
+        Ok(Self::restored(hash, header, transactions, withdrawals))
+    }
+
+    /// A block that was proven before and kept since.
+    pub fn restored(
+        hash: B256,
+        header: Header,
+        transactions: Vec<SignedTransaction>,
+        withdrawals: Option<Withdrawals>,
+    ) -> Self {
         // Hashed here, where there is time, and remembered in the transaction.
         transactions.iter().for_each(|transaction| _ = transaction.tx_hash());
         let senders = transactions.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { hash, header, transactions, senders, withdrawals })
+        Self { hash, header, transactions, senders, withdrawals }
     }
 
     pub fn hash(&self) -> B256 {

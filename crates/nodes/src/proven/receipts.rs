@@ -68,13 +68,18 @@ impl ProvenReceipts {
             return Err(ProofFailure::ReceiptsRoot.into());
         }
         prove_sums(&receipts, body)?;
+        Ok(Self::restored(receipts))
+    }
+
+    /// Receipts that were proven before and kept since.
+    pub fn restored(receipts: Vec<ReceiptEnvelope>) -> Self {
         let first_logs = receipts.iter().scan(0_u32, |next, receipt| {
             let first = *next;
             *next = next.saturating_add(u32::try_from(receipt.logs().len()).unwrap_or(u32::MAX));
             Some(first)
         });
         let first_logs = first_logs.collect();
-        Ok(Self { receipts, first_logs })
+        Self { receipts, first_logs }
     }
 
     pub fn get(&self, index: usize) -> Option<TransactionReceipt<'_>> {
@@ -90,6 +95,11 @@ impl ProvenReceipts {
             logs: receipt.logs(),
             first_log: *self.first_logs.get(index)?,
         })
+    }
+
+    /// In their consensus form.
+    pub fn envelopes(&self) -> &[ReceiptEnvelope] {
+        &self.receipts
     }
 
     pub fn len(&self) -> usize {

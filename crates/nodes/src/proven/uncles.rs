@@ -35,6 +35,11 @@ impl ProvenUncles {
         }
     }
 
+    /// Uncles that were proven before and kept since.
+    pub fn restored(headers: Vec<Header>) -> Self {
+        Self(headers)
+    }
+
     pub fn headers(&self) -> &[Header] {
         &self.0
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use alloy_consensus::Header;
 use alloy_primitives::map::B256Set;
 use alloy_primitives::{B256, Bloom};
 
@@ -26,6 +27,22 @@ pub struct SeenBlock {
 }
 
 impl SeenBlock {
+    /// A block that was proven before, with the hash of its header.
+    pub fn restored(hash: B256, header: &Header) -> Self {
+        Self {
+            id: BlockId { number: header.number, hash },
+            parent: header.parent_hash,
+            timestamp: header.timestamp,
+            gas_limit: header.gas_limit,
+            base_fee: header.base_fee_per_gas,
+            receipts_root: header.receipts_root,
+            transactions_root: header.transactions_root,
+            logs_bloom: header.logs_bloom,
+            reported: Arc::default(),
+            agreed: OnceLock::new(),
+        }
+    }
+
     /// The lists that most of the configured nodes report. They contradict an answer; they never convict a node, because
     /// the header does not prove them.
     pub fn lists(&self) -> Option<&BlockLists> {

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) genesis: Option<BlockId>,
     /// When the head changed last.
     pub(super) moved: Instant,
+    /// Whether the chain is what was known before a restart.
+    pub(super) is_restored: bool,
     /// The last mark that went backwards, so that each is told once.
     alarmed: Option<BlockId>,
     checkpoint: Option<BlockId>,
@@ -40,6 +42,7 @@ impl State {
             canon: None,
             genesis: None,
             moved: Instant::now(),
+            is_restored: false,
             alarmed: None,
             checkpoint,
             refused: None,
@@ -52,6 +55,21 @@ impl State {
         let first_epoch = self.canon.as_ref().map_or(self.first_epoch, |canon| canon.epoch() + 1);
         let voters = vec![Voter::new(); self.voters.len()];
         *self = Self { voters, first_epoch, ..Self::new(self.quorum, self.checkpoint) };
+    }
+
+    /// The first picture from blocks that were known before; `None` if there is one already.
+    pub(super) fn restore(&mut self, head: SeenBlock, downwards: Vec<SeenBlock>) -> Option<Arc<Canon>> {
+        if self.canon.is_some() {
+            return None;
+        }
+        let below = downwards.into_iter().map(Arc::new).collect();
+        let canon = Arc::new(Canon::first(&Arc::new(head), below, self.first_epoch));
+        if self.checkpoint.is_some_and(|checkpoint| canon.contradicts(&[checkpoint])) {
+            return None;
+        }
+        self.is_restored = true;
+        self.canon = Some(Arc::clone(&canon));
+        Some(canon)
     }
 
     pub(super) fn enrol(&mut self, nodes: usize) {
@@ -132,6 +150,7 @@ impl State {
     pub(super) fn decide(&mut self, now: Instant) -> Option<Arc<Canon>> {
         let electorate = Electorate::of(&self.voters, self.quorum());
         let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
+        self.is_restored &= best.is_none();
         let moved = best.and_then(|best| self.picture(best));
         let contradicts =
             |canon: &Canon| self.checkpoint.is_some_and(|checkpoint| canon.contradicts(&[checkpoint]));

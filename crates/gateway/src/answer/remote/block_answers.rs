@@ -115,7 +115,7 @@ impl Remote {
             true => Writing::Short,
             false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },
         };
-        let blob_fee = blob_fee(self.pool.chain_id(), body.header());
+        let blob_fee = blob_fee(self.chain_id(), body.header());
         self.write(asking, work, move |budget, json| {
             let (mut logs, mut outcome) = (LogWriter::default(), Ok(()));
             json.list(0..receipts.len(), |json, index| {
@@ -202,7 +202,7 @@ impl Remote {
     ) -> Result<Bytes, Failure> {
         let receipts = self.receipts(asking, &body).await?;
         let logs = receipts.get(index).map_or(0, |receipt| receipt.logs.len());
-        let blob_fee = blob_fee(self.pool.chain_id(), body.header());
+        let blob_fee = blob_fee(self.chain_id(), body.header());
         let work = match logs <= ITEMS_AT_ONCE_MAX {
             true => Writing::Short,
             false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },

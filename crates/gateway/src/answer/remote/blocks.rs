@@ -135,7 +135,7 @@ impl ProvenBlocks {
         }
     }
 
-    fn keep_body(&self, body: &Arc<ProvenBody>) {
+    pub(super) fn keep_body(&self, body: &Arc<ProvenBody>) {
         if !self.is_on {
             return;
         }
@@ -144,6 +144,14 @@ impl ProvenBlocks {
             self.places.insert(*transaction.tx_hash(), block);
         }
         self.keep(PartKind::Body, block.hash, Part::Body(Arc::clone(body)));
+    }
+
+    pub(super) fn keep_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
+        self.keep(PartKind::Uncles, hash, Part::Uncles(Arc::clone(uncles)));
+    }
+
+    pub(super) fn keep_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
+        self.keep(PartKind::Receipts, hash, Part::Receipts(Arc::clone(receipts)));
     }
 
     pub(super) fn header(&self, hash: B256) -> Option<Arc<ProvenHeader>> {
@@ -171,24 +179,31 @@ impl Remote {
         if let Some(body) = self.blocks.body(block.hash) {
             return Ok(body);
         }
+        if let Some(body) = self.kept_body(asking.account, block).await? {
+            return Ok(body);
+        }
         let key = FetchKey::of(asking, block);
-        self.blocks.bodies.share(key, || self.fetch_body(key, asking.deadline, block)).await
+        let fetch = || async {
+            let body = self.fetch_body(key.pays(), asking.deadline, block).await?;
+            self.blocks.keep_body(&body);
+            Ok(body)
+        };
+        self.blocks.bodies.share(key, fetch).await
     }
 
-    async fn fetch_body(
+    /// Fetches a block by its hash, and does not keep it.
+    pub(super) async fn fetch_body(
         &self,
-        key: FetchKey,
+        pays: AccountId,
         deadline: Instant,
         block: BlockRef,
     ) -> Result<Arc<ProvenBody>, Failure> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(key.pays(), delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
+            self.proving(pays, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
         };
         let call = encode::whole_block(&block);
-        let body = Arc::new(self.pool.fetch(&call, &prove, deadline).await.map_err(not_fetched)?);
-        self.blocks.keep_body(&body);
-        Ok(body)
+        self.pool.fetch(&call, &prove, deadline).await.map(Arc::new).map_err(not_fetched)
     }
 
     /// Headers of the uncles of a block.
@@ -203,13 +218,23 @@ impl Remote {
         if let Some(Part::Uncles(uncles)) = self.blocks.parts.get(&(PartKind::Uncles, body.hash())) {
             return Ok(uncles);
         }
-        let key = FetchKey::of(asking, block_of(body));
-        self.blocks.uncles.share(key, || self.fetch_uncles(key, asking.deadline, body)).await
+        let block = block_of(body);
+        if let Some(uncles) = self.kept_uncles(asking.account, block).await? {
+            return Ok(uncles);
+        }
+        let key = FetchKey::of(asking, block);
+        let fetch = || async {
+            let uncles = self.fetch_uncles(key.pays(), asking.deadline, body).await?;
+            self.blocks.keep_uncles(block.hash, &uncles);
+            Ok(uncles)
+        };
+        self.blocks.uncles.share(key, fetch).await
     }
 
-    async fn fetch_uncles(
+    /// Fetches the uncles of a block, which must have some, and does not keep them.
+    pub(super) async fn fetch_uncles(
         &self,
-        key: FetchKey,
+        pays: AccountId,
         deadline: Instant,
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenUncles>, Failure> {
@@ -217,14 +242,11 @@ impl Remote {
         let calls: Vec<Call> = (0..UNCLES_MAX as u64).map(|index| encode::uncle(&block, index)).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
-            self.proving(key.pays(), bytes_of(&deliveries), move || {
+            self.proving(pays, bytes_of(&deliveries), move || {
                 ProvenUncles::prove(deliveries.iter().map(|delivery| &delivery[..]), &body)
             })
         };
-        let uncles = self.pool.fetch_together(&calls, &prove, deadline).await.map_err(not_fetched)?;
-        let uncles = Arc::new(uncles);
-        self.blocks.keep(PartKind::Uncles, block.hash, Part::Uncles(Arc::clone(&uncles)));
-        Ok(uncles)
+        self.pool.fetch_together(&calls, &prove, deadline).await.map(Arc::new).map_err(not_fetched)
     }
 
     /// Receipts of a block.
@@ -239,31 +261,38 @@ impl Remote {
         if let Some(Part::Receipts(receipts)) = self.blocks.parts.get(&(PartKind::Receipts, body.hash())) {
             return Ok(receipts);
         }
-        let key = FetchKey::of(asking, block_of(body));
-        self.blocks.receipts.share(key, || self.fetch_receipts(key, asking.deadline, body)).await
+        let block = block_of(body);
+        if let Some(receipts) = self.kept_receipts(asking.account, block).await? {
+            return Ok(receipts);
+        }
+        let key = FetchKey::of(asking, block);
+        let fetch = || async {
+            let receipts = self.fetch_receipts(key.pays(), asking.deadline, body).await?;
+            self.blocks.keep_receipts(block.hash, &receipts);
+            Ok(receipts)
+        };
+        self.blocks.receipts.share(key, fetch).await
     }
 
-    async fn fetch_receipts(
+    /// Fetches the receipts of a block, which must have some, and does not keep them.
+    pub(super) async fn fetch_receipts(
         &self,
-        key: FetchKey,
+        pays: AccountId,
         deadline: Instant,
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenReceipts>, Failure> {
-        let block = block_of(body);
-        let call = encode::block_receipts(&block);
+        let call = encode::block_receipts(&block_of(body));
         let prove = |delivery: &Bytes| {
             let (delivery, body) = (delivery.clone(), Arc::clone(body));
-            self.proving(key.pays(), delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
+            self.proving(pays, delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
         };
         let fetched = match self.pool.fetch(&call, &prove, deadline).await {
             Err(NotFetched::Unavailable) if self.may_ask_one_by_one(&call, body) => {
-                self.fetch_single_receipts(key, deadline, body).await
+                self.fetch_single_receipts(pays, deadline, body).await
             }
             fetched => fetched,
         };
-        let receipts = Arc::new(fetched.map_err(not_fetched)?);
-        self.blocks.keep(PartKind::Receipts, block.hash, Part::Receipts(Arc::clone(&receipts)));
-        Ok(receipts)
+        fetched.map(Arc::new).map_err(not_fetched)
     }
 
     /// Whether some node does not give all receipts of a block at once.
@@ -274,7 +303,7 @@ impl Remote {
 
     async fn fetch_single_receipts(
         &self,
-        key: FetchKey,
+        pays: AccountId,
         deadline: Instant,
         body: &Arc<ProvenBody>,
     ) -> Result<ProvenReceipts, NotFetched> {
@@ -282,7 +311,7 @@ impl Remote {
             body.transactions().iter().map(|transaction| encode::receipt(*transaction.tx_hash())).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
-            self.proving(key.pays(), bytes_of(&deliveries), move || {
+            self.proving(pays, bytes_of(&deliveries), move || {
                 ProvenReceipts::prove_single(deliveries.iter().map(|delivery| &delivery[..]), &body)
             })
         };

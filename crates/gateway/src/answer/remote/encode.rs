@@ -125,6 +125,15 @@ pub(super) fn whole_block(block: &BlockRef) -> Call {
     })
 }
 
+/// A block with whole transactions, by its number.
+pub(super) fn whole_block_of_number(number: u64) -> Call {
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    of_class(Class::Bulk, "eth_getBlockByNumber", needs, |params| {
+        params.quantity(number);
+        params.raw(b"true");
+    })
+}
+
 /// All receipts of a block.
 pub(super) fn block_receipts(block: &BlockRef) -> Call {
     of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))

@@ -47,7 +47,8 @@ impl Remote {
                 Some(header) => header,
                 None => self.header(account, next, deadline).await?,
             };
-            if is_new {
+            // What is kept on disk needs no place in memory.
+            if is_new && self.kept_chain().is_none() {
                 self.blocks.keep_header(Arc::clone(&header));
             }
             headers.push(Arc::clone(&header));

@@ -76,6 +76,8 @@ impl Remote {
         let canon = asking.canon;
         let known = self.blocks.place(&hash);
         let known = known.filter(|block| canon.by_number(block.number).map(block_ref) == Some(*block));
+        let kept = || self.kept_chain()?.place(canon, &hash);
+        let known = known.or_else(kept);
         let Some(block) = known.or_else(|| canon.contains_transaction(&hash).map(block_ref)) else {
             return Ok(None);
         };

@@ -3,6 +3,7 @@
 //! Chunks that are not kept are fetched in runs, as few calls as there are gaps; a node that grants less gets smaller
 //! questions, and only what failed is asked again. The results are counted while they come in.
 
+mod deep; // which old blocks may have logs
 mod blooms; // a filter as blooms see it
 mod proven; // logs from proven receipts
 mod piece; // aligned chunks, and what is left at the ends
@@ -80,7 +81,8 @@ impl Remote {
             let proven = search.proven(from.number, proven_from, to).await;
             let result = proven.map_err(|failure| search.in_time(failure))?;
             let is_proven = proven_from == from.number;
-            return Ok(FoundLogs { origin: Origin::Node, result, block: to, is_proven });
+            let origin = self.origin_of([from, to]);
+            return Ok(FoundLogs { origin, result, block: to, is_proven });
         }
         let (origin, result) = match blocks {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),

@@ -101,7 +101,7 @@ impl Remote {
         block: BlockParam,
         deadline: Instant,
     ) -> Result<(), Failure> {
-        if knows(canon, block) {
+        if knows(canon, block) || self.learn_kept(canon, block) {
             return Ok(());
         }
         let look_up = || async {

@@ -1,10 +1,11 @@
-//! `[[node]]`, `[[partner]]`, `[pool]` and `[integrity]` of the configuration.
+//! `[[node]]`, `[[partner]]`, `[pool]`, `[integrity]` and `[follow]` of the configuration.
 
 use std::fmt;
 use std::time::Duration;
 
 use nodes::{Endpoint, REPLY_MEMORY_BYTES};
 
+use super::follow::settings as follow;
 use crate::config::Section;
 use crate::methods::MethodId;
 
@@ -14,6 +15,7 @@ pub struct Config {
     pub nodes: Vec<Remote>,
     pub partners: Vec<Partner>,
     pub integrity: Integrity,
+    pub follow: follow::Settings,
     /// Nodes that must have a block before it is the head; a majority by default.
     pub quorum: Option<u64>,
     /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
@@ -80,6 +82,7 @@ impl Default for Config {
             nodes: Vec::new(),
             partners: Vec::new(),
             integrity: Integrity::default(),
+            follow: follow::Settings::default(),
             quorum: None,
             call_timeout: CALL_TIMEOUT,
             head_stall: None,
@@ -90,7 +93,8 @@ impl Default for Config {
 }
 
 impl Config {
-    pub(crate) fn read(root: &mut Section<'_>) -> Self {
+    /// Headers of networks that are not `is_ethereum` cannot be computed.
+    pub(crate) fn read(root: &mut Section<'_>, is_ethereum: bool) -> Self {
         let nodes = read_nodes(root);
         let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
@@ -100,6 +104,8 @@ impl Config {
             root.mistake("node", &format!("at most {} nodes are used", nodes::NODES_MAX));
         }
         let integrity = Integrity::read(&mut root.section("integrity"));
+        let proves_blocks = is_ethereum && integrity == Integrity::Enforce;
+        let follow = follow::Settings::read(&mut root.section("follow"), proves_blocks);
         let mut pool = root.section("pool");
         let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
         if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
@@ -117,6 +123,7 @@ impl Config {
             nodes,
             partners,
             integrity,
+            follow,
             quorum,
             call_timeout,
             head_stall: pool.optional_milliseconds("head_stall_ms"),

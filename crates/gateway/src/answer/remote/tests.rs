@@ -73,7 +73,7 @@ fn in_front_of_a_node() -> (TempDir, Running, Running) {
     let url = format!("http://{}/v3/demo", node.public());
     let text = format!(
         "{ADDRESSES}[[key]]\nkey = \"one\"\n[[key]]\nkey = \"other\"\n[network]\nname = \"front\"\n\
-         [limits]\npool_threads = 1\n[cache]\nenabled = false\n\
+         [limits]\npool_threads = 1\n[follow]\nmode = \"off\"\n[cache]\nenabled = false\n\
          [pool]\npoll_interval_ms = 20\ncall_timeout_ms = 300000\n[[node]]\nurl = \"{url}\"\n"
     );
     let config = Config::parse(&text).unwrap();

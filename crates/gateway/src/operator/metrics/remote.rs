@@ -8,11 +8,13 @@ use tokio::time::Instant;
 
 use super::{describe, label, one};
 use crate::answer::remote::Remote;
+use crate::answer::remote::follow::FollowState;
 
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);
     checks(out, remote);
     failovers(out, remote);
+    follow(out, remote);
     let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
     let partners = remote.pool().partners().iter().map(|partner| ("partner", &**partner.node()));
     let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
@@ -82,6 +84,59 @@ fn usable_partners(out: &mut String, remote: &Remote) {
         let usable = u8::from(partner.is_usable(pool.chain_id()));
         let _ok = writeln!(out, "{name}{{partner=\"{}\"}} {usable}", label(partner.node().name()));
     }
+}
+
+/// Blocks that are kept, where some are to be.
+fn follow(out: &mut String, remote: &Remote) {
+    let Some(kept) = remote.kept_chain() else { return };
+    let snapshot = kept.snapshot();
+    let newest = snapshot.ranges().next_back();
+    let (memory_blocks, memory_bytes) = kept.in_memory();
+    let is_following = u64::from(kept.state() == FollowState::Following);
+    let mut gauge = |name: &str, help: &str, value: u64| one(out, name, "gauge", help, value);
+    gauge(
+        "chaingate_follow_running",
+        "1 while new blocks are kept; 0 before the first head, while the disk cannot be written, and after a contradiction.",
+        is_following,
+    );
+    gauge("chaingate_follow_blocks", "Blocks that are kept on disk.", snapshot.block_count());
+    gauge(
+        "chaingate_follow_headers",
+        "Headers that are kept on disk for log queries, those of kept blocks included.",
+        snapshot.header_count(),
+    );
+    let (lowest, highest) = newest.map_or((0, 0), |range| (*range.start(), *range.end()));
+    gauge(
+        "chaingate_follow_newest_block",
+        "Number of the newest block on disk; 0 if there is none.",
+        highest,
+    );
+    gauge(
+        "chaingate_follow_lowest_block",
+        "Number of the lowest block on disk without a gap up to the newest; 0 if there is none.",
+        lowest,
+    );
+    gauge(
+        "chaingate_follow_memory_blocks",
+        "Blocks in memory that may still be reorganised.",
+        memory_blocks as u64,
+    );
+    gauge("chaingate_follow_memory_bytes", "Bytes of memory of these blocks.", memory_bytes as u64);
+    gauge("chaingate_follow_file_bytes", "Bytes of the file of kept blocks.", kept.file_bytes());
+    one(
+        out,
+        "chaingate_follow_filled_blocks_total",
+        "counter",
+        "Older blocks that were fetched and kept.",
+        kept.filled_blocks(),
+    );
+    one(
+        out,
+        "chaingate_follow_disk_failures_total",
+        "counter",
+        "Reads and writes of kept blocks that failed.",
+        kept.disk_failures(),
+    );
 }
 
 type Named<'a> = (&'static str, &'a PoolNode);

@@ -1,6 +1,7 @@
 //! A gateway whose chain is elsewhere.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use gateway::config::Config;
@@ -50,7 +51,25 @@ impl Front {
         get(self.operator, "/metrics").text().lines().any(says_so)
     }
 
+    /// Keeps no blocks, unless `rest` has a section `[follow]`.
     pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
+        let follow = if rest.contains("[follow]") { "" } else { "[follow]\nmode = \"off\"\n" };
+        Self::start("", nodes, &format!("{rest}{follow}"))
+    }
+
+    /// Keeps blocks in a directory; `follow` are lines of `[follow]`. Waits until it is ready.
+    pub(crate) fn following(data_dir: &Path, nodes: &[String], follow: &str, rest: &str) -> Self {
+        let front = Self::following_unready(data_dir, nodes, follow, rest);
+        until("it is ready", || get(front.operator, "/ready").status == 200);
+        front
+    }
+
+    pub(crate) fn following_unready(data_dir: &Path, nodes: &[String], follow: &str, rest: &str) -> Self {
+        let top = format!("data_dir = {data_dir:?}\n");
+        Self::start(&top, nodes, &format!("{rest}[follow]\n{follow}\n"))
+    }
+
+    fn start(top: &str, nodes: &[String], rest: &str) -> Self {
         let mut text = String::from(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
              [[key]]\nkey = \"core\"\nplan = \"core\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\naccount = \"big\"\n\
@@ -62,8 +81,17 @@ impl Front {
         let pool = "[pool]\npoll_interval_ms = 20\n";
         let rest =
             if rest.contains("[pool]\n") { rest.replace("[pool]\n", pool) } else { format!("{pool}{rest}") };
-        let config = Config::parse(&(text + &rest)).unwrap();
-        let sources = source::open(&config, |_, _| {}).unwrap();
+        let config = Config::parse(&format!("{top}{text}{rest}")).unwrap();
+        // A gateway that was stopped a moment ago may still have the file of kept blocks.
+        let mut sources = source::open(&config, |_, _| {});
+        until("the kept blocks are free", || {
+            let is_taken = matches!(&sources, Err(cause) if cause.contains("in use"));
+            if is_taken {
+                sources = source::open(&config, |_, _| {});
+            }
+            !is_taken
+        });
+        let sources = sources.unwrap();
         let edge = Arc::new(Edge::new(&config, sources).unwrap());
         let server = Server::start(&config.listen, edge).unwrap();
         Self { public: server.public(), operator: server.operator(), server: Some(server) }

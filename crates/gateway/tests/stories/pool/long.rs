@@ -14,7 +14,12 @@ pub(super) const DEEP: u64 = 7;
 
 /// A chain with so many transactions in each block. Two with different numbers have no block in common but the first.
 pub(super) fn chain(transactions_per_block: u64) -> HeavyChain {
-    heavy::transaction_heavy(BLOCKS, transactions_per_block)
+    chain_of(BLOCKS, transactions_per_block)
+}
+
+/// A longer or shorter one.
+pub(super) fn chain_of(blocks: u64, transactions_per_block: u64) -> HeavyChain {
+    heavy::transaction_heavy(blocks, transactions_per_block)
 }
 
 /// A node that has it.

@@ -27,7 +27,8 @@ use crate::resolve::BlockRef;
 /// Blocks whose receipts are fetched at the same time.
 const BLOCKS_AT_ONCE: usize = 8;
 
-/// Blocks below the window whose headers are fetched for one query: 30 MB of a busy chain. What is wider is left to the nodes.
+/// Blocks below the window whose headers are fetched for one query where none are kept: 30 MB of a busy chain. What is wider is
+/// left to the nodes.
 const DEEP_BLOCKS_MAX: u64 = 2_048;
 
 /// Logs of a block that are searched at once: some 100 µs.
@@ -39,7 +40,8 @@ impl Search<'_> {
     /// The lowest block of a range from which on its logs are proven.
     pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
         let lowest = self.canon.lowest();
-        match to.number.min(lowest).saturating_sub(from.number) < DEEP_BLOCKS_MAX {
+        let is_narrow = to.number.min(lowest).saturating_sub(from.number) < DEEP_BLOCKS_MAX;
+        match is_narrow || self.remote.kept_chain().is_some() {
             true => from.number,
             false => lowest,
         }
@@ -63,22 +65,6 @@ impl Search<'_> {
             seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| super::block_ref(block.id)),
         );
         self.in_blocks(blocks, room, charge).await
-    }
-
-    /// Blocks of a range below the window that may have logs that match, upwards.
-    async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
-        let lowest = self.canon.lowest();
-        // What is in the window leads below it by its parent.
-        let below_window = self.canon.block(lowest).map(|block| block.parent);
-        let top = match (lowest.checked_sub(1), below_window) {
-            _ if to.number < lowest => to,
-            (Some(number), Some(hash)) if from < lowest => BlockRef { number, hash },
-            _ => return Ok(Vec::new()),
-        };
-        let headers = self.remote.headers_down(self.account, top, from, self.deadline).await?;
-        let mut blooms = FilterBlooms::of(self.filter);
-        let may_have_some = headers.iter().rev().filter(|header| blooms.may_match(&header.logs_bloom));
-        Ok(may_have_some.map(|header| super::block_ref(header.id)).collect())
     }
 
     /// The logs of these blocks. The account is charged for them twice, because they are put together later.
