@@ -21,6 +21,7 @@ use alloy_primitives::{B256, U256};
 
 pub(crate) use ancestry::{Ancestry, GENERATIONS};
 pub use fault::{BlockFault, TransactionFault, UncleFault};
+pub use fees::next_base_fee;
 pub(crate) use fees::{expected_base_fee, expected_excess_blob_gas};
 pub(crate) use outcome::{Outcome, check_outcome};
 

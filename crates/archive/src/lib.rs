@@ -35,7 +35,7 @@ pub use call::{
     CallError, CallLimits, Deadline, Halt, OverrideError, Overrides, Refusal, Stop, call, revert_message,
 };
 pub use chain::{Block, ChainSpec, GenesisError, Rules, Transaction};
-pub use check::{BlockFault, TransactionFault, UncleFault};
+pub use check::{BlockFault, TransactionFault, UncleFault, next_base_fee};
 pub use estimate::estimate;
 pub use execute::{
     Executed, ExecutionFault, Receipt, RootAfter, SystemFault, TransactionRejection, execute_block,

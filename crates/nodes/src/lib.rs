@@ -34,7 +34,10 @@ pub use health::{Grade, Health, Sign};
 pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
 pub use partner::{Allowance, Partner};
-pub use pool::{NotFetched, PartnerSettings, Pool, PoolNode, Proof, Proving, Remote, Replies, Settings};
+pub use pool::{
+    NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, Proof, Proving, QuorumCall, Remote, Replies,
+    Settings,
+};
 pub use transport::{
     Client, Endpoint, EndpointError, Limits, REPLY_MEMORY_BYTES, ReplyBuffers, Stats, heads,
 };

@@ -1,5 +1,6 @@
 //! All nodes of this network.
 
+mod confirm; // one call to several nodes, whose answers are compared
 mod deep; // blocks below the window
 mod everyone; // one question to all nodes
 mod fetch; // block data with its proof
@@ -28,6 +29,7 @@ use crate::view::{self, Canon, View};
 use crate::watch::{self, LeftOut};
 use watched::WatchedNode;
 
+pub use confirm::{NodeAnswer, QuorumCall};
 pub use everyone::Replies;
 pub use fetch::{NotFetched, Proof, Proving};
 

@@ -16,7 +16,7 @@ mod tests;
 use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 
 pub use body::ProvenBody;
-pub use header::ProvenHeader;
+pub use header::{FeeFields, ProvenHeader};
 pub use place::{PendingTransaction, PlaceClaim};
 pub use receipts::{ProvenReceipts, TransactionReceipt};
 pub use uncles::{ProvenUncles, UNCLES_MAX};

@@ -13,15 +13,17 @@ pub(crate) fn expected_base_fee(rules: Rules<'_>, parent: &Header) -> Option<u64
         return None;
     }
     match parent.base_fee_per_gas {
-        Some(base_fee) if rules.is_london_active_at_block(parent.number) => Some(next(parent, base_fee)),
+        Some(base_fee) if rules.is_london_active_at_block(parent.number) => {
+            Some(next_base_fee(parent.gas_used, parent.gas_limit, base_fee))
+        }
         _ => Some(INITIAL_BASE_FEE),
     }
 }
 
-/// EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it
+/// The base fee of the block after one that used so much gas: EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it
 /// stays.
-fn next(parent: &Header, base_fee: u64) -> u64 {
-    let target = parent.gas_limit / DEFAULT_ELASTICITY_MULTIPLIER;
+pub fn next_base_fee(gas_used: u64, gas_limit: u64, base_fee: u64) -> u64 {
+    let target = gas_limit / DEFAULT_ELASTICITY_MULTIPLIER;
     if target == 0 {
         return base_fee;
     }
@@ -30,10 +32,10 @@ fn next(parent: &Header, base_fee: u64) -> u64 {
         by_target / u128::from(DEFAULT_BASE_FEE_MAX_CHANGE_DENOMINATOR)
     };
     let base_fee = u128::from(base_fee);
-    let next = if parent.gas_used > target {
-        base_fee + change(parent.gas_used - target).max(1)
+    let next = if gas_used > target {
+        base_fee + change(gas_used - target).max(1)
     } else {
-        base_fee - change(target - parent.gas_used)
+        base_fee - change(target - gas_used)
     };
     u64::try_from(next).unwrap_or(u64::MAX)
 }

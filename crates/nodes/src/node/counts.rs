@@ -40,6 +40,11 @@ impl Counts {
         self.faults[position(fault)].fetch_add(1, Relaxed);
     }
 
+    /// Answers that were proven wrong, or contradicted by a quorum.
+    pub fn wrong_answers(&self) -> u64 {
+        self.faults[position(Fault::Wrong)].load(Relaxed)
+    }
+
     /// Each kind of fault, and how often it was seen.
     pub fn faults(&self) -> impl Iterator<Item = (&'static str, u64)> {
         KINDS.into_iter().zip(self.faults.iter().map(|count| count.load(Relaxed)))

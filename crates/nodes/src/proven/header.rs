@@ -1,5 +1,6 @@
-//! What of a block's header leads to the block before it and to its logs.
+//! What of a block's header leads to the block before it, to its logs and to its fees.
 
+use alloy_consensus::Header;
 use alloy_primitives::{B256, Bloom};
 
 use super::{ProofFailure, Unproven};
@@ -12,6 +13,34 @@ pub struct ProvenHeader {
     pub id: BlockId,
     pub parent: B256,
     pub logs_bloom: Bloom,
+    pub fees: FeeFields,
+}
+
+/// What of a header the fees of its block, and of the one after it, follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeeFields {
+    pub timestamp: u64,
+    pub gas_used: u64,
+    pub gas_limit: u64,
+    pub base_fee: Option<u64>,
+    pub blob_gas_used: Option<u64>,
+    pub excess_blob_gas: Option<u64>,
+    /// Whether the header commits to requests, as it does from Prague on.
+    pub has_requests: bool,
+}
+
+impl From<&Header> for FeeFields {
+    fn from(header: &Header) -> Self {
+        Self {
+            timestamp: header.timestamp,
+            gas_used: header.gas_used,
+            gas_limit: header.gas_limit,
+            base_fee: header.base_fee_per_gas,
+            blob_gas_used: header.blob_gas_used,
+            excess_blob_gas: header.excess_blob_gas,
+            has_requests: header.requests_hash.is_some(),
+        }
+    }
 }
 
 impl ProvenHeader {
@@ -24,7 +53,7 @@ impl ProvenHeader {
         let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
         let header = raw.and_then(|raw| raw.header()).ok_or(ProofFailure::Malformed)?;
         let id = BlockId { number: header.number, hash: header.hash_slow() };
-        Ok(Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom })
+        Ok(Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom, fees: (&header).into() })
     }
 
     /// Proves what a node delivered as the block of this hash.

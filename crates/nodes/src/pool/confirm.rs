@@ -1,0 +1,359 @@
+//! One call to several nodes at once, whose answers are compared.
+//!
+//! | what comes                          | it says about the node  | and then                                        |
+//! |-------------------------------------|-------------------------|-------------------------------------------------|
+//! | an answer                           | for the caller to say   | handed over                                     |
+//! | "not here yet"                      | good, and it is learned | the same node again, a little later             |
+//! | "not here"                          | good, and it is learned | another                                         |
+//! | an error of the node's own, a fault | bad                     | another; when none is left, the same once more  |
+//! | nothing, for longer than is usual   | nothing yet             | another too, within the hedge budget            |
+//! | nothing, for much longer            | mildly bad, at the end  | another too, within the retry budget            |
+//!
+//! No node gives two answers to one call, so that nobody votes twice.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::{Pool, PoolNode};
+use crate::attempt::{Meaning, Said};
+use crate::budget::REFUSED_PAUSE;
+use crate::call::{Call, Fault, Reply};
+use crate::health::Grade;
+use crate::node::{Lack, Standing};
+use crate::pick::{Candidate, pick};
+
+/// How often a node is asked that fails. The second time is for what was a moment's trouble.
+const ATTEMPTS_MAX: u32 = 2;
+
+/// How long a node that failed is left alone before it is asked again.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// How often those are looked at that do not have the block yet.
+const LATE_CHECKED_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a call waits for those. A node that is a few blocks behind has caught up by then.
+const LATE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long a node that seems to be down is waited for. One that is back answers sooner.
+const DOWN_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A node is overdue after so many times its usual delay,
+const OVERDUE_FACTOR: u32 = 4;
+/// but not before this.
+const OVERDUE_MIN: Duration = Duration::from_millis(100);
+
+/// What a node said, and which one it was.
+#[derive(Debug)]
+pub struct NodeAnswer {
+    pub node: usize,
+    pub said: Said,
+}
+
+/// One call on its way to several nodes.
+pub struct QuorumCall<'a> {
+    pool: &'a Pool,
+    call: &'a Call,
+    begun: Instant,
+    deadline: Instant,
+    runners: Vec<Runner<'a>>,
+    /// What came of each node of the pool.
+    progress: Vec<Progress>,
+    calls: u64,
+}
+
+type Replying<'a> = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send + 'a>>;
+
+struct Runner<'a> {
+    node: usize,
+    reply: Replying<'a>,
+    asked_at: Instant,
+    /// When somebody else may be asked, too. `None` once that was done.
+    slow_at: Option<Instant>,
+    overdue_at: Instant,
+    /// When it is given up.
+    until: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    NotAsked,
+    UnderWay {
+        attempts: u32,
+    },
+    /// It may be asked again.
+    Again {
+        at: Instant,
+        attempts: u32,
+        /// Whether it is its own fault that it has not answered. Then the retry budget pays.
+        failed: bool,
+    },
+    /// It has answered, or will not.
+    Over,
+}
+
+impl Pool {
+    /// How many of the configured nodes must agree.
+    pub fn quorum(&self) -> usize {
+        self.view.quorum()
+    }
+
+    /// Begins a call that several nodes answer. Nobody is asked before the first answer is wanted.
+    pub fn ask_several<'a>(&'a self, call: &'a Call, deadline: Instant) -> QuorumCall<'a> {
+        let begun = Instant::now();
+        self.rules.budgets.deposit(begun);
+        let progress = vec![Progress::NotAsked; self.nodes.len()];
+        QuorumCall { pool: self, call, begun, deadline, runners: Vec::new(), progress, calls: 0 }
+    }
+
+    /// A quorum of the configured nodes has contradicted this node.
+    pub fn convict_contradicted(&self, node: usize, call: &Call) {
+        let Some(node) = self.nodes.get(node) else { return };
+        tracing::warn!(
+            node = node.name(),
+            method = call.method,
+            reason = "contradicted by a quorum",
+            "a node's answer is wrong"
+        );
+        node.bad(Fault::Wrong, Instant::now());
+    }
+}
+
+impl QuorumCall<'_> {
+    /// The next answer of a node, while this many more are wanted. `None` when nobody is left who could give one in time.
+    pub async fn next(&mut self, wanted: usize) -> Option<NodeAnswer> {
+        loop {
+            let now = Instant::now();
+            self.give_up_late_runners(now);
+            self.start_runners(wanted, now);
+            let wake_at = self.wake_at(wanted, now)?;
+            match self.reply_before(wake_at).await {
+                Some((node, reply)) => {
+                    if let Some(said) = self.settle(node, reply) {
+                        return Some(NodeAnswer { node, said });
+                    }
+                }
+                None if Instant::now() >= self.deadline => return None,
+                None => self.allow_for_slow_runners(Instant::now()),
+            }
+        }
+    }
+
+    /// The answer was worth having.
+    pub fn accept(&self, node: usize) {
+        self.pool.nodes[node].good(Instant::now());
+    }
+
+    /// The answer cannot be one to this call.
+    pub fn refuse(&self, node: usize, reason: &'static str) {
+        let node = &self.pool.nodes[node];
+        tracing::warn!(node = node.name(), method = self.call.method, reason, "a node's answer is wrong");
+        node.bad(Fault::Wrong, Instant::now());
+    }
+
+    /// The node has nothing where there is something, and may have it a little later.
+    pub fn is_late(&mut self, node: usize) {
+        self.pool.nodes[node].good(Instant::now());
+        self.ask_again(node, 1, false, LATE_CHECKED_EVERY);
+    }
+
+    /// How often nodes were asked.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Asks as many nodes as are wanted beside those that are slow.
+    fn start_runners(&mut self, wanted: usize, now: Instant) {
+        while self.runners.iter().filter(|runner| runner.slow_at.is_some()).count() < wanted {
+            let Some(node) = self.choose(now) else { return };
+            let attempts = match self.progress[node] {
+                Progress::Again { attempts, failed, .. } => {
+                    if failed && !self.pool.rules.budgets.may_retry(now) {
+                        self.ask_again(node, attempts, true, REFUSED_PAUSE);
+                        return;
+                    }
+                    attempts + u32::from(failed)
+                }
+                _ => 1,
+            };
+            self.start(node, attempts, now);
+        }
+    }
+
+    fn start(&mut self, number: usize, attempts: u32, now: Instant) {
+        let (pool, call, deadline) = (self.pool, self.call, self.deadline);
+        let node: &PoolNode = &pool.nodes[number];
+        self.progress[number] = Progress::UnderWay { attempts };
+        self.calls += 1;
+        if attempts > 1 {
+            node.counts().retries.fetch_add(1, Relaxed);
+        } else if self.runners.iter().any(|runner| runner.slow_at.is_none()) {
+            node.counts().hedges.fetch_add(1, Relaxed);
+        }
+        let seems_down = node.grade(now) == Grade::Down || !node.answers();
+        // Whatever a node that is not well says now is as good as a probe.
+        node.health().begin_probe(now);
+        let delay = node.hedge_delay(call.class);
+        let until = if seems_down { deadline.min(now + delay.max(DOWN_TIME_MAX)) } else { deadline };
+        self.runners.push(Runner {
+            node: number,
+            reply: Box::pin(node.ask(call, deadline)),
+            asked_at: now,
+            slow_at: Some(now + delay),
+            overdue_at: now + (delay * OVERDUE_FACTOR).max(OVERDUE_MIN),
+            until,
+        });
+    }
+
+    /// The node that is asked next, if there is one.
+    fn choose(&self, now: Instant) -> Option<usize> {
+        let candidate = |(number, node): (usize, &Arc<PoolNode>)| {
+            let candidate = node.candidate(self.call, now);
+            let may_be_asked = match self.progress[number] {
+                Progress::NotAsked => true,
+                Progress::Again { at, attempts, failed } => {
+                    at <= now && (!failed || attempts < ATTEMPTS_MAX && candidate.grade != Grade::Down)
+                }
+                Progress::UnderWay { .. } | Progress::Over => false,
+            };
+            Candidate { excluded: candidate.excluded || !may_be_asked, ..candidate }
+        };
+        let candidates: Vec<_> = self.pool.nodes.iter().enumerate().map(candidate).collect();
+        pick(&candidates, self.call.needs, Grade::Down, self.pool.rules.dice.roll())
+    }
+
+    /// When something has to be done if nobody replies before; `None` if nobody is asked and nobody can be.
+    fn wake_at(&self, wanted: usize, now: Instant) -> Option<Instant> {
+        let of_runners =
+            self.runners.iter().map(|runner| runner.slow_at.unwrap_or(runner.until).min(runner.until));
+        let prompt = self.runners.iter().filter(|runner| runner.slow_at.is_some()).count();
+        let of_others = (prompt < wanted).then(|| self.next_asked_at(now)).flatten();
+        of_runners.chain(of_others).min().map(|at| at.min(self.deadline))
+    }
+
+    /// When a node may be asked that cannot be asked now.
+    fn next_asked_at(&self, now: Instant) -> Option<Instant> {
+        let is_early = now < self.begun + LATE_TIME_MAX;
+        let at = |(number, node): (usize, &Arc<PoolNode>)| match self.progress[number] {
+            Progress::Again { at, attempts, failed: true } if at > now => {
+                (attempts < ATTEMPTS_MAX && node.grade(now) != Grade::Down).then_some(at)
+            }
+            Progress::Again { at, failed: false, .. } if at > now => is_early.then_some(at),
+            // It would have been asked if it could answer.
+            Progress::Again { .. } | Progress::NotAsked => {
+                (is_early && self.is_behind(node)).then_some(now + LATE_CHECKED_EVERY)
+            }
+            Progress::UnderWay { .. } | Progress::Over => None,
+        };
+        self.pool.nodes.iter().enumerate().filter_map(at).min()
+    }
+
+    /// Whether a node could answer if it had the block.
+    fn is_behind(&self, node: &PoolNode) -> bool {
+        let known = node.known();
+        let is_behind = self.call.needs.block.is_some_and(|block| known.head_number() < Some(block));
+        is_behind && known.standing() == Standing::Member && !known.lacks(self.call.method)
+    }
+
+    async fn reply_before(&mut self, wake_at: Instant) -> Option<(usize, Result<Reply, Fault>)> {
+        let mut time = pin!(sleep_until(wake_at));
+        let (position, reply) = poll_fn(|context| {
+            for (position, runner) in self.runners.iter_mut().enumerate() {
+                if let Poll::Ready(reply) = runner.reply.as_mut().poll(context) {
+                    return Poll::Ready(Some((position, reply)));
+                }
+            }
+            time.as_mut().poll(context).map(|()| None)
+        })
+        .await?;
+        Some((self.runners.swap_remove(position).node, reply))
+    }
+
+    /// Lets another node be asked beside one that is slow, within the budgets.
+    fn allow_for_slow_runners(&mut self, now: Instant) {
+        let budgets = &self.pool.rules.budgets;
+        for runner in &mut self.runners {
+            let Some(slow_at) = runner.slow_at.filter(|slow_at| *slow_at <= now) else { continue };
+            let node = &self.pool.nodes[runner.node];
+            let is_granted = budgets.may_hedge(node.silent_since(runner.asked_at), now)
+                || now >= runner.overdue_at && budgets.may_replace(now);
+            if is_granted {
+                runner.slow_at = None;
+            } else {
+                runner.slow_at = Some(slow_at.max(now) + REFUSED_PAUSE);
+            }
+        }
+    }
+
+    /// Ends waiting for nodes that seem to be down.
+    fn give_up_late_runners(&mut self, now: Instant) {
+        let pool = self.pool;
+        let (class, progress) = (self.call.class, &mut self.progress);
+        self.runners.retain(|runner| {
+            let is_given_up = now >= runner.until;
+            if is_given_up {
+                pool.nodes[runner.node].given_up(class, runner.asked_at, now);
+                progress[runner.node] = Progress::Over;
+            }
+            !is_given_up
+        });
+    }
+
+    /// What a reply says about its node; and the answer, if it is one.
+    fn settle(&mut self, number: usize, reply: Result<Reply, Fault>) -> Option<Said> {
+        let pool = self.pool;
+        let node = &pool.nodes[number];
+        let attempts = match self.progress[number] {
+            Progress::UnderWay { attempts } => attempts,
+            _ => 1,
+        };
+        self.progress[number] = Progress::Over;
+        match reply {
+            Ok(Reply::Result(result)) => return Some(Said::Result(result)),
+            Ok(Reply::Error(error)) => match (pool.rules.read)(&error, self.call) {
+                Meaning::Caller(error) => return Some(Said::Error(error)),
+                Meaning::Limit(limit) => return Some(Said::Limit(limit)),
+                Meaning::NotHere(lack) => {
+                    node.good(Instant::now());
+                    node.known().learn(lack, self.call.method, self.call.needs.block);
+                    if lack == Lack::Block {
+                        self.ask_again(number, attempts, false, LATE_CHECKED_EVERY);
+                    }
+                }
+                Meaning::Node(fault) => {
+                    node.bad(fault, Instant::now());
+                    self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER);
+                }
+                Meaning::Unclear => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
+            },
+            // The node has taken note of it.
+            Err(_) => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
+        }
+        None
+    }
+
+    fn ask_again(&mut self, node: usize, attempts: u32, failed: bool, after: Duration) {
+        self.progress[node] = Progress::Again { at: Instant::now() + after, attempts, failed };
+    }
+}
+
+/// Whoever is still at it took longer than those whose answers were enough.
+impl Drop for QuorumCall<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        for runner in &self.runners {
+            self.pool.nodes[runner.node].given_up(self.call.class, runner.asked_at, now);
+        }
+    }
+}
+
+impl std::fmt::Debug for QuorumCall<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QuorumCall").field("method", &self.call.method).finish_non_exhaustive()
+    }
+}
