@@ -13,6 +13,7 @@ pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
 pub mod forgery; // lies about block data
+pub mod state_forgery; // lies about the state
 pub mod skip; // tests that leave themselves out
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
+use crate::state_forgery::StateForgery;
 
 /// How the node behind it seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub enum Mood {
     Hashless,
     /// Answers about blocks are forged in one way.
     Forging(Forgery),
+    /// Answers about the state are forged in one way.
+    ForgingState(StateForgery),
     /// Below this number, blocks are those of another node.
     OtherDepths {
         node: SocketAddr,
@@ -337,6 +340,7 @@ impl Shared {
             Mood::Forging(forgery) => {
                 reply.get_mut("result").into_iter().for_each(|result| forgery.apply(call, result));
             }
+            Mood::ForgingState(forgery) => forgery.apply(call, reply),
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
             Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {

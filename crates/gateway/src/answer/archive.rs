@@ -3,8 +3,8 @@
 mod fees;
 
 use super::results::{
-    BlockFields, LOG_BYTES_TYPICAL, LogWriter, json::Json, write_block, write_receipt, write_transaction,
-    write_uncle,
+    BlockFields, LOG_BYTES_TYPICAL, LogWriter, PriorityFee, json::Json, write_block, write_receipt,
+    write_transaction, write_uncle,
 };
 use super::{Budget, Failure, Limits, Provenance, SnapshotSource, Source, View};
 use crate::{
@@ -17,7 +17,6 @@ use archive::{
     Archive, BlockId, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides,
     ReceiptData, Snapshot, StateSource, Stop, StoreError,
 };
-use fees::PriorityFee;
 use std::{ops::ControlFlow, sync::Arc};
 
 /// What the archive calls itself in `web3_clientVersion`.
@@ -158,12 +157,12 @@ impl Asked<'_> {
                 Some(self.head())
             }
             Query::GasPrice => {
-                let priority_fee = self.priority_fee.at_head(self.snapshot, self.budget)?;
+                let priority_fee = fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?;
                 json.quantity_u128(fees::next_base_fee(self.snapshot)? + priority_fee);
                 Some(self.head())
             }
             Query::MaxPriorityFeePerGas => {
-                json.quantity_u128(self.priority_fee.at_head(self.snapshot, self.budget)?);
+                json.quantity_u128(fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?);
                 Some(self.head())
             }
             Query::FeeHistory { blocks, newest, percentiles } => {

@@ -74,6 +74,14 @@ impl Asked<'_> {
     }
 }
 
+/// Which node an answer is from, and how many wrong answers were known of it then. When there are more, the answer is void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenBy {
+    /// The number of the node; `None` if several nodes gave parts of it, whose wrong answers count together.
+    pub(super) node: Option<usize>,
+    pub(super) wrong_answers: u64,
+}
+
 /// An answer that is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
@@ -81,6 +89,8 @@ pub(super) struct Kept {
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
     pub(super) verified: Verification,
+    /// Who gave it, if nobody has confirmed it.
+    pub(super) given_by: Option<GivenBy>,
     /// The epoch in which it was kept, if its block was below the view's window even then. A block that was not may
     /// have lost its place on its way down there.
     pub(super) deep_in: Option<u64>,
@@ -230,7 +240,15 @@ mod tests {
     fn kept(text: &str) -> Kept {
         let result = Bytes::copy_from_slice(text.as_bytes());
         let verified = Verification::None;
-        Kept { result, block: None, verified, deep_in: None, count: 0, readers: Readers::default() }
+        Kept {
+            result,
+            block: None,
+            verified,
+            given_by: None,
+            deep_in: None,
+            count: 0,
+            readers: Readers::default(),
+        }
     }
 
     #[test]

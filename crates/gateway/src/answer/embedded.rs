@@ -210,7 +210,7 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
 
 fn kept(result: Bytes, provenance: Provenance) -> Kept {
     let Provenance { block, verified, .. } = provenance;
-    Kept { result, block, verified, deep_in: None, count: 0, readers: Readers::default() }
+    Kept { result, block, verified, given_by: None, deep_in: None, count: 0, readers: Readers::default() }
 }
 
 /// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be

@@ -11,6 +11,7 @@ mod mined; // proven blocks as JSON
 mod hearsay; // the chain as a partner tells it
 mod checking; // where large answers are checked
 mod encode; // queries → calls
+mod fees; // fees from proven blocks
 mod expect; // queries → what their answers must fit
 mod flight_key; // which calls share an answer while it is fetched
 pub(crate) mod follow; // blocks that are kept as the chain grows
@@ -21,6 +22,7 @@ mod logs; // log queries, in chunks that are kept
 mod partner; // who is asked when nobody of our own can answer
 mod pending; // calls about the pending block
 mod says; // what nodes mean → our failures
+pub(crate) mod state; // how far nodes are believed about what no block proves
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,8 +33,9 @@ use bytes::Bytes;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
 use tokio::time::Instant;
 
-use super::cache::{Asked, Cache, Kept};
+use super::cache::{Asked, Cache, GivenBy, Kept};
 use super::flights::Flights;
+use super::results::Suggested;
 use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, Verification, View};
 use crate::callers::AccountId;
 use crate::memory::{MemoryBudget, Readers};
@@ -46,6 +49,7 @@ use block_answers::Asking;
 use blocks::ProvenBlocks;
 use checking::COPIED_AT_ONCE_BYTES_MAX;
 use expect::block_ref;
+use fees::SuggestedFees;
 use flight_key::FlightKey;
 pub(super) use follow::Follower;
 use follow::KeptChain;
@@ -55,6 +59,7 @@ use judge::Question;
 pub use look::Outlook;
 use partner::Failovers;
 use settings::Config;
+use state::{Confirmations, StateMode};
 
 /// Answers calls from nodes.
 pub struct Remote {
@@ -63,6 +68,7 @@ pub struct Remote {
     blocks: ProvenBlocks,
     kept: Option<Arc<KeptChain>>,
     absent: Absent,
+    suggested_fees: Suggested<SuggestedFees>,
     flights: Flights<FlightKey>,
     partner_flights: Flights<FlightKey>,
     /// Blocks below the window that nodes are asked for, in their epoch.
@@ -71,6 +77,8 @@ pub struct Remote {
     told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
     failovers: Failovers,
     judge: Judge,
+    state: StateMode,
+    confirmations: Confirmations,
     memory: MemoryBudget,
     /// Where large answers are checked, once this is within the limits of the answer step.
     threads: Option<Arc<Threads>>,
@@ -91,13 +99,18 @@ impl Remote {
             _ => nodes::check::Family::Ethereum,
         };
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
+        let state = config.state;
+        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
         Ok(Self {
             judge: Judge::new(config.integrity),
+            state,
+            confirmations: Confirmations::default(),
             pool,
             cache: Arc::new(Cache::new(0)),
             blocks: ProvenBlocks::new(0),
             kept,
             absent: Absent::default(),
+            suggested_fees: Suggested::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
             lookups: Flights::default(),
@@ -131,6 +144,14 @@ impl Remote {
         &self.judge
     }
 
+    pub(crate) fn state(&self) -> StateMode {
+        self.state
+    }
+
+    pub(crate) fn confirmations(&self) -> &Confirmations {
+        &self.confirmations
+    }
+
     pub(crate) fn failovers(&self) -> &Failovers {
         &self.failovers
     }
@@ -152,13 +173,18 @@ impl Remote {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), Verification::Confirmed, result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
-        let Some(kept) = self.cache.get(&asked).filter(|kept| holds(canon, kept)) else {
+        let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(canon, kept)) else {
             let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
             return self.is_absent(canon, query).then(absent);
         };
         let result = self.memory.of(account).lend(&kept.result, &kept.readers);
         let lent = result.map(|result| answer(Origin::Cache, kept.block, kept.verified, result));
         Some(lent.map_err(Failure::from))
+    }
+
+    /// Whether a kept answer still counts: what it hangs on is canonical, and who gave it was not proven wrong since.
+    fn is_good(&self, canon: &Canon, kept: &Kept) -> bool {
+        holds(canon, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
@@ -212,26 +238,27 @@ impl Remote {
             let found = self.logs(account, canon, filter, *blocks, deadline).await?;
             // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
             // proven is kept at once.
-            if found.origin == Origin::Cache || found.is_proven {
-                let (asked, verified) = (Asked { query, head: None }, found.verified());
-                self.keep(account, canon, asked, &found.result, Some(found.block), verified).await;
+            if found.origin == Origin::Cache || found.verified > Verification::None {
+                let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
+                self.keep(account, Asked { query, head: None }, kept).await;
             }
-            let verified = found.verified();
-            return Ok(self.shared(found.origin, Some(found.block), verified, found.result));
+            return Ok(self.shared(found.origin, Some(found.block), found.verified, found.result));
         }
         let asking = Asking { account, canon, deadline };
-        let (fetched, origin) = match self.answer_from_blocks(asking, query).await {
-            Some(answered) => {
-                let fetched = answered?;
-                let origin = self.origin_of(fetched.block);
-                (fetched, origin)
-            }
-            None => (self.ask(account, canon, query, deadline).await?, Origin::Node),
+        let mut answered = self.answer_from_blocks(asking, query).await;
+        let from_blocks = answered.is_some();
+        if answered.is_none() {
+            answered = self.answer_confirmed(asking, query).await;
+        }
+        let (fetched, given_by) = match answered {
+            Some(answered) => (answered?, None),
+            None => self.ask(account, canon, query, deadline).await?,
         };
+        let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
-                let asked = Asked { query, head: at_head };
-                self.keep(account, canon, asked, &fetched.result, block, fetched.verified).await;
+                let kept = kept(canon, &fetched.result, block, fetched.verified, given_by);
+                self.keep(account, Asked { query, head: at_head }, kept).await;
             }
             (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
                 self.absent.add(head(canon), *hash);
@@ -254,26 +281,21 @@ impl Remote {
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
-    async fn keep(
-        &self,
-        account: AccountId,
-        canon: &Canon,
-        asked: Asked<'_>,
-        result: &Bytes,
-        block: Option<BlockRef>,
-        verified: Verification,
-    ) {
-        if self.cache.is_on() {
-            let (key, result, cache) = (asked.key(), result.clone(), Arc::clone(&self.cache));
-            let (deep_in, bytes) = (deep_in(canon, block), result.len());
+    async fn keep(&self, account: AccountId, asked: Asked<'_>, kept: Kept) {
+        if self.cache.is_on() && self.may_keep(kept.verified) {
+            let (key, bytes, cache) = (asked.key(), kept.result.len(), Arc::clone(&self.cache));
             let copy = move || {
-                let result = Bytes::copy_from_slice(&result);
-                let readers = Readers::default();
-                cache.keep(key, Kept { result, block, verified, deep_in, count: 0, readers });
+                let result = Bytes::copy_from_slice(&kept.result);
+                cache.keep(key, Kept { result, ..kept });
             };
             // An account that has used up its share of the pool is answered, and nothing is kept of it.
             let _refused = self.run_sized(account, bytes, COPIED_AT_ONCE_BYTES_MAX, copy).await;
         }
+    }
+
+    /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
+    fn may_keep(&self, verified: Verification) -> bool {
+        verified > Verification::None || self.state == StateMode::Trust || !self.judge.enforces()
     }
 
     /// How long a call may take over all nodes that are asked.
@@ -285,14 +307,14 @@ impl Remote {
         }
     }
 
-    /// Asks nodes until one gives an answer that can be believed.
+    /// Asks nodes until one gives an answer that can be believed. Says which node it was.
     async fn ask(
         &self,
         account: AccountId,
         canon: &Canon,
         query: &Query<BlockRef>,
         deadline: Instant,
-    ) -> Result<Fetched, Failure> {
+    ) -> Result<(Fetched, Option<GivenBy>), Failure> {
         let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let question = Question::new(self, account, Some(canon), query);
@@ -300,10 +322,13 @@ impl Remote {
         // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
         // about it is found out the next time. Each node may have named another one.
         for _ in 0..=self.pool.nodes().len() {
+            let everyone = self.given_by_anyone();
             let answered = self.pool.ask(&call, &judge, deadline).await;
+            let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
             let fetched = self.settle(&question, answered)?;
             if self.is_proven(canon, fetched.block, deadline).await? {
-                return Ok(fetched);
+                let fetched = self.stripped(account, query, fetched).await?;
+                return Ok((fetched, node.map(|node| self.given_by(&node, everyone))));
             }
         }
         Err(Failure::Unavailable)
@@ -362,6 +387,18 @@ const NULL: Bytes = Bytes::from_static(b"null");
 
 fn answer(origin: Origin, block: Option<BlockRef>, verified: Verification, result: Bytes) -> Answer {
     Answer { provenance: Provenance { origin, block, verified }, shared: Some(result) }
+}
+
+/// An answer as it is kept.
+fn kept(
+    canon: &Canon,
+    result: &Bytes,
+    block: Option<BlockRef>,
+    verified: Verification,
+    given_by: Option<GivenBy>,
+) -> Kept {
+    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), Readers::default());
+    Kept { result, block, verified, given_by, deep_in, count: 0, readers }
 }
 
 /// The head, if that is what answers of a method hang on.

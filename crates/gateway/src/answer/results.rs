@@ -1,12 +1,17 @@
 //! Results as JSON text. Whoever holds the chain hands over consensus data, and the same data gives the same bytes.
 
 mod block; // blocks and uncles
+mod fees; // what gas costs
 pub(super) mod json; // text from binary
 mod log; // logs
 mod receipt; // receipts
 mod transaction; // transactions
 
 pub(super) use block::{BlockFields, write_block, write_uncle};
+pub(super) use fees::{
+    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, PriorityFee, Reward, SUGGESTION_BLOCKS, Suggested, rewards_at,
+    suggested_priority_fee,
+};
 pub(super) use log::{LOG_BYTES_TYPICAL, LogFields, LogWriter};
 pub(super) use receipt::write_receipt;
 pub(super) use transaction::{MinedTransaction, write_pending_transaction, write_transaction};

@@ -12,6 +12,7 @@ pub(super) fn text(edge: &Edge) -> String {
     let mut status =
         json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": edge.head() });
     if let Some(remote) = edge.answers.remote() {
+        status["integrity"] = json!({ "state": remote.state().name() });
         status["nodes"] = nodes_status(remote.pool());
         status["follow"] = remote.kept_chain().map_or(Value::Null, |kept| follow_status(kept));
     }

@@ -2,6 +2,8 @@
 
 #[path = "pool/callers.rs"]
 mod callers; // who asks at a steady rate meanwhile
+#[path = "pool/confirmed.rs"]
+mod confirmed; // nodes that lie about the state
 #[path = "pool/deep.rs"]
 mod deep; // blocks below the window
 #[path = "pool/deep_questions.rs"]
@@ -12,6 +14,8 @@ mod ethereumjs; // a real node with a dialect of its own
 mod failover; // nobody of our own can answer
 #[path = "pool/following.rs"]
 mod following; // blocks that are kept as the chain grows
+#[path = "pool/fees.rs"]
+mod fees; // what gas costs
 #[path = "pool/forged.rs"]
 mod forged; // nodes that lie about block data
 #[path = "pool/front.rs"]
@@ -54,3 +58,5 @@ mod storm; // everything at once
 mod told; // what is true of a chain that is reorganised
 #[path = "pool/twins.rs"]
 mod twins; // real nodes that have the same chain
+#[path = "pool/zksync.rs"]
+mod zksync; // a chain whose blocks cannot be proven

@@ -123,6 +123,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[follow] blocks_max", "pool/following", "the_newest_blocks_are_kept_within_the_limit"),
     ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_kept_within_the_limit"),
     ("[follow] from", "pool/following", "kept_blocks_are_answered_with_all_nodes_dead"),
+    ("[integrity] state", "pool/confirmed", "one_node_is_believed_about_the_state_only_where_the_operator_says_so"),
     ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
 

@@ -1,26 +1,16 @@
-//! What gas costs, and has cost.
+//! What gas costs, and has cost, on the embedded chain.
 
-use crate::answer::results::json::{Json, Object};
+use crate::answer::results::json::Json;
+use crate::answer::results::{
+    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, PriorityFee, Reward, SUGGESTION_BLOCKS, rewards_at,
+    suggested_priority_fee,
+};
 use crate::{
     answer::{Budget, Failure},
     params::Percentile,
 };
 use alloy_consensus::Header;
-use alloy_primitives::B256;
 use archive::{Snapshot, StoreError};
-use parking_lot::Mutex;
-
-/// Blocks that a suggestion looks back over, as geth does.
-const SUGGESTION_BLOCKS: u64 = 20;
-
-/// The share of transactions that paid less than what is suggested, as geth does.
-const SUGGESTION_PERCENTILE: usize = 60;
-
-/// What is suggested where nobody paid anything lately: one gwei, which every node accepts.
-const PRIORITY_FEE_DEFAULT: u128 = 1_000_000_000;
-
-/// Blocks that one history may span, as geth does.
-const HISTORY_BLOCKS_MAX: u64 = 1024;
 
 /// The base fee of the block after the head.
 pub(super) fn next_base_fee(snapshot: &Snapshot) -> Result<u128, Failure> {
@@ -30,42 +20,30 @@ pub(super) fn next_base_fee(snapshot: &Snapshot) -> Result<u128, Failure> {
     })
 }
 
-/// What to pay on top of the base fee. It takes the receipts of many blocks to find out, so it is done once per head.
-#[derive(Debug, Default)]
-pub(super) struct PriorityFee {
-    /// The hash of a head, and what is suggested there.
-    remembered: Mutex<Option<(B256, u128)>>,
-}
-
-impl PriorityFee {
-    /// The suggestion at the head of `snapshot`. An inline try ends where it is not known yet.
-    pub(super) fn at_head(&self, snapshot: &Snapshot, budget: &Budget) -> Result<u128, Failure> {
-        let head = snapshot.head_hash();
-        if let Some((_, fee)) = self.remembered.lock().filter(|(known, _)| *known == head) {
-            return Ok(fee);
-        }
-        if budget.is_brief() {
-            return Err(Failure::QueryTimeout);
-        }
-        let fee = suggested_priority_fee(snapshot)?;
-        *self.remembered.lock() = Some((head, fee));
-        Ok(fee)
+/// The priority fee that is suggested at the head of `snapshot`. An inline try ends where it is not known yet.
+pub(super) fn priority_fee(
+    known: &PriorityFee,
+    snapshot: &Snapshot,
+    budget: &Budget,
+) -> Result<u128, Failure> {
+    let head = snapshot.head_hash();
+    if let Some(fee) = known.at(head) {
+        return Ok(fee);
     }
-}
-
-fn suggested_priority_fee(snapshot: &Snapshot) -> Result<u128, StoreError> {
-    let head = snapshot.head();
+    if budget.is_brief() {
+        return Err(Failure::QueryTimeout);
+    }
+    let head_number = snapshot.head();
     let mut paid = Vec::new();
-    for number in head.saturating_sub(SUGGESTION_BLOCKS - 1)..=head {
+    for number in head_number.saturating_sub(SUGGESTION_BLOCKS - 1)..=head_number {
         paid.extend(rewards(snapshot, number)?.into_iter().map(|(reward, _)| reward));
     }
-    paid.sort_unstable();
-    let at = paid.len().saturating_sub(1) * SUGGESTION_PERCENTILE / 100;
-    Ok(paid.get(at).copied().unwrap_or(PRIORITY_FEE_DEFAULT))
+    let fee = suggested_priority_fee(paid);
+    known.remember(head, fee);
+    Ok(fee)
 }
 
-/// What each transaction of a block paid per gas on top of the base fee, and the gas that it used.
-fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<(u128, u64)>, StoreError> {
+fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<Reward>, StoreError> {
     let receipts = snapshot.receipts(number)?.unwrap_or_default();
     let paid = receipts.iter().map(|receipt| {
         let base_fee = u128::from(receipt.block.base_fee.unwrap_or(0));
@@ -90,21 +68,17 @@ pub(super) fn history(
     let blocks = blocks.min(HISTORY_BLOCKS_MAX).min(newest + 1);
     let oldest = newest + 1 - blocks;
     let headers = (oldest..=newest).map(|number| header(snapshot, number)).collect::<Result<Vec<_>, _>>()?;
-    let mut object = json.object();
-    object.member("oldestBlock").quantity(oldest);
-    if !percentiles.is_empty() {
-        let rewards = (oldest..=newest)
-            .map(|number| match budget.stopped() {
-                true => Err(Failure::QueryTimeout),
-                false => rewards_at(snapshot, number, percentiles),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        object.member("reward").list(rewards, |json, block| {
-            json.list(block, |json, reward| json.quantity_u128(reward));
-        });
-    }
-    write_fees(snapshot, &headers, &mut object);
-    object.end();
+    let chain = snapshot.chain();
+    let next = headers.last().map_or((0, 0), |last| {
+        (chain.next_base_fee(last).unwrap_or(0), chain.next_blob_fee(last).unwrap_or(0))
+    });
+    let rewards = (oldest..=newest).map(|number| match budget.stopped() {
+        true => Err(Failure::QueryTimeout),
+        false => Ok(rewards_at(rewards(snapshot, number)?, percentiles)),
+    });
+    let rewards = if percentiles.is_empty() { None } else { Some(rewards.collect::<Result<_, _>>()?) };
+    let blocks = headers.iter().map(|header| block_fees(snapshot, header)).collect();
+    FeeHistory { oldest, blocks, next, rewards }.write(json);
     Ok(())
 }
 
@@ -112,77 +86,15 @@ fn header(snapshot: &Snapshot, number: u64) -> Result<Header, Failure> {
     snapshot.header(number)?.ok_or(Failure::Unavailable)
 }
 
-fn write_fees(snapshot: &Snapshot, headers: &[Header], object: &mut Object<'_>) {
+fn block_fees(snapshot: &Snapshot, header: &Header) -> BlockFees {
     let chain = snapshot.chain();
-    let next = headers.last().map(|head| chain.next_base_fee(head).unwrap_or(0));
-    let base_fees = headers.iter().map(|header| header.base_fee_per_gas.unwrap_or(0)).chain(next);
-    object.member("baseFeePerGas").list(base_fees, |json, fee| json.quantity(fee));
-    let used = headers.iter().map(|header| ratio(header.gas_used, header.gas_limit));
-    object.member("gasUsedRatio").list(used, |json, ratio| {
-        json.raw(ratio.as_bytes());
-    });
-
-    let next = headers.last().map(|head| chain.next_blob_fee(head).unwrap_or(0));
-    let blob_fees = headers.iter().map(|header| chain.blob_fee(header).unwrap_or(0)).chain(next);
-    object.member("baseFeePerBlobGas").list(blob_fees, |json, fee| json.quantity_u128(fee));
-    let used = headers.iter().map(|header| {
-        let most = chain.blob_params_at(header.timestamp).map_or(0, |params| params.max_blob_gas_per_block());
-        ratio(header.blob_gas_used.unwrap_or(0), most)
-    });
-    object.member("blobGasUsedRatio").list(used, |json, ratio| {
-        json.raw(ratio.as_bytes());
-    });
-}
-
-/// A JSON number. The shortest that reads back as the same, as geth writes it.
-fn ratio(part: u64, whole: u64) -> String {
-    if whole == 0 || part == 0 {
-        return "0".to_owned();
-    }
-    let ratio = part as f64 / whole as f64;
-    if ratio == 1.0 { "1".to_owned() } else { ratio.to_string() }
-}
-
-/// The rewards at these percentiles of the gas that a block used; zeros for a block without transactions.
-fn rewards_at(snapshot: &Snapshot, number: u64, percentiles: &[Percentile]) -> Result<Vec<u128>, Failure> {
-    let mut rewards = rewards(snapshot, number)?;
-    rewards.sort_unstable();
-    let gas_used: u64 = rewards.iter().map(|(_, gas)| gas).sum();
-    Ok(percentiles.iter().map(|percentile| reward_at(&rewards, gas_used, *percentile)).collect())
-}
-
-fn reward_at(rewards: &[(u128, u64)], gas_used: u64, percentile: Percentile) -> u128 {
-    let threshold = (gas_used as f64 * percentile.get() / 100.0) as u64;
-    let mut sum = 0;
-    for (reward, gas) in rewards {
-        sum += gas;
-        if sum >= threshold {
-            return *reward;
-        }
-    }
-    rewards.last().map_or(0, |(reward, _)| *reward)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratios_are_plain_numbers() {
-        for (part, whole, text) in
-            [(0, 0, "0"), (0, 5, "0"), (5, 5, "1"), (1, 4, "0.25"), (1, 3, "0.3333333333333333")]
-        {
-            assert_eq!(ratio(part, whole), text);
-        }
-    }
-
-    #[test]
-    fn rewards_are_weighed_by_gas() {
-        let rewards = [(1, 10), (2, 80), (9, 10)];
-        for (percentile, reward) in [(0.0, 1), (10.0, 1), (11.0, 2), (90.0, 2), (91.0, 9), (100.0, 9)] {
-            let percentile = Percentile::new(percentile).unwrap();
-            assert_eq!(reward_at(&rewards, 100, percentile), reward, "at {percentile:?}");
-        }
-        assert_eq!(reward_at(&[], 0, Percentile::new(50.0).unwrap()), 0);
+    let blob_params = chain.blob_params_at(header.timestamp);
+    BlockFees {
+        base_fee: header.base_fee_per_gas.unwrap_or(0),
+        gas_used: header.gas_used,
+        gas_limit: header.gas_limit,
+        blob_fee: chain.blob_fee(header).unwrap_or(0),
+        blob_gas_used: header.blob_gas_used.unwrap_or(0),
+        blob_gas_max: blob_params.map_or(0, |params| params.max_blob_gas_per_block()),
     }
 }

@@ -35,6 +35,13 @@ pub(super) struct Asking<'a> {
     pub(super) deadline: Instant,
 }
 
+impl Asking<'_> {
+    /// Whether the time is up.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+}
+
 /// How long it takes to write a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writing {
@@ -75,14 +82,14 @@ impl Remote {
             Query::TransactionByIndex { block, index } => {
                 at(block, self.transaction_at(asking, block, index).await)
             }
+            Query::GasPrice | Query::MaxPriorityFeePerGas | Query::FeeHistory { .. } => {
+                return self.answer_fees(asking, query).await;
+            }
             Query::ChainId
             | Query::NetVersion
             | Query::BlockNumber
             | Query::Syncing
             | Query::ClientVersion
-            | Query::GasPrice
-            | Query::MaxPriorityFeePerGas
-            | Query::FeeHistory { .. }
             | Query::Balance { .. }
             | Query::Code { .. }
             | Query::TransactionCount { .. }

@@ -16,9 +16,12 @@ use nodes::check::log_blocks;
 use nodes::{Canon, Said};
 use tokio::time::Instant;
 
+use super::block_answers::Asking;
 use super::checking::COPIED_AT_ONCE_BYTES_MAX;
 use super::expect::block_ref;
+use super::state::ConfirmedLogs;
 use super::{Remote, encode, says};
+use crate::answer::cache::GivenBy;
 use crate::answer::{Failure, Origin, Verification};
 use crate::callers::AccountId;
 use crate::memory::MemoryCharge;
@@ -52,14 +55,9 @@ pub(super) struct FoundLogs {
     pub(super) result: Bytes,
     /// The newest block of the range.
     pub(super) block: BlockRef,
-    /// Whether no other node might have known better.
-    pub(super) is_proven: bool,
-}
-
-impl FoundLogs {
-    pub(super) fn verified(&self) -> Verification {
-        if self.is_proven { Verification::Proven } else { Verification::None }
-    }
+    pub(super) verified: Verification,
+    /// The nodes that gave what is not proven.
+    pub(super) given_by: Option<GivenBy>,
 }
 
 impl Remote {
@@ -77,18 +75,32 @@ impl Remote {
         };
         let search = Search { remote: self, account, canon, filter, from: from.number, deadline };
         let proven_from = search.proven_from(from, to);
+        let given_by = self.given_by_anyone();
         if self.proves_blocks() && proven_from <= to.number {
             let proven = search.proven(from.number, proven_from, to).await;
             let result = proven.map_err(|failure| search.in_time(failure))?;
             let is_proven = proven_from == from.number;
+            let (verified, given_by) =
+                if is_proven { (Verification::Proven, None) } else { (Verification::None, Some(given_by)) };
             let origin = self.origin_of([from, to]);
-            return Ok(FoundLogs { origin, result, block: to, is_proven });
+            return Ok(FoundLogs { origin, result, block: to, verified, given_by });
         }
         let (origin, result) = match blocks {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
         };
-        Ok(FoundLogs { origin, result, block: to, is_proven: false })
+        let (verified, given_by) = self.pieces_verified(given_by);
+        Ok(FoundLogs { origin, result, block: to, verified, given_by })
+    }
+}
+
+impl Remote {
+    /// How far logs are verified that nodes were asked for, and who gave them if nobody has confirmed them.
+    fn pieces_verified(&self, given_by: GivenBy) -> (Verification, Option<GivenBy>) {
+        match self.confirms_blocks() {
+            true => (Verification::Confirmed, None),
+            false => (Verification::None, Some(given_by)),
+        }
     }
 }
 
@@ -179,13 +191,15 @@ impl Search<'_> {
         // Each piece is looked for under a key that holds the filter, which is hashed whole each time.
         let hashed_bytes = self.filter.heap_bytes() * piece::count(from, to);
         let (canon, filter) = (Arc::clone(self.canon), Arc::clone(self.filter));
-        let cache = Arc::clone(&self.remote.cache);
+        let (cache, pool) = (Arc::clone(&self.remote.cache), Arc::clone(&self.remote.pool));
         let find = move || {
             let mut pieces = piece::of(&canon, &filter, from, to);
             for piece in &mut pieces {
                 piece.found = piece.key.as_ref().and_then(|key| {
                     let kept = cache.get_logs(key)?;
-                    super::holds(&canon, &kept).then_some(Found { text: kept.result, count: kept.count })
+                    let is_trusted = kept.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
+                    let is_good = is_trusted && super::holds(&canon, &kept);
+                    is_good.then_some(Found { text: kept.result, count: kept.count })
                 });
             }
             pieces
@@ -200,18 +214,21 @@ impl Search<'_> {
         else {
             return Ok((pieces, None));
         };
+        let given_by = self.remote.given_by_anyone();
         let Parts { results, sure } = self.fetch(from, to, room).await?;
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
         // The filter is hashed whole for each piece that is kept.
         let bytes = results.iter().map(Bytes::len).sum::<usize>() + self.filter.heap_bytes() * pieces.len();
         let (canon, cache) = (Arc::clone(self.canon), Arc::clone(&self.remote.cache));
+        let (verified, given_by) = self.remote.pieces_verified(given_by);
+        let may_keep = self.remote.may_keep(verified);
         let cut_and_keep = move || {
             results.iter().for_each(|result| cut(result, &mut pieces));
             for piece in &mut pieces {
                 let found = piece.found.get_or_insert_default();
                 // What a node may be late with is asked for again, unless it is a whole chunk.
-                if let Some(key) = piece.key.take().filter(|_| sure || piece.is_chunk) {
-                    cache.keep(key, piece::kept(found, piece.to, &canon));
+                if let Some(key) = piece.key.take().filter(|_| may_keep && (sure || piece.is_chunk)) {
+                    cache.keep(key, piece::kept(found, piece.to, &canon, verified, given_by));
                 }
             }
             pieces
@@ -259,6 +276,11 @@ impl Search<'_> {
 
     async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Sifted, Failure> {
         let call = encode::logs(self.filter, blocks);
+        if self.remote.confirms_blocks() {
+            let asking = Asking { account: self.account, canon: self.canon, deadline: self.deadline };
+            let confirmed = self.remote.confirm_logs(asking, &call).await;
+            return confirmed.map(|logs| within(logs, room)).map_err(|failure| self.in_time(failure));
+        }
         let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
         let judge = |node: usize, result: &Bytes| sieve.judge(self.account, node, result);
         match self.remote.pool.ask(&call, &judge, self.deadline).await {
@@ -279,6 +301,16 @@ impl Search<'_> {
             most: self.remote.limits.log_results_max,
         }
     }
+}
+
+/// Logs that a quorum gives, unless there are too many.
+fn within(logs: ConfirmedLogs, room: u64) -> Sifted {
+    let ConfirmedLogs::Found { result, count } = logs else { return Sifted::TooWide { most: None } };
+    if count <= room {
+        return Sifted::Logs { result, count, sure: true };
+    }
+    let first_too_many = usize::try_from(room).ok().and_then(|room| log_blocks(&result).nth(room));
+    Sifted::TooMany { to: first_too_many.and_then(|log| log.block.checked_sub(1)) }
 }
 
 /// Where the first part of a range ends that has at most `most` blocks. Parts end where the next multiple begins, so that

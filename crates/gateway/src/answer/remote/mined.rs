@@ -5,7 +5,7 @@ use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{B256, TxKind};
 use alloy_rlp::{Encodable, list_length};
 use archive::{InBlock, Outcome, ReceiptData, ReceiptRow, Recipient};
-use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
+use nodes::proven::{FeeFields, ProvenBody, ProvenReceipts, ProvenUncles};
 
 use crate::answer::results::json::Json;
 use crate::answer::results::{
@@ -21,16 +21,26 @@ const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 2]); 4] = [
     (11_155_111, [(1_761_017_184, BlobParams::bpo1()), (1_761_607_008, BlobParams::bpo2())]),
 ];
 
-/// What blobs cost per gas in a block. A header does not say which parameters are in force: they are those of its fork,
-/// and those that well-known networks have scheduled.
+/// What blobs cost per gas in a block.
 pub(super) fn blob_fee(chain_id: Option<u64>, header: &Header) -> u128 {
-    let Some(excess) = header.excess_blob_gas else { return 0 };
+    let excess = header.excess_blob_gas;
+    excess.map_or(0, |excess| blob_params(chain_id, &header.into()).calc_blob_fee(excess))
+}
+
+/// Whether the blob parameters of a chain are known for all of its blocks.
+pub(super) fn knows_blob_params(chain_id: Option<u64>) -> bool {
+    BLOB_SCHEDULES.iter().any(|(id, _)| Some(*id) == chain_id)
+}
+
+/// The blob parameters of a block. A header does not say which are in force: they are those of its fork, and those that
+/// well-known networks have scheduled.
+pub(super) fn blob_params(chain_id: Option<u64>, header: &FeeFields) -> BlobParams {
     let schedule = BLOB_SCHEDULES.iter().find(|(id, _)| Some(*id) == chain_id);
     let scheduled = schedule.and_then(|(_, forks)| {
         forks.iter().rev().find(|(time, _)| header.timestamp >= *time).map(|(_, params)| params)
     });
-    let of_fork = if header.requests_hash.is_some() { BlobParams::prague() } else { BlobParams::cancun() };
-    scheduled.unwrap_or(&of_fork).calc_blob_fee(excess)
+    let of_fork = if header.has_requests { BlobParams::prague() } else { BlobParams::cancun() };
+    *scheduled.unwrap_or(&of_fork)
 }
 
 pub(super) fn write_whole_block(

@@ -11,10 +11,17 @@ use crate::resolve::BlockRef;
 pub(super) fn failure(error: &CallerError, limits: &Limits) -> Failure {
     match &error.0 {
         Meaning::Reverted { data } => Failure::Reverted { data: data.clone().unwrap_or_default() },
-        Meaning::Execution(Execution::Timeout) => Failure::CallTimeout(limits.call_timeout),
-        Meaning::Execution(execution) if is_refusal(*execution) => Failure::Refused(execution.to_string()),
-        Meaning::Execution(execution) => Failure::Execution(execution.to_string()),
+        Meaning::Execution(execution) => stopped(*execution, limits),
         _ => Failure::Unavailable,
+    }
+}
+
+/// Why the EVM stopped or would not begin.
+pub(super) fn stopped(execution: Execution, limits: &Limits) -> Failure {
+    match execution {
+        Execution::Timeout => Failure::CallTimeout(limits.call_timeout),
+        refusal if is_refusal(refusal) => Failure::Refused(refusal.to_string()),
+        other => Failure::Execution(other.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nodes::{Endpoint, REPLY_MEMORY_BYTES};
 
 use super::follow::settings as follow;
+use super::state::StateMode;
 use crate::config::Section;
 use crate::methods::MethodId;
 
@@ -16,6 +17,8 @@ pub struct Config {
     pub partners: Vec<Partner>,
     pub integrity: Integrity,
     pub follow: follow::Settings,
+    /// How far nodes are believed about the state.
+    pub state: StateMode,
     /// Nodes that must have a block before it is the head; a majority by default.
     pub quorum: Option<u64>,
     /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
@@ -83,6 +86,7 @@ impl Default for Config {
             partners: Vec::new(),
             integrity: Integrity::default(),
             follow: follow::Settings::default(),
+            state: StateMode::default_for(0),
             quorum: None,
             call_timeout: CALL_TIMEOUT,
             head_stall: None,
@@ -103,7 +107,8 @@ impl Config {
         if nodes.len() > nodes::NODES_MAX {
             root.mistake("node", &format!("at most {} nodes are used", nodes::NODES_MAX));
         }
-        let integrity = Integrity::read(&mut root.section("integrity"));
+        let mut section = root.section("integrity");
+        let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
         let proves_blocks = is_ethereum && integrity == Integrity::Enforce;
         let follow = follow::Settings::read(&mut root.section("follow"), proves_blocks);
         let mut pool = root.section("pool");
@@ -124,6 +129,7 @@ impl Config {
             partners,
             integrity,
             follow,
+            state,
             quorum,
             call_timeout,
             head_stall: pool.optional_milliseconds("head_stall_ms"),

@@ -13,6 +13,7 @@ use crate::answer::remote::follow::FollowState;
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);
     checks(out, remote);
+    confirmations(out, remote);
     failovers(out, remote);
     follow(out, remote);
     let nodes: Vec<_> = remote.pool().nodes().iter().map(|node| ("node", &**node)).collect();
@@ -66,6 +67,30 @@ fn checks(out: &mut String, remote: &Remote) {
     for (check, failures) in remote.judge().failures() {
         let _ok = writeln!(out, "{name}{{check=\"{check}\"}} {failures}");
     }
+}
+
+fn confirmations(out: &mut String, remote: &Remote) {
+    let confirmations = remote.confirmations();
+    let name = "chaingate_confirmations_total";
+    let help = "Calls about the state that a quorum of the nodes had to confirm, by what came of it.";
+    describe(out, name, "counter", help);
+    for (outcome, calls) in confirmations.outcomes() {
+        let _ok = writeln!(out, "{name}{{outcome=\"{outcome}\"}} {calls}");
+    }
+    one(
+        out,
+        "chaingate_confirmation_node_calls_total",
+        "counter",
+        "Calls sent to nodes for answers that a quorum of them had to confirm.",
+        confirmations.node_calls(),
+    );
+    one(
+        out,
+        "chaingate_contradicted_answers_total",
+        "counter",
+        "Answers of nodes that a quorum of the nodes contradicted.",
+        confirmations.contradicted(),
+    );
 }
 
 fn failovers(out: &mut String, remote: &Remote) {

@@ -68,7 +68,7 @@ fn one_forgery(
     }
 }
 
-/// Whatever a node says of a block's data is proven, and says so; what one node says of the state is not.
+/// Whatever a node says of a block's data is proven, and what nodes say of the state is confirmed.
 #[test]
 fn every_reply_says_how_far_it_is_verified() {
     let chain = Demo::with("");
@@ -80,7 +80,7 @@ fn every_reply_says_how_far_it_is_verified() {
         ("eth_getLogs", r#"[{"fromBlock":"0x1","toBlock":"0x5"}]"#, "proven"),
         ("eth_getTransactionReceipt", &unknown, "confirmed"),
         ("eth_blockNumber", "[]", "confirmed"),
-        ("eth_getBalance", r#"["0x00000000000000000000000000000000000000aa","0x5"]"#, "none"),
+        ("eth_getBalance", r#"["0x00000000000000000000000000000000000000aa","0x5"]"#, "confirmed"),
     ] {
         for time in ["first", "kept"] {
             let reply = front.ask_as("custom", "", method, params);

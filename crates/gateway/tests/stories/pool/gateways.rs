@@ -27,8 +27,9 @@ fn gateways_that_are_stopped_and_killed_cost_no_answer_while_one_is_left() {
     let mut nodes: Vec<_> =
         (0..3).map(|_| Process::start(&format!("127.0.0.1:{}", free_port()), "", LOG)).collect();
     let urls: Vec<_> = nodes.iter().map(|node| format!("http://{}/v3/demo", node.public)).collect();
-    // Nothing is kept, so that every question reaches a node.
-    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nenabled = false\n");
+    // Nothing is kept, so that every question reaches a node. One node of three is no quorum that could confirm the state.
+    let rest = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n[integrity]\nstate = \"trust\"\n";
+    let front = Front::of(&urls, rest);
     let time = storm_time(6);
     let times = ask_during(
         &front,

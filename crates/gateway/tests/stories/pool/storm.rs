@@ -39,7 +39,8 @@ const MOODS: [Mood; 15] = [
 fn no_call_fails_and_no_answer_is_wrong_while_one_node_is_honest() {
     let node = Demo::with("");
     let questions = questions::all(&node);
-    let rest = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 65536\n";
+    // One honest node of three is no quorum that could confirm the state.
+    let rest = "[network]\nname = \"demo\"\n[cache]\nbytes_max = 65536\n[integrity]\nstate = \"trust\"\n";
     let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, rest);
     let time = storm_time(6);
     let times = ask_during(

@@ -11,7 +11,7 @@ use nodes::check::log_blocks;
 use super::super::deep_in;
 use super::canonical;
 use crate::answer::Verification;
-use crate::answer::cache::{Kept, Key};
+use crate::answer::cache::{GivenBy, Kept, Key};
 use crate::memory::Readers;
 use crate::params::LogFilter;
 use crate::resolve::BlockRef;
@@ -84,12 +84,19 @@ fn anchor(canon: &Canon, last: u64) -> BlockRef {
 }
 
 /// A chunk as it is kept: a copy, because the answer that it was cut from may be many times as large.
-pub(super) fn kept(found: &Found, last: u64, canon: &Arc<Canon>) -> Kept {
+pub(super) fn kept(
+    found: &Found,
+    last: u64,
+    canon: &Arc<Canon>,
+    verified: Verification,
+    given_by: Option<GivenBy>,
+) -> Kept {
     let block = Some(anchor(canon, last));
     Kept {
         result: Bytes::copy_from_slice(&found.text),
         block,
-        verified: Verification::None,
+        verified,
+        given_by,
         deep_in: deep_in(canon, block),
         count: found.count,
         readers: Readers::default(),

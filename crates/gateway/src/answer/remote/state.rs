@@ -1,0 +1,96 @@
+//! State and everything else that no block proves: how far one node is believed.
+
+mod confirm; // a quorum of the nodes must agree
+mod given_by; // who gave what is kept
+mod decision; // who said what → what is true
+mod record; // objects of nodes, with the members that we know
+mod statement; // what a node says → what it means
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::config::Section;
+
+pub(super) use confirm::ConfirmedLogs;
+
+/// How far nodes are believed about the state: storage, balances, nonces, code, calls and estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateMode {
+    /// A quorum of the configured nodes must give the same answer.
+    Confirm,
+    /// One node's answer is passed on.
+    Trust,
+}
+
+/// With fewer nodes, a quorum is all of them: one that is down would make every answer fail.
+const CONFIRMED_NODES_MIN: usize = 3;
+
+impl StateMode {
+    /// The mode for so many nodes, unless the operator has chosen one.
+    pub(super) fn default_for(nodes: usize) -> Self {
+        if nodes >= CONFIRMED_NODES_MIN { Self::Confirm } else { Self::Trust }
+    }
+
+    pub(super) fn read(section: &mut Section<'_>, nodes: usize) -> Self {
+        let usual = Self::default_for(nodes);
+        match section.optional_text("state").as_deref() {
+            None => usual,
+            Some("confirm") => Self::Confirm,
+            Some("trust") => Self::Trust,
+            Some(other) => {
+                section.mistake("state", &format!("no mode `{other}`; there are confirm, trust"));
+                usual
+            }
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Confirm => "confirm",
+            Self::Trust => "trust",
+        }
+    }
+}
+
+/// What became of answers that a quorum must confirm, for the metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Confirmations {
+    /// All nodes that were asked agreed.
+    undisputed: AtomicU64,
+    /// A quorum agreed, and others said something else.
+    disputed: AtomicU64,
+    /// No quorum agreed in time.
+    failed: AtomicU64,
+    /// Calls to nodes for all of these.
+    node_calls: AtomicU64,
+    /// Answers that a quorum contradicted.
+    contradicted: AtomicU64,
+}
+
+impl Confirmations {
+    fn note_agreed(&self, differed: bool, contradicted: usize) {
+        let agreed = if differed { &self.disputed } else { &self.undisputed };
+        agreed.fetch_add(1, Relaxed);
+        self.contradicted.fetch_add(contradicted as u64, Relaxed);
+    }
+
+    fn note_failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    fn note_calls(&self, calls: u64) {
+        self.node_calls.fetch_add(calls, Relaxed);
+    }
+
+    pub(crate) fn outcomes(&self) -> [(&'static str, u64); 3] {
+        [("undisputed", &self.undisputed), ("disputed", &self.disputed), ("failed", &self.failed)]
+            .map(|(name, count)| (name, count.load(Relaxed)))
+    }
+
+    pub(crate) fn node_calls(&self) -> u64 {
+        self.node_calls.load(Relaxed)
+    }
+
+    pub(crate) fn contradicted(&self) -> u64 {
+        self.contradicted.load(Relaxed)
+    }
+}
