@@ -295,7 +295,7 @@ impl Remote {
 
     /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
     fn may_keep(&self, verified: Verification) -> bool {
-        verified > Verification::None || self.state == StateMode::Trust || !self.judge.enforces()
+        verified > Verification::None || self.state == StateMode::Trust || !self.judge.proves()
     }
 
     /// How long a call may take over all nodes that are asked.

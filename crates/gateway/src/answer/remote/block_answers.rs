@@ -56,7 +56,7 @@ enum Writing {
 impl Remote {
     /// Whether block data is answered from proven blocks. Headers of zkSync-like chains cannot be computed.
     pub(super) fn proves_blocks(&self) -> bool {
-        self.family == Family::Ethereum && self.judge.enforces()
+        self.family == Family::Ethereum && self.judge.proves()
     }
 
     /// The answer that proven blocks give; `None` for questions that are not about block data.

@@ -20,13 +20,14 @@ impl Judge {
         Self { mode, failures: Default::default() }
     }
 
-    /// Whether answers that contradict something are refused.
-    pub(super) fn enforces(&self) -> bool {
-        self.mode == Integrity::Enforce
+    /// Whether answers about blocks are made from proven blocks.
+    pub(super) fn proves(&self) -> bool {
+        self.mode == Integrity::Prove
     }
 
-    pub(super) fn is_off(&self) -> bool {
-        self.mode == Integrity::Off
+    /// Whether answers that contradict something are refused.
+    pub(super) fn enforces(&self) -> bool {
+        self.mode != Integrity::Off
     }
 
     /// Notes that an answer cannot be true; says whether it is to be refused.
@@ -57,13 +58,13 @@ mod tests {
     /// When every node had failed a check sixteen times and none had passed it, answers were not refused any more.
     #[test]
     fn a_check_that_always_fails_stays() {
-        let judge = Judge::new(Integrity::Enforce);
+        let judge = Judge::new(Integrity::Check);
         assert!((0..1_000).all(|_| judge.refuses(0, &BLOCK, Lie::HeaderHash)));
     }
 
     #[test]
-    fn observing_refuses_nothing_and_counts() {
-        let judge = Judge::new(Integrity::Observe);
+    fn what_is_off_refuses_nothing_and_counts() {
+        let judge = Judge::new(Integrity::Off);
         assert!(!judge.refuses(0, &BLOCK, Lie::Shape));
         assert_eq!(judge.failures().find(|(name, _)| *name == "shape"), Some(("shape", 1)));
     }

@@ -62,7 +62,7 @@ impl<'a> Question<'a> {
 
     pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
         // How many logs there may be is not a matter of trust.
-        let is_checked = !self.remote.judge.is_off() || matches!(self.query, Query::Logs { .. });
+        let is_checked = self.remote.judge.enforces() || matches!(self.query, Query::Logs { .. });
         if !is_checked && &result[..] != b"null" {
             return self.remote.unchecked(self.account, result);
         }

@@ -58,15 +58,15 @@ pub struct Partner {
     pub calls_per_day: u64,
 }
 
-/// What becomes of answers that cannot be true.
+/// What answers about blocks are made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Integrity {
-    /// They are not delivered, and their node is trusted less.
+    /// From blocks that are proven here.
     #[default]
-    Enforce,
-    /// They are delivered, counted and logged.
-    Observe,
-    /// Nobody looks.
+    Prove,
+    /// They are passed on from a node if they agree with themselves and with the question.
+    Check,
+    /// They are passed on from a node.
     Off,
 }
 
@@ -109,7 +109,7 @@ impl Config {
         }
         let mut section = root.section("integrity");
         let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
-        let proves_blocks = is_ethereum && integrity == Integrity::Enforce;
+        let proves_blocks = is_ethereum && integrity == Integrity::Prove;
         let follow = follow::Settings::read(&mut root.section("follow"), proves_blocks);
         let mut pool = root.section("pool");
         let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
@@ -246,12 +246,12 @@ impl Partner {
 
 impl Integrity {
     fn read(section: &mut Section<'_>) -> Self {
-        match &*section.text("mode", "enforce") {
-            "enforce" => Self::Enforce,
-            "observe" => Self::Observe,
+        match &*section.text("mode", "prove") {
+            "prove" => Self::Prove,
+            "check" => Self::Check,
             "off" => Self::Off,
             other => {
-                section.mistake("mode", &format!("no mode `{other}`; there are enforce, observe, off"));
+                section.mistake("mode", &format!("no mode `{other}`; there are prove, check, off"));
                 Self::default()
             }
         }

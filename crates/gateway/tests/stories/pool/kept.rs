@@ -78,7 +78,7 @@ fn large_answers_are_cut_joined_and_copied_in_the_pool() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
     // Answers of nodes are passed on only where blocks are not proven.
-    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[integrity]\nmode = \"observe\"\n");
+    let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[integrity]\nmode = \"check\"\n");
     let jobs_for = |method: &str, params: &str| {
         let before = metric(front.operator, "chaingate_pool_jobs_total");
         let reply = front.ask_as("custom", "", method, params);

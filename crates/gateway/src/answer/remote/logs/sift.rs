@@ -82,7 +82,7 @@ impl<'a> Sieve<'a> {
             Verdict::Empty => self.weigh(&Facts::default()),
             Verdict::TooMany { to, blocks } => {
                 let seen = self.too_many(to, &blocks);
-                self.note(seen, self.remote.judge.is_off() || !seen.other_fork)
+                self.note(seen, !self.remote.judge.enforces() || !seen.other_fork)
             }
             Verdict::Null => Judgement::Wrong("no list"),
             Verdict::Contradicted => Judgement::Late,
@@ -99,7 +99,7 @@ impl<'a> Sieve<'a> {
 
     fn weigh(&self, facts: &Facts) -> Judgement {
         let seen = self.seen(facts);
-        let sure = self.remote.judge.is_off() || !seen.other_fork && !self.may_lack(&facts.blocks);
+        let sure = !self.remote.judge.enforces() || !seen.other_fork && !self.may_lack(&facts.blocks);
         self.note(seen, sure)
     }
 
