@@ -6,21 +6,20 @@
 //! | state   | what happens                        | next    | and then                                             |
 //! |---------|-------------------------------------|---------|------------------------------------------------------|
 //! | Up      | faults in a row that weigh `BREAK`  | Doubted | asked only where no better node can answer           |
-//! | Up      | one proven lie                      | Doubted | the same, and it owes more good replies              |
 //! | Doubted | all the good replies that it owes   | Up      |                                                      |
 //! | Doubted | faults in a row that weigh `BREAK`  | Down    | the breaker is open: asked only if all others are too|
 //! | Down    | its back-off is over                | Down    | one probe at a time                                  |
 //! | Down    | a good reply                        | Doubted |                                                      |
 //! | Down    | a bad probe                         | Down    | twice the back-off, at most [`BACK_OFF_MAX`]         |
+//! | any     | one proven lie                      | Down    | no probe for minutes, then it owes more good replies |
 //! | any     | "too many requests"                 | same    | it rests for [`REST`], and its honesty is in no doubt|
 //!
-//! A doubted node is probed as well, so that it comes back under load without waiting for the watcher's polls.
-//! All of it is one atomic word, because every reply passes here: on a node that is well, a good reply reads that
-//! word and changes nothing.
+//! A doubted node is probed as well, so that it comes back under load without waiting for the watcher's polls. A poll that is
+//! answered forgives only what polls have shown: a node may answer polls and hang on everything else.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Fault;
@@ -47,9 +46,12 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_secs(2);
 /// What a reply, or the lack of one, says about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It replied, be it with an error of the caller.
+    /// It replied to a call, be it with an error of the caller.
     Good,
     Bad(Fault),
+    /// It replied to its watcher.
+    PollGood,
+    PollBad(Fault),
     /// Another node had answered the same call while this one had said nothing at all for longer than is usual.
     Silent,
 }
@@ -58,10 +60,9 @@ impl Sign {
     /// How much it speaks against the node.
     fn weight(self) -> u8 {
         match self {
-            Self::Good | Self::Bad(Fault::RateLimited) => 0,
+            Self::Good | Self::PollGood | Self::Bad(Fault::RateLimited) => 0,
             Self::Silent => 1,
-            Self::Bad(Fault::Wrong) => BREAK,
-            Self::Bad(_) => 2,
+            Self::Bad(_) | Self::PollBad(_) => 2,
         }
     }
 }
@@ -93,65 +94,59 @@ impl Grade {
 #[derive(Debug)]
 pub struct Health {
     origin: Instant,
-    state: AtomicU64,
-    /// Milliseconds since the origin.
-    rests_until: AtomicU64,
+    state: Mutex<State>,
 }
 
 impl Health {
     pub fn new(now: Instant) -> Self {
-        Self { origin: now, state: AtomicU64::new(State::UP.pack()), rests_until: AtomicU64::new(0) }
+        Self { origin: now, state: Mutex::new(State::UP) }
     }
 
     pub fn grade(&self, now: Instant) -> Grade {
-        match State::unpack(self.state.load(Relaxed)).grounds {
+        let state = *self.state.lock();
+        match state.grounds {
             Grounds::Down => Grade::Down,
-            _ if self.milliseconds(now) < self.rests_until.load(Relaxed) => Grade::Resting,
+            _ if self.milliseconds(now) < state.rests_until_ms => Grade::Resting,
             Grounds::Doubted => Grade::Doubted,
             Grounds::Up => Grade::Up,
         }
     }
 
+    /// For how long the node is still left out because it was proven to lie.
+    pub fn left_out_for_lie(&self, now: Instant) -> Option<Duration> {
+        let until_ms = self.state.lock().lied_until_ms;
+        until_ms.checked_sub(self.milliseconds(now)).filter(|&left| left > 0).map(Duration::from_millis)
+    }
+
     /// Takes note of what a call or a poll has shown.
     pub fn record(&self, sign: Sign, now: Instant) {
-        let seen = self.state.load(Relaxed);
-        if sign == Sign::Good && seen == State::UP.pack() {
+        let now_ms = self.milliseconds(now);
+        let mut state = self.state.lock();
+        let is_well = state.grounds == Grounds::Up && now_ms >= state.rests_until_ms;
+        if matches!(sign, Sign::Good | Sign::PollGood) && is_well && *state == state.well() {
             return;
         }
-        let now_ms = self.milliseconds(now);
-        if sign == Sign::Bad(Fault::RateLimited) {
-            self.rests_until.fetch_max(now_ms + milliseconds(REST), Relaxed);
-        }
-        let chance = rand::random::<u8>();
-        self.change(seen, |state| Some(state.after(sign, now_ms, chance)));
+        *state = state.after(sign, now_ms, rand::random::<u8>());
     }
 
     /// When a node that is not up may be probed next. None if it is up, or if a probe is under way.
     pub fn probe_at(&self) -> Option<Instant> {
-        let state = State::unpack(self.state.load(Relaxed));
+        let state = *self.state.lock();
         (state.grounds != Grounds::Up && !state.probed)
             .then(|| self.origin + Duration::from_millis(state.until_ms))
     }
 
     pub fn probe_due(&self, now: Instant) -> bool {
-        State::unpack(self.state.load(Relaxed)).probe_due(self.milliseconds(now))
+        self.state.lock().probe_due(self.milliseconds(now))
     }
 
     /// Takes the right to probe, which only one has at a time. What the probe shows is told with [`Self::record`].
     pub fn begin_probe(&self, now: Instant) -> bool {
         let now_ms = self.milliseconds(now);
-        self.change(self.state.load(Relaxed), |state| state.begin_probe(now_ms))
-    }
-
-    /// Exchanges the state for what `next` makes of it, unless that is nothing.
-    fn change(&self, mut seen: u64, next: impl Fn(State) -> Option<State>) -> bool {
-        while let Some(after) = next(State::unpack(seen)) {
-            match self.state.compare_exchange_weak(seen, after.pack(), Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(changed) => seen = changed,
-            }
-        }
-        false
+        let mut state = self.state.lock();
+        let begun = state.begin_probe(now_ms);
+        begun.into_iter().for_each(|begun| *state = begun);
+        begun.is_some()
     }
 
     fn milliseconds(&self, now: Instant) -> u64 {

@@ -30,6 +30,11 @@ pub(crate) const HEDGE_DELAY_MAX: Duration = Duration::from_secs(1);
 /// in which it is polled too, has fallen silent nevertheless.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 
+/// A node that says nothing for so many times what is usual is asked after the others,
+const UNRESPONSIVE_FACTOR: u32 = 4;
+/// but not before this time: a short pause is nothing unusual.
+const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
+
 pub struct Node<A> {
     /// Host and port: what may be shown to anyone.
     name: String,
@@ -41,6 +46,8 @@ pub struct Node<A> {
     presence: Presence,
     in_flight: [AtomicU32; Class::ALL.len()],
     origin: Instant,
+    /// Microseconds from the origin to the last reply of any kind, or to the first call of each class that has been made since.
+    unanswered_since: [AtomicU64; Class::ALL.len()],
     /// Microseconds from the origin to the last reply of any kind,
     replied_at: AtomicU64,
     /// and to the last call that was given up without one.
@@ -60,6 +67,7 @@ impl<A: Ask> Node<A> {
             presence: Presence::default(),
             in_flight: Default::default(),
             origin: now,
+            unanswered_since: Default::default(),
             replied_at: AtomicU64::new(0),
             silent_at: AtomicU64::new(0),
         }
@@ -70,9 +78,13 @@ impl<A: Ask> Node<A> {
     pub async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
         let asked_at = Instant::now();
         let _place = Place::take(&self.in_flight[index(call.class)]);
+        if self.in_flight(call.class) == 1 {
+            self.unanswered_since[index(call.class)].store(self.microseconds(asked_at), Relaxed);
+        }
         self.counts.attempts.fetch_add(1, Relaxed);
         let reply = self.ask.ask(call, deadline).await;
         let now = Instant::now();
+        self.restart_unanswered(now);
         match reply {
             Ok(_) => self.replied(call.class, asked_at, now),
             Err(fault) => self.failed(fault, call.class, asked_at, now),
@@ -89,6 +101,19 @@ impl<A: Ask> Node<A> {
     pub fn bad(&self, fault: Fault, now: Instant) {
         self.counts.count(fault);
         self.health.record(Sign::Bad(fault), now);
+    }
+
+    /// How a poll of its watcher ended.
+    pub fn polled(&self, outcome: Result<(), Fault>, now: Instant) {
+        match outcome {
+            Ok(()) => self.health.record(Sign::PollGood, now),
+            Err(fault) => {
+                self.counts.count(fault);
+                if !fault.is_our_shortage() {
+                    self.health.record(Sign::PollBad(fault), now);
+                }
+            }
+        }
     }
 
     /// A call was given up, because another node answered it or because time was up. That this one took longer than
@@ -128,6 +153,24 @@ impl<A: Ask> Node<A> {
         }
     }
 
+    /// Calls that are still under way wait anew: the node is there.
+    fn restart_unanswered(&self, now: Instant) {
+        self.unanswered_since.iter().for_each(|since| since.store(self.microseconds(now), Relaxed));
+    }
+
+    /// Whether it owes a reply for longer than is usual and has said nothing to anyone since. It may have stopped, so that others
+    /// are asked first. This is seen by the next call, long before enough calls have failed to doubt the node's health.
+    fn is_unresponsive(&self, now: Instant) -> bool {
+        let now_us = self.microseconds(now);
+        Class::ALL.iter().any(|&class| {
+            let since = self.unanswered_since[index(class)].load(Relaxed);
+            let usual = self.latency.p95(class).unwrap_or(unknown(class));
+            let patience = (usual * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN);
+            self.in_flight(class) > 0
+                && now_us.saturating_sub(since) > u64::try_from(patience.as_micros()).unwrap_or(u64::MAX)
+        })
+    }
+
     fn microseconds(&self, now: Instant) -> u64 {
         u64::try_from(now.saturating_duration_since(self.origin).as_micros()).unwrap_or(u64::MAX)
     }
@@ -161,8 +204,9 @@ impl<A: Ask> Node<A> {
     pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
         let expected_us = self.expected(call.class, now).as_micros().max(1);
         let load = u128::from(self.in_flight(call.class)) + 1;
+        let grade = self.health.grade(now);
         Candidate {
-            grade: self.health.grade(now),
+            grade: if self.is_unresponsive(now) { grade.max(Grade::Doubted) } else { grade },
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
             lowest_state: self.known.lowest_state(),

@@ -25,6 +25,8 @@ pub enum Mood {
     Dead,
     /// Requests are taken and never answered.
     Hung,
+    /// Who the node is and which blocks it has is told; any other question is taken and never answered.
+    HungOnData,
     Slow(Duration),
     /// A page for people instead of an answer.
     Html,
@@ -160,6 +162,11 @@ impl Proxy {
         lock(&self.shared.asked).get(&format!("{method}{params}")).copied().unwrap_or_default()
     }
 
+    /// How often calls came that have this text in their parameters.
+    pub fn asked_about(&self, text: &str) -> u64 {
+        lock(&self.shared.asked).iter().filter(|(call, _)| call.contains(text)).map(|(_, times)| times).sum()
+    }
+
     pub fn batches(&self) -> u64 {
         self.shared.batches.load(Relaxed)
     }
@@ -238,6 +245,12 @@ impl Shared {
             Mood::Dead => return Ok(false),
             Mood::Hung => {
                 while self.mood() == Mood::Hung && !self.stopped.load(Relaxed) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                return Ok(false);
+            }
+            Mood::HungOnData if !is_poll(request) => {
+                while self.mood() == Mood::HungOnData && !self.stopped.load(Relaxed) {
                     thread::sleep(Duration::from_millis(5));
                 }
                 return Ok(false);
@@ -360,6 +373,13 @@ impl Shared {
             _ => reply["result"]["number"] = json!(ahead),
         }
     }
+}
+
+/// Whether all calls of a request are of those that tell who a node is and which blocks it has.
+fn is_poll(request: &Value) -> bool {
+    const POLLS: [&str; 4] = ["eth_chainId", "eth_syncing", "web3_clientVersion", "eth_getBlockByNumber"];
+    let calls = request.as_array().map_or(std::slice::from_ref(request), Vec::as_slice);
+    calls.iter().all(|call| POLLS.contains(&call["method"].as_str().unwrap_or_default()))
 }
 
 /// The number of the block that is asked for.

@@ -78,8 +78,18 @@ fn node_status(node: &PoolNode) -> Value {
         "name": node.name(),
         "state": state(node),
         "head": head.map(block),
-        "not_used_because": known.left_out().map(|reason| reason.to_string()),
+        "not_used_because": not_used_because(node),
     })
+}
+
+fn not_used_because(node: &PoolNode) -> Option<String> {
+    let lie = || {
+        let seconds = node.health().left_out_for_lie(Instant::now())?.as_secs();
+        Some(format!(
+            "an answer of it was proven wrong: for {seconds} s it is asked only if nobody else can answer"
+        ))
+    };
+    node.known().left_out().map(|reason| reason.to_string()).or_else(lie)
 }
 
 fn state(node: &PoolNode) -> &'static str {

@@ -29,6 +29,8 @@ const OPINIONS: u32 = 2;
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
 const OVERDUE_MIN: Duration = Duration::from_millis(250);
+/// (and then another one is asked too, if the node has said nothing to anyone since: log queries apart, it may have stopped),
+const SILENT_MAX: Duration = OVERDUE_MIN;
 /// nor after more than this if it is a look-up, which seldom takes as long (and then twice the usual delay is granted),
 const OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// and at the latest after this part of the time that is left, so that another node has as much.
@@ -70,7 +72,9 @@ struct Runner<'a> {
     reply: Replying<'a>,
     asked_at: Instant,
     slow_at: Option<Instant>,
+    /// When it is looked whether the node has fallen silent, or the attempt is overdue whatever the node says to others.
     overdue_at: Option<Instant>,
+    overdue_anyway_at: Instant,
 }
 
 pub(super) struct Race<'a, A> {
@@ -217,12 +221,18 @@ impl<'a, A: Ask> Race<'a, A> {
         // Whatever a node that is not well says now is as good as a probe.
         node.health().begin_probe(now);
         let delay = node.hedge_delay(self.call.class);
+        let patience = self.overdue_after(delay, now);
+        let first_look = match self.call.class {
+            Class::Evm | Class::Bulk if self.call.may_hedge => patience.min(SILENT_MAX),
+            _ => patience,
+        };
         self.runners.push(Runner {
             by: By { position, kind },
             reply: Box::pin(node.ask(self.call, self.deadline)),
             asked_at: now,
             slow_at: self.call.may_hedge.then(|| now + delay),
-            overdue_at: Some(now + self.overdue_after(delay, now)),
+            overdue_at: Some(now + first_look),
+            overdue_anyway_at: now + patience,
         });
     }
 

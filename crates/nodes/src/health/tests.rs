@@ -29,25 +29,49 @@ async fn a_good_reply_in_between_forgives_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lie_weighs_more_than_a_timeout_and_silence_weighs_less() {
+async fn silence_weighs_less_than_a_timeout() {
     assert_eq!(grade_after(&[Sign::Bad(Fault::Timeout)]), Grade::Up);
-    assert_eq!(grade_after(&[Sign::Bad(Fault::Wrong)]), Grade::Doubted);
-    assert_eq!(grade_after(&[Sign::Bad(Fault::Wrong); 2]), Grade::Down);
     assert_eq!(grade_after(&[Sign::Silent; 3]), Grade::Up);
     assert_eq!(grade_after(&[Sign::Silent; 4]), Grade::Doubted);
 }
 
+const LIE: Sign = Sign::Bad(Fault::Wrong);
+
+/// A liar was probed after less than a second and lived by its probes.
 #[tokio::test(start_paused = true)]
-async fn a_liar_owes_more_good_replies_than_one_who_stumbled() {
-    let (stumbled, lied) = (told(&[CLOSED, CLOSED]), told(&[Sign::Bad(Fault::Wrong)]));
-    for _ in 0..3 {
-        stumbled.record(Sign::Good, Instant::now());
-        lied.record(Sign::Good, Instant::now());
+async fn a_liar_is_left_out_for_minutes_and_comes_back_slowly() {
+    let health = told(&[LIE]);
+    let left = |health: &Health| health.left_out_for_lie(Instant::now());
+    assert_eq!((health.grade(Instant::now()), left(&health)), (Grade::Down, Some(state::LIE_TIME_MIN)));
+    // Neither good replies nor time-outs change that, and neither do other lies of the same moment.
+    [Sign::Good, Sign::PollGood, CLOSED, LIE, LIE]
+        .iter()
+        .for_each(|&sign| health.record(sign, Instant::now()));
+    assert_eq!((health.grade(Instant::now()), left(&health)), (Grade::Down, Some(state::LIE_TIME_MIN)));
+    assert!(!health.begin_probe(Instant::now()));
+    advance(state::LIE_TIME_MIN).await;
+    assert!(health.begin_probe(Instant::now()));
+    for _ in 0..30 {
+        health.record(Sign::Good, Instant::now());
+        assert_eq!(health.grade(Instant::now()), Grade::Doubted);
     }
-    assert_eq!(stumbled.grade(Instant::now()), Grade::Up);
-    assert_eq!(lied.grade(Instant::now()), Grade::Doubted);
-    (0..27).for_each(|_| lied.record(Sign::Good, Instant::now()));
-    assert_eq!(lied.grade(Instant::now()), Grade::Up);
+    health.record(Sign::Good, Instant::now());
+    assert_eq!(health.grade(Instant::now()), Grade::Up);
+    health.record(LIE, Instant::now());
+    assert_eq!(left(&health), Some(2 * state::LIE_TIME_MIN), "the next lie costs more");
+}
+
+/// Each poll that was answered forgave what calls had shown. A node that answered polls and hung on everything else was asked
+/// again and again, and half of the calls took seconds.
+#[tokio::test(start_paused = true)]
+async fn polls_forgive_only_what_polls_have_shown() {
+    let hangs = [Sign::Silent, Sign::PollGood].repeat(8);
+    assert_eq!(grade_after(&hangs), Grade::Down);
+    let polls = [Sign::PollBad(Fault::Timeout); 4];
+    assert_eq!(grade_after(&polls), Grade::Down);
+    let mut back = polls.to_vec();
+    back.extend([Sign::PollGood; 4]);
+    assert_eq!(grade_after(&back), Grade::Up);
 }
 
 #[tokio::test(start_paused = true)]

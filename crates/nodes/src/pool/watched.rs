@@ -45,11 +45,7 @@ impl Watched for WatchedNode {
     }
 
     fn polled(&self, outcome: Result<(), Fault>) {
-        match outcome {
-            Ok(()) => self.node.good(Instant::now()),
-            Err(fault) if fault.is_our_shortage() => self.node.counts().count(fault),
-            Err(fault) => self.node.bad(fault, Instant::now()),
-        }
+        self.node.polled(outcome, Instant::now());
     }
 
     fn saw_head(&self, head: BlockId) {

@@ -294,7 +294,7 @@ impl<W: Watched> Watcher<W> {
 
     /// Looks at the node's newest block, and brings it to the view if it is another one than before.
     async fn poll(&mut self) -> Result<(), Fault> {
-        let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Wrong)?;
+        let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Refused)?;
         if self.head == Some(latest.id) {
             return Ok(());
         }
@@ -318,7 +318,8 @@ impl<W: Watched> Watcher<W> {
         // What was fetched until then is kept in the branch.
         let outcome = timeout(FETCH_TIMEOUT, self.link(&mut branch)).await.unwrap_or(Ok(false));
         if !matches!(outcome, Ok(true)) {
-            self.unfinished = Some(branch).filter(|_| outcome != Err(Fault::Wrong));
+            let is_broken = matches!(outcome, Err(Fault::Wrong | Fault::Refused));
+            self.unfinished = Some(branch).filter(|_| !is_broken);
             return outcome;
         }
         if self.is_of_another_chain() {
@@ -339,7 +340,8 @@ impl<W: Watched> Watcher<W> {
         for round in 0..FETCH_ROUNDS_MAX {
             match self.common.view.link(branch) {
                 Link::Linked => return Ok(true),
-                Link::Broken => return Err(Fault::Wrong),
+                // It may have become a node of another chain, which is no lie: it is asked again who it is.
+                Link::Broken => return Err(Fault::Refused),
                 Link::Missing(block) => {
                     // Mostly one block is missing. If it is more, the chain below is asked for by number, many at
                     // once, and whatever does not fit there is found by its hash.

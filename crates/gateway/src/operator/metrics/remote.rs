@@ -21,6 +21,7 @@ pub(super) fn write(out: &mut String, remote: &Remote) {
     let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
     usable_partners(out, remote);
     health(out, &nodes);
+    left_out(out, &nodes);
     traffic(out, &all);
     faults(out, &all);
 }
@@ -189,6 +190,25 @@ fn health(out: &mut String, nodes: &[Named<'_>]) {
     let name = "chaingate_node_calls_in_flight";
     describe(out, name, "gauge", "Calls sent to a node that it has not answered yet.");
     lines(out, name, nodes, |node| Class::ALL.iter().map(|&class| u64::from(node.in_flight(class))).sum());
+}
+
+/// Only nodes that are left out have a line.
+fn left_out(out: &mut String, nodes: &[Named<'_>]) {
+    let now = Instant::now();
+    let name = "chaingate_node_left_out";
+    describe(
+        out,
+        name,
+        "gauge",
+        "1 for each node that is not used, by reason; wrong_answer: it was proven to lie.",
+    );
+    for (kind, node) in nodes {
+        let identity = node.known().left_out().map(|reason| reason.name());
+        let lie = node.health().left_out_for_lie(now).map(|_| "wrong_answer");
+        for reason in identity.into_iter().chain(lie) {
+            let _ok = writeln!(out, "{name}{{{kind}=\"{}\",reason=\"{reason}\"}} 1", label(node.name()));
+        }
+    }
 }
 
 fn traffic(out: &mut String, nodes: &[Named<'_>]) {

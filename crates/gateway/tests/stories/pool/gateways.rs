@@ -42,6 +42,39 @@ fn gateways_that_are_stopped_and_killed_cost_no_answer_while_one_is_left() {
     times.are_many(time);
 }
 
+/// The time that the promise is about, and what it is on a machine that has other things to do.
+const FROZEN_COST_MAX: Duration = Duration::from_millis(300);
+const FROZEN_COST_MAX_BUSY: Duration = Duration::from_secs(4);
+
+/// Calls went to nodes that were frozen until enough of them had failed, and took two seconds each.
+#[test]
+fn two_frozen_gateways_of_three_cost_little_time_from_the_first_call_on() {
+    let mut questions = questions::all(&Demo::with(""));
+    // What needs no quorum: block data that is there. Uncles are asked of one node after the other, which takes longer.
+    questions.retain(|question| {
+        let (method, truth) = (question.method, &question.truth);
+        method.contains("Block") && !method.contains("Uncle") && truth.is_object()
+    });
+    let nodes: Vec<_> = (0..3).map(|_| Process::start("127.0.0.1:0", "", LOG)).collect();
+    let urls: Vec<_> = nodes.iter().map(|node| format!("http://{}/v3/demo", node.public)).collect();
+    let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nenabled = false\n");
+    let signal = |name: &str| nodes[..2].iter().for_each(|node| node.signal(name));
+    let trouble = |stage: &Stage<'_>| {
+        thread::sleep(Duration::from_secs(2));
+        stage.begin(TROUBLE);
+        signal("STOP");
+        thread::sleep(Duration::from_secs(1));
+        stage.begin(CALM);
+        signal("CONT");
+    };
+    let times = ask_during(&front, Duration::ZERO, |caller| questions::ask_any(caller, &questions), trouble);
+    times.report(CALM, "all there");
+    times.report(TROUBLE, "the first second with two of three frozen");
+    let strict = std::env::var_os("CHAINGATE_STRICT_LATENCY").is_some();
+    let most = if strict { FROZEN_COST_MAX } else { FROZEN_COST_MAX_BUSY };
+    assert!(times.share(TROUBLE, 990) <= most, "{:?}", times.share(TROUBLE, 990));
+}
+
 /// One node after the other is alone for a while: of the others one is stopped, and one is killed.
 fn trouble(nodes: &mut [Process], stage: &Stage<'_>) {
     for turn in 0.. {

@@ -93,6 +93,29 @@ fn how_far_a_query_could_go_is_told_by_the_blocks_of_the_view() {
     (0..20).for_each(|_| ask_all(&front, &too_many, "shifted"));
 }
 
+/// Each poll that was answered forgave a node that it had hung on other questions, so that these went to it again and again.
+#[test]
+fn nodes_that_answer_polls_and_hang_on_everything_else_are_soon_not_asked() {
+    let node = Demo::with("");
+    // One node is enough for an answer, because the others give none.
+    let rest = format!("{FAMILY}[cache]\nenabled = false\n[integrity]\nstate = \"trust\"\n");
+    let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, &rest);
+    proxies[..2].iter().for_each(|proxy| proxy.set(Mood::HungOnData));
+    let balance = |number: u64| format!(r#"["0x{number:040x}","0x5"]"#);
+    const QUESTIONS: u64 = 120;
+    for number in 0..QUESTIONS {
+        let reply = front.ask("eth_getBalance", &balance(number));
+        assert!(reply["result"].is_string(), "{reply}");
+    }
+    // By hash, as nodes are asked. Of the second half hardly any reaches them: they are probed at growing intervals.
+    let reached = |proxy: &Proxy| {
+        let asked_of = |number: u64| proxy.asked_about(&format!("0x{number:040x}"));
+        (QUESTIONS / 2..QUESTIONS).map(asked_of).sum::<u64>()
+    };
+    let reached: u64 = proxies[..2].iter().map(reached).sum();
+    assert!(reached < QUESTIONS / 4, "{reached} of {} calls", QUESTIONS / 2);
+}
+
 /// The only node that answers had just come back, and whether a block exists was asked only of nodes that were up. With a
 /// quorum of one, because a null needs a quorum.
 #[test]

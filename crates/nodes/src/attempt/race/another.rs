@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Kind, Race};
+use super::{Kind, Race, Runner};
 use crate::budget::REFUSED_PAUSE;
 use crate::call::Ask;
 use crate::health::Grade;
@@ -40,7 +40,11 @@ impl<A: Ask> Race<'_, A> {
     /// Asks another node because this one is overdue. It may go on, if the call is one that two may be at.
     pub(in crate::attempt) fn replace(&mut self, runner: usize) {
         let now = Instant::now();
-        let (by, asked_at) = (self.runners[runner].by, self.runners[runner].asked_at);
+        let Runner { by, asked_at, overdue_anyway_at, .. } = self.runners[runner];
+        if now < overdue_anyway_at && !self.node(by).silent_since(asked_at) {
+            self.runners[runner].overdue_at = Some(overdue_anyway_at);
+            return;
+        }
         self.runners[runner].overdue_at = None;
         self.runners[runner].slow_at = None;
         self.node(by).given_up(self.call.class, asked_at, now);

@@ -189,3 +189,16 @@ async fn a_call_whose_time_is_up_bothers_nobody() {
     assert_eq!(answered.map(|answered| answered.said), Err(Failed::Deadline { tried: 0 }));
     assert_eq!(pool.asked(), 0);
 }
+
+/// Calls went to stopped nodes until enough of them had failed, and then took two seconds.
+#[tokio::test(start_paused = true)]
+async fn two_stopped_nodes_of_three_cost_less_than_300_ms_from_the_first_call_on() {
+    for every in [2 * MS, 20 * MS] {
+        let pool = three();
+        offered(&pool, 500, every).await;
+        (0..2).for_each(|stopped| pool.scripts[stopped].plays(Duration::ZERO, Act::Hangs));
+        let first_second = offered(&pool, 1_000 / every.as_millis() as u32, every).await;
+        assert_eq!(failures(&first_second), 0);
+        assert!(p99(&first_second) <= 300 * MS, "{:?} with a call each {every:?}", p99(&first_second));
+    }
+}
