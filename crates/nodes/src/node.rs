@@ -209,7 +209,7 @@ impl<A: Ask> Node<A> {
             grade: if self.is_unresponsive(now) { grade.max(Grade::Doubted) } else { grade },
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
-            lowest_state: self.known.lowest_state(),
+            lowest_state: self.known.lowest_state_for(call.method),
             excluded: self.known.standing() != Standing::Member
                 || self.known.lacks(call.method)
                 || self.known.log_range() < call.needs.log_blocks,

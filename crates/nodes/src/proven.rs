@@ -4,6 +4,7 @@
 //! and receipts against the header in the body. Members of a delivery that no hash commits to (`from`, prices, indices,
 //! sizes, members that we do not know) are not read. Everything here is a pure function of bytes.
 
+mod account; // accounts, storage and code
 mod body; // header, transactions and withdrawals
 mod header; // a header alone
 mod place; // where a node says that a transaction is
@@ -15,8 +16,9 @@ mod tests;
 
 use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 
+pub use account::{AccountProof, ProvenAccount, prove_code};
 pub use body::ProvenBody;
-pub use header::{FeeFields, ProvenHeader};
+pub use header::{FeeFields, ProvenHeader, prove_header};
 pub use place::{PendingTransaction, PlaceClaim};
 pub use receipts::{ProvenReceipts, TransactionReceipt};
 pub use uncles::{ProvenUncles, UNCLES_MAX};
@@ -60,6 +62,12 @@ pub enum ProofFailure {
     GasUsed,
     #[error("the block does not contain the transaction")]
     NotInBlock,
+    #[error("the account is not proven by the state root")]
+    StateRoot,
+    #[error("a slot is not proven by the storage root")]
+    StorageRoot,
+    #[error("the code has another hash")]
+    CodeHash,
 }
 
 impl ProofFailure {
@@ -75,6 +83,9 @@ impl ProofFailure {
             Self::LogsBloom => "bloom",
             Self::GasUsed => "gas",
             Self::NotInBlock => "other_block",
+            Self::StateRoot => "state_root",
+            Self::StorageRoot => "storage_root",
+            Self::CodeHash => "code_hash",
         }
     }
 }

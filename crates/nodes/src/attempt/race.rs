@@ -334,7 +334,9 @@ impl<'a, A: Ask> Race<'a, A> {
         members().next()?;
         if members().all(|known| known.lacks(self.call.method)) {
             Some(Lack::Method)
-        } else if self.call.needs.state && members().all(|known| known.lowest_state() > block) {
+        } else if self.call.needs.state
+            && members().all(|known| known.lowest_state_for(self.call.method) > block)
+        {
             Some(Lack::State)
         } else {
             None

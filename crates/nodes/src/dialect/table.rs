@@ -296,6 +296,7 @@ static ROWS: &[Row] = &[
     any(&["state histories haven't been fully indexed"], Says::NoState),   // geth
     any(&["maximum proof window"], Says::NoState),                         // reth
     any(&["block must be within"], Says::NoState),                         // Erigon
+    any(&["root hash mismatch"], Says::NoState),                           // Erigon: eth_getProof of an older block
     any(&["state at block", "pruned"], Says::NoState),                     // reth
     any(&["state is pruned"], Says::NoState),
     any(&["state has been pruned"], Says::NoState),

@@ -15,6 +15,9 @@ const LATE_MAX: u64 = 16;
 /// The most methods that are remembered as missing. There are not many more in the method table.
 const LACKING_MAX: usize = 64;
 
+/// The method that proves state. Nodes that have the state of old blocks may be unable to prove it: their tries are newer.
+pub(crate) const STATE_PROOF_METHOD: &str = "eth_getProof";
+
 /// What a node said that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lack {
@@ -41,6 +44,8 @@ pub struct Known {
     /// Number of the head, plus one; zero if there is none. Apart from the others because every call reads it.
     head_above: AtomicU64,
     lowest_state: AtomicU64,
+    /// The lowest block whose state it may be able to prove.
+    lowest_proof: AtomicU64,
     /// The widest range of blocks that it searches for logs.
     log_range: AtomicU64,
     lacking: ArcSwap<Vec<&'static str>>,
@@ -62,6 +67,7 @@ impl Default for Known {
             blocks: RwLock::default(),
             head_above: AtomicU64::new(0),
             lowest_state: AtomicU64::new(0),
+            lowest_proof: AtomicU64::new(0),
             log_range: AtomicU64::new(u64::MAX),
             lacking: ArcSwap::default(),
             client_version: ArcSwapOption::empty(),
@@ -139,6 +145,14 @@ impl Known {
         self.lowest_state.store(block, Relaxed);
     }
 
+    /// The lowest block whose state it has, in the form in which this method needs it.
+    pub fn lowest_state_for(&self, method: &str) -> u64 {
+        match method {
+            STATE_PROOF_METHOD => self.lowest_state().max(self.lowest_proof.load(Relaxed)),
+            _ => self.lowest_state(),
+        }
+    }
+
     pub fn log_range(&self) -> u64 {
         self.log_range.load(Relaxed)
     }
@@ -163,6 +177,7 @@ impl Known {
     /// A node that was exchanged for another version may know its methods again, and search wider ranges.
     pub fn forget_lacks(&self) {
         self.lacking.store(Arc::default());
+        self.lowest_proof.store(0, Relaxed);
         self.log_range.store(u64::MAX, Relaxed);
     }
 
@@ -170,6 +185,9 @@ impl Known {
     pub fn learn(&self, lack: Lack, method: &'static str, block: Option<u64>) {
         match (lack, block) {
             (Lack::Method, _) => self.add_lacking(method),
+            (Lack::State, Some(block)) if method == STATE_PROOF_METHOD => {
+                self.lowest_proof.fetch_max(block.saturating_add(1), Relaxed);
+            }
             (Lack::State, Some(block)) => _ = self.lowest_state.fetch_max(block.saturating_add(1), Relaxed),
             (Lack::Block, Some(block)) => self.late_with(block),
             (Lack::State | Lack::Block, None) => {}

@@ -79,6 +79,8 @@ async fn what_it_lacks_is_learned() {
     assert_eq!(known.head_number(), Some(100), "old blocks say nothing about its head");
     known.learn(Lack::Block, "eth_getLogs", Some(99));
     assert_eq!(known.head_number(), Some(98), "until the next poll it is late");
+    known.learn(Lack::State, "eth_getProof", Some(90));
+    assert_eq!((known.lowest_state_for("eth_getProof"), known.lowest_state_for("eth_call")), (91, 41));
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,6 +37,9 @@ impl<T> fmt::Debug for Proving<'_, T> {
 pub enum NotFetched {
     #[error("no node could deliver it")]
     Unavailable,
+    /// Every node that could be asked says that it does not have it, or not the method.
+    #[error("no node has it")]
+    Lacking,
     #[error("no node delivered it before the deadline")]
     Deadline,
     #[error("a delivery could not be proven in time")]
@@ -61,6 +64,7 @@ impl Pool {
         match (fetching.accepted.into_inner(), asked) {
             (Some(proven), _) => Ok(proven),
             (None, Err(Failed::Deadline { .. })) => Err(NotFetched::Deadline),
+            (None, Err(Failed::Out { lack: Some(_), .. })) => Err(NotFetched::Lacking),
             (None, Err(Failed::Unchecked { .. })) => Err(NotFetched::Busy),
             (None, _) => {
                 let unknown_type = fetching.unknown_type.into_inner();

@@ -1,4 +1,4 @@
-//! What of a block's header leads to the block before it, to its logs and to its fees.
+//! Headers, and what of them leads to the block before, to logs and to fees.
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bloom};
@@ -7,7 +7,7 @@ use super::{ProofFailure, Unproven};
 use crate::BlockId;
 use crate::check::header::RawBlock;
 
-/// A header whose hash was computed from its members.
+/// What of a block's header leads to the block before it and to its logs. Its hash was computed from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvenHeader {
     pub id: BlockId,
@@ -47,11 +47,7 @@ impl ProvenHeader {
     /// Reads a delivered block. Its hash is that of its members; whether it is the block that was meant is for the caller to
     /// see.
     pub fn read(json: &[u8]) -> Result<Self, Unproven> {
-        if json.trim_ascii() == b"null" {
-            return Err(Unproven::NotThere);
-        }
-        let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
-        let header = raw.and_then(|raw| raw.header()).ok_or(ProofFailure::Malformed)?;
+        let header = header(json)?;
         let id = BlockId { number: header.number, hash: header.hash_slow() };
         Ok(Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom, fees: (&header).into() })
     }
@@ -61,4 +57,18 @@ impl ProvenHeader {
         let header = Self::read(json)?;
         if header.id.hash == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
     }
+}
+
+/// Proves what a node delivered as the block of this hash, and gives all of its header.
+pub fn prove_header(json: &[u8], hash: B256) -> Result<Header, Unproven> {
+    let header = header(json)?;
+    if header.hash_slow() == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
+}
+
+fn header(json: &[u8]) -> Result<Header, Unproven> {
+    if json.trim_ascii() == b"null" {
+        return Err(Unproven::NotThere);
+    }
+    let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
+    Ok(raw.and_then(|raw| raw.header()).ok_or(ProofFailure::Malformed)?)
 }
