@@ -17,6 +17,7 @@ mod watch;
 pub(crate) mod tests;
 
 pub use error::{CallError, Halt, Refusal};
+pub(crate) use overrides::bytecode;
 pub use overrides::{OverrideError, Overrides};
 pub use revert::revert_message;
 pub use watch::{CallLimits, Deadline, Stop};

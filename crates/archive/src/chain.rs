@@ -6,6 +6,7 @@
 
 mod forks; // which fork is missing or out of order
 mod genesis; // the header of block 0
+mod networks; // the rules of public networks
 mod genesis_text; // which member of the file is wrong, and where
 mod schedule; // blob parameters by timestamp
 

@@ -26,6 +26,7 @@ mod kept_blocks; // proven blocks in a file of their own
 
 mod call; // run a message at a block
 mod estimate; // the least gas with which a message succeeds
+mod partial; // a state of which only parts are known
 mod read; // block data, receipts, state as of a block
 
 pub mod build; // assembles valid blocks: the demo chain, tests, benchmarks
@@ -46,6 +47,7 @@ pub use kept_blocks::{
     KeptOpenError, KeptReceipts, KeptSnapshot,
 };
 pub use logs::{LogFilter, LogRef};
+pub use partial::{ContractCode, KnownState, MissingState, PartialState, Reads, StateParts};
 pub use read::{
     BlockData, BlockId, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt,
     TransactionData,

@@ -56,6 +56,11 @@ pub trait StateSource {
     fn code(&self, hash: B256) -> Result<Bytecode, Self::Error>;
     /// The hash of an earlier block of the same chain; zero where there is none.
     fn block_hash(&self, number: u64) -> Result<B256, Self::Error>;
+    /// Whether it has said something that it does not know. Then a run only serves to find out what it reads, and is ended
+    /// soon.
+    fn has_guessed(&self) -> bool {
+        false
+    }
 }
 
 impl<S: StateSource> StateSource for &S {
@@ -75,6 +80,10 @@ impl<S: StateSource> StateSource for &S {
 
     fn block_hash(&self, number: u64) -> Result<B256, Self::Error> {
         S::block_hash(self, number)
+    }
+
+    fn has_guessed(&self) -> bool {
+        S::has_guessed(self)
     }
 }
 

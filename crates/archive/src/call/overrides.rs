@@ -191,7 +191,7 @@ fn words(storage: B256Map<B256>) -> U256Map<U256> {
 }
 
 /// Any bytes can be code. What looks like a delegation but is none is run, and fails at its first byte.
-fn bytecode(code: Bytes) -> Bytecode {
+pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 

@@ -53,7 +53,11 @@ impl<S: StateSource> Database for Reader<'_, S> {
             return Ok(value);
         }
         self.watch.read()?;
-        self.source.storage(address, slot).map_err(ReadError::Source)
+        let value = self.source.storage(address, slot).map_err(ReadError::Source)?;
+        if self.source.has_guessed() {
+            self.watch.end_soon();
+        }
+        Ok(value)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, Self::Error> {

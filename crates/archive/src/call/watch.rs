@@ -34,6 +34,10 @@ const PRECOMPILE_TIME_ALWAYS: Duration = Duration::from_millis(30);
 /// Time that one precompile may take at most where there is no deadline. Nothing stops it once it runs.
 const PRECOMPILE_TIME_MAX: Duration = Duration::from_secs(3);
 
+/// How long a run goes on after its state has begun to guess. In this time it comes to most of what it will read, and it may
+/// be in a loop that only a guess leads to.
+const GUESSING_TIME_MAX: Duration = Duration::from_millis(5);
+
 /// A longer time makes no difference, and the clock cannot count to all of them.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -120,6 +124,8 @@ pub(super) struct Watch<'l> {
     reads_to_look: u32,
     looks: u32,
     code_bytes: u64,
+    /// When a run ends whose state guesses.
+    ends_soon: Option<Instant>,
     stopped: Option<Stop>,
     fault: Option<Fault>,
 }
@@ -139,6 +145,7 @@ impl<'l> Watch<'l> {
             reads_to_look: look_every_reads,
             looks: 0,
             code_bytes: 0,
+            ends_soon: None,
             stopped: None,
             fault: None,
         }
@@ -146,7 +153,7 @@ impl<'l> Watch<'l> {
 
     /// Starts a run. What earlier runs held is gone, but for the code; the deadline is the same.
     pub(super) fn start(&mut self) -> Result<(), Stop> {
-        *self = Self { code_bytes: self.code_bytes, ..Self::new(self.limits) };
+        *self = Self { code_bytes: self.code_bytes, ends_soon: self.ends_soon, ..Self::new(self.limits) };
         self.look()
     }
 
@@ -164,10 +171,15 @@ impl<'l> Watch<'l> {
         self.fault = Some(fault);
     }
 
+    /// Lets this run, and further ones, go on for a moment only.
+    pub(super) fn end_soon(&mut self) {
+        self.ends_soon.get_or_insert_with(|| Instant::now() + GUESSING_TIME_MAX);
+    }
+
     /// Looks at the clock and at the cancellation.
     pub(super) fn look(&mut self) -> Result<(), Stop> {
         let cancelled = self.limits.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        if cancelled {
+        if cancelled || self.ends_soon.is_some_and(|end| Instant::now() >= end) {
             return Err(self.stop(Stop::Cancelled));
         }
         match self.limits.deadline {

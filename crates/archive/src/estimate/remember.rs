@@ -59,6 +59,10 @@ impl<S: StateSource> StateSource for Remembered<S> {
         known.insert(number, hash);
         Ok(hash)
     }
+
+    fn has_guessed(&self) -> bool {
+        self.source.has_guessed()
+    }
 }
 
 fn remember<K, V, H, E>(
