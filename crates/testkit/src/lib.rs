@@ -14,6 +14,7 @@ pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
 pub mod forgery; // lies about block data
 pub mod state_forgery; // lies about the state
+pub mod proofs; // proofs of state, and lies about it
 pub mod skip; // tests that leave themselves out
 
 #[cfg(test)]

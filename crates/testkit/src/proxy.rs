@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
+use crate::proofs::{ProofLie, StateProofs, lie_about_state};
 use crate::state_forgery::StateForgery;
 
 /// How the node behind it seems to be.
@@ -98,6 +99,8 @@ struct Shared {
     asked: Mutex<HashMap<String, u64>>,
     /// Whole HTTP replies, by the method that is answered with them.
     scripted: Mutex<HashMap<String, Arc<[u8]>>>,
+    /// What answers for proofs of state, and how it lies.
+    proofs: Mutex<Option<(Arc<StateProofs>, Option<ProofLie>)>>,
     stopped: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -116,6 +119,7 @@ impl Proxy {
             batches: AtomicU64::new(0),
             asked: Mutex::default(),
             scripted: Mutex::default(),
+            proofs: Mutex::default(),
             stopped: AtomicBool::new(false),
             open: Mutex::default(),
         });
@@ -150,6 +154,18 @@ impl Proxy {
     /// Answers a method as the node does again.
     pub fn forget_script(&self, method: &str) {
         lock(&self.shared.scripted).remove(method);
+    }
+
+    /// Gives proofs of state from now on. With a lie, proofs and all other answers about state are false.
+    pub fn prove_with(&self, proofs: &Arc<StateProofs>, lie: Option<ProofLie>) {
+        *lock(&self.shared.proofs) = Some((Arc::clone(proofs), lie));
+    }
+
+    /// Calls of a method that came.
+    pub fn asked_method(&self, method: &str) -> u64 {
+        let asked = lock(&self.shared.asked);
+        let of_method = |text: &str| text.strip_prefix(method).is_some_and(|params| params.starts_with('['));
+        asked.iter().filter(|(text, _)| of_method(text)).map(|(_, count)| *count).sum()
     }
 
     /// Calls that came, each of a batch counted.
@@ -325,6 +341,13 @@ impl Shared {
 
     fn change_one(&self, mood: Mood, call: &Value, reply: &mut Value) {
         let method = call["method"].as_str().unwrap_or_default();
+        if let Some((proofs, lie)) = lock(&self.proofs).as_ref() {
+            if let Some(told) = proofs.answer(call, *lie) {
+                *reply = json!({"jsonrpc": "2.0", "id": call["id"], "result": told});
+            } else if lie.is_some() {
+                lie_about_state(method, reply);
+            }
+        }
         match mood {
             Mood::WrongId => reply["id"] = json!(reply["id"].as_u64().unwrap_or_default() + 1),
             Mood::RateLimited => {
