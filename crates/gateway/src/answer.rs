@@ -9,6 +9,7 @@ mod cache; // answers that are kept, by what they depend on
 mod flights; // equal calls share one answer
 mod shared; // one answer for several callers
 mod results; // results as JSON text
+mod simulation; // what a simulation fails with
 
 mod embedded; // a chain of our own: where its work is done
 pub mod archive; // that chain, as a source
@@ -145,6 +146,8 @@ pub enum Failure {
     Unavailable,
     /// The block has a transaction of a type that is unknown here, so nothing proves what nodes say about it.
     CannotBeProven { transaction_type: u64 },
+    /// No node proves the state, and there are not enough nodes to confirm it.
+    StateNotProven,
     /// The pool has no place for more work.
     OverCapacity,
     /// Our own fault. The text is for the log only.

@@ -340,6 +340,8 @@ impl From<Failure> for ErrorReply {
                 format!("block data cannot be proven: unknown transaction type {transaction_type:#x}"),
             )
             .counted(Outcome::Unavailable),
+            Failure::StateNotProven => Self::call(DENIED, "state cannot be proven: no node gives proofs")
+                .counted(Outcome::Unavailable),
             Failure::OverCapacity => over_capacity(),
             Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::OurFault),
         }

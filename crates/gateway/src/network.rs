@@ -1,6 +1,7 @@
 //! What is particular to the network that this deployment serves.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use alloy_primitives::B256;
 
@@ -20,6 +21,8 @@ pub struct Network {
     pub genesis_hash: Option<B256>,
     /// A block that the chain must have.
     pub checkpoint: Option<Checkpoint>,
+    /// The genesis file that states the rules by which calls are run on proven state.
+    pub genesis: Option<PathBuf>,
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Methods that a partner may answer during an outage.
     pub failover: Vec<&'static str>,
@@ -53,6 +56,7 @@ impl Network {
             chain_id: network.optional_number("chain_id", CHAIN_ID_MAX),
             genesis_hash: hash(network, "genesis_hash"),
             checkpoint: checkpoint(network),
+            genesis: network.optional_text("genesis").map(PathBuf::from),
             unsupported_tags: unsupported_tags(network),
             failover: failover(methods),
             eth_call_requires_from: methods.flag("eth_call_requires_from", false),

@@ -6,7 +6,7 @@ use archive::{Archive, OpenError};
 
 use crate::answer::Sources;
 use crate::answer::archive::ArchiveSource;
-use crate::answer::remote::Remote;
+use crate::answer::remote::{self, Remote};
 use crate::config::Config;
 use crate::demo;
 use crate::network::{Checkpoint, Network};
@@ -48,7 +48,7 @@ pub enum ArchiveCheck {
 /// Whether the archive that a configuration names can be served; nothing is made or changed.
 pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     if !config.remote.nodes.is_empty() {
-        return Ok(ArchiveCheck::Ok);
+        return remote::check_genesis(&config.network).map(|()| ArchiveCheck::Ok);
     }
     match Archive::open(&config.data_dir) {
         Ok(archive) => check_chain(config, &archive).map(|()| ArchiveCheck::Ok),

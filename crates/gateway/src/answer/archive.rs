@@ -6,6 +6,7 @@ use super::results::{
     BlockFields, LOG_BYTES_TYPICAL, LogWriter, PriorityFee, json::Json, write_block, write_receipt,
     write_transaction, write_uncle,
 };
+use super::simulation::{call_failure, overrides};
 use super::{Budget, Failure, Limits, Provenance, SnapshotSource, Source, View};
 use crate::{
     params::{Blocks, LogFilter, Message, Query},
@@ -14,8 +15,8 @@ use crate::{
 use alloy_primitives::{B256, U256};
 use arc_swap::ArcSwap;
 use archive::{
-    Archive, BlockId, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, Overrides,
-    ReceiptData, Snapshot, StateSource, Stop, StoreError,
+    Archive, BlockId, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, ReceiptData,
+    Snapshot, StateSource, StoreError,
 };
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -484,19 +485,7 @@ impl Asked<'_> {
     }
 
     fn call_failure(&self, cause: CallError) -> Failure {
-        match cause {
-            CallError::Reverted { data } => Failure::Reverted { data },
-            CallError::Halted(_) | CallError::GasExceedsAllowance { .. } => {
-                Failure::Execution(cause.to_string())
-            }
-            CallError::Refused(_) | CallError::Overrides(_) => Failure::Refused(cause.to_string()),
-            CallError::Stopped(Stop::Timeout { .. }) => Failure::CallTimeout(self.limits.call_timeout),
-            CallError::Stopped(_) if self.budget.is_brief() => Failure::CallTimeout(self.limits.call_timeout),
-            CallError::Stopped(stop) => Failure::Execution(stop.to_string()),
-            CallError::State(_) | CallError::Internal(_) | CallError::Panicked { .. } => {
-                Failure::Broken(cause.to_string())
-            }
-        }
+        call_failure(cause, self.limits.call_timeout, self.budget.is_brief())
     }
 }
 
@@ -509,11 +498,6 @@ fn is_plain(message: &Message) -> bool {
         && request.authorization_list.is_none()
         && request.blob_versioned_hashes.is_none()
         && request.input.input().is_none_or(|input| input.len() <= brief::INPUT_BYTES_MAX)
-}
-
-fn overrides(message: &Message) -> Overrides {
-    let overrides = &message.overrides;
-    Overrides { state: overrides.state.clone(), block: overrides.block.as_deref().cloned() }
 }
 
 fn says(json: &mut Json<'_>, text: &[u8]) -> Option<BlockRef> {

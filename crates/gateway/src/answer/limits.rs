@@ -35,6 +35,9 @@ pub struct Limits {
     /// Bytes of proven blocks that are kept; 0 if the cache is off. The default holds some 500 blocks of mainnet with their
     /// receipts: more than are near the head, where most questions are.
     pub proven_bytes_max: u64,
+    /// Bytes of proven accounts, storage slots and code that are kept; 0 if the cache is off. The default holds some 500,000
+    /// slots, or the code of 2,000 large contracts.
+    pub state_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -51,6 +54,7 @@ impl Default for Limits {
             pool_queue_max: 4_096,
             cache_bytes_max: 512 << 20,
             proven_bytes_max: 256 << 20,
+            state_bytes_max: 128 << 20,
         }
     }
 }
@@ -58,10 +62,11 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
-        let (cache_bytes_max, proven_bytes_max) = cache_bytes(cache, &usual);
+        let [cache_bytes_max, proven_bytes_max, state_bytes_max] = cache_bytes(cache, &usual);
         Self {
             cache_bytes_max,
             proven_bytes_max,
+            state_bytes_max,
             log_params_max: section.size("log_params_max", usual.log_params_max),
             log_results_max: section.number("log_results_max", usual.log_results_max),
             log_timeout: section.milliseconds("log_timeout_ms", usual.log_timeout),
@@ -75,8 +80,9 @@ impl Limits {
     }
 }
 
-fn cache_bytes(cache: &mut Section<'_>, usual: &Limits) -> (u64, u64) {
+fn cache_bytes(cache: &mut Section<'_>, usual: &Limits) -> [u64; 3] {
     let answers = cache.number("bytes_max", usual.cache_bytes_max);
     let blocks = cache.number("proven_bytes_max", usual.proven_bytes_max);
-    if cache.flag("enabled", true) { (answers, blocks) } else { (0, 0) }
+    let state = cache.number("state_bytes_max", usual.state_bytes_max);
+    if cache.flag("enabled", true) { [answers, blocks, state] } else { [0; 3] }
 }

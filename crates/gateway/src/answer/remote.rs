@@ -59,7 +59,12 @@ use judge::Question;
 pub use look::Outlook;
 use partner::Failovers;
 use settings::Config;
-use state::{Confirmations, StateMode};
+use state::{ChainRules, Confirmations, ProvenState, StateMode, Touched};
+
+/// Whether the genesis file that a configuration names can be used.
+pub fn check_genesis(network: &Network) -> Result<(), String> {
+    ChainRules::open(network).map(|_| ())
+}
 
 /// Answers calls from nodes.
 pub struct Remote {
@@ -67,6 +72,9 @@ pub struct Remote {
     cache: Arc<Cache>,
     blocks: ProvenBlocks,
     kept: Option<Arc<KeptChain>>,
+    proven_state: ProvenState,
+    touched: Touched,
+    rules: ChainRules,
     absent: Absent,
     suggested_fees: Suggested<SuggestedFees>,
     flights: Flights<FlightKey>,
@@ -98,6 +106,7 @@ impl Remote {
             [Family::Zksync] => nodes::check::Family::Zksync,
             _ => nodes::check::Family::Ethereum,
         };
+        let rules = ChainRules::open(network)?;
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
         let state = config.state;
         tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
@@ -109,6 +118,9 @@ impl Remote {
             cache: Arc::new(Cache::new(0)),
             blocks: ProvenBlocks::new(0),
             kept,
+            proven_state: ProvenState::new(0),
+            touched: Touched::default(),
+            rules,
             absent: Absent::default(),
             suggested_fees: Suggested::default(),
             flights: Flights::default(),
@@ -133,7 +145,8 @@ impl Remote {
         limits: Limits,
     ) -> Self {
         let blocks = ProvenBlocks::new(limits.proven_bytes_max);
-        Self { threads: Some(threads), cache, blocks, memory, limits, ..self }
+        let proven_state = ProvenState::new(limits.state_bytes_max);
+        Self { threads: Some(threads), cache, blocks, proven_state, memory, limits, ..self }
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -247,6 +260,9 @@ impl Remote {
         let asking = Asking { account, canon, deadline };
         let mut answered = self.answer_from_blocks(asking, query).await;
         let from_blocks = answered.is_some();
+        if answered.is_none() {
+            answered = self.answer_proven_state(asking, query).await;
+        }
         if answered.is_none() {
             answered = self.answer_confirmed(asking, query).await;
         }

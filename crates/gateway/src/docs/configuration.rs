@@ -121,6 +121,7 @@ static LINES: &[Line] = &[
     line("[network]", "genesis_hash", "what a quorum of the nodes says", "the hash of its block 0; nodes with another one are left out, and an archive with another one is refused"),
     line("[network]", "checkpoint.number", "none", "a block that the chain must have: `checkpoint = { number = 21000000, hash = \"0x…\" }`. Nodes with another block in its place are left out, and a chain without it is refused, however many nodes have it; see [nodes.md](nodes.md)"),
     line("[network]", "checkpoint.hash", "none", "the hash of that block"),
+    line("[network]", "genesis", "that of a public network, by chain id", "the genesis file of the nodes' chain, as `chaingate import` takes it: with `[integrity] state = \"prove\"`, its rules are those by which `eth_call` and `eth_estimateGas` run here. Mainnet, Sepolia, Holesky and Hoodi need none"),
     line("[network]", "unsupported_tags.safe", "none", "methods for which this tag is refused; any tag may stand for `safe`"),
 
     line("[listen]", "public", "", "the address for callers"),
@@ -218,6 +219,7 @@ static LINES: &[Line] = &[
     line("[cache]", "enabled", "", "whether answers are kept, to be given again"),
     line("[cache]", "bytes_max", "", "bytes of memory for answers that are kept"),
     line("[cache]", "proven_bytes_max", "", "bytes of memory for proven blocks of the nodes, which further answers are made from"),
+    line("[cache]", "state_bytes_max", "", "bytes of memory for proven accounts, storage slots and code, with `[integrity] state = \"prove\"`"),
 
     line("[follow]", "mode", "`\"blocks\"` where blocks are proven, else `\"off\"`", "`off` or `blocks`: whether proven blocks are kept in `data_dir`, so that they are answered without a node; see [nodes.md](nodes.md#blocks-that-are-kept)"),
     line("[follow]", "blocks_max", "", "blocks that are kept; the newest ones stay"),
@@ -225,7 +227,7 @@ static LINES: &[Line] = &[
     line("[follow]", "from", "the head at the first start", "number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),
 
     line("[integrity]", "mode", "", "what answers about blocks are made from: proven blocks (`prove`), or what a node says, with (`check`) or without checks (`off`); see [nodes.md](nodes.md)"),
-    line("[integrity]", "state", "`confirm` with three or more nodes, else `trust`", "how far nodes are believed about storage, balances, nonces, code, calls and estimates. `confirm`: a quorum of the configured nodes must give the same answer; `trust`: one node's answer is passed on. See [nodes.md](nodes.md)"),
+    line("[integrity]", "state", "`confirm` with three or more nodes, else `trust`", "how far nodes are believed about storage, balances, nonces, code, calls and estimates. `prove`: everything is proven by the state root of its block, and calls run here; what no node proves is confirmed. `confirm`: a quorum of the configured nodes must give the same answer; `trust`: one node's answer is passed on. See [nodes.md](nodes.md)"),
 ];
 
 #[cfg(test)]

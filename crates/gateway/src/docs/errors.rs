@@ -169,6 +169,10 @@ fn answers() -> Vec<Row> {
             "the block has a transaction of a type that is unknown here",
             Failure::CannotBeProven { transaction_type: 0x7e }.into(),
         ),
+        (
+            "`[integrity] state = \"prove\"` with one node that gives no proofs",
+            Failure::StateNotProven.into(),
+        ),
         ("our fault", Failure::Broken(String::new()).into()),
     ]
 }

@@ -46,6 +46,8 @@ mod pending; // calls about the pending block
 mod placed; // in which block a transaction is
 #[path = "pool/processes.rs"]
 mod processes; // real nodes that are stopped, killed and reorganised
+#[path = "pool/proven_state.rs"]
+mod proven_state; // storage, balances, code and calls with their proofs
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]

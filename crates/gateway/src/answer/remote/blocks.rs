@@ -165,7 +165,7 @@ impl ProvenBlocks {
         self.keep(PartKind::Header, header.id.hash, Part::Header(header));
     }
 
-    fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {
+    pub(super) fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {
         match self.parts.get(&(PartKind::Body, hash)) {
             Some(Part::Body(body)) => Some(body),
             _ => None,
@@ -287,7 +287,7 @@ impl Remote {
             self.proving(pays, delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
         };
         let fetched = match self.pool.fetch(&call, &prove, deadline).await {
-            Err(NotFetched::Unavailable) if self.may_ask_one_by_one(&call, body) => {
+            Err(NotFetched::Unavailable | NotFetched::Lacking) if self.may_ask_one_by_one(&call, body) => {
                 self.fetch_single_receipts(pays, deadline, body).await
             }
             fetched => fetched,
@@ -353,7 +353,7 @@ fn bytes_of(deliveries: &[Bytes]) -> usize {
 
 pub(super) fn not_fetched(reason: NotFetched) -> Failure {
     match reason {
-        NotFetched::Unavailable | NotFetched::Deadline => Failure::Unavailable,
+        NotFetched::Unavailable | NotFetched::Lacking | NotFetched::Deadline => Failure::Unavailable,
         NotFetched::Busy => Failure::OverCapacity,
         NotFetched::UnknownType(transaction_type) => Failure::CannotBeProven { transaction_type },
     }

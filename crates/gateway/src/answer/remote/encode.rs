@@ -13,6 +13,9 @@ use crate::answer::results::json::Json;
 use crate::params::{BlockParam, Blocks, LogFilter, Message, Query, Tag};
 use crate::resolve::BlockRef;
 
+/// A proof of more slots takes longer than other look-ups.
+const QUICK_PROOF_SLOTS_MAX: usize = 16;
+
 /// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
 ///
 /// `gas_cap` is what a simulation may use, if anybody can tell.
@@ -142,6 +145,27 @@ pub(super) fn block_receipts(block: &BlockRef) -> Call {
 /// One uncle of a block.
 pub(super) fn uncle(block: &BlockRef, index: u64) -> Call {
     by_index("eth_getUncleByBlockHashAndIndex", block, index)
+}
+
+/// The code of an account.
+pub(super) fn code(address: Address, at: &BlockRef) -> Call {
+    of_account("eth_getCode", address, at)
+}
+
+/// An account and some of its storage slots, with their proofs.
+pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> Call {
+    let class = if slots.len() <= QUICK_PROOF_SLOTS_MAX { Class::Quick } else { Class::Bulk };
+    of_class(class, "eth_getProof", state_of(at), |params| {
+        params.address(address);
+        params.next().list(slots, |json, slot| json.data(slot.as_slice()));
+        params.block(at);
+    })
+}
+
+/// The accounts and storage slots that a message reads, as far as a node can tell.
+pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> Call {
+    let gas = call_gas(message, Some(gas_cap));
+    simulation("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
 }
 
 /// A transaction, wherever it is.

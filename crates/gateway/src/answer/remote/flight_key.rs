@@ -8,7 +8,7 @@ use crate::resolve::BlockRef;
 /// With whom a call may share its answer while it is fetched.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct FlightKey {
-    /// The account, if the answer may be large: a large answer is checked in the share of the pool that the first caller's
+    /// The account, if the answer takes long: a large answer is checked, and code is run, in the share of the pool that the first caller's
     /// account has, and callers of other accounts would wait behind that account's jobs.
     account: Option<AccountId>,
     query: Key,
@@ -20,7 +20,7 @@ impl FlightKey {
     pub(super) fn of(account: AccountId, head: BlockRef, query: &Query<BlockRef>) -> Self {
         let names_a_block = query.blocks().next().is_some();
         let asked = Asked { query, head: (!names_a_block).then_some(head.hash) };
-        Self { account: may_be_large(query).then_some(account), query: asked.key() }
+        Self { account: takes_long(query).then_some(account), query: asked.key() }
     }
 
     /// In whose share of the pool the answer is checked. An answer that several accounts share is checked there only if it is
@@ -30,8 +30,8 @@ impl FlightKey {
     }
 }
 
-/// Whether an honest answer may be too large to be checked at once.
-fn may_be_large(query: &Query<BlockRef>) -> bool {
+/// Whether an honest answer may be too large to be checked at once, or code is run for it here.
+fn takes_long(query: &Query<BlockRef>) -> bool {
     match query {
         Query::ChainId
         | Query::NetVersion
@@ -45,8 +45,7 @@ fn may_be_large(query: &Query<BlockRef>) -> bool {
         | Query::StorageAt { .. }
         | Query::BlockTransactionCount { .. }
         | Query::UncleCount { .. }
-        | Query::Uncle { .. }
-        | Query::EstimateGas { .. } => false,
+        | Query::Uncle { .. } => false,
         Query::FeeHistory { .. }
         | Query::Code { .. }
         | Query::Block { .. }
@@ -56,7 +55,8 @@ fn may_be_large(query: &Query<BlockRef>) -> bool {
         | Query::TransactionReceipt { .. }
         | Query::RawBlockTransactions { .. }
         | Query::Logs { .. }
-        | Query::Call { .. } => true,
+        | Query::Call { .. }
+        | Query::EstimateGas { .. } => true,
     }
 }
 

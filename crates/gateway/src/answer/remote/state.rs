@@ -6,15 +6,26 @@ mod decision; // who said what → what is true
 mod record; // objects of nodes, with the members that we know
 mod statement; // what a node says → what it means
 
+mod proven; // answers that a block's hash commits to
+mod proofs; // accounts, slots and code with their proofs
+mod execution; // calls and estimates, run here on proven state
+mod rules; // by which rules a block runs
+mod touched; // what calls read
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::config::Section;
 
 pub(super) use confirm::ConfirmedLogs;
+pub(super) use proofs::ProvenState;
+pub(super) use rules::ChainRules;
+pub(super) use touched::Touched;
 
 /// How far nodes are believed about the state: storage, balances, nonces, code, calls and estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateMode {
+    /// Everything is proven by the state root of its block. What no node proves is confirmed.
+    Prove,
     /// A quorum of the configured nodes must give the same answer.
     Confirm,
     /// One node's answer is passed on.
@@ -34,10 +45,11 @@ impl StateMode {
         let usual = Self::default_for(nodes);
         match section.optional_text("state").as_deref() {
             None => usual,
+            Some("prove") => Self::Prove,
             Some("confirm") => Self::Confirm,
             Some("trust") => Self::Trust,
             Some(other) => {
-                section.mistake("state", &format!("no mode `{other}`; there are confirm, trust"));
+                section.mistake("state", &format!("no mode `{other}`; there are prove, confirm, trust"));
                 usual
             }
         }
@@ -45,6 +57,7 @@ impl StateMode {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Prove => "prove",
             Self::Confirm => "confirm",
             Self::Trust => "trust",
         }

@@ -5,6 +5,7 @@ use nodes::check::Family;
 use nodes::{Call, Said};
 
 use super::decision::{Decision, Vote, Voters, decide};
+use super::proven::proven;
 use super::statement::{Form, NoStatement, Statement};
 use crate::answer::remote::block_answers::Asking;
 use crate::answer::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
@@ -17,6 +18,8 @@ use crate::resolve::BlockRef;
 
 /// What came of asking several nodes.
 enum Outcome {
+    /// A proof has decided between nodes that contradict each other.
+    Proven(Bytes),
     Agreed(Statement),
     NoQuorum(Vec<Vote>),
 }
@@ -34,7 +37,7 @@ pub(in crate::answer::remote) enum ConfirmedLogs {
 impl Remote {
     /// Whether what is in blocks is confirmed by a quorum, because headers of zkSync-like chains cannot be computed.
     pub(in crate::answer::remote) fn confirms_blocks(&self) -> bool {
-        self.family == Family::Zksync && self.state == StateMode::Confirm
+        self.family == Family::Zksync && self.state != StateMode::Trust
     }
 
     /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way.
@@ -43,7 +46,7 @@ impl Remote {
         asking: Asking<'_>,
         query: &Query<BlockRef>,
     ) -> Option<Result<Fetched, Failure>> {
-        let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state == StateMode::Confirm)?;
+        let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
         Some(self.confirm(asking, query, form).await)
     }
 
@@ -56,7 +59,8 @@ impl Remote {
         let call = encode::call(query, Some(self.gas_cap(asking.canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let in_view = |statement| in_view(asking, query, statement);
-        match self.agree(asking, &call, form, in_view).await? {
+        match self.agree(asking, Some(query), &call, form, in_view).await? {
+            Outcome::Proven(result) => Ok(proven(query, result)),
             Outcome::Agreed(statement) => self.confirmed(asking, query, statement),
             // A simulation that nobody finished in time took too long.
             Outcome::NoQuorum(votes) if votes.is_empty() && is_simulation(query) && asking.is_over() => {
@@ -72,7 +76,7 @@ impl Remote {
         asking: Asking<'_>,
         call: &Call,
     ) -> Result<ConfirmedLogs, Failure> {
-        match self.agree(asking, call, Form::logs(), Ok).await? {
+        match self.agree(asking, None, call, Form::logs(), Ok).await? {
             Outcome::Agreed(Statement::Record(record)) => {
                 Ok(ConfirmedLogs::Found { count: record.count as u64, result: record.whole })
             }
@@ -80,14 +84,16 @@ impl Remote {
             Outcome::NoQuorum(votes) if call.needs.log_blocks > 1 && some_find_it_too_wide(&votes) => {
                 Ok(ConfirmedLogs::TooWide)
             }
-            Outcome::Agreed(_) | Outcome::NoQuorum(_) => Err(Failure::Unavailable),
+            Outcome::Proven(_) | Outcome::Agreed(_) | Outcome::NoQuorum(_) => Err(Failure::Unavailable),
         }
     }
 
-    /// Asks nodes until a quorum says the same. `in_view` says what a statement comes to in the view of the call.
+    /// Asks nodes until a quorum says the same. `in_view` says what a statement comes to in the view of the call. A difference
+    /// is decided by proof where a node gives one for the query.
     async fn agree(
         &self,
         asking: Asking<'_>,
+        query: Option<&Query<BlockRef>>,
         call: &Call,
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
@@ -115,6 +121,11 @@ impl Remote {
             decision = decide(voters, &votes, false);
         }
         self.confirmations.note_calls(asked.calls());
+        if let Some(query) = query
+            && let Some(proven) = self.settle_difference(asking, query, call, &votes).await
+        {
+            return Ok(Outcome::Proven(proven));
+        }
         let Decision::Agreed { statement, contradicted } = decision else {
             self.confirmations.note_failed();
             return Ok(Outcome::NoQuorum(votes));
@@ -123,6 +134,27 @@ impl Remote {
         self.confirmations.note_agreed(differed, contradicted.len());
         contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
         Ok(Outcome::Agreed(statement))
+    }
+
+    /// What a proof says where nodes contradict each other; `None` if they do not, or no node proves it. Whoever said something
+    /// else is wrong.
+    async fn settle_difference(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+        call: &Call,
+        votes: &[Vote],
+    ) -> Option<Bytes> {
+        let (_, first) = votes.first()?;
+        if votes.iter().all(|(_, said)| said.means_the_same_as(first)) {
+            return None;
+        }
+        let result = self.settle_by_proof(asking, query).await?;
+        let proven = Statement::Result(result.clone());
+        let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
+        self.confirmations.note_agreed(true, wrong.len());
+        wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        Some(result)
     }
 
     /// The answer of one node that nobody confirms, without members that we do not know.
