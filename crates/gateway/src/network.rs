@@ -75,9 +75,12 @@ fn hash(section: &mut Section<'_>, key: &str) -> Option<B256> {
     hash
 }
 
+/// More blocks than any chain will have.
+const BLOCK_NUMBER_MAX: u64 = 1 << 53;
+
 fn checkpoint(network: &mut Section<'_>) -> Option<Checkpoint> {
     let mut section = network.section("checkpoint");
-    match (section.optional_number("number", i64::MAX as u64), hash(&mut section, "hash")) {
+    match (section.optional_number("number", BLOCK_NUMBER_MAX), hash(&mut section, "hash")) {
         (Some(number), Some(hash)) => Some(Checkpoint { number, hash }),
         (None, None) => None,
         (Some(_), None) => {

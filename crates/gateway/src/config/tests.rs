@@ -256,6 +256,10 @@ fn with_value(path: &str, value: &str) -> String {
         "key 1" => others.replace("[[key]]\n", &format!("[[key]]\n{key} = {value}\n")),
         "node 1" => others.replace("[[node]]\n", &format!("[[node]]\n{key} = {value}\n")),
         "partner 1" => format!("{others}[[partner]]\nurl = \"http://127.0.0.1:2\"\n{key} = {value}\n"),
+        // A checkpoint has a hash, too.
+        "network.checkpoint" => {
+            format!("{others}[{section}]\nhash = \"0x{}\"\n{key} = {value}\n", "ab".repeat(32))
+        }
         section => format!("{others}[{section}]\n{key} = {value}\n"),
     }
 }
