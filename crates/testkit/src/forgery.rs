@@ -1,222 +1,274 @@
-//! Lies about block data, each of which leaves the rest of a node's answers as they are.
+//! Lies of nodes, each of which leaves the rest of a node's answers as they are. All nodes with the same forgery tell the
+//! same lie, so that they support each other.
+
+mod blocks;
+mod errors;
+mod heads;
+mod logs;
+mod receipts;
+mod state;
+mod transactions;
 
 use serde_json::{Value, json};
 
-/// What a lying node changes in its answers.
+/// What a forgery is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgery {
+pub enum ForgedSubject {
+    Receipts,
+    Transactions,
+    Logs,
+    Blocks,
+    /// The head, `safe`, `finalized`, and which chain it is.
+    Heads,
+    /// What no block contains: accounts, storage, simulations, fees.
+    State,
+    /// Errors in place of answers.
+    Errors,
+}
+
+/// Asks the node behind the liar: method and parameters to result.
+type TrueNode<'a> = &'a dyn Fn(&str, Value) -> Value;
+
+macro_rules! forgeries {
+    ($($(#[$about:meta])* $name:ident: $subject:ident,)*) => {
+        /// What a lying node changes in its answers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Forgery {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Forgery {
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            pub fn subject(self) -> ForgedSubject {
+                match self {
+                    $(Self::$name => ForgedSubject::$subject,)*
+                }
+            }
+        }
+    };
+}
+
+forgeries! {
     /// A receipt says the opposite of what happened.
-    ReceiptStatus,
+    ReceiptStatus: Receipts,
     /// A receipt is of a type that nobody knows.
-    ReceiptType,
-    ReceiptSender,
-    ReceiptRecipient,
-    ReceiptContract,
-    ReceiptGasPrice,
-    ReceiptGas,
-    ReceiptIndex,
+    ReceiptType: Receipts,
+    ReceiptSender: Receipts,
+    ReceiptRecipient: Receipts,
+    ReceiptContract: Receipts,
+    ReceiptGasPrice: Receipts,
+    ReceiptGas: Receipts,
+    ReceiptBlobGas: Receipts,
+    ReceiptIndex: Receipts,
     /// The receipts of a block are gone.
-    NoReceipts,
+    NoReceipts: Receipts,
     /// The last receipt of a block is gone.
-    ReceiptDropped,
-    LogData,
+    ReceiptDropped: Receipts,
+    /// Receipts are null.
+    ReceiptNull: Receipts,
+    /// The receipts of a block have changed places.
+    ReceiptsSwapped: Receipts,
+    /// A transaction that does not exist has a receipt in an old block.
+    ReceiptInvented: Receipts,
     /// The logs of a receipt are gone, and its bloom with them.
-    LogsDropped,
-    TransactionIndex,
+    LogsDropped: Receipts,
+    /// The last log of a receipt is gone, and its bloom is that of the others.
+    LogDroppedWithBloom: Receipts,
+    /// A receipt has one more log, and its bloom includes it.
+    LogAddedWithBloom: Receipts,
+
+    TransactionIndex: Transactions,
     /// A transaction is of a type that nobody knows.
-    TransactionType,
+    TransactionType: Transactions,
+    /// A transaction of an unknown type has another value, and no signature.
+    TransactionTypeAndValue: Transactions,
     /// A transaction has no signature.
-    Unsigned,
-    TransactionValue,
-    TransactionSender,
-    TransactionPrice,
-    TransactionTimestamp,
+    Unsigned: Transactions,
+    TransactionValue: Transactions,
+    TransactionInput: Transactions,
+    TransactionNonce: Transactions,
+    TransactionHash: Transactions,
+    TransactionSender: Transactions,
+    TransactionPrice: Transactions,
+    TransactionTimestamp: Transactions,
+    /// Another signed transaction stands in the place of the one that is asked for.
+    TransactionReplaced: Transactions,
+    /// A transaction that does not exist is in an old block.
+    TransactionInvented: Transactions,
     /// A mined transaction is said to be pending.
-    Pending,
-    /// A transaction is said to be in the first block.
-    OtherBlock,
+    Pending: Transactions,
+    /// Transactions and receipts are said to be in the first block.
+    OtherBlock: Transactions,
     /// Transactions and receipts are not there.
-    NoTransactions,
-    /// Transactions of a block have changed places.
-    Swapped,
-    /// Transactions of a block are gone.
-    NoneListed,
-    Withdrawals,
-    BlockSize,
-    TotalDifficulty,
-    UncleList,
-    /// Uncles are other headers.
-    Uncle,
-    Counts,
-    /// Every object says more than it should.
-    ExtraMembers,
+    NoTransactions: Transactions,
+
+    LogData: Logs,
+    LogAddress: Logs,
+    LogTopics: Logs,
+    LogTransaction: Logs,
+    LogBlock: Logs,
+    LogTimestamp: Logs,
+    LogIndex: Logs,
+    /// Logs are said to have been reorganised away.
+    LogRemoved: Logs,
     /// Log queries find nothing.
-    NoLogs,
+    NoLogs: Logs,
     /// The first log that a query finds is gone.
-    LogDropped,
+    LogDropped: Logs,
     /// Log queries find more than there is.
-    LogInvented,
+    LogInvented: Logs,
+    /// Log queries find nothing, and receipts have no logs.
+    NoLogsAnywhere: Logs,
+
+    /// Transactions of a block have changed places.
+    Swapped: Blocks,
+    /// Transactions of a block are gone.
+    NoneListed: Blocks,
+    /// The last transaction of a block is gone.
+    LastNotListed: Blocks,
+    /// A block lists its first transaction twice.
+    ListedTwice: Blocks,
+    /// Lists of transaction hashes have other hashes.
+    HashList: Blocks,
+    /// A block has the transactions of the one before it.
+    OtherTransactions: Blocks,
+    Withdrawals: Blocks,
+    WithdrawalAmount: Blocks,
+    BlockSize: Blocks,
+    TotalDifficulty: Blocks,
+    BlockTimestamp: Blocks,
+    BlockStateRoot: Blocks,
+    BlockMiner: Blocks,
+    /// Another extra data, with the hash that the header then has.
+    BlockRehashed: Blocks,
+    /// The block before the one that is asked for.
+    BlockBefore: Blocks,
+    /// Blocks are null.
+    BlockNull: Blocks,
+    /// A block hash that does not exist has a block.
+    BlockInvented: Blocks,
+    UncleList: Blocks,
+    /// Uncles are other headers.
+    Uncle: Blocks,
+    UncleNull: Blocks,
+    UncleInvented: Blocks,
+    Counts: Blocks,
+    CountsNull: Blocks,
+    /// Every object says more than it should.
+    ExtraMembers: Blocks,
+
+    /// The head is said to be far ahead.
+    HeadAhead: Heads,
+    /// The head stays a few blocks behind.
+    HeadBehind: Heads,
+    /// The head is a block that nobody else has, with the true head as its parent.
+    HeadForged: Heads,
+    /// The newest block lists other transactions, beside its true header.
+    HeadTransactions: Heads,
+    /// `safe` and `finalized` are the head.
+    MarksAtHead: Heads,
+    /// `safe` and `finalized` are the first block.
+    MarksAtGenesis: Heads,
+    /// `safe` and `finalized` are blocks that nobody else has.
+    MarksForged: Heads,
+    MarksNull: Heads,
+    ChainId: Heads,
+    /// Another first block, with the hash that its header then has.
+    Genesis: Heads,
+    Syncing: Heads,
+
+    StorageValue: State,
+    StorageZero: State,
+    Balance: State,
+    Nonce: State,
+    Code: State,
+    CodeGone: State,
+    CallResult: State,
+    CallEmpty: State,
+    /// Simulations are said to revert.
+    FalseRevert: State,
+    /// Simulations that revert have results.
+    RevertHidden: State,
+    /// A revert has another reason.
+    RevertReason: State,
+    FalseInsufficientFunds: State,
+    FalseOutOfGas: State,
+    EstimateLow: State,
+    EstimateHigh: State,
+    GasPrice: State,
+    PriorityFee: State,
+    FeeHistoryBaseFees: State,
+    FeeHistoryRewards: State,
+    FeeHistoryEmpty: State,
+    /// Proofs of accounts and slots have other values.
+    ProofValues: State,
+    RawTransactions: State,
+
+    /// Log queries are said to find too many logs.
+    TooManyResults: Errors,
+    /// Log queries are said to be limited to one block.
+    RangeLimit: Errors,
+    LogTimeout: Errors,
+    /// State is said to be gone.
+    NoState: Errors,
+    /// Blocks are said to be unknown wherever state is asked for.
+    NoHeader: Errors,
+    /// Methods about blocks and receipts are said not to exist.
+    NoMethod: Errors,
+    /// Parameters are said to be wrong.
+    InvalidParams: Errors,
+    /// Everything but the head is an internal error.
+    InternalError: Errors,
 }
 
 impl Forgery {
-    pub const ALL: [Self; 34] = [
-        Self::ReceiptStatus,
-        Self::ReceiptType,
-        Self::ReceiptSender,
-        Self::ReceiptRecipient,
-        Self::ReceiptContract,
-        Self::ReceiptGasPrice,
-        Self::ReceiptGas,
-        Self::ReceiptIndex,
-        Self::NoReceipts,
-        Self::ReceiptDropped,
-        Self::LogData,
-        Self::LogsDropped,
-        Self::TransactionIndex,
-        Self::TransactionType,
-        Self::Unsigned,
-        Self::TransactionValue,
-        Self::TransactionSender,
-        Self::TransactionPrice,
-        Self::TransactionTimestamp,
-        Self::Pending,
-        Self::OtherBlock,
-        Self::NoTransactions,
-        Self::Swapped,
-        Self::NoneListed,
-        Self::Withdrawals,
-        Self::BlockSize,
-        Self::TotalDifficulty,
-        Self::UncleList,
-        Self::Uncle,
-        Self::Counts,
-        Self::ExtraMembers,
-        Self::NoLogs,
-        Self::LogDropped,
-        Self::LogInvented,
-    ];
+    /// The forgery with this name, in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|forgery| format!("{forgery:?}").eq_ignore_ascii_case(name))
+    }
 
-    /// Changes the result of a call. Questions about the newest block are answered truly, so that the node stays in the pool.
-    pub(crate) fn apply(self, call: &Value, result: &mut Value) {
-        let method = call["method"].as_str().unwrap_or_default();
-        if call["params"][0] == "latest" {
+    /// Changes the reply to a call. But for lies about heads, questions about the newest block are answered truly, so that the
+    /// node stays in the pool.
+    pub(crate) fn apply(self, node: TrueNode<'_>, call: &Value, reply: &mut Value) {
+        if self.subject() == ForgedSubject::Heads {
+            return self.forge_heads(node, call, reply);
+        }
+        if call["params"][0] == "latest" && call["method"] == "eth_getBlockByNumber" {
             return;
         }
-        match method {
+        if self.subject() == ForgedSubject::Errors {
+            return self.forge_error(call, reply);
+        }
+        if self.forge_state(call, reply) {
+            return;
+        }
+        if let Some(result) = reply.get_mut("result") {
+            self.forge_block_data(node, call, result);
+        }
+    }
+
+    fn forge_block_data(self, node: TrueNode<'_>, call: &Value, result: &mut Value) {
+        match call["method"].as_str().unwrap_or_default() {
             "eth_getLogs" => self.forge_logs(result),
             "eth_getBlockReceipts" => self.forge_receipts(result),
-            "eth_getTransactionReceipt" if self == Self::NoTransactions => *result = Value::Null,
-            "eth_getTransactionReceipt" => self.forge_receipt(result),
-            "eth_getTransactionByHash" if self == Self::NoTransactions => *result = Value::Null,
+            "eth_getTransactionReceipt" => self.forge_single_receipt(node, call, result),
             "eth_getTransactionByHash"
             | "eth_getTransactionByBlockHashAndIndex"
-            | "eth_getTransactionByBlockNumberAndIndex" => self.forge_transaction(result),
-            "eth_getBlockByHash" | "eth_getBlockByNumber" => self.forge_block(result),
-            "eth_getUncleByBlockHashAndIndex" if self == Self::Uncle => set(result, "extraData", "0x1234"),
+            | "eth_getTransactionByBlockNumberAndIndex" => self.forge_single_transaction(node, call, result),
+            "eth_getBlockByHash" | "eth_getBlockByNumber" => self.forge_whole_block(node, call, result),
+            "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
+                self.forge_uncle(node, result);
+            }
             "eth_getUncleCountByBlockHash"
             | "eth_getUncleCountByBlockNumber"
             | "eth_getBlockTransactionCountByHash"
-                if self == Self::Counts =>
-            {
-                *result = json!("0x63");
-            }
+            | "eth_getBlockTransactionCountByNumber" => match self {
+                Self::Counts => *result = json!("0x63"),
+                Self::CountsNull => *result = Value::Null,
+                _ => {}
+            },
             _ => {}
-        }
-    }
-
-    fn forge_logs(self, result: &mut Value) {
-        let Some(logs) = result.as_array_mut() else { return };
-        match self {
-            Self::NoLogs => logs.clear(),
-            Self::LogDropped if !logs.is_empty() => _ = logs.remove(0),
-            Self::LogInvented => {
-                let mut last = logs.last().cloned().unwrap_or_else(invented_log);
-                set(&mut last, "logIndex", "0x1234");
-                logs.push(last);
-            }
-            Self::LogData => logs.iter_mut().for_each(|log| set(log, "data", "0x1234")),
-            _ => {}
-        }
-    }
-
-    fn forge_receipts(self, result: &mut Value) {
-        let Some(receipts) = result.as_array_mut() else { return };
-        match self {
-            Self::NoReceipts => receipts.clear(),
-            Self::ReceiptDropped => _ = receipts.pop(),
-            _ => receipts.iter_mut().for_each(|receipt| self.forge_receipt(receipt)),
-        }
-    }
-
-    fn forge_receipt(self, receipt: &mut Value) {
-        match self {
-            Self::ReceiptStatus => flip(receipt, "status"),
-            Self::ReceiptType => set(receipt, "type", "0x7e"),
-            Self::ReceiptSender => set(receipt, "from", &address()),
-            Self::ReceiptRecipient => set(receipt, "to", &address()),
-            Self::ReceiptContract => set(receipt, "contractAddress", &address()),
-            Self::ReceiptGasPrice => set(receipt, "effectiveGasPrice", "0x1234"),
-            Self::ReceiptGas => {
-                set(receipt, "gasUsed", "0x1");
-                set(receipt, "cumulativeGasUsed", "0x1");
-            }
-            Self::ReceiptIndex => set(receipt, "transactionIndex", "0x7"),
-            Self::LogData => {
-                let logs = receipt.get_mut("logs").and_then(Value::as_array_mut);
-                logs.into_iter().flatten().for_each(|log| set(log, "data", "0x1234"));
-            }
-            Self::LogsDropped => {
-                if let Some(receipt) = receipt.as_object_mut() {
-                    receipt.insert("logs".to_owned(), json!([]));
-                    receipt.insert("logsBloom".to_owned(), json!(format!("0x{}", "0".repeat(512))));
-                }
-            }
-            Self::OtherBlock => other_block(receipt),
-            Self::ExtraMembers => set(receipt, "note", "visit example.org"),
-            _ => {}
-        }
-    }
-
-    fn forge_transaction(self, transaction: &mut Value) {
-        match self {
-            Self::TransactionIndex => set(transaction, "transactionIndex", "0x7"),
-            Self::TransactionType => set(transaction, "type", "0x7e"),
-            Self::Unsigned => ["r", "s"].into_iter().for_each(|member| set(transaction, member, "0x0")),
-            Self::TransactionValue => set(transaction, "value", "0x1234567"),
-            Self::TransactionSender => set(transaction, "from", &address()),
-            Self::TransactionPrice => set(transaction, "gasPrice", "0x1234"),
-            Self::TransactionTimestamp => set(transaction, "blockTimestamp", "0x1234"),
-            Self::Pending => {
-                for member in ["blockHash", "blockNumber", "transactionIndex"] {
-                    if let Some(transaction) = transaction.as_object_mut() {
-                        transaction.insert(member.to_owned(), Value::Null);
-                    }
-                }
-            }
-            Self::OtherBlock => other_block(transaction),
-            Self::ExtraMembers => set(transaction, "note", "visit example.org"),
-            _ => {}
-        }
-    }
-
-    fn forge_block(self, block: &mut Value) {
-        match self {
-            Self::BlockSize => set(block, "size", "0x1234"),
-            Self::TotalDifficulty => set(block, "totalDifficulty", "0x1234"),
-            Self::ExtraMembers => set(block, "note", "visit example.org"),
-            _ => {}
-        }
-        if let (Self::Withdrawals, Some(withdrawals)) = (self, list_of(block, "withdrawals")) {
-            withdrawals.clear();
-        }
-        if self == Self::UncleList && list_of(block, "uncles").is_some() {
-            block["uncles"] = json!([format!("0x{}", "ab".repeat(32))]);
-        }
-        let Some(transactions) = list_of(block, "transactions") else { return };
-        match self {
-            Self::NoneListed => transactions.clear(),
-            Self::Swapped => transactions.reverse(),
-            _ => transactions.iter_mut().for_each(|transaction| self.forge_transaction(transaction)),
         }
     }
 }
@@ -238,18 +290,10 @@ fn flip(object: &mut Value, member: &str) {
     }
 }
 
-fn invented_log() -> Value {
-    let hash = format!("0x{}", "ab".repeat(32));
-    json!({
-        "address": address(), "topics": [], "data": "0x", "blockNumber": "0x3", "transactionHash": hash,
-        "transactionIndex": "0x0", "blockHash": hash, "logIndex": "0x0", "removed": false
-    })
-}
-
-fn other_block(object: &mut Value) {
-    set(object, "blockNumber", "0x1");
-}
-
 fn address() -> String {
     format!("0x{}", "ab".repeat(20))
+}
+
+fn hash() -> String {
+    format!("0x{}", "ab".repeat(32))
 }

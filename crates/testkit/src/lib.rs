@@ -12,9 +12,10 @@ pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
-pub mod forgery; // lies about block data
 pub mod state_forgery; // lies about the state
 pub mod proofs; // proofs of state, and lies about it
+pub mod forgery; // lies of nodes
+pub mod matrix; // lies against mixes of nodes
 pub mod skip; // tests that leave themselves out
 
 #[cfg(test)]

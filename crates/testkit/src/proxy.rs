@@ -69,10 +69,12 @@ pub enum Mood {
     OtherChain,
     /// Blocks are not there when they are asked for by hash.
     Hashless,
-    /// Answers about blocks are forged in one way.
+    /// Answers are forged in one way.
     Forging(Forgery),
     /// Answers about the state are forged in one way.
     ForgingState(StateForgery),
+    /// Everything comes from another node, which is of another chain.
+    Impostor(SocketAddr),
     /// Below this number, blocks are those of another node.
     OtherDepths {
         node: SocketAddr,
@@ -87,10 +89,15 @@ pub struct Proxy {
     shared: Arc<Shared>,
 }
 
+/// Replies of a node whose chain does not change, by method and parameters. Proxies that share them ask each question once.
+#[derive(Debug, Default)]
+pub struct KnownReplies(Mutex<HashMap<String, Value>>);
+
 #[derive(Debug)]
 struct Shared {
     node: SocketAddr,
     path: &'static str,
+    known: Option<Arc<KnownReplies>>,
     mood: Mutex<Mood>,
     stale: Mutex<Option<Value>>,
     calls: AtomicU64,
@@ -108,11 +115,21 @@ struct Shared {
 impl Proxy {
     /// In front of a node that takes its calls at `path`.
     pub fn start(node: SocketAddr, path: &'static str) -> Self {
+        Self::start_with(node, path, None)
+    }
+
+    /// In front of a node whose chain does not change, and whose replies are known once they were asked for.
+    pub fn start_known(node: SocketAddr, path: &'static str, known: &Arc<KnownReplies>) -> Self {
+        Self::start_with(node, path, Some(Arc::clone(known)))
+    }
+
+    fn start_with(node: SocketAddr, path: &'static str, known: Option<Arc<KnownReplies>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
         let shared = Arc::new(Shared {
             node,
             path,
+            known,
             mood: Mutex::new(Mood::Honest),
             stale: Mutex::default(),
             calls: AtomicU64::new(0),
@@ -289,7 +306,10 @@ impl Shared {
         if let Some(reply) = self.scripted(request) {
             return stream.write_all(&reply).map(|()| true);
         }
-        let mut reply = self.ask(self.node, request)?;
+        let mut reply = match self.mood() {
+            Mood::Impostor(other) => self.ask(other, request)?,
+            _ => self.true_reply(request)?,
+        };
         self.change(request, &mut reply);
         let text = reply.to_string();
         if self.mood() == Mood::Cut {
@@ -305,6 +325,33 @@ impl Shared {
     fn scripted(&self, request: &Value) -> Option<Arc<[u8]>> {
         let method = request["method"].as_str().or_else(|| request[0]["method"].as_str())?;
         lock(&self.scripted).get(method).cloned()
+    }
+
+    /// What the node replies to a call or a batch.
+    fn true_reply(&self, request: &Value) -> io::Result<Value> {
+        let Some(known) = &self.known else { return self.ask(self.node, request) };
+        match request.as_array() {
+            Some(calls) => calls.iter().map(|call| self.known_reply(known, call)).collect(),
+            None => self.known_reply(known, request),
+        }
+    }
+
+    fn known_reply(&self, known: &KnownReplies, call: &Value) -> io::Result<Value> {
+        let key = format!("{}{}", call["method"], call["params"]);
+        let found = lock(&known.0).get(&key).cloned();
+        let mut reply = match found {
+            Some(reply) => reply,
+            None => self.ask(self.node, call)?,
+        };
+        lock(&known.0).entry(key).or_insert_with(|| reply.clone());
+        reply["id"] = call["id"].clone();
+        Ok(reply)
+    }
+
+    /// The result of a call to the node, null if it has none.
+    fn true_result(&self, method: &str, params: Value) -> Value {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.true_reply(&call).map(|mut reply| reply["result"].take()).unwrap_or_default()
     }
 
     fn ask(&self, node: SocketAddr, request: &Value) -> io::Result<Value> {
@@ -374,7 +421,7 @@ impl Shared {
                 }
             }
             Mood::Forging(forgery) => {
-                reply.get_mut("result").into_iter().for_each(|result| forgery.apply(call, result));
+                forgery.apply(&|method, params| self.true_result(method, params), call, reply);
             }
             Mood::ForgingState(forgery) => forgery.apply(call, reply),
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),

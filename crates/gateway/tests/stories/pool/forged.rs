@@ -1,71 +1,76 @@
 //! Nodes that lie about block data. With an honest majority no lie gets through, and none is left when the liar is gone.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use testkit::forgery::Forgery;
+use testkit::forgery::{ForgedSubject, Forgery};
+use testkit::matrix::{NodeLie, NodeMix, RunningGateway, StateTrust, TrueChain, run_cell};
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
-use super::questions::{self, Question, outcome};
+use super::questions::outcome;
 use super::{deep_questions, long};
 use crate::demo::Demo;
 
 /// Gateways that are tried at the same time.
 const AT_ONCE: usize = 8;
 
-/// Longer answers are left out: reading them takes most of the time, and they are of the same kinds.
-const ANSWER_BYTES_MAX: usize = 20_000;
+/// Calls for each lie, of which each is asked while nodes lie and again when they are honest.
+const CALLS: usize = 24;
 
-/// Long enough that a node without it is asked first.
-const SLOW: Duration = Duration::from_millis(40);
+/// Blocks that are asked about.
+const BLOCKS: u64 = 12;
 
-/// Questions about block data. Each kind often enough that a liar is asked.
-fn block_data(node: &Demo) -> Vec<Question> {
-    let mut questions = questions::all(node);
-    questions.retain(|question| {
-        let about_state = ["eth_getBalance", "eth_getTransactionCount"].contains(&question.method);
-        let about_blocks =
-            ["Block", "Uncle", "Transaction", "Logs"].iter().any(|part| question.method.contains(part));
-        let is_short = question.truth.to_string().len() < ANSWER_BYTES_MAX;
-        is_short && about_blocks && !about_state && !question.method.starts_with("zks_")
-    });
-    questions
+/// Where the nodes and the gateways take calls.
+const NODE_PATH: &str = "/v3/demo";
+
+impl RunningGateway for Front {
+    fn public(&self) -> SocketAddr {
+        self.public
+    }
+
+    fn operator(&self) -> SocketAddr {
+        self.operator
+    }
+
+    fn path(&self) -> &str {
+        "/v3/custom"
+    }
 }
 
-/// Compares each answer twice: while some nodes lie, and once they are honest again.
-fn nothing_gets_through(chain: &Demo, questions: &[Question], liars: usize, nodes: usize, rest: &str) {
-    for forgeries in Forgery::ALL.chunks(AT_ONCE) {
+/// Lets some nodes tell each of these lies. No answer may be wrong, and none may fail where honest nodes are the quorum.
+fn nothing_gets_through(
+    chain: &TrueChain,
+    forgeries: &[Forgery],
+    mix: NodeMix,
+    trust: StateTrust,
+    rest: &str,
+) {
+    let rest = format!("[network]\nname = \"demo\"\n{rest}");
+    let start = |nodes: &[String]| -> Box<dyn RunningGateway> { Box::new(Front::unready(nodes, &rest)) };
+    for (number, forgeries) in forgeries.chunks(AT_ONCE).enumerate() {
         thread::scope(|scope| {
             for forgery in forgeries {
-                scope.spawn(move || one_forgery(chain, questions, *forgery, liars, nodes, rest));
+                let start = &start;
+                scope.spawn(move || {
+                    let lie = NodeLie::from(*forgery);
+                    let calls = chain.sample(&lie, CALLS, number as u64);
+                    let report = run_cell(chain, &lie, mix, trust, &calls, start);
+                    assert!(report.crossed.is_empty(), "{forgery:?}, {}: {:#?}", mix.name, report.crossed);
+                });
             }
         });
     }
 }
 
-fn one_forgery(
-    chain: &Demo,
-    questions: &[Question],
-    forgery: Forgery,
-    liars: usize,
-    nodes: usize,
-    rest: &str,
-) {
-    let proxies: Vec<_> = (0..nodes).map(|_| Proxy::start(chain.public, "/v3/demo")).collect();
-    let (lying, honest) = proxies.split_at(liars);
-    lying.iter().for_each(|proxy| proxy.set(Mood::Forging(forgery)));
-    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
-    let front = Front::of(&urls, &format!("[network]\nname = \"demo\"\n{rest}"));
-    if rest.contains("# slow") {
-        honest.iter().for_each(|proxy| proxy.set(Mood::Slow(SLOW)));
-    }
-    for time in ["while a node lies", "when it has stopped"] {
-        for Question { method, params, truth } in questions {
-            assert_eq!(outcome(&front.ask(method, params)), *truth, "{forgery:?} {time}: {method} {params}");
-        }
-        proxies.iter().for_each(|proxy| proxy.set(Mood::Honest));
-    }
+fn about_block_data() -> Vec<Forgery> {
+    let is_about_blocks = |forgery: &Forgery| forgery.subject() != ForgedSubject::State;
+    Forgery::ALL.iter().copied().filter(is_about_blocks).collect()
+}
+
+fn demo_chain(node: &Demo) -> TrueChain {
+    TrueChain::read("demo", node.public, NODE_PATH, BLOCKS)
 }
 
 /// Whatever a node says of a block's data is proven, and what nodes say of the state is confirmed.
@@ -92,20 +97,14 @@ fn every_reply_says_how_far_it_is_verified() {
     assert_eq!(front.wire().post("/v3/custom", batch).header("chaingate-verified"), Some("confirmed"));
 }
 
-/// A forgery that changes no answer of its node would show nothing.
+/// A forgery that changes no answer of its node would show nothing. Nobody is asked for proofs, methods and sync here.
 #[test]
 fn every_forgery_changes_some_answer_of_its_node() {
-    let chain = Demo::with("");
-    let questions = block_data(&chain);
-    let proxy = Proxy::start(chain.public, "/v3/demo");
+    let node = Demo::with("");
+    let chain = demo_chain(&node);
     for forgery in Forgery::ALL {
-        proxy.set(Mood::Forging(forgery));
-        let is_forged = |Question { method, params, .. }: &Question| {
-            let call = crate::gateway_under_test::call(method, params);
-            let told = testkit::http::post(proxy.address, "/", call).json();
-            told["result"] != chain.call(method, params)["result"]
-        };
-        assert!(questions.iter().any(is_forged), "{forgery:?}");
+        let unseen = [Forgery::ProofValues, Forgery::RawTransactions, Forgery::Syncing].contains(forgery);
+        assert!(unseen || !chain.forged_by(&NodeLie::from(*forgery)).is_empty(), "{forgery:?}");
     }
 }
 
@@ -147,26 +146,24 @@ fn a_block_is_fetched_once_for_all_questions_about_it() {
 /// 41 of 84 lies about block data got through, each in up to a quarter of the calls that it was about, and many were kept.
 #[test]
 fn one_liar_of_three_changes_no_block_data() {
-    let chain = Demo::with("");
-    nothing_gets_through(&chain, &block_data(&chain), 1, 3, "");
+    let node = Demo::with("");
+    let chain = demo_chain(&node);
+    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE, StateTrust::Trusted, "");
 }
 
 /// Half of the calls got a lie where the liar was faster than the honest nodes.
 #[test]
 fn a_quick_liar_and_slow_honest_nodes_change_no_block_data() {
-    let chain = Demo::with("");
-    let mut questions = block_data(&chain);
-    questions.dedup_by_key(|question| question.method);
-    questions.truncate(24);
-    nothing_gets_through(&chain, &questions, 1, 3, "# slow\n");
+    let node = Demo::with("");
+    let chain = demo_chain(&node);
+    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE_SLOW, StateTrust::Trusted, "");
 }
 
 #[test]
 fn two_liars_of_five_change_no_block_data() {
-    let chain = Demo::with("");
-    let mut questions = block_data(&chain);
-    questions.truncate(40);
-    nothing_gets_through(&chain, &questions, 2, 5, "");
+    let node = Demo::with("");
+    let chain = demo_chain(&node);
+    nothing_gets_through(&chain, &about_block_data(), NodeMix::TWO_OF_FIVE, StateTrust::Trusted, "");
 }
 
 /// Below the window nobody has watched the blocks: receipts were not held against their root there, a transaction could be
@@ -174,27 +171,17 @@ fn two_liars_of_five_change_no_block_data() {
 #[test]
 fn one_liar_of_three_changes_nothing_in_deep_blocks() {
     let blocks = long::chain(2);
-    let chain = long::node(&blocks);
-    let questions = deep_questions::about(&blocks, &chain);
-    nothing_gets_through(&chain, &questions, 1, 3, "");
+    let node = long::node(&blocks);
+    let chain = TrueChain::read("long", node.public, NODE_PATH, BLOCKS);
+    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE, StateTrust::Trusted, "");
 }
 
-/// The only node lies. What it says is true of the block's hash or is not told.
+/// What liars say is true of the block's hash or is not told, also when nobody else is there.
 #[test]
-fn a_liar_alone_gets_no_forged_block_data_through() {
-    let chain = Demo::with("");
-    let questions = block_data(&chain);
-    for forgery in Forgery::ALL {
-        // What no block proves is believed when nobody contradicts it.
-        if [Forgery::NoTransactions, Forgery::Pending].contains(&forgery) {
-            continue;
-        }
-        let proxy = Proxy::start(chain.public, "/v3/demo");
-        let front = Front::of(&[proxy.url()], "[network]\nname = \"demo\"\n");
-        proxy.set(Mood::Forging(forgery));
-        for Question { method, params, truth } in questions.iter().take(12) {
-            let told = outcome(&front.ask(method, params));
-            assert!(told == *truth || told["code"] == -32002, "{forgery:?}: {method} {params}: {told}");
-        }
+fn a_majority_of_liars_gets_no_forged_block_data_through() {
+    let node = Demo::with("");
+    let chain = demo_chain(&node);
+    for mix in [NodeMix::ONE_OF_ONE, NodeMix::TWO_OF_THREE] {
+        nothing_gets_through(&chain, &about_block_data(), mix, StateTrust::Trusted, "");
     }
 }

@@ -1,0 +1,90 @@
+//! What liars say, and when the honest nodes are there.
+
+use std::net::SocketAddr;
+
+use crate::forgery::{ForgedSubject, Forgery};
+use crate::proxy::Mood;
+
+/// What all liars of a cell do.
+#[derive(Clone, Debug)]
+pub struct NodeLie {
+    pub name: String,
+    pub(super) mood: Mood,
+    /// Whether nodes that decide may move the head with it.
+    pub(super) about_heads: bool,
+    /// The node of the chain that liars pretend to be of.
+    pub(super) other: Option<SocketAddr>,
+    pub course: Course,
+}
+
+/// When honest nodes are there. In the end they all are, and the liars are honest, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// All the time.
+    Beside,
+    /// The liars are there first.
+    LiarsFirst,
+    /// They die, and come back later.
+    OnlyLiarsLeft,
+}
+
+/// A part of a course.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    pub(super) honest_are_there: bool,
+    pub(super) liars_lie: bool,
+}
+
+const ONLY_LIARS: Phase = Phase { name: "only liars", honest_are_there: false, liars_lie: true };
+const LYING: Phase = Phase { name: "lying", honest_are_there: true, liars_lie: true };
+const AFTER: Phase = Phase { name: "after", honest_are_there: true, liars_lie: false };
+
+impl Course {
+    pub(super) fn phases(self) -> &'static [Phase] {
+        match self {
+            Self::Beside => &[LYING, AFTER],
+            Self::LiarsFirst | Self::OnlyLiarsLeft => &[ONLY_LIARS, LYING, AFTER],
+        }
+    }
+}
+
+impl From<Forgery> for NodeLie {
+    fn from(forgery: Forgery) -> Self {
+        Self {
+            name: format!("{forgery:?}"),
+            mood: Mood::Forging(forgery),
+            about_heads: forgery.subject() == ForgedSubject::Heads,
+            other: None,
+            course: Course::Beside,
+        }
+    }
+}
+
+impl NodeLie {
+    /// Liars are of the chain of another node.
+    pub fn other_chain(name: &str, node: SocketAddr) -> Self {
+        Self {
+            name: name.to_owned(),
+            mood: Mood::Impostor(node),
+            about_heads: true,
+            other: Some(node),
+            course: Course::Beside,
+        }
+    }
+
+    /// Liars say that the blocks below a number are those of another node.
+    pub fn other_depths(name: &str, node: SocketAddr, below: u64) -> Self {
+        let mood = Mood::OtherDepths { node, below };
+        Self { mood, ..Self::other_chain(name, node) }
+    }
+
+    pub fn during(self, course: Course) -> Self {
+        let name = match course {
+            Course::Beside => self.name,
+            Course::LiarsFirst => format!("{}, liars first", self.name),
+            Course::OnlyLiarsLeft => format!("{}, only liars left", self.name),
+        };
+        Self { name, course, ..self }
+    }
+}
