@@ -49,7 +49,7 @@ pub(crate) struct GatewayStart<'a> {
     pub(crate) log_level: &'a str,
 }
 
-/// A running gateway on the demo chain; it is killed when this is dropped.
+/// A running gateway; it is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct GatewayProcess {
     child: Child,
@@ -59,7 +59,24 @@ pub(crate) struct GatewayProcess {
 }
 
 impl GatewayProcess {
+    /// Starts a gateway and waits until it is ready.
     pub(crate) fn start(start: &GatewayStart<'_>) -> io::Result<Self> {
+        let mut gateway = Self::spawn(start)?;
+        gateway.wait_for_page("/ready")?;
+        if start.log == LogTarget::ClosedPipe {
+            drop(gateway.child.stderr.take());
+        }
+        Ok(gateway)
+    }
+
+    /// Starts a gateway that may never be ready, and waits until it listens.
+    pub(crate) fn start_listening(start: &GatewayStart<'_>) -> io::Result<Self> {
+        let mut gateway = Self::spawn(start)?;
+        gateway.wait_for_page("/health")?;
+        Ok(gateway)
+    }
+
+    fn spawn(start: &GatewayStart<'_>) -> io::Result<Self> {
         let [public, operator] = free_addresses()?;
         let config = start.folder.join("chaingate.toml");
         fs::write(&config, config_text(public, operator, start.config))?;
@@ -75,24 +92,20 @@ impl GatewayProcess {
             LogTarget::ClosedPipe | LogTarget::StuckPipe => Stdio::piped(),
         });
         let child = command.spawn()?;
-        let mut gateway = Self { child, public, operator, log };
-        gateway.wait_until_ready()?;
-        if start.log == LogTarget::ClosedPipe {
-            drop(gateway.child.stderr.take());
-        }
-        Ok(gateway)
+        Ok(Self { child, public, operator, log })
     }
 
-    fn wait_until_ready(&mut self) -> io::Result<()> {
+    /// Waits until a page of the operator's listener has the status of success.
+    fn wait_for_page(&mut self, path: &str) -> io::Result<()> {
         let started = Instant::now();
-        while self.operator_page("/ready").is_none_or(|page| !page.starts_with("HTTP/1.1 200")) {
+        while self.operator_page(path).is_none_or(|page| !page.starts_with("HTTP/1.1 200")) {
             if let Some(status) = self.child.try_wait()? {
                 return Err(io::Error::other(format!("the gateway ended: {status}; {}", self.log_text())));
             }
             if started.elapsed() > START_TIMEOUT {
-                return Err(io::Error::other(format!("the gateway is not ready; {}", self.log_text())));
+                return Err(io::Error::other(format!("the gateway has no {path}; {}", self.log_text())));
             }
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(10));
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod honest; // load at a fixed rate that expects every answer
 mod hostile; // connections of the attacker
 mod http1; // requests and replies over HTTP/1
 mod http2; // frames of HTTP/2, written by hand
+mod lies; // nodes that lie to a gateway
 mod report; // figures, limits and the table that is printed
 mod run; // idle, attacked, recovered: the phases of one attack
 
@@ -17,16 +18,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
 use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use attack::{ATTACKS, Attack};
 
 /// Runs attacks against a gateway that it starts itself, and fails if the gateway crosses a limit.
 #[derive(Debug, Parser)]
-#[command(name = "chaingate-attack")]
+#[command(name = "chaingate-attack", subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 struct AttackArguments {
+    #[command(subcommand)]
+    other: Option<OtherAttack>,
+
     /// The attacks to run; `all` runs each of them.
     #[arg(required = true, value_parser = PossibleValuesParser::new(names()))]
     attacks: Vec<String>,
@@ -48,6 +52,13 @@ struct AttackArguments {
     latency_floor_ms: u64,
 }
 
+/// What is not run beside honest load.
+#[derive(Debug, Subcommand)]
+enum OtherAttack {
+    /// Lets nodes lie to a gateway, and compares what it answers with the truth.
+    Lies(lies::LieArguments),
+}
+
 fn names() -> Vec<&'static str> {
     ATTACKS.iter().map(|attack| attack.name).chain(["all"]).collect()
 }
@@ -62,6 +73,9 @@ fn main() -> ExitCode {
         }
     };
     allow_open_files();
+    if let Some(OtherAttack::Lies(lies)) = &arguments.other {
+        return lies::run(lies, folder.path());
+    }
     let options = run::AttackOptions {
         gateway: arguments.gateway,
         folder: folder.path().to_owned(),
