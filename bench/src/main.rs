@@ -18,7 +18,8 @@ Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainn
        chaingate-bench gateway [SECONDS]   the gateway beside a bare hyper server and anvil, SECONDS a run (5)
        chaingate-bench pool [SECONDS [PART]]
                                            the gateway in front of a node beside nginx, blutgang and a bare hyper
-                                           server; only rows with PART in \" cached NAME\" or \" uncached NAME\"
+                                           server; only rows with PART in \" KIND NAME\", where KIND is cached, uncached,
+                                           cold or warm
 
 `gateway` and `pool` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx

@@ -2,7 +2,8 @@
 //! replies of the same length. What counts are the ratios within one run.
 //!
 //! Cached: the same body again and again; blutgang is asked the same by number, where it can keep that. Uncached: nothing is kept, and bodies differ from request to request, so
-//! that neither what is kept nor what is under way helps.
+//! that neither what is kept nor what is under way helps. Cold and warm: questions about many blocks, of which each is fetched
+//! and proven for every question, or was proven before; no answer is kept.
 
 use crate::{
     blutgang,
@@ -57,6 +58,18 @@ const UNCACHED: Aim = Aim { peer: "nginx pass", speed: 1.0, cpu: 1.1, p99: 1.2 }
 /// Every log of a large answer is looked at.
 const UNCACHED_LARGE: Aim = Aim { speed: 0.9, cpu: f64::MAX, ..UNCACHED };
 
+/// Nothing is kept, so that every question fetches and proves its block.
+const COLD: &str = "[cache]\nenabled = false\n";
+
+/// Blocks are kept, answers are not.
+const WARM: &str = "[cache]\nbytes_max = 1\n";
+
+/// Blocks that cold and warm questions are about.
+const PROVEN_BLOCKS: u64 = 1000;
+
+/// Blocks that a cold or warm log query spans.
+const LOG_RANGE: u64 = 10;
+
 /// Large answers at once, for the memory that they take.
 const LARGE_CONNECTIONS: u32 = 64;
 
@@ -82,6 +95,11 @@ pub(crate) fn run(seconds: u64, part: &str) {
     let head = original.call("eth_blockNumber", json!([]));
     cached(&of("cached"), &node, head.as_str().expect("a quantity"), seconds, folder);
     uncached(&of("uncached"), &node, seconds, folder);
+    let rows = proven_rows(&chain, &original);
+    for (kind, cache) in [("cold", COLD), ("warm", WARM)] {
+        let of_kind = rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part));
+        proven(kind, cache, &of_kind.collect::<Vec<_>>(), &node, seconds, folder);
+    }
     if part.is_empty() {
         large(&rows, &node, seconds, folder);
     }
@@ -129,6 +147,50 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
         many("logs x100", 256, &|number| logs(&chain.hundred, number)),
         Row { connections: 4, ..many("logs x10000", 128, &|number| logs(&chain.ten_thousand, number)) },
     ]
+}
+
+/// Questions about [`PROVEN_BLOCKS`] blocks, the newest first.
+fn proven_rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
+    let call = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+    };
+    let quantity = |number: u64| format!("{number:#x}");
+    let blocks = || (0..PROVEN_BLOCKS).map(|below| BLOCKS - below);
+    let receipts = blocks().map(|number| {
+        let block = original.call("eth_getBlockByNumber", json!([quantity(number), false]));
+        call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
+    });
+    let logs = blocks().map(|number| {
+        let (from, to) = (quantity(number - LOG_RANGE + 1), quantity(number));
+        let filter = &chain.hundred;
+        let filter =
+            json!({"fromBlock": from, "toBlock": to, "address": filter.addresses, "topics": topics(filter)});
+        call("eth_getLogs", json!([filter]))
+    });
+    let row = |name, bodies, connections| Row { name, bodies, connections };
+    let whole = blocks().map(|number| call("eth_getBlockByNumber", json!([quantity(number), false])));
+    vec![
+        row("block", whole.collect(), 64),
+        row("receipts", receipts.collect(), 64),
+        row("log range", logs.collect(), 4),
+    ]
+}
+
+fn proven(kind: &str, cache: &str, rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
+    let gateway = peers::chaingate_pool(18667, node, cache, folder);
+    let nginx = Nginx::start(Mode::Pass, 18669, node, folder);
+    say_title(kind, nginx.is_some(), true);
+    for row in rows {
+        let bodies = &row.bodies[..];
+        // The node learns all ways to ask, and a gateway that keeps blocks proves them.
+        check(&gateway, bodies);
+        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        if let Some(nginx) = &nginx {
+            check(&nginx.peer, bodies);
+            servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
+        }
+        measure(row, &servers, &[], seconds, folder);
+    }
 }
 
 fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
