@@ -5,12 +5,14 @@
 //! errors are not compared, and a case whose first comment begins with `speconly:` asks for the form only.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive::{Archive, BlockFile};
 use serde_json::Value;
 use testkit::http::{Reply, Wire};
+use testkit::proxy::{Mood, Proxy};
 
-use crate::demo::Demo;
+use crate::demo::{Demo, metric, until};
 use crate::pool::front::Front;
 
 /// A member that services send or leave out as they like.
@@ -168,6 +170,89 @@ fn without_total_difficulty(reply: &Reply) -> String {
     let Some((before, rest)) = text.split_once(r#""totalDifficulty":"0x"#) else { return text.to_owned() };
     let after = rest.split_once(',').map_or("", |(_, after)| after);
     format!("{before}{after}")
+}
+
+/// Blocks that come one by one; what is below them is filled in.
+const ONE_BY_ONE: usize = 100;
+
+/// Methods that blocks alone do not answer.
+const NOT_FROM_BLOCKS: [&str; 9] = [
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_getTransactionCount",
+    "eth_getStorageAt",
+    "eth_call",
+    "eth_estimateGas",
+    "eth_gasPrice",
+    "eth_maxPriorityFeePerGas",
+    "eth_feeHistory",
+];
+
+/// Lets the chain of a corpus grow in front of a gateway that keeps its blocks. All cases must be as the nodes have them, and those
+/// about blocks with all nodes dead, too.
+fn all_cases_pass_followed(name: &str) {
+    let Some(corpus) = corpus(name) else { return };
+    let genesis = std::fs::read_to_string(corpus.join("genesis.json")).unwrap();
+    let (directory, data_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let archive = Arc::new(Archive::open_or_create(directory.path(), &genesis).unwrap());
+    let blocks = BlockFile::open(corpus.join("chain.rlp")).unwrap().map(|found| found.unwrap().block);
+    let mut blocks: Vec<_> = blocks.collect();
+    let newest = blocks.split_off(blocks.len().saturating_sub(ONE_BY_ONE));
+    let head = newest.last().unwrap().header.number;
+    archive.import_blocks(blocks, &mut ()).unwrap();
+    let node = Demo::sharing(Arc::clone(&archive));
+    let nodes: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
+    let urls: Vec<_> = nodes.iter().map(Proxy::url).collect();
+    let rest = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
+    let front = Front::following(data_dir.path(), &urls, "from = \"earliest\"\nblocks_max = 0", rest);
+    for block in newest {
+        let number = format!("{:#x}", block.header.number);
+        archive.import_blocks([block], &mut ()).unwrap();
+        until("the gateway has the block", || front.ask("eth_blockNumber", "[]")["result"] == *number);
+    }
+    until("all blocks are kept", || {
+        let kept = |name: &str| metric(front.operator, &format!("chaingate_follow_{name}")) as u64;
+        kept("blocks") + kept("memory_blocks") == head + 1
+    });
+    let cases = cases(&corpus.join("io"));
+    same_as_direct(&cases, &node, &front, |_| true);
+    nodes.iter().for_each(|node| node.set(Mood::Dead));
+    let is_from_blocks = |sent: &str| !NOT_FROM_BLOCKS.iter().any(|method| sent.contains(method));
+    same_as_direct(&cases, &node, &front, is_from_blocks);
+}
+
+fn same_as_direct(cases: &[Case], node: &Demo, front: &Front, is_wanted: impl Fn(&str) -> bool) {
+    let (mut wire, mut through) = (Wire::connect(node.public), Wire::connect(front.public));
+    let mut faults = Vec::new();
+    for (case, sent) in cases.iter().flat_map(|case| case.exchanges.iter().map(move |(sent, _)| (case, sent)))
+    {
+        if is_wanted(sent) {
+            let fault = change(&wire.post("/v3/demo", sent), &through.post("/v3/custom", sent));
+            faults.extend(fault.map(|fault| format!("{}: {fault}", case.name)));
+        }
+    }
+    assert!(faults.is_empty(), "{} of {}: {faults:#?}", faults.len(), cases.len());
+}
+
+#[test]
+fn execution_apis_followed_block_by_block() {
+    all_cases_pass_followed("execution-apis");
+}
+
+#[test]
+fn uncles_followed_block_by_block() {
+    all_cases_pass_followed("UncleFromFrontierInHomestead");
+}
+
+/// Every recorded chain, which takes minutes.
+#[test]
+fn all_recorded_chains_followed_block_by_block() {
+    if std::env::var_os("CHAINGATE_FOLLOW_ALL").is_none() {
+        return testkit::skip::report("CHAINGATE_FOLLOW_ALL is not set");
+    }
+    for name in ["mainnet-0-8191", "twoUncle_London", "londonUncles_BerlinToLondonAt5"] {
+        all_cases_pass_followed(name);
+    }
 }
 
 #[test]
