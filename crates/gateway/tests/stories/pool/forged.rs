@@ -1,10 +1,10 @@
-//! Nodes that lie about block data. With an honest majority no lie gets through, and none is left when the liar is gone.
+//! Nodes that lie. With an honest majority no lie gets through, and none is left when the liar is gone.
 
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use testkit::forgery::{ForgedSubject, Forgery};
+use testkit::forgery::Forgery;
 use testkit::matrix::{NodeLie, NodeMix, RunningGateway, StateTrust, TrueChain, run_cell};
 use testkit::proxy::{Mood, Proxy};
 
@@ -39,14 +39,8 @@ impl RunningGateway for Front {
     }
 }
 
-/// Lets some nodes tell each of these lies. No answer may be wrong, and none may fail where honest nodes are the quorum.
-fn nothing_gets_through(
-    chain: &TrueChain,
-    forgeries: &[Forgery],
-    mix: NodeMix,
-    trust: StateTrust,
-    rest: &str,
-) {
+/// Lets some nodes tell each of these lies to a gateway that confirms state. No answer may be wrong, and none may fail where honest nodes are the quorum.
+fn nothing_gets_through(chain: &TrueChain, forgeries: &[Forgery], mix: NodeMix, rest: &str) {
     let rest = format!("[network]\nname = \"demo\"\n{rest}");
     let start = |nodes: &[String]| -> Box<dyn RunningGateway> { Box::new(Front::unready(nodes, &rest)) };
     for (number, forgeries) in forgeries.chunks(AT_ONCE).enumerate() {
@@ -56,17 +50,12 @@ fn nothing_gets_through(
                 scope.spawn(move || {
                     let lie = NodeLie::from(*forgery);
                     let calls = chain.sample(&lie, CALLS, number as u64);
-                    let report = run_cell(chain, &lie, mix, trust, &calls, start);
+                    let report = run_cell(chain, &lie, mix, StateTrust::Confirmed, &calls, start);
                     assert!(report.crossed.is_empty(), "{forgery:?}, {}: {:#?}", mix.name, report.crossed);
                 });
             }
         });
     }
-}
-
-fn about_block_data() -> Vec<Forgery> {
-    let is_about_blocks = |forgery: &Forgery| forgery.subject() != ForgedSubject::State;
-    Forgery::ALL.iter().copied().filter(is_about_blocks).collect()
 }
 
 fn demo_chain(node: &Demo) -> TrueChain {
@@ -145,25 +134,25 @@ fn a_block_is_fetched_once_for_all_questions_about_it() {
 
 /// 41 of 84 lies about block data got through, each in up to a quarter of the calls that it was about, and many were kept.
 #[test]
-fn one_liar_of_three_changes_no_block_data() {
+fn one_liar_of_three_changes_nothing() {
     let node = Demo::with("");
     let chain = demo_chain(&node);
-    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE, StateTrust::Trusted, "");
+    nothing_gets_through(&chain, Forgery::ALL, NodeMix::ONE_OF_THREE, "");
 }
 
 /// Half of the calls got a lie where the liar was faster than the honest nodes.
 #[test]
-fn a_quick_liar_and_slow_honest_nodes_change_no_block_data() {
+fn a_quick_liar_and_slow_honest_nodes_change_nothing() {
     let node = Demo::with("");
     let chain = demo_chain(&node);
-    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE_SLOW, StateTrust::Trusted, "");
+    nothing_gets_through(&chain, Forgery::ALL, NodeMix::ONE_OF_THREE_SLOW, "");
 }
 
 #[test]
-fn two_liars_of_five_change_no_block_data() {
+fn two_liars_of_five_change_nothing() {
     let node = Demo::with("");
     let chain = demo_chain(&node);
-    nothing_gets_through(&chain, &about_block_data(), NodeMix::TWO_OF_FIVE, StateTrust::Trusted, "");
+    nothing_gets_through(&chain, Forgery::ALL, NodeMix::TWO_OF_FIVE, "");
 }
 
 /// Below the window nobody has watched the blocks: receipts were not held against their root there, a transaction could be
@@ -173,7 +162,7 @@ fn one_liar_of_three_changes_nothing_in_deep_blocks() {
     let blocks = long::chain(2);
     let node = long::node(&blocks);
     let chain = TrueChain::read("long", node.public, NODE_PATH, BLOCKS);
-    nothing_gets_through(&chain, &about_block_data(), NodeMix::ONE_OF_THREE, StateTrust::Trusted, "");
+    nothing_gets_through(&chain, Forgery::ALL, NodeMix::ONE_OF_THREE, "");
 }
 
 /// What liars say is true of the block's hash or is not told, also when nobody else is there.
@@ -182,6 +171,6 @@ fn a_majority_of_liars_gets_no_forged_block_data_through() {
     let node = Demo::with("");
     let chain = demo_chain(&node);
     for mix in [NodeMix::ONE_OF_ONE, NodeMix::TWO_OF_THREE] {
-        nothing_gets_through(&chain, &about_block_data(), mix, StateTrust::Trusted, "");
+        nothing_gets_through(&chain, Forgery::ALL, mix, "");
     }
 }
