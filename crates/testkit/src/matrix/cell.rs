@@ -138,7 +138,8 @@ pub fn run_cell(
     let gateway = start(&proxies.iter().map(Proxy::url).collect::<Vec<_>>());
     let trial = Trial { chain, lie: Some(lie), mix, trust, gateway };
     let mut report = CellReport::of(chain, Some(lie), mix);
-    trial.wait_for_head(|_| true, HEAD_TIMEOUT);
+    let is_certain = mix.honest_decide() && lie.course != Course::LiarsFirst;
+    trial.wait_for_head(|_| true, if is_certain { HONEST_HEAD_TIMEOUT } else { HEAD_TIMEOUT });
     for phase in lie.course.phases() {
         set_all(honest, if phase.honest_are_there { Mood::Honest } else { Mood::Dead });
         set_all(liars, if phase.liars_lie { lie.mood } else { Mood::Honest });
