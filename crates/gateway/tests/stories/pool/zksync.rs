@@ -59,7 +59,7 @@ fn one_liar_of_three_changes_nothing_where_blocks_cannot_be_proven() {
     let chain = Demo::with("");
     let questions = short_questions(&chain);
     let (chain, questions) = (&chain, &questions[..]);
-    let mut moods: Vec<_> = Forgery::ALL.map(Mood::Forging).to_vec();
+    let mut moods: Vec<_> = Forgery::ALL.iter().copied().map(Mood::Forging).collect();
     moods.extend(StateForgery::ALL.map(Mood::ForgingState));
     for moods in moods.chunks(AT_ONCE) {
         thread::scope(|scope| {
