@@ -54,7 +54,8 @@ impl From<Forgery> for NodeLie {
         Self {
             name: format!("{forgery:?}"),
             mood: Mood::Forging(forgery),
-            about_heads: forgery.subject() == ForgedSubject::Heads,
+            // The block before the one that was asked for is also another one than the final block.
+            about_heads: forgery.subject() == ForgedSubject::Heads || forgery == Forgery::BlockBefore,
             other: None,
             course: Course::Beside,
         }
