@@ -95,9 +95,9 @@ pub(crate) fn run(seconds: u64, part: &str) {
     let head = original.call("eth_blockNumber", json!([]));
     cached(&of("cached"), &node, head.as_str().expect("a quantity"), seconds, folder);
     uncached(&of("uncached"), &node, seconds, folder);
-    let rows = proven_rows(&chain, &original);
+    let proven_rows = proven_rows(&chain, &original);
     for (kind, cache) in [("cold", COLD), ("warm", WARM)] {
-        let of_kind = rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part));
+        let of_kind = proven_rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part));
         proven(kind, cache, &of_kind.collect::<Vec<_>>(), &node, seconds, folder);
     }
     if part.is_empty() {
@@ -217,7 +217,7 @@ fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
 }
 
 fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
-    let gateway = peers::chaingate_pool(18655, node, "[cache]\nenabled = false\n", folder);
+    let gateway = peers::chaingate_pool(18655, node, WARM, folder);
     let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
     let blutgang = blutgang::start(18661, node, folder);
     say_title("uncached", nginx.is_some(), blutgang.is_some());
