@@ -1,7 +1,7 @@
 //! `chaingate docs`: the documents that are made from the tables.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -15,9 +15,11 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
+    let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(&arguments.out).map_err(|error| say(&arguments.out, error))?;
     for (name, text) in documents() {
         let path = arguments.out.join(name);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        fs::write(&path, text).map_err(|error| say(&path, error))?;
     }
     Ok(())
 }
