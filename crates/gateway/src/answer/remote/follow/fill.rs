@@ -198,9 +198,15 @@ impl Filling<'_> {
         let lowest = lowest.max((top.number + 1).saturating_sub(blocks));
         let claims = (lowest..=top.number).rev().map(|number| self.claimed_body(number));
         let claimed = stream::iter(claims).buffer_unordered(at_once);
-        let mut claimed: B256Map<_> =
-            claimed.filter_map(|body| ready(body.map(|body| (body.hash(), body)))).collect().await;
-        let mut bodies = Vec::new();
+        // A node may say anything under a number: what does not fit is asked for by its hash.
+        let mut room = BYTES_AT_ONCE_MAX;
+        let within_room = claimed.filter_map(|body| {
+            let body = body.filter(|body| body.bytes() <= room);
+            room -= body.as_ref().map_or(0, |body| body.bytes());
+            ready(body.map(|body| (body.hash(), body)))
+        });
+        let mut claimed: B256Map<_> = within_room.collect().await;
+        let (mut bodies, mut bytes) = (Vec::new(), 0);
         let mut next = Some(top);
         while let Some(block) = next {
             let body = match claimed.remove(&block.hash) {
@@ -208,7 +214,11 @@ impl Filling<'_> {
                 None => self.body(block).await?,
             };
             let below = block.number.checked_sub(1).filter(|below| *below >= lowest);
-            next = below.map(|number| BlockRef { number, hash: body.header().parent_hash });
+            bytes += body.bytes();
+            // Blocks may be much larger than those of the chunk before.
+            let is_full = bytes > BYTES_AT_ONCE_MAX;
+            next =
+                below.filter(|_| !is_full).map(|number| BlockRef { number, hash: body.header().parent_hash });
             bodies.push(body);
         }
         let whole = stream::iter(bodies.into_iter().map(|body| self.whole(body))).buffered(at_once);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use nodes::proven::{ProvenBody, ProvenReceipts};
+use tokio::task::yield_now;
 
 use super::Search;
 use super::blooms::FilterBlooms;
@@ -31,8 +32,10 @@ const BLOCKS_AT_ONCE: usize = 8;
 /// left to the nodes.
 const DEEP_BLOCKS_MAX: u64 = 2_048;
 
-/// Logs of a block that are searched at once: some 100 µs.
+/// Logs of a block that are searched at once: some 100 µs,
 const SEARCHED_AT_ONCE_MAX: usize = 512;
+/// if their values are compared with no more than so many of the filter.
+const COMPARED_AT_ONCE_MAX: usize = 8 * SEARCHED_AT_ONCE_MAX;
 
 type Searching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
 
@@ -93,6 +96,8 @@ impl Search<'_> {
             bytes += found.text.len();
             memory.grow(charge, 2 * bytes)?;
             all.push(found);
+            // Blocks that are at hand are searched without waiting for anybody, and a range may have many.
+            yield_now().await;
         }
         Ok(all)
     }
@@ -110,7 +115,8 @@ impl Search<'_> {
             return Ok(Found::default());
         }
         let receipts = self.remote.receipts(asking, &body).await?;
-        let is_short = receipts.log_count() <= SEARCHED_AT_ONCE_MAX;
+        let logs = receipts.log_count();
+        let is_short = logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.params() <= COMPARED_AT_ONCE_MAX;
         let filter = Arc::clone(self.filter);
         // The block need not be kept any more, and then nobody else accounts for it.
         let mut charge = MemoryCharge::default();
