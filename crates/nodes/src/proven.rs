@@ -71,6 +71,21 @@ pub enum ProofFailure {
 }
 
 impl ProofFailure {
+    pub const ALL: [Self; 12] = [
+        Self::Malformed,
+        Self::HeaderHash,
+        Self::TransactionsRoot,
+        Self::WithdrawalsRoot,
+        Self::UnclesHash,
+        Self::ReceiptsRoot,
+        Self::LogsBloom,
+        Self::GasUsed,
+        Self::NotInBlock,
+        Self::StateRoot,
+        Self::StorageRoot,
+        Self::CodeHash,
+    ];
+
     /// The name in metrics and in the log.
     pub fn name(self) -> &'static str {
         match self {

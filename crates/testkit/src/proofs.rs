@@ -31,12 +31,12 @@ pub struct StateProofs {
 #[derive(Debug)]
 struct BlockState {
     header: Header,
-    accounts: State,
+    accounts: AccountsByAddress,
     /// The leaves of its trie. They take long to compute, and most blocks are never asked about.
     leaves: OnceLock<Leaves>,
 }
 
-type State = BTreeMap<Address, StoredAccount>;
+type AccountsByAddress = BTreeMap<Address, StoredAccount>;
 
 /// The leaves of a trie, by their hashed keys.
 type Leaves = BTreeMap<B256, Vec<u8>>;
@@ -161,7 +161,7 @@ fn wrong_hint() -> Value {
 
 /// A state of which everything is known but the hashes of earlier blocks.
 struct WholeState<'a> {
-    state: &'a State,
+    state: &'a AccountsByAddress,
     code: &'a BTreeMap<B256, Bytes>,
 }
 

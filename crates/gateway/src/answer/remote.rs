@@ -334,7 +334,7 @@ impl Remote {
         let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let question = Question::new(self, account, Some(canon), query);
-        let judge = |node: usize, result: &Bytes| question.judge(node, result);
+        let judge = |_: usize, result: &Bytes| question.judge(result);
         // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
         // about it is found out the next time. Each node may have named another one.
         for _ in 0..=self.pool.nodes().len() {

@@ -41,16 +41,10 @@ pub enum Lie {
     Torn,
     #[error("a log was removed")]
     Removed,
-    #[error("the account is not proven by the state root")]
-    StateRoot,
-    #[error("a slot is not proven by the storage root")]
-    StorageRoot,
-    #[error("the code has another hash")]
-    CodeHash,
 }
 
 impl Lie {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 19] = [
         Self::Shape,
         Self::OtherBlock,
         Self::OtherTransaction,
@@ -70,9 +64,6 @@ impl Lie {
         Self::Order,
         Self::Torn,
         Self::Removed,
-        Self::StateRoot,
-        Self::StorageRoot,
-        Self::CodeHash,
     ];
 
     /// The name in metrics.
@@ -97,9 +88,6 @@ impl Lie {
             Self::Order => "order",
             Self::Torn => "torn",
             Self::Removed => "removed",
-            Self::StateRoot => "state_root",
-            Self::StorageRoot => "storage_root",
-            Self::CodeHash => "code_hash",
         }
     }
 }

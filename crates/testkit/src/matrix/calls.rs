@@ -168,10 +168,10 @@ fn kind_of(method: &str) -> AnswerKind {
     }
 }
 
-type Asked = Vec<(&'static str, Value)>;
+type CallList = Vec<(&'static str, Value)>;
 
 /// What is about no block in particular.
-fn about_chain() -> Asked {
+fn about_chain() -> CallList {
     let unknown = format!("0x{}", "ab".repeat(32));
     let mut asked = vec![
         ("eth_chainId", json!([])),
@@ -192,7 +192,7 @@ fn about_chain() -> Asked {
     asked
 }
 
-fn about_block(number: u64, head: u64, block: &Value, asked: &mut Asked) {
+fn about_block(number: u64, head: u64, block: &Value, asked: &mut CallList) {
     let (hash, at) = (&block["hash"], json!(format!("{number:#x}")));
     let until = format!("{:#x}", (number + 4).min(head));
     asked.extend([
@@ -218,7 +218,7 @@ fn about_block(number: u64, head: u64, block: &Value, asked: &mut Asked) {
     }
 }
 
-fn about_transaction(at: &Value, block_hash: &Value, transaction: &Value, asked: &mut Asked) {
+fn about_transaction(at: &Value, block_hash: &Value, transaction: &Value, asked: &mut CallList) {
     let (hash, index) = (&transaction["hash"], &transaction["transactionIndex"]);
     let (from, to) = (&transaction["from"], &transaction["to"]);
     asked.extend([

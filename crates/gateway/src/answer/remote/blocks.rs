@@ -327,7 +327,7 @@ impl Remote {
     ) -> Proving<'_, T> {
         let count = |proof: &Result<T, Unproven>| {
             if let Err(Unproven::Wrong(failure)) = proof {
-                self.judge.count(failure.name());
+                self.judge.count(*failure);
             }
         };
         let Some(threads) = self.threads.as_ref().filter(|_| bytes > PROVEN_AT_ONCE_BYTES_MAX) else {

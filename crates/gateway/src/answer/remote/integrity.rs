@@ -2,9 +2,11 @@
 //!
 //! A check never switches itself off, however often it fails: a lone node that always lies would be believed in the end.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use nodes::check::{Expect, Lie};
+use nodes::check::Lie;
+use nodes::proven::ProofFailure;
 
 use super::settings::Integrity;
 
@@ -12,12 +14,13 @@ use super::settings::Integrity;
 #[derive(Debug)]
 pub(crate) struct Judge {
     mode: Integrity,
-    failures: [AtomicU64; Lie::ALL.len()],
+    failed_checks: [AtomicU64; Lie::ALL.len()],
+    failed_proofs: [AtomicU64; ProofFailure::ALL.len()],
 }
 
 impl Judge {
     pub(super) fn new(mode: Integrity) -> Self {
-        Self { mode, failures: Default::default() }
+        Self { mode, failed_checks: Default::default(), failed_proofs: Default::default() }
     }
 
     /// Whether answers about blocks are made from proven blocks.
@@ -31,21 +34,25 @@ impl Judge {
     }
 
     /// Notes that an answer cannot be true; says whether it is to be refused.
-    pub(super) fn refuses(&self, _node: usize, _expect: &Expect, lie: Lie) -> bool {
-        self.failures[lie as usize].fetch_add(1, Relaxed);
+    pub(super) fn refuses(&self, lie: Lie) -> bool {
+        self.failed_checks[lie as usize].fetch_add(1, Relaxed);
         self.enforces()
     }
 
     /// Notes that a delivery has failed a proof.
-    pub(super) fn count(&self, check: &'static str) {
-        if let Some(lie) = Lie::ALL.into_iter().find(|lie| lie.name() == check) {
-            self.failures[lie as usize].fetch_add(1, Relaxed);
-        }
+    pub(super) fn count(&self, failure: ProofFailure) {
+        self.failed_proofs[failure as usize].fetch_add(1, Relaxed);
     }
 
-    /// Failures of each check, for the metrics.
-    pub(crate) fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Lie::ALL.iter().map(|&lie| (lie.name(), self.failures[lie as usize].load(Relaxed)))
+    /// Failures of checks and proofs by their names, for the metrics. Some have the same name: they find the same thing.
+    pub(crate) fn failures(&self) -> BTreeMap<&'static str, u64> {
+        let checks = Lie::ALL.map(Lie::name).into_iter().zip(&self.failed_checks);
+        let proofs = ProofFailure::ALL.map(ProofFailure::name).into_iter().zip(&self.failed_proofs);
+        let mut failures = BTreeMap::new();
+        for (name, count) in checks.chain(proofs) {
+            *failures.entry(name).or_default() += count.load(Relaxed);
+        }
+        failures
     }
 }
 
@@ -53,19 +60,18 @@ impl Judge {
 mod tests {
     use super::*;
 
-    const BLOCK: Expect = Expect::Block { hash: None, number: None, full: false };
-
     /// When every node had failed a check sixteen times and none had passed it, answers were not refused any more.
     #[test]
     fn a_check_that_always_fails_stays() {
         let judge = Judge::new(Integrity::Check);
-        assert!((0..1_000).all(|_| judge.refuses(0, &BLOCK, Lie::HeaderHash)));
+        assert!((0..1_000).all(|_| judge.refuses(Lie::HeaderHash)));
     }
 
     #[test]
     fn what_is_off_refuses_nothing_and_counts() {
         let judge = Judge::new(Integrity::Off);
-        assert!(!judge.refuses(0, &BLOCK, Lie::Shape));
-        assert_eq!(judge.failures().find(|(name, _)| *name == "shape"), Some(("shape", 1)));
+        assert!(!judge.refuses(Lie::Shape));
+        judge.count(ProofFailure::Malformed);
+        assert_eq!(judge.failures()["shape"], 2);
     }
 }

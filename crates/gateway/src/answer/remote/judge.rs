@@ -60,19 +60,19 @@ impl<'a> Question<'a> {
         self.query
     }
 
-    pub(super) fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
+    pub(super) fn judge(&self, result: &Bytes) -> Judging<'_> {
         // How many logs there may be is not a matter of trust.
         let is_checked = self.remote.judge.enforces() || matches!(self.query, Query::Logs { .. });
         if !is_checked && &result[..] != b"null" {
             return self.remote.unchecked(self.account, result);
         }
-        self.remote.checking(self.account, &self.expect, result, move |checked| self.conclude(node, checked))
+        self.remote.checking(self.account, &self.expect, result, move |checked| self.conclude(checked))
     }
 
     /// What follows from a check in the view of the call.
-    fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
+    fn conclude(&self, checked: CheckedResult) -> Judgement {
         match checked.verdict {
-            Verdict::Sound(facts) => self.place(node, facts),
+            Verdict::Sound(facts) => self.place(facts),
             Verdict::Null => match self.is_there() {
                 Some(true) => Judgement::Late,
                 Some(false) => Judgement::Believed,
@@ -83,7 +83,7 @@ impl<'a> Question<'a> {
                 *self.too_many_logs.lock() = Some(to);
                 Judgement::Believed
             }
-            Verdict::Wrong(lie) => match self.refuse(node, lie) {
+            Verdict::Wrong(lie) => match self.refuse(lie) {
                 Judgement::Believed => believed_if(checked.is_json),
                 refused => refused,
             },
@@ -92,21 +92,17 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn refuse(&self, node: usize, lie: Lie) -> Judgement {
-        if self.remote.judge.refuses(node, &self.expect, lie) {
-            Judgement::Wrong(lie.name())
-        } else {
-            Judgement::Believed
-        }
+    fn refuse(&self, lie: Lie) -> Judgement {
+        if self.remote.judge.refuses(lie) { Judgement::Wrong(lie.name()) } else { Judgement::Believed }
     }
 
     /// A sound answer about a transaction must put it where the view has it, too.
-    fn place(&self, node: usize, facts: Facts) -> Judgement {
+    fn place(&self, facts: Facts) -> Judgement {
         let Some(hash) = self.transaction() else { return self.compare_lists(facts) };
         let placement = facts.block.map_or(Placement::Unknown, |block| self.placement(block, &hash));
         match placement {
             Placement::Listed => self.believe(facts),
-            Placement::Impossible => self.refuse(node, Lie::OtherBlock),
+            Placement::Impossible => self.refuse(Lie::OtherBlock),
             Placement::Contradicted if self.remote.judge.enforces() => Judgement::Late,
             Placement::Contradicted => self.believe(facts),
             // The node is behind, ahead, or on a fork. What it has is no answer where the view knows better.

@@ -150,7 +150,7 @@ impl Search<'_> {
     }
 
     fn convict(&self, failure: ProofFailure) -> Judgement {
-        self.remote.judge.count(failure.name());
+        self.remote.judge.count(failure);
         Judgement::Wrong(failure.name())
     }
 

@@ -282,7 +282,7 @@ impl Search<'_> {
             return confirmed.map(|logs| within(logs, room)).map_err(|failure| self.in_time(failure));
         }
         let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
-        let judge = |node: usize, result: &Bytes| sieve.judge(self.account, node, result);
+        let judge = |_: usize, result: &Bytes| sieve.judge(self.account, result);
         match self.remote.pool.ask(&call, &judge, self.deadline).await {
             Ok(answered) => match answered.said {
                 Said::Result(result) => sieve.settle(self.account, result, answered.sure).await,

@@ -121,7 +121,7 @@ impl Remote {
             }
         };
         let question = Question::new(self, account, canon, query);
-        let judge = |node: usize, result: &Bytes| question.judge(node, result);
+        let judge = |_: usize, result: &Bytes| question.judge(result);
         let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
         let fetched = self.settle(&question, answered)?;
         self.failovers.note(without, method);
@@ -145,7 +145,7 @@ impl Remote {
         deadline: Instant,
     ) -> Result<Option<BlockRef>, Failure> {
         let lookup = Lookup::of(block);
-        let judge = |node: usize, result: &Bytes| lookup.judge(self, node, result).into();
+        let judge = |_: usize, result: &Bytes| lookup.judge(self, result).into();
         let answered = self.pool.ask_partner(method.name, &lookup.call, &judge, deadline).await;
         match answered.map_err(|_| Failure::Unavailable)?.said {
             Said::Result(_) => Ok(lookup.found.into_inner().map(block_ref)),
@@ -172,8 +172,8 @@ impl Lookup {
         Self { call: encode::lookup(block), expect, found: Mutex::default() }
     }
 
-    fn judge(&self, remote: &Remote, node: usize, result: &Bytes) -> Judgement {
-        match self.check(remote, node, result) {
+    fn judge(&self, remote: &Remote, result: &Bytes) -> Judgement {
+        match self.check(remote, result) {
             Verdict::Sound(facts) => {
                 *self.found.lock() = facts.block;
                 Judgement::Believed
@@ -188,10 +188,10 @@ impl Lookup {
     }
 
     /// Where a header need not have its hash, it must still be the one that was asked for.
-    fn check(&self, remote: &Remote, node: usize, result: &Bytes) -> Verdict {
+    fn check(&self, remote: &Remote, result: &Bytes) -> Verdict {
         let verdict = check::check(&self.expect, result, remote.family);
         match verdict {
-            Verdict::Wrong(lie) if !remote.judge.refuses(node, &self.expect, lie) => {
+            Verdict::Wrong(lie) if !remote.judge.refuses(lie) => {
                 check::check(&self.expect, result, Family::Zksync)
             }
             other => other,

@@ -53,7 +53,7 @@ impl Remote {
         let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
         let question = Question::new(self, account, canon, query);
-        let judge = |node: usize, result: &Bytes| question.judge(node, result);
+        let judge = |_: usize, result: &Bytes| question.judge(result);
         let deadline = Instant::now() + self.time(method);
         let answered = match origin {
             Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,

@@ -15,7 +15,7 @@ use super::*;
 type Storage = BTreeMap<B256, U256>;
 
 /// The state of the property tests, and its root.
-static WORLD: LazyLock<(State, B256)> = LazyLock::new(|| {
+static WORLD: LazyLock<(SampleState, B256)> = LazyLock::new(|| {
     let state = state();
     let root = state.root();
     (state, root)
@@ -23,10 +23,10 @@ static WORLD: LazyLock<(State, B256)> = LazyLock::new(|| {
 
 /// Accounts with their storage, and the code of all contracts.
 #[derive(Clone, Debug)]
-struct State(BTreeMap<Address, (u64, U256, Storage)>);
+struct SampleState(BTreeMap<Address, (u64, U256, Storage)>);
 
 /// A state with accounts of every kind: without code or storage, with one slot, with many.
-fn state() -> State {
+fn state() -> SampleState {
     let number = |seed: u64| U256::from_be_bytes(keccak256(seed.to_be_bytes()).0);
     let account = |seed: u64| {
         let slots = match seed % 4 {
@@ -38,7 +38,7 @@ fn state() -> State {
         let storage = (0..slots).map(|slot| (position(slot), number(slot) >> (seed % 250)));
         (seed, number(seed) >> 170, storage.collect())
     };
-    State((0..60).map(|seed| (address(seed), account(seed))).collect())
+    SampleState((0..60).map(|seed| (address(seed), account(seed))).collect())
 }
 
 fn address(seed: u64) -> Address {
@@ -63,7 +63,7 @@ fn trie(leaves: &BTreeMap<B256, Vec<u8>>, key: B256) -> (B256, Vec<Bytes>) {
     (root, nodes)
 }
 
-impl State {
+impl SampleState {
     fn storage_trie(&self, address: Address, slot: B256) -> (B256, Vec<Bytes>) {
         let Some((_, _, storage)) = self.0.get(&address).filter(|account| !account.2.is_empty()) else {
             return (EMPTY_ROOT_HASH, Vec::new());

@@ -71,12 +71,12 @@ impl<'a> Sieve<'a> {
         Self { remote, canon, filter, blocks, expect, room, seen: Mutex::default() }
     }
 
-    pub(super) fn judge(&self, account: AccountId, node: usize, result: &Bytes) -> Judging<'_> {
-        self.remote.checking(account, &self.expect, result, move |checked| self.conclude(node, checked))
+    pub(super) fn judge(&self, account: AccountId, result: &Bytes) -> Judging<'_> {
+        self.remote.checking(account, &self.expect, result, move |checked| self.conclude(checked))
     }
 
     /// What follows from a check. Counting is not a matter of trust: the limit holds whatever the mode.
-    fn conclude(&self, node: usize, checked: CheckedResult) -> Judgement {
+    fn conclude(&self, checked: CheckedResult) -> Judgement {
         match checked.verdict {
             Verdict::Sound(facts) => self.weigh(&facts),
             Verdict::Empty => self.weigh(&Facts::default()),
@@ -86,9 +86,7 @@ impl<'a> Sieve<'a> {
             }
             Verdict::Null => Judgement::Wrong("no list"),
             Verdict::Contradicted => Judgement::Late,
-            Verdict::Wrong(lie) if self.remote.judge.refuses(node, &self.expect, lie) => {
-                Judgement::Wrong(lie.name())
-            }
+            Verdict::Wrong(lie) if self.remote.judge.refuses(lie) => Judgement::Wrong(lie.name()),
             Verdict::Wrong(_) if !checked.is_json => Judgement::Wrong("no JSON"),
             Verdict::Wrong(_) => {
                 let too_many = (checked.logs > self.room).then_some(None);

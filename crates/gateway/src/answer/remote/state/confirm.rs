@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use nodes::check::Family;
+use nodes::proven::ProofFailure;
 use nodes::{Call, Said};
 
 use super::decision::{Decision, Vote, Voters, decide};
@@ -17,7 +18,7 @@ use crate::params::Query;
 use crate::resolve::BlockRef;
 
 /// What came of asking several nodes.
-enum Outcome {
+enum Confirmation {
     /// A proof has decided between nodes that contradict each other.
     Proven(Bytes),
     Agreed(Statement),
@@ -60,13 +61,13 @@ impl Remote {
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
         let in_view = |statement| in_view(asking, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
-            Outcome::Proven(result) => Ok(proven(query, result)),
-            Outcome::Agreed(statement) => self.confirmed(asking, query, statement),
+            Confirmation::Proven(result) => Ok(proven(query, result)),
+            Confirmation::Agreed(statement) => self.confirmed(asking, query, statement),
             // A simulation that nobody finished in time took too long.
-            Outcome::NoQuorum(votes) if votes.is_empty() && is_simulation(query) && asking.is_over() => {
+            Confirmation::NoQuorum(votes) if votes.is_empty() && is_simulation(query) && asking.is_over() => {
                 Err(Failure::CallTimeout(self.limits.call_timeout))
             }
-            Outcome::NoQuorum(_) => Err(Failure::Unavailable),
+            Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
         }
     }
 
@@ -77,14 +78,16 @@ impl Remote {
         call: &Call,
     ) -> Result<ConfirmedLogs, Failure> {
         match self.agree(asking, None, call, Form::logs(), Ok).await? {
-            Outcome::Agreed(Statement::Record(record)) => {
+            Confirmation::Agreed(Statement::Record(record)) => {
                 Ok(ConfirmedLogs::Found { count: record.count as u64, result: record.whole })
             }
-            Outcome::Agreed(Statement::TooWide) => Ok(ConfirmedLogs::TooWide),
-            Outcome::NoQuorum(votes) if call.needs.log_blocks > 1 && some_find_it_too_wide(&votes) => {
+            Confirmation::Agreed(Statement::TooWide) => Ok(ConfirmedLogs::TooWide),
+            Confirmation::NoQuorum(votes) if call.needs.log_blocks > 1 && some_find_it_too_wide(&votes) => {
                 Ok(ConfirmedLogs::TooWide)
             }
-            Outcome::Proven(_) | Outcome::Agreed(_) | Outcome::NoQuorum(_) => Err(Failure::Unavailable),
+            Confirmation::Proven(_) | Confirmation::Agreed(_) | Confirmation::NoQuorum(_) => {
+                Err(Failure::Unavailable)
+            }
         }
     }
 
@@ -97,7 +100,7 @@ impl Remote {
         call: &Call,
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Confirmation, Failure> {
         let voters = Voters { nodes: self.pool.nodes().len(), quorum: self.pool.quorum() };
         let mut asked = self.pool.ask_several(call, asking.deadline);
         let mut votes: Vec<Vote> = Vec::with_capacity(voters.nodes);
@@ -114,7 +117,7 @@ impl Remote {
                 }
                 Err(NoStatement::NotThere) => asked.is_late(answer.node),
                 Err(NoStatement::Malformed) => {
-                    self.judge.count("shape");
+                    self.judge.count(ProofFailure::Malformed);
                     asked.refuse(answer.node, "shape");
                 }
             }
@@ -124,16 +127,16 @@ impl Remote {
         if let Some(query) = query
             && let Some(proven) = self.settle_difference(asking, query, call, &votes).await
         {
-            return Ok(Outcome::Proven(proven));
+            return Ok(Confirmation::Proven(proven));
         }
         let Decision::Agreed { statement, contradicted } = decision else {
             self.confirmations.note_failed();
-            return Ok(Outcome::NoQuorum(votes));
+            return Ok(Confirmation::NoQuorum(votes));
         };
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
         self.confirmations.note_agreed(differed, contradicted.len());
         contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
-        Ok(Outcome::Agreed(statement))
+        Ok(Confirmation::Agreed(statement))
     }
 
     /// What a proof says where nodes contradict each other; `None` if they do not, or no node proves it. Whoever said something

@@ -9,7 +9,7 @@ use crate::resolve::BlockRef;
 
 /// What an object is, and so which members it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Block,
     Uncle,
     Transaction,
@@ -27,12 +27,12 @@ enum Member {
     /// The same, but what it is may be known to one node sooner than to another.
     Later(&'static str),
     /// A list of objects, or of hashes.
-    List(&'static str, Kind),
+    List(&'static str, RecordKind),
 }
 
 use Member::{Later, List, Plain};
 
-impl Kind {
+impl RecordKind {
     fn members(self) -> &'static [Member] {
         match self {
             Self::Block => BLOCK,
@@ -63,7 +63,7 @@ const BLOCK: &[Member] = &[
     Plain("author"), Plain("difficulty"), Plain("totalDifficulty"), Plain("extraData"), Plain("size"),
     Plain("gasLimit"), Plain("gasUsed"), Plain("timestamp"), Plain("baseFeePerGas"), Plain("withdrawalsRoot"),
     Plain("blobGasUsed"), Plain("excessBlobGas"), Plain("parentBeaconBlockRoot"), Plain("requestsHash"),
-    Plain("sealFields"), Plain("uncles"), Plain("withdrawals"), List("transactions", Kind::Transaction),
+    Plain("sealFields"), Plain("uncles"), Plain("withdrawals"), List("transactions", RecordKind::Transaction),
     Later("l1BatchNumber"), Later("l1BatchTimestamp"),
 ];
 
@@ -80,7 +80,7 @@ const TRANSACTION: &[Member] = &[
 #[rustfmt::skip]
 const RECEIPT: &[Member] = &[
     Plain("transactionHash"), Plain("transactionIndex"), Plain("blockHash"), Plain("blockNumber"), Plain("from"),
-    Plain("to"), Plain("cumulativeGasUsed"), Plain("gasUsed"), Plain("contractAddress"), List("logs", Kind::Log),
+    Plain("to"), Plain("cumulativeGasUsed"), Plain("gasUsed"), Plain("contractAddress"), List("logs", RecordKind::Log),
     Plain("logsBloom"), Plain("status"), Plain("root"), Plain("type"), Plain("effectiveGasPrice"),
     Plain("blobGasUsed"), Plain("blobGasPrice"),
     Later("l1BatchNumber"), Later("l1BatchTxIndex"), Later("l2ToL1Logs"),
@@ -118,7 +118,7 @@ pub(super) enum About {
 /// What the answer to a question about blocks must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordForm {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) is_list: bool,
     /// Whether there may be nothing.
     pub(super) may_be_null: bool,
@@ -171,7 +171,7 @@ impl RecordForm {
             }
             About::InBlock(block) => block_of(object) == Some(block),
             About::Transaction(wanted) => {
-                let name = if self.kind == Kind::Receipt { "transactionHash" } else { "hash" };
+                let name = if self.kind == RecordKind::Receipt { "transactionHash" } else { "hash" };
                 hash(object, name) == Some(wanted)
             }
         }
@@ -191,7 +191,7 @@ fn block_of(object: &Value) -> Option<BlockRef> {
 }
 
 /// An object with the members that we know, in our order.
-fn known(object: &Value, kind: Kind, with_later: bool) -> Value {
+fn known(object: &Value, kind: RecordKind, with_later: bool) -> Value {
     let Some(given) = object.as_object() else { return plain(object) };
     let mut members = serde_json::Map::new();
     for member in kind.members() {
@@ -207,7 +207,7 @@ fn known(object: &Value, kind: Kind, with_later: bool) -> Value {
     Value::Object(members)
 }
 
-fn known_items(list: &Value, kind: Kind, with_later: bool) -> Value {
+fn known_items(list: &Value, kind: RecordKind, with_later: bool) -> Value {
     match list {
         Value::Array(items) => Value::Array(items.iter().map(|item| known(item, kind, with_later)).collect()),
         other => plain(other),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     const RECEIPT_OF: RecordForm = RecordForm {
-        kind: Kind::Receipt,
+        kind: RecordKind::Receipt,
         is_list: false,
         may_be_null: true,
         about: About::Transaction(B256::repeat_byte(0xab)),

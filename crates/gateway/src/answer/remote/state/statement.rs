@@ -7,7 +7,7 @@ use bytes::Bytes;
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, Said};
 
-use super::record::{About, Kind, Record, RecordForm};
+use super::record::{About, Record, RecordForm, RecordKind};
 use crate::params::Query;
 use crate::resolve::BlockRef;
 
@@ -118,11 +118,12 @@ impl Form {
             Query::Code { .. } | Query::Call { .. } => Some(Self::Data),
             Query::StorageAt { .. } => Some(Self::Word),
             Query::RawBlockTransactions { .. } => {
-                Some(Self::Record(list(Kind::RawTransaction, About::Anything)))
+                Some(Self::Record(list(RecordKind::RawTransaction, About::Anything)))
             }
-            Query::FeeHistory { .. } => {
-                Some(Self::Record(RecordForm { is_list: false, ..list(Kind::FeeHistory, About::Anything) }))
-            }
+            Query::FeeHistory { .. } => Some(Self::Record(RecordForm {
+                is_list: false,
+                ..list(RecordKind::FeeHistory, About::Anything)
+            })),
             _ if with_blocks => Self::of_block_data(query),
             Query::ChainId
             | Query::NetVersion
@@ -147,21 +148,23 @@ impl Form {
         Some(match *query {
             Query::BlockTransactionCount { .. } | Query::UncleCount { .. } => Self::Quantity,
             Query::Block { block, .. } => {
-                Self::Record(RecordForm { may_be_null: false, ..one(Kind::Block, About::Block(block)) })
+                Self::Record(RecordForm { may_be_null: false, ..one(RecordKind::Block, About::Block(block)) })
             }
             Query::BlockReceipts { block } => Self::Record(RecordForm {
                 is_list: true,
                 may_be_null: false,
-                ..one(Kind::Receipt, About::InBlock(block))
+                ..one(RecordKind::Receipt, About::InBlock(block))
             }),
-            Query::Uncle { .. } => Self::Record(one(Kind::Uncle, About::Anything)),
+            Query::Uncle { .. } => Self::Record(one(RecordKind::Uncle, About::Anything)),
             Query::TransactionByIndex { block, .. } => {
-                Self::Record(one(Kind::Transaction, About::InBlock(block)))
+                Self::Record(one(RecordKind::Transaction, About::InBlock(block)))
             }
             Query::TransactionByHash { hash } => {
-                Self::Record(one(Kind::Transaction, About::Transaction(hash)))
+                Self::Record(one(RecordKind::Transaction, About::Transaction(hash)))
             }
-            Query::TransactionReceipt { hash } => Self::Record(one(Kind::Receipt, About::Transaction(hash))),
+            Query::TransactionReceipt { hash } => {
+                Self::Record(one(RecordKind::Receipt, About::Transaction(hash)))
+            }
             _ => return None,
         })
     }
@@ -169,7 +172,7 @@ impl Form {
     /// The logs of a range.
     pub(super) fn logs() -> Self {
         Self::Record(RecordForm {
-            kind: Kind::Log,
+            kind: RecordKind::Log,
             is_list: true,
             may_be_null: false,
             about: About::Anything,
