@@ -38,7 +38,7 @@ use crate::resolve::BlockRef;
 pub(crate) use cache::Cache;
 use embedded::{Embedded, EmbeddedCall};
 pub use limits::Limits;
-use remote::{Follower, Hearsay, Outlook, Remote};
+use remote::{Follower, Outlook, PartnerView, Remote};
 use shared::SharedAnswer;
 pub use threads::{Threads, ThreadsBusy};
 
@@ -276,7 +276,7 @@ pub enum Sight<'a> {
     Remote(&'a Arc<Canon>),
     /// A partner, because nobody of our own can. What it says holds for this request only.
     Partner {
-        hearsay: &'a Hearsay,
+        view: &'a PartnerView,
         /// Until when it may be asked for the answer.
         deadline: tokio::time::Instant,
     },
@@ -287,7 +287,7 @@ impl Sight<'_> {
         match self {
             Self::Embedded(source) => &***source,
             Self::Remote(canon) => &***canon,
-            Self::Partner { hearsay, .. } => *hearsay,
+            Self::Partner { view, .. } => *view,
         }
     }
 }
@@ -436,8 +436,8 @@ impl Answers {
                     None => Box::pin(remote.answer(account, canon, method, query, may_fail_over)).await,
                 }
             }
-            (Asked::Remote(remote), Sight::Partner { hearsay, deadline }) => {
-                Box::pin(remote.answer_told(account, hearsay, method, &query, deadline)).await
+            (Asked::Remote(remote), Sight::Partner { view, deadline }) => {
+                Box::pin(remote.answer_told(account, view, method, &query, deadline)).await
             }
             (Asked::Embedded(embedded), Sight::Embedded(source)) => {
                 let call = EmbeddedCall { account: permit.account(), source, query, body };
@@ -450,9 +450,7 @@ impl Answers {
     /// Where it came from that a block is not there, if that has to be told.
     pub fn nothing(&self, sight: Sight<'_>, method: &Method) -> Option<Provenance> {
         match (&self.asked, sight) {
-            (Asked::Remote(remote), Sight::Partner { hearsay, .. }) => {
-                Some(remote.told_nothing(hearsay, method))
-            }
+            (Asked::Remote(remote), Sight::Partner { view, .. }) => Some(remote.told_nothing(view, method)),
             _ => None,
         }
     }

@@ -36,7 +36,7 @@ pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
 pub use partner::{Allowance, Partner};
 pub use pool::{
     NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, Proof, Proving, QuorumCall, Remote, Replies,
-    Settings,
+    Settings, Supplier,
 };
 pub use transport::{
     Client, Endpoint, EndpointError, Limits, REPLY_MEMORY_BYTES, ReplyBuffers, Stats, heads,

@@ -135,7 +135,7 @@ impl<A: Ask> Partner<A> {
 
     /// Asks it which chain it is of, if its budget allows that, and tells what is wrong with it.
     pub(crate) async fn probe(&self, deadline: Instant) {
-        if !self.take() {
+        if !self.take(1) {
             return;
         }
         let chain_id = self.ask_chain_id(deadline).await;
@@ -193,21 +193,26 @@ impl<A: Ask> Partner<A> {
         self.node.grade(now) != Grade::Down || self.node.health().probe_due(now)
     }
 
-    /// Takes one call out of the budget, if there is one left.
-    pub fn take(&self) -> bool {
-        self.take_on(Instant::now(), today())
+    /// How much may be asked of it.
+    pub fn allowance(&self) -> Allowance {
+        self.allowance
     }
 
-    fn take_on(&self, now: Instant, today: u64) -> bool {
+    /// Takes so many calls out of the budget, if all of them are left.
+    pub fn take(&self, calls: u64) -> bool {
+        self.take_on(Instant::now(), today(), calls)
+    }
+
+    fn take_on(&self, now: Instant, today: u64, calls: u64) -> bool {
         let mut spent = self.spent.lock();
         if now.saturating_duration_since(spent.second_began) >= SECOND {
             (spent.second_began, spent.in_second) = (now, 0);
         }
-        let has_budget = spent.in_second < self.allowance.calls_per_second
-            && *spent.calls_on(today) < self.allowance.calls_per_day;
+        let has_budget = spent.in_second.saturating_add(calls) <= self.allowance.calls_per_second
+            && spent.calls_on(today).saturating_add(calls) <= self.allowance.calls_per_day;
         if has_budget {
-            spent.in_second += 1;
-            *spent.calls_on(today) += 1;
+            spent.in_second += calls;
+            *spent.calls_on(today) += calls;
         }
         has_budget
     }
@@ -241,10 +246,10 @@ mod tests {
         let mut taken = Vec::new();
         for second in 0..4 {
             let now = Instant::now() + SECOND * second;
-            taken.push((0..3).filter(|_| partner.take_on(now, 7)).count());
+            taken.push((0..3).filter(|_| partner.take_on(now, 7, 1)).count());
         }
         assert_eq!(taken, [2, 2, 1, 0]);
-        assert!(partner.take_on(Instant::now() + SECOND * 9, 8), "another day");
+        assert!(partner.take_on(Instant::now() + SECOND * 9, 8, 1), "another day");
     }
 
     /// A step back over midnight gave a second budget for the day before, and another one when midnight came again.
@@ -253,7 +258,7 @@ mod tests {
         let partner = partner(100, 5);
         let take_all = |second, today| {
             let now = Instant::now() + SECOND * second;
-            (0..10).filter(|_| partner.take_on(now, today)).count()
+            (0..10).filter(|_| partner.take_on(now, today, 1)).count()
         };
         assert_eq!(take_all(0, 7), 5);
         assert_eq!(take_all(1, 8), 5, "midnight");
@@ -264,6 +269,17 @@ mod tests {
             (5, 0, 5),
             "a wrong date for a while"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_belong_together_are_taken_together_or_not_at_all() {
+        let (partner, now) = (partner(3, 5), Instant::now());
+        assert!(!partner.take_on(now, 7, 4));
+        assert!(partner.take_on(now, 7, 2));
+        assert!(!partner.take_on(now, 7, 2));
+        assert!(partner.take_on(now, 7, 1));
+        assert!(!partner.take_on(now + SECOND, 7, 3), "two are left of the day");
+        assert!(partner.take_on(now + SECOND, 7, 2));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ mod confirm; // one call to several nodes, whose answers are compared
 mod deep; // blocks below the window
 mod everyone; // one question to all nodes
 mod fetch; // block data with its proof
+mod supplier; // who is asked: nodes or partners
 mod probes; // partners are asked now and then whether they can be used
 mod watched; // a node as its watcher sees it
 
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::attempt::{self, Answered, Dice, Failed, Judging, Rules};
 use crate::budget::Budgets;
-use crate::call::{Call, Needs};
+use crate::call::Call;
 use crate::check::Family;
 use crate::health::Grade;
 use crate::node::{Node, Standing};
@@ -32,6 +33,7 @@ use watched::WatchedNode;
 pub use confirm::{NodeAnswer, QuorumCall};
 pub use everyone::Replies;
 pub use fetch::{NotFetched, Proof, Proving};
+pub use supplier::Supplier;
 
 /// One endpoint, and what people call it.
 #[derive(Debug)]
@@ -181,44 +183,9 @@ impl Pool {
         self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
     }
 
-    /// Asks the first partner that has the method, is well, and has budget left; others only if it has nothing to say.
-    pub async fn ask_partner(
-        &self,
-        method: &str,
-        call: &Call,
-        judge: Judge<'_, '_>,
-        deadline: Instant,
-    ) -> Result<Answered<Client>, Failed> {
-        // What a partner has is its own affair: nobody watches its head.
-        let call = Call { needs: Needs::default(), ..call.clone() };
-        let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
-        let mut best = Err(Failed::Out { tried: 0, lack: None });
-        for partner in self.partners.iter().filter(|partner| partner.has(method)) {
-            let is_worth_asking = partner.is_worth_asking(Instant::now());
-            if !is_worth_asking || !self.is_of_this_chain(partner, deadline).await || !partner.take() {
-                continue;
-            }
-            let one = std::slice::from_ref(partner.node());
-            match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
-                Ok(answered) if answered.sure => return Ok(answered),
-                doubtful if best.is_err() => best = doubtful,
-                _ => {}
-            }
-        }
-        best
-    }
-
     /// The chain that this is, as the nodes or the operator say.
     pub fn chain_id(&self) -> Option<u64> {
         Some(self.view.chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
-    }
-
-    /// Nobody can tell before it is known which chain this is.
-    async fn is_of_this_chain(&self, partner: &Partner<Client>, deadline: Instant) -> bool {
-        match self.chain_id() {
-            Some(chain_id) => partner.is_of(chain_id, deadline).await,
-            None => true,
-        }
     }
 
     fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {

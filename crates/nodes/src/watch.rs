@@ -30,6 +30,7 @@ use crate::{Ask, BlockId, Fault};
 use chain::{Chain, ConfiguredIdentity};
 use follow::Watcher;
 use header::HeaderCheck;
+pub use header::read_block;
 use probe::Prober;
 
 /// How often it is looked whether the head is stale.

@@ -8,7 +8,6 @@ mod block_answers; // answers from proven blocks
 mod headers; // proven headers below the window
 mod located; // which block a transaction is in
 mod mined; // proven blocks as JSON
-mod hearsay; // the chain as a partner tells it
 mod checking; // where large answers are checked
 mod encode; // queries → calls
 mod fees; // fees from proven blocks
@@ -20,6 +19,7 @@ mod kept; // answers from kept blocks
 mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
 mod partner; // who is asked when nobody of our own can answer
+mod partner_view; // the chain as a partner tells it
 mod pending; // calls about the pending block
 mod says; // what nodes mean → our failures
 pub(crate) mod state; // how far nodes are believed about what no block proves
@@ -30,7 +30,8 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said};
+use nodes::view::SeenBlock;
+use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said, Supplier};
 use tokio::time::Instant;
 
 use super::cache::{Asked, Cache, GivenBy, Kept};
@@ -53,11 +54,11 @@ use fees::SuggestedFees;
 use flight_key::FlightKey;
 pub(super) use follow::Follower;
 use follow::KeptChain;
-pub use hearsay::Hearsay;
 use integrity::Judge;
 use judge::Question;
 pub use look::Outlook;
 use partner::Failovers;
+pub use partner_view::PartnerView;
 use settings::Config;
 use state::{ChainRules, Confirmations, ProvenState, StateMode, Touched};
 
@@ -82,7 +83,7 @@ pub struct Remote {
     /// Blocks below the window that nodes are asked for, in their epoch.
     lookups: Flights<(u64, BlockParam), ()>,
     /// Blocks that partners are asked for, by the method that the caller asks.
-    told_flights: Flights<(&'static str, BlockParam), Option<BlockRef>>,
+    told_flights: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
     failovers: Failovers,
     judge: Judge,
     state: StateMode,
@@ -257,7 +258,7 @@ impl Remote {
             }
             return Ok(self.shared(found.origin, Some(found.block), found.verified, found.result));
         }
-        let asking = Asking { account, canon, deadline };
+        let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
         let mut answered = self.answer_from_blocks(asking, query).await;
         let from_blocks = answered.is_some();
         if answered.is_none() {

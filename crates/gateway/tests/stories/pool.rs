@@ -30,6 +30,8 @@ mod identity; // which chain this is
 mod kept; // answers that are kept
 #[path = "pool/kept_through_trouble.rs"]
 mod kept_through_trouble; // following gateways that are killed, and full disks
+#[path = "pool/lying_partner.rs"]
+mod lying_partner; // a partner that lies while all nodes are down
 #[path = "pool/lists.rs"]
 mod lists; // a node that lists other transactions than a block has
 #[path = "pool/long.rs"]

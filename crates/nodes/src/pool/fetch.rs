@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Pool, PoolNode};
+use super::{Pool, PoolNode, Supplier};
 use crate::attempt::{self, Failed, Judgement, Judging, Meaning};
 use crate::call::{Call, Fault, Reply};
 use crate::proven::{ProofFailure, Unproven};
@@ -50,17 +51,18 @@ pub enum NotFetched {
 }
 
 impl Pool {
-    /// Asks nodes until one delivers what `prove` accepts. A delivery that fails its proof proves its node wrong, and another
+    /// Asks until somebody delivers what `prove` accepts. A delivery that fails its proof proves its sender wrong, and another
     /// one is asked.
     pub async fn fetch<'p, T: Send>(
         &self,
+        supplier: Supplier,
         call: &Call,
         prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
         let fetching = Fetching { prove, accepted: Mutex::new(None), unknown_type: Mutex::new(None) };
         let judge = |_: usize, result: &Bytes| fetching.judge(result);
-        let asked = self.ask(call, &judge, deadline).await;
+        let asked = self.ask_of(supplier, call, &judge, deadline).await;
         match (fetching.accepted.into_inner(), asked) {
             (Some(proven), _) => Ok(proven),
             (None, Err(Failed::Deadline { .. })) => Err(NotFetched::Deadline),
@@ -78,21 +80,30 @@ impl Pool {
         nodes.len() >= self.view.quorum()
     }
 
-    /// Asks one node after another for all of these calls until `prove` accepts what one has delivered. All of it is from
-    /// one node, so that a failed proof proves that node wrong.
+    /// Asks one after another for all of these calls until `prove` accepts what one has delivered. All of it is from
+    /// one sender, so that a failed proof proves that sender wrong.
     pub async fn fetch_together<'p, T: Send>(
         &self,
+        supplier: Supplier,
         calls: &[Call],
         prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
         let Some(call) = calls.first() else { return Err(NotFetched::Unavailable) };
-        let now = Instant::now();
-        let mut nodes: Vec<_> = self.of_this_chain().map(|node| (node, node.candidate(call, now))).collect();
-        nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
-        nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
+        let nodes = match supplier {
+            Supplier::Nodes => self.best_first(call).into_iter().map(|node| (node, None)).collect(),
+            Supplier::Partners { method } => {
+                let partners = self.partners_with(method);
+                partners.map(|partner| (partner.node(), Some(partner))).collect::<Vec<_>>()
+            }
+        };
         let mut failed = NotFetched::Unavailable;
-        for (place, (node, _)) in nodes.iter().enumerate() {
+        for (place, (node, partner)) in nodes.iter().enumerate() {
+            if let Some(partner) = partner
+                && !self.may_ask(partner, calls.len(), deadline).await
+            {
+                continue;
+            }
             // Each has its part of the time that is left, so that one that hangs leaves some for the others.
             let now = Instant::now();
             let left = u32::try_from(nodes.len() - place).unwrap_or(u32::MAX);
@@ -114,6 +125,15 @@ impl Pool {
             }
         }
         Err(failed)
+    }
+
+    /// Nodes that can answer a call, the best one first.
+    fn best_first(&self, call: &Call) -> Vec<&Arc<PoolNode>> {
+        let now = Instant::now();
+        let mut nodes: Vec<_> = self.of_this_chain().map(|node| (node, node.candidate(call, now))).collect();
+        nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
+        nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
+        nodes.into_iter().map(|(node, _)| node).collect()
     }
 }
 

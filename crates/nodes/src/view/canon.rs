@@ -39,6 +39,11 @@ impl Canon {
         Self::picture(head, below, epoch, Arc::default())
     }
 
+    /// A chain of which nothing but its newest block is known. What is known of the chain of the nodes is not true of it.
+    pub fn of_head(head: SeenBlock) -> Self {
+        Self::first(&Arc::new(head), Vec::new(), u64::MAX)
+    }
+
     /// The picture after this one, on a chain that has a block in common with it. What leaves the window stays known.
     pub(super) fn next(&self, head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
         let next = Self::picture(head, below, self.epoch, Arc::clone(&self.learned));

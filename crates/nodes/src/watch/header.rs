@@ -6,6 +6,7 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
+use crate::proven::ProofFailure;
 use crate::view::{BlockLists, SeenBlock};
 use crate::{BlockId, Fault};
 
@@ -60,6 +61,16 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         reported: Arc::new(BlockLists::new(wire.transactions, wire.uncles)),
         agreed: Default::default(),
     }))
+}
+
+/// Reads a block with transaction hashes that somebody has sent who is not watched. Its hash must be that of its header where
+/// `check_hash` says so.
+pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, ProofFailure> {
+    let block = read(json).map_err(|_| ProofFailure::Malformed)?;
+    match block {
+        Some(block) if check_hash && !fits(json, &block) => Err(ProofFailure::HeaderHash),
+        block => Ok(block),
+    }
 }
 
 /// Whether the block's hash is the hash of its header, it has transactions exactly if the header says so, and no more of

@@ -17,7 +17,7 @@ pub struct NodeLie {
     pub course: Course,
 }
 
-/// When honest nodes are there. In the end they all are, and the liars are honest, too.
+/// When honest nodes are there. In the end they all are, and the liars are honest, too, unless there are only liars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
     /// All the time.
@@ -26,6 +26,8 @@ pub enum Course {
     LiarsFirst,
     /// They die, and come back later.
     OnlyLiarsLeft,
+    /// Never.
+    OnlyLiars,
 }
 
 /// A part of a course.
@@ -45,6 +47,7 @@ impl Course {
         match self {
             Self::Beside => &[LYING, AFTER],
             Self::LiarsFirst | Self::OnlyLiarsLeft => &[ONLY_LIARS, LYING, AFTER],
+            Self::OnlyLiars => &[ONLY_LIARS],
         }
     }
 }
@@ -85,6 +88,7 @@ impl NodeLie {
             Course::Beside => self.name,
             Course::LiarsFirst => format!("{}, liars first", self.name),
             Course::OnlyLiarsLeft => format!("{}, only liars left", self.name),
+            Course::OnlyLiars => format!("{}, only liars", self.name),
         };
         Self { name, course, ..self }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::Canon;
 use nodes::check::Family;
 use nodes::proven::ProvenBody;
+use nodes::{Canon, Supplier};
 use tokio::time::Instant;
 
 use super::blocks::block_of;
@@ -27,12 +27,13 @@ const SENDERS_AT_ONCE_MAX: usize = 2;
 /// Hashes of transactions, or logs of a receipt, that are written at once: some 100 µs.
 const ITEMS_AT_ONCE_MAX: usize = 128;
 
-/// Who asks, in which view, and until when.
+/// Who asks, in which view, until when, and who is asked.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) account: AccountId,
     pub(super) canon: &'a Canon,
     pub(super) deadline: Instant,
+    pub(super) supplier: Supplier,
 }
 
 impl Asking<'_> {

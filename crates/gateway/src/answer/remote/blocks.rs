@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles, UNCLES_MAX, Unproven};
-use nodes::{Call, NotFetched, Proving};
+use nodes::{Call, NotFetched, Proving, Supplier};
 use quick_cache::sync::Cache as Store;
 use quick_cache::{DefaultHashBuilder, Weighter};
 use tokio::time::Instant;
@@ -85,18 +85,28 @@ struct FetchKey {
     /// them in its own share of the pool.
     account: Option<AccountId>,
     hash: B256,
+    supplier: Supplier,
 }
 
 impl FetchKey {
     fn of(asking: Asking<'_>, block: BlockRef) -> Self {
         let is_deep = block.number < asking.canon.lowest();
-        Self { account: is_deep.then_some(asking.account), hash: block.hash }
+        let account = is_deep.then_some(asking.account);
+        Self { account, hash: block.hash, supplier: asking.supplier }
     }
 
-    /// In whose share of the pool the proof runs.
-    fn pays(self) -> AccountId {
-        self.account.unwrap_or(AccountId::NONE)
+    fn terms(self, deadline: Instant) -> FetchTerms {
+        let pays = self.account.unwrap_or(AccountId::NONE);
+        FetchTerms { pays, deadline, supplier: self.supplier }
     }
+}
+
+/// Who is asked for a part of a block, until when, and in whose share of the pool the proof runs.
+#[derive(Clone, Copy)]
+pub(super) struct FetchTerms {
+    pub(super) pays: AccountId,
+    pub(super) deadline: Instant,
+    pub(super) supplier: Supplier,
 }
 
 impl ProvenBlocks {
@@ -184,7 +194,7 @@ impl Remote {
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
-            let body = self.fetch_body(key.pays(), asking.deadline, block).await?;
+            let body = self.fetch_body(key.terms(asking.deadline), block).await?;
             self.blocks.keep_body(&body);
             Ok(body)
         };
@@ -194,16 +204,16 @@ impl Remote {
     /// Fetches a block by its hash, and does not keep it.
     pub(super) async fn fetch_body(
         &self,
-        pays: AccountId,
-        deadline: Instant,
+        terms: FetchTerms,
         block: BlockRef,
     ) -> Result<Arc<ProvenBody>, Failure> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(pays, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
+            self.proving(terms.pays, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
         };
         let call = encode::whole_block(&block);
-        self.pool.fetch(&call, &prove, deadline).await.map(Arc::new).map_err(not_fetched)
+        let fetched = self.pool.fetch(terms.supplier, &call, &prove, terms.deadline).await;
+        fetched.map(Arc::new).map_err(not_fetched)
     }
 
     /// Headers of the uncles of a block.
@@ -224,7 +234,7 @@ impl Remote {
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
-            let uncles = self.fetch_uncles(key.pays(), asking.deadline, body).await?;
+            let uncles = self.fetch_uncles(key.terms(asking.deadline), body).await?;
             self.blocks.keep_uncles(block.hash, &uncles);
             Ok(uncles)
         };
@@ -234,19 +244,19 @@ impl Remote {
     /// Fetches the uncles of a block, which must have some, and does not keep them.
     pub(super) async fn fetch_uncles(
         &self,
-        pays: AccountId,
-        deadline: Instant,
+        terms: FetchTerms,
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenUncles>, Failure> {
         let block = block_of(body);
         let calls: Vec<Call> = (0..UNCLES_MAX as u64).map(|index| encode::uncle(&block, index)).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
-            self.proving(pays, bytes_of(&deliveries), move || {
+            self.proving(terms.pays, bytes_of(&deliveries), move || {
                 ProvenUncles::prove(deliveries.iter().map(|delivery| &delivery[..]), &body)
             })
         };
-        self.pool.fetch_together(&calls, &prove, deadline).await.map(Arc::new).map_err(not_fetched)
+        let fetched = self.pool.fetch_together(terms.supplier, &calls, &prove, terms.deadline).await;
+        fetched.map(Arc::new).map_err(not_fetched)
     }
 
     /// Receipts of a block.
@@ -267,7 +277,7 @@ impl Remote {
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
-            let receipts = self.fetch_receipts(key.pays(), asking.deadline, body).await?;
+            let receipts = self.fetch_receipts(key.terms(asking.deadline), body).await?;
             self.blocks.keep_receipts(block.hash, &receipts);
             Ok(receipts)
         };
@@ -277,45 +287,40 @@ impl Remote {
     /// Fetches the receipts of a block, which must have some, and does not keep them.
     pub(super) async fn fetch_receipts(
         &self,
-        pays: AccountId,
-        deadline: Instant,
+        terms: FetchTerms,
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenReceipts>, Failure> {
         let call = encode::block_receipts(&block_of(body));
         let prove = |delivery: &Bytes| {
             let (delivery, body) = (delivery.clone(), Arc::clone(body));
-            self.proving(pays, delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
+            self.proving(terms.pays, delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
         };
-        let fetched = match self.pool.fetch(&call, &prove, deadline).await {
-            Err(NotFetched::Unavailable | NotFetched::Lacking) if self.may_ask_one_by_one(&call, body) => {
-                self.fetch_single_receipts(pays, deadline, body).await
+        let fetched = match self.pool.fetch(terms.supplier, &call, &prove, terms.deadline).await {
+            Err(NotFetched::Unavailable | NotFetched::Lacking)
+                if body.transactions().len() <= SINGLE_RECEIPTS_MAX
+                    && self.pool.some_lack(terms.supplier, call.method) =>
+            {
+                self.fetch_single_receipts(terms, body).await
             }
             fetched => fetched,
         };
         fetched.map(Arc::new).map_err(not_fetched)
     }
 
-    /// Whether some node does not give all receipts of a block at once.
-    fn may_ask_one_by_one(&self, call: &Call, body: &ProvenBody) -> bool {
-        body.transactions().len() <= SINGLE_RECEIPTS_MAX
-            && self.pool.nodes().iter().any(|node| node.known().lacks(call.method))
-    }
-
     async fn fetch_single_receipts(
         &self,
-        pays: AccountId,
-        deadline: Instant,
+        terms: FetchTerms,
         body: &Arc<ProvenBody>,
     ) -> Result<ProvenReceipts, NotFetched> {
         let calls: Vec<Call> =
             body.transactions().iter().map(|transaction| encode::receipt(*transaction.tx_hash())).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
-            self.proving(pays, bytes_of(&deliveries), move || {
+            self.proving(terms.pays, bytes_of(&deliveries), move || {
                 ProvenReceipts::prove_single(deliveries.iter().map(|delivery| &delivery[..]), &body)
             })
         };
-        self.pool.fetch_together(&calls, &prove, deadline).await
+        self.pool.fetch_together(terms.supplier, &calls, &prove, terms.deadline).await
     }
 
     /// Runs a proof: at once if it is short, else in the pool of threads.

@@ -142,7 +142,7 @@ impl Remote {
     ) -> Result<Vec<FeeFields>, Failure> {
         let Some(more) = count.checked_sub(1) else { return Ok(Vec::new()) };
         let lowest = newest.number.saturating_sub(more);
-        let headers = self.headers_down(asking.account, newest, lowest, asking.deadline).await?;
+        let headers = self.headers_down(asking, newest, lowest).await?;
         Ok(headers.iter().rev().map(|header| header.fees).collect())
     }
 
@@ -160,7 +160,7 @@ impl Remote {
                 .map(block_ref)
                 .collect());
         }
-        let headers = self.headers_down(asking.account, newest, oldest, asking.deadline).await?;
+        let headers = self.headers_down(asking, newest, oldest).await?;
         Ok(headers.iter().rev().map(|header| block_ref(header.id)).collect())
     }
 

@@ -9,12 +9,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use nodes::proven::ProvenHeader;
-use tokio::time::Instant;
 
+use super::block_answers::Asking;
 use super::blocks::not_fetched;
 use super::{Remote, encode};
 use crate::answer::Failure;
-use crate::callers::AccountId;
 use crate::resolve::BlockRef;
 
 /// Headers that are asked for at the same time. Those that wait for one node travel together.
@@ -26,10 +25,9 @@ impl Remote {
     /// The headers from `top` down to the block of the number `lowest`.
     pub(super) async fn headers_down(
         &self,
-        account: AccountId,
+        asking: Asking<'_>,
         top: BlockRef,
         lowest: u64,
-        deadline: Instant,
     ) -> Result<Vec<Arc<ProvenHeader>>, Failure> {
         let mut headers = Vec::new();
         let mut next = top;
@@ -40,12 +38,12 @@ impl Remote {
             // All that are missing are asked for by number at once. Those that are not what the header above names are asked
             // for by hash, one after another.
             if is_new && claimed.is_none() {
-                claimed = Some(self.claim_headers(account, lowest..=next.number, deadline).await);
+                claimed = Some(self.claim_headers(asking, lowest..=next.number).await);
             }
             let claimed = claimed.as_ref().and_then(|claimed| claimed.get(&next.hash).cloned());
             let header = match known.or(claimed) {
                 Some(header) => header,
-                None => self.header(account, next, deadline).await?,
+                None => self.header(asking, next).await?,
             };
             // What is kept on disk needs no place in memory.
             if is_new && self.kept_chain().is_none() {
@@ -61,16 +59,15 @@ impl Remote {
     /// What nodes deliver for these numbers, by hash.
     async fn claim_headers(
         &self,
-        account: AccountId,
+        asking: Asking<'_>,
         numbers: RangeInclusive<u64>,
-        deadline: Instant,
     ) -> B256Map<Arc<ProvenHeader>> {
         let mut claimed = B256Map::default();
         let mut numbers = numbers.rev();
         let mut claims: FuturesUnordered<Claimed<'_>> = FuturesUnordered::new();
         loop {
             for number in numbers.by_ref().take(HEADERS_AT_ONCE - claims.len()) {
-                claims.push(Box::pin(self.claimed_header(account, number, deadline)));
+                claims.push(Box::pin(self.claimed_header(asking, number)));
             }
             match claims.next().await {
                 Some(Some(header)) => _ = claimed.insert(header.id.hash, Arc::new(header)),
@@ -80,30 +77,22 @@ impl Remote {
         }
     }
 
-    async fn claimed_header(
-        &self,
-        account: AccountId,
-        number: u64,
-        deadline: Instant,
-    ) -> Option<ProvenHeader> {
+    async fn claimed_header(&self, asking: Asking<'_>, number: u64) -> Option<ProvenHeader> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(account, delivery.len(), move || ProvenHeader::read(&delivery))
+            self.proving(asking.account, delivery.len(), move || ProvenHeader::read(&delivery))
         };
-        self.pool.fetch(&encode::header_of_number(number), &prove, deadline).await.ok()
+        let call = encode::header_of_number(number);
+        self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await.ok()
     }
 
-    async fn header(
-        &self,
-        account: AccountId,
-        block: BlockRef,
-        deadline: Instant,
-    ) -> Result<Arc<ProvenHeader>, Failure> {
+    async fn header(&self, asking: Asking<'_>, block: BlockRef) -> Result<Arc<ProvenHeader>, Failure> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(account, delivery.len(), move || ProvenHeader::prove(&delivery, block.hash))
+            self.proving(asking.account, delivery.len(), move || ProvenHeader::prove(&delivery, block.hash))
         };
-        let fetched = self.pool.fetch(&encode::header_of_hash(&block), &prove, deadline).await;
+        let call = encode::header_of_hash(&block);
+        let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
         fetched.map(Arc::new).map_err(not_fetched)
     }
 }

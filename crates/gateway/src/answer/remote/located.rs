@@ -8,7 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::proven::{PendingTransaction, PlaceClaim, ProofFailure, ProvenBody, Unproven};
-use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply};
+use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply, Supplier};
 use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
@@ -60,7 +60,7 @@ impl Remote {
         };
         let search = Search { remote: self, asking, hash, sought_by, found: Mutex::default() };
         let judge = |node: usize, result: &Bytes| search.judge(node, result);
-        let asked = self.pool.ask(&call, &judge, asking.deadline).await;
+        let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
         if let Err(Failed::Unchecked { .. }) = asked {
             search.found.lock().failure = Some(Failure::OverCapacity);
         }
@@ -165,13 +165,16 @@ impl Search<'_> {
             return self.is_without(node);
         }
         let number = BlockParam::Number(claimed.number);
-        if self.remote.learn(canon, number, self.asking.deadline).await.is_err() {
+        let is_of_nodes = self.asking.supplier == Supplier::Nodes;
+        if is_of_nodes && self.remote.learn(canon, number, self.asking.deadline).await.is_err() {
             return Judgement::Late;
         }
         match canon.by_number(claimed.number) {
             Some(canonical) if canonical == claimed => self.look_into(claimed).await,
+            // Which block has this number is what the partner says.
+            None if !is_of_nodes => self.look_into(claimed).await,
             // The node is behind, or on a fork that is none any more.
-            _ if claimed.number >= canon.lowest() => self.is_without(node),
+            _ if is_of_nodes && claimed.number >= canon.lowest() => self.is_without(node),
             _ => Judgement::Late,
         }
     }
@@ -195,7 +198,8 @@ impl Search<'_> {
     /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
     /// asked, too.
     async fn settle(&self, call: &Call, all_say_so: bool) -> Result<Located, Failure> {
-        if self.found.lock().mined.is_none() && !self.has_quorum() {
+        let is_of_nodes = self.asking.supplier == Supplier::Nodes;
+        if is_of_nodes && self.found.lock().mined.is_none() && !self.has_quorum() {
             self.ask_the_others(call).await;
         }
         let has_quorum = self.has_quorum();
@@ -209,9 +213,13 @@ impl Search<'_> {
         Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending))
     }
 
-    /// Whether a quorum of the nodes has it in no block.
+    /// Whether a quorum of the nodes has it in no block. Of partners, one is asked.
     fn has_quorum(&self) -> bool {
-        self.remote.pool.is_quorum(&self.found.lock().without)
+        let without = &self.found.lock().without;
+        match self.asking.supplier {
+            Supplier::Nodes => self.remote.pool.is_quorum(without),
+            Supplier::Partners { .. } => !without.is_empty(),
+        }
     }
 
     /// Asks those that have not said yet whether they have it in a block.

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nodes::check::log_blocks;
-use nodes::{Canon, Said};
+use nodes::{Canon, Said, Supplier};
 use tokio::time::Instant;
 
 use super::block_answers::Asking;
 use super::checking::COPIED_AT_ONCE_BYTES_MAX;
 use super::expect::block_ref;
 use super::state::ConfirmedLogs;
-use super::{Remote, encode, says};
+use super::{Fetched, Keep, Remote, encode, says};
 use crate::answer::cache::GivenBy;
 use crate::answer::{Failure, Origin, Verification};
 use crate::callers::AccountId;
@@ -40,6 +40,7 @@ struct Search<'a> {
     /// Where the caller's range begins, for the error that says how much would fit.
     from: u64,
     deadline: Instant,
+    supplier: Supplier,
 }
 
 /// The logs of a range in the parts that they came in, in order.
@@ -69,11 +70,9 @@ impl Remote {
         blocks: Blocks<BlockRef>,
         deadline: Instant,
     ) -> Result<FoundLogs, Failure> {
-        let (from, to) = match blocks {
-            Blocks::One(block) => (block, block),
-            Blocks::Range { from, to } => (from, to),
-        };
-        let search = Search { remote: self, account, canon, filter, from: from.number, deadline };
+        let (from, to) = ends(blocks);
+        let supplier = Supplier::Nodes;
+        let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
         let proven_from = search.proven_from(from, to);
         let given_by = self.given_by_anyone();
         if self.proves_blocks() && proven_from <= to.number {
@@ -95,6 +94,26 @@ impl Remote {
 }
 
 impl Remote {
+    /// The logs of a range, proven from what a partner delivers. Each header that is not known and each block that may have such
+    /// logs is a call out of its budget, so that a range for whose headers a second's budget does not suffice is not begun.
+    pub(super) async fn partner_logs(
+        &self,
+        asking: Asking<'_>,
+        canon: &Arc<Canon>,
+        filter: &Arc<LogFilter>,
+        blocks: Blocks<BlockRef>,
+    ) -> Result<Fetched, Failure> {
+        let Asking { account, deadline, supplier, .. } = asking;
+        let (from, to) = ends(blocks);
+        let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
+        if search.proven_from(from, to) != from.number {
+            return Err(Failure::Unavailable);
+        }
+        let proven = search.proven(from.number, from.number, to).await;
+        let result = proven.map_err(|failure| search.in_time(failure))?;
+        Ok(Fetched { result, block: Some(to), verified: Verification::Proven, keep: Keep::No })
+    }
+
     /// How far logs are verified that nodes were asked for, and who gave them if nobody has confirmed them.
     fn pieces_verified(&self, given_by: GivenBy) -> (Verification, Option<GivenBy>) {
         match self.confirms_blocks() {
@@ -105,6 +124,11 @@ impl Remote {
 }
 
 impl Search<'_> {
+    fn asking(&self) -> Asking<'_> {
+        let Self { account, deadline, supplier, .. } = *self;
+        Asking { account, canon: self.canon, deadline, supplier }
+    }
+
     /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it.
     async fn proven(&self, from: u64, proven_from: u64, to: BlockRef) -> Result<Bytes, Failure> {
         let most = self.remote.limits.log_results_max;
@@ -277,8 +301,7 @@ impl Search<'_> {
     async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Sifted, Failure> {
         let call = encode::logs(self.filter, blocks);
         if self.remote.confirms_blocks() {
-            let asking = Asking { account: self.account, canon: self.canon, deadline: self.deadline };
-            let confirmed = self.remote.confirm_logs(asking, &call).await;
+            let confirmed = self.remote.confirm_logs(self.asking(), &call).await;
             return confirmed.map(|logs| within(logs, room)).map_err(|failure| self.in_time(failure));
         }
         let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
@@ -300,6 +323,14 @@ impl Search<'_> {
             to: to.unwrap_or(self.from).max(self.from),
             most: self.remote.limits.log_results_max,
         }
+    }
+}
+
+/// The lowest and the highest block that logs are asked of.
+fn ends(blocks: Blocks<BlockRef>) -> (BlockRef, BlockRef) {
+    match blocks {
+        Blocks::One(block) => (block, block),
+        Blocks::Range { from, to } => (from, to),
     }
 }
 

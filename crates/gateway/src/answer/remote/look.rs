@@ -7,7 +7,7 @@ use nodes::Canon;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::{Hearsay, Remote};
+use super::{PartnerView, Remote};
 use crate::answer::{Failure, Sight};
 use crate::methods::Method;
 use crate::params::{BlockParam, Query};
@@ -18,7 +18,7 @@ pub struct Outlook {
     /// `None` before any node has told of it.
     canon: Option<Arc<Canon>>,
     /// What partners tell where nobody of our own can; empty until then.
-    hearsay: OnceCell<Hearsay>,
+    partner_view: OnceCell<PartnerView>,
 }
 
 /// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
@@ -27,7 +27,7 @@ const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
 impl Remote {
     /// The chain as it is now.
     pub(in crate::answer) fn outlook(&self) -> Outlook {
-        Outlook { canon: self.pool.canon(), hearsay: OnceCell::new() }
+        Outlook { canon: self.pool.canon(), partner_view: OnceCell::new() }
     }
 
     /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
@@ -53,23 +53,23 @@ impl Remote {
         }
         // All that a partner is asked for this call has as much time together as a call to our own nodes.
         let deadline = Instant::now() + self.time(method);
-        let hearsay = Box::pin(self.hear(outlook, method, query, deadline)).await?;
-        Ok(Sight::Partner { hearsay, deadline })
+        let view = Box::pin(self.view_of_partner(outlook, method, query, deadline)).await?;
+        Ok(Sight::Partner { view, deadline })
     }
 
-    async fn hear<'a>(
+    async fn view_of_partner<'a>(
         &self,
         outlook: &'a Outlook,
         method: &'static Method,
         query: &Query<BlockParam>,
         deadline: Instant,
-    ) -> Result<&'a Hearsay, Failure> {
-        let begin = || Hearsay::begin(self, outlook.canon.as_ref(), method, deadline);
-        let hearsay = outlook.hearsay.get_or_try_init(begin).await?;
+    ) -> Result<&'a PartnerView, Failure> {
+        let begin = || PartnerView::begin(self, outlook.canon.as_ref(), method, deadline);
+        let partner_view = outlook.partner_view.get_or_try_init(begin).await?;
         for block in query.blocks() {
-            hearsay.learn(self, method, block, deadline).await?;
+            partner_view.learn(self, method, block, deadline).await?;
         }
-        Ok(hearsay)
+        Ok(partner_view)
     }
 
     /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer

@@ -1,22 +1,22 @@
-//! Partners: asked when nobody of our own can answer, and then checked like a node.
+//! Partners: asked when nobody of our own can answer. What they deliver of blocks is proven like that of nodes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use nodes::check::{self, Expect, Family, Verdict};
-use nodes::{BlockId, Call, Canon, Judgement, Said};
-use parking_lot::Mutex;
+use nodes::{Canon, Supplier};
 use tokio::time::Instant;
 
+use super::block_answers::Asking;
 use super::expect::block_ref;
 use super::flight_key::FlightKey;
-use super::hearsay::Hearsay;
 use super::judge::Question;
-use super::{Remote, answer, encode};
+use super::partner_view::PartnerView;
+use super::{Fetched, Remote, answer, encode};
 use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, Verification, View};
 use crate::callers::AccountId;
 use crate::methods::Method;
-use crate::params::{BlockParam, Query};
+use crate::params::Query;
 use crate::resolve::BlockRef;
 
 /// Why a partner is asked: what our own nodes cannot give.
@@ -58,10 +58,23 @@ impl Failovers {
     }
 }
 
-impl Hearsay {
+impl PartnerView {
     fn without(&self) -> Without {
-        if self.canon().is_some() { Without::Block } else { Without::Head }
+        if self.own().is_some() { Without::Block } else { Without::Head }
     }
+}
+
+/// A call on its way to partners.
+struct PartnerCall<'a> {
+    account: AccountId,
+    /// The chain that the call is about.
+    canon: &'a Arc<Canon>,
+    /// The chain of our own nodes, if they have shown one.
+    own: Option<&'a Canon>,
+    without: Without,
+    method: &'static Method,
+    query: &'a Query<BlockRef>,
+    deadline: Instant,
 }
 
 impl Remote {
@@ -69,132 +82,87 @@ impl Remote {
     pub(super) async fn fail_over(
         &self,
         account: AccountId,
-        canon: &Canon,
-        method: &Method,
+        canon: &Arc<Canon>,
+        method: &'static Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
-        let key = FlightKey::of(account, super::head(canon), query);
-        let (pays, deadline) = (key.paying_account(), Instant::now() + self.time(method));
-        let ask = || self.ask_partner(pays, Some(canon), Without::Answer, method, query, deadline);
-        self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
+        let (without, deadline) = (Without::Answer, Instant::now() + self.time(method));
+        let call = PartnerCall { account, canon, own: Some(canon), without, method, query, deadline };
+        self.share_partner_call(call).await
     }
 
     /// Asks a partner about blocks that it has named itself.
     pub(in crate::answer) async fn answer_told(
         &self,
         account: AccountId,
-        hearsay: &Hearsay,
-        method: &Method,
+        view: &PartnerView,
+        method: &'static Method,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Answer, Failure> {
-        if let Some(result) = self.known(hearsay.head(), query) {
-            self.failovers.note(hearsay.without(), method);
-            return Ok(answer(Origin::Partner, Some(hearsay.head()), Verification::None, result));
+        if let Some(result) = self.known(view.head(), query) {
+            self.failovers.note(view.without(), method);
+            return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
         }
-        let key = FlightKey::of(account, hearsay.head(), query);
-        let (pays, canon, without) = (key.paying_account(), hearsay.canon(), hearsay.without());
-        let ask = || self.ask_partner(pays, canon, without, method, query, deadline);
-        self.partner_flights.share(key, ask).await?.lend(self.memory.of(account))
+        let own = view.own().map(|own| &**own);
+        let (canon, without) = (view.canon(), view.without());
+        let call = PartnerCall { account, canon, own, without, method, query, deadline };
+        self.share_partner_call(call).await
     }
 
     /// That a block is not there is an answer too, where a partner says so.
-    pub(in crate::answer) fn told_nothing(&self, hearsay: &Hearsay, method: &Method) -> Provenance {
-        self.failovers.note(hearsay.without(), method);
+    pub(in crate::answer) fn told_nothing(&self, view: &PartnerView, method: &Method) -> Provenance {
+        self.failovers.note(view.without(), method);
         Provenance { origin: Origin::Partner, block: None, verified: Verification::None }
     }
 
-    async fn ask_partner(
-        &self,
-        account: AccountId,
-        canon: Option<&Canon>,
-        without: Without,
-        method: &Method,
-        query: &Query<BlockRef>,
-        deadline: Instant,
-    ) -> Result<SharedAnswer, Failure> {
-        let call = match query {
+    async fn share_partner_call(&self, call: PartnerCall<'_>) -> Result<Answer, Failure> {
+        let key = FlightKey::of(call.account, super::head(call.canon), call.query);
+        let (asker, pays) = (call.account, key.paying_account());
+        let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
+        self.partner_flights.share(key, ask).await?.lend(self.memory.of(asker))
+    }
+
+    /// Block data is proven like that of nodes, and so is state where it is proven at all. What is left is a partner's word.
+    async fn ask_partner(&self, call: PartnerCall<'_>) -> Result<SharedAnswer, Failure> {
+        let PartnerCall { account, canon, query, deadline, .. } = call;
+        let supplier = Supplier::Partners { method: call.method.name };
+        let asking = Asking { account, canon, deadline, supplier };
+        let proven = match query {
+            Query::Logs { filter, blocks } if self.proves_blocks() => {
+                Some(self.partner_logs(asking, canon, filter, *blocks).await)
+            }
+            _ => match self.answer_from_blocks(asking, query).await {
+                Some(answered) => Some(answered),
+                None => self.answer_proven_state(asking, query).await,
+            },
+        };
+        let fetched = match proven {
+            Some(answered) => answered?,
+            None => self.pass_on_from_partner(&call).await?,
+        };
+        self.failovers.note(call.without, call.method);
+        // Of a block that only the partner has named it is proven what is in it, and not that it is the one that is meant.
+        let is_ours = |block: BlockRef| {
+            call.own.and_then(|own| own.by_number(block.number)).map(block_ref) == Some(block)
+        };
+        let verified = match fetched.block.is_some_and(is_ours) {
+            true => fetched.verified,
+            false => Verification::None,
+        };
+        Ok(self.shared(Origin::Partner, fetched.block, verified, fetched.result))
+    }
+
+    /// The answer of a partner that nothing proves.
+    async fn pass_on_from_partner(&self, call: &PartnerCall<'_>) -> Result<Fetched, Failure> {
+        let asked = match call.query {
             // In one piece: what a partner does not search at once it does not search at all.
             Query::Logs { filter, blocks } => encode::logs(filter, *blocks),
-            other => {
-                encode::call(other, canon.map(|canon| self.gas_cap(canon))).ok_or(Failure::Unavailable)?
-            }
+            other => encode::call(other, Some(self.gas_cap(call.canon))).ok_or(Failure::Unavailable)?,
         };
-        let question = Question::new(self, account, canon, query);
+        let question = Question::new(self, call.account, call.own, call.query);
         let judge = |_: usize, result: &Bytes| question.judge(result);
-        let answered = self.pool.ask_partner(method.name, &call, &judge, deadline).await;
-        let fetched = self.settle(&question, answered)?;
-        self.failovers.note(without, method);
-        Ok(self.shared(Origin::Partner, fetched.block, fetched.verified, fetched.result))
-    }
-
-    /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.
-    pub(super) async fn told(
-        &self,
-        method: &'static Method,
-        block: BlockParam,
-        deadline: Instant,
-    ) -> Result<Option<BlockRef>, Failure> {
-        self.told_flights.share((method.name, block), || self.ask_for_block(method, block, deadline)).await
-    }
-
-    async fn ask_for_block(
-        &self,
-        method: &Method,
-        block: BlockParam,
-        deadline: Instant,
-    ) -> Result<Option<BlockRef>, Failure> {
-        let lookup = Lookup::of(block);
-        let judge = |_: usize, result: &Bytes| lookup.judge(self, result).into();
-        let answered = self.pool.ask_partner(method.name, &lookup.call, &judge, deadline).await;
-        match answered.map_err(|_| Failure::Unavailable)?.said {
-            Said::Result(_) => Ok(lookup.found.into_inner().map(block_ref)),
-            Said::Error(_) | Said::Limit(_) => Err(Failure::Unavailable),
-        }
-    }
-}
-
-/// The question which block is meant.
-struct Lookup {
-    call: Call,
-    expect: Expect,
-    found: Mutex<Option<BlockId>>,
-}
-
-impl Lookup {
-    fn of(block: BlockParam) -> Self {
-        let (hash, number) = match block {
-            BlockParam::Hash { hash, .. } => (Some(hash), None),
-            BlockParam::Number(number) => (None, Some(number)),
-            BlockParam::Tag(_) => (None, None),
-        };
-        let expect = Expect::Block { hash, number, full: false };
-        Self { call: encode::lookup(block), expect, found: Mutex::default() }
-    }
-
-    fn judge(&self, remote: &Remote, result: &Bytes) -> Judgement {
-        match self.check(remote, result) {
-            Verdict::Sound(facts) => {
-                *self.found.lock() = facts.block;
-                Judgement::Believed
-            }
-            // Numbers are asked for only below the head: the partner has dropped it.
-            Verdict::Null if matches!(self.expect, Expect::Block { number: Some(_), .. }) => Judgement::Late,
-            Verdict::Null => Judgement::Doubtful,
-            Verdict::Wrong(lie) => Judgement::Wrong(lie.name()),
-            Verdict::Contradicted => Judgement::Late,
-            Verdict::Empty | Verdict::TooMany { .. } => Judgement::Wrong("no block"),
-        }
-    }
-
-    /// Where a header need not have its hash, it must still be the one that was asked for.
-    fn check(&self, remote: &Remote, result: &Bytes) -> Verdict {
-        let verdict = check::check(&self.expect, result, remote.family);
-        match verdict {
-            Verdict::Wrong(lie) if !remote.judge.refuses(lie) => {
-                check::check(&self.expect, result, Family::Zksync)
-            }
-            other => other,
-        }
+        let answered = self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await;
+        self.settle(&question, answered)
     }
 }

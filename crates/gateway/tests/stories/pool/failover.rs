@@ -294,16 +294,40 @@ fn a_batch_has_one_head_before_the_first() {
     let reply = outage.front.wire().post("/v3/growth", format!("[{}]", calls.join(","))).json();
     assert!(reply[0]["result"].is_string(), "{reply}");
     assert!(reply.as_array().unwrap()[1..].iter().all(|element| element["result"].is_object()), "{reply}");
-    assert_eq!(outage.partner.calls(), 5, "for its chain, the head once, and each of three calls");
+    assert_eq!(
+        outage.partner.calls(),
+        4,
+        "for its chain, the head once, the storage, and the block of both transactions"
+    );
 }
 
 #[test]
 fn a_lying_partner_is_not_believed_about_blocks() {
     for outage in [Outage::from_the_start(""), Outage::deep("")] {
-        for mood in [Mood::Misplaced, Mood::WrongBlocks, Mood::Garbage, Mood::WrongId, Mood::Html] {
+        for mood in [Mood::WrongBlocks, Mood::Garbage, Mood::WrongId, Mood::Html] {
             outage.partner.set(mood);
             let reply = outage.front.ask_as("growth", "", BY_INDEX, r#"["0x7","0x1"]"#);
             assert_eq!(reply.error(), UNAVAILABLE, "{mood:?}");
+        }
+    }
+}
+
+/// What nodes have named is proven. Of what the partner has named itself it is proven what is in it, and not that it is meant.
+#[test]
+fn answers_of_partners_say_how_far_they_are_verified() {
+    let methods = quoted("eth_getBlockReceipts") + "," + &quoted("eth_getTransactionReceipt");
+    let rest = format!("[network]\nname = \"long\"\n[methods]\nfailover = [{methods}]\n{}", entry(PLENTY));
+    let unknown = format!(r#"["{}"]"#, B256::repeat_byte(0xab));
+    for (from_the_start, of_head) in [(true, "none"), (false, "proven")] {
+        let outage = Outage::of(long::node(&long::chain(2)), None, &rest, from_the_start);
+        for (method, params, verified) in [
+            ("eth_getBlockReceipts", r#"["latest"]"#, of_head),
+            ("eth_getBlockReceipts", r#"["0x7"]"#, "none"),
+            ("eth_getTransactionReceipt", &*unknown, "none"),
+        ] {
+            let reply = outage.front.ask_as("growth", "", method, params);
+            assert_eq!(reply.header("chaingate-source"), Some("partner"), "{method} {params}");
+            assert_eq!(reply.header("chaingate-verified"), Some(verified), "{method} {params}");
         }
     }
 }

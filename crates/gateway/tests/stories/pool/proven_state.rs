@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::anvil::Anvil;
 use testkit::proofs::{ProofLie, StateProofs};
-use testkit::proxy::Proxy;
+use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
 use super::questions::outcome;
@@ -67,6 +67,10 @@ impl World {
         let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
         let front = Front::of(&urls, &self.config(rest));
         (proxies, front)
+    }
+
+    fn proxy(&self) -> Proxy {
+        Proxy::start(self.chain.public, "/v3/demo")
     }
 
     /// The reply of the embedded chain, byte for byte.
@@ -383,4 +387,48 @@ fn a_genesis_file_that_is_no_use_is_refused() {
     assert!(open(&other).contains("is of the chain 1337255, but chain_id is 1"), "{}", open(&other));
     let missing = "[network]\nname = \"x\"\ngenesis = \"/nowhere/genesis.json\"\n";
     assert!(open(missing).starts_with("[network] genesis: cannot read /nowhere/genesis.json"));
+}
+
+/// What a partner said of the state was passed on, whatever `[integrity] state` said.
+#[test]
+fn state_that_a_partner_proves_is_proven() {
+    let world = World::new();
+    let node = world.proxy();
+    let methods = "[methods]\nfailover = [\"eth_getBalance\", \"eth_call\"]\n";
+    let balance = ("eth_getBalance", format!(r#"["{}","latest"]"#, ALICE.address));
+    let call = ("eth_call", json!([messages()[0], "latest"]).to_string());
+    for (proofs, verified) in [(true, "proven"), (false, "none")] {
+        let partner = world.proxy();
+        if proofs {
+            partner.prove_with(&world.proofs, None);
+        }
+        let entry = format!("{methods}[[partner]]\nurl = \"{}\"\ncalls_per_second = 100000\n", partner.url());
+        node.set(Mood::Honest);
+        let front = Front::of(&[node.url()], &world.config(&entry));
+        node.set(Mood::Dead);
+        for (method, params) in [&balance, &call] {
+            let reply = front.ask_as("growth", "", method, params);
+            assert_eq!(reply.text(), world.truth(method, params), "{method}");
+            assert_eq!(reply.header("chaingate-source"), Some("partner"), "{method}");
+            assert_eq!(reply.header("chaingate-verified"), Some(verified), "{method}");
+        }
+    }
+}
+
+/// A partner whose proofs are forged is found out.
+#[test]
+fn a_partner_that_forges_proofs_is_not_believed() {
+    let world = World::new();
+    let (node, partner) = (world.proxy(), world.proxy());
+    partner.prove_with(&world.proofs, Some(ProofLie::ALL[0]));
+    let entry = format!(
+        "[methods]\nfailover = [\"eth_getBalance\"]\n[[partner]]\nurl = \"{}\"\ncalls_per_second = 100000\n",
+        partner.url()
+    );
+    let front = Front::of(&[node.url()], &world.config(&entry));
+    node.set(Mood::Dead);
+    let params = format!(r#"["{}","latest"]"#, ALICE.address);
+    let reply = front.ask_as("growth", "", "eth_getBalance", &params);
+    assert_ne!(reply.header("chaingate-verified"), Some("proven"), "{}", reply.text());
+    assert_eq!(reply.error(), "-32002 resource unavailable");
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream;
+use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use tokio::time::{Instant, timeout};
 
@@ -17,7 +18,7 @@ use super::kept_chain::KeptChain;
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use super::recent::RecentBlock;
 use crate::answer::Failure;
-use crate::answer::remote::blocks::{block_of, not_fetched};
+use crate::answer::remote::blocks::{FetchTerms, block_of, not_fetched};
 use crate::answer::remote::{Remote, encode};
 use crate::resolve::BlockRef;
 
@@ -232,32 +233,37 @@ impl Filling<'_> {
             self.remote.proving(self.kept.account, delivery.len(), move || ProvenBody::read(&delivery))
         };
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        let fetched = self.remote.pool.fetch(&encode::whole_block_of_number(number), &prove, deadline).await;
+        let call = encode::whole_block_of_number(number);
+        let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
         fetched.map_err(not_fetched).ok().map(Arc::new)
     }
 
+    fn terms(&self) -> FetchTerms {
+        let (pays, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        FetchTerms { pays, deadline, supplier: Supplier::Nodes }
+    }
+
     async fn body(&self, block: BlockRef) -> Result<Arc<ProvenBody>, Unfilled> {
-        let deadline = Instant::now() + FETCH_TIME_MAX;
-        let fetched = self.remote.fetch_body(self.kept.account, deadline, block).await;
+        let fetched = self.remote.fetch_body(self.terms(), block).await;
         fetched.map_err(|failure| self.unfilled(block, &failure))
     }
 
     /// A body with its uncles and receipts, encoded.
     async fn whole(&self, body: Arc<ProvenBody>) -> Result<(EncodedBlock, usize), Unfilled> {
-        let (block, pays, deadline) = (block_of(&body), self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        let (block, terms) = (block_of(&body), self.terms());
         let uncles = match ProvenUncles::none(&body) {
             Some(none) => Ok(Arc::new(none)),
-            None => self.remote.fetch_uncles(pays, deadline, &body).await,
+            None => self.remote.fetch_uncles(terms, &body).await,
         };
         let receipts = match ProvenReceipts::none(&body) {
             Some(none) => Ok(Arc::new(none)),
-            None => self.remote.fetch_receipts(pays, deadline, &body).await,
+            None => self.remote.fetch_receipts(terms, &body).await,
         };
         let parts = uncles.and_then(|uncles| receipts.map(|receipts| RecentBlock { body, uncles, receipts }));
         let whole = parts.map_err(|failure| self.unfilled(block, &failure))?;
         let bytes = whole.bytes();
         let encode = move || encoded(&whole);
-        let encoded = self.remote.run_sized(pays, bytes, ENCODED_AT_ONCE_BYTES_MAX, encode).await;
+        let encoded = self.remote.run_sized(terms.pays, bytes, ENCODED_AT_ONCE_BYTES_MAX, encode).await;
         encoded.map(|encoded| (encoded, bytes)).map_err(|failure| self.unfilled(block, &failure))
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use archive::{BlockParts, EncodedBlock, KeptChainId};
 use futures_util::StreamExt;
 use futures_util::stream;
-use nodes::Canon;
 use nodes::view::WINDOW_BLOCKS;
+use nodes::{Canon, Supplier};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -184,7 +184,8 @@ impl Live<'_> {
     }
 
     async fn fetch_block(&self, canon: &Canon, block: BlockRef) -> Result<RecentBlock, Failure> {
-        let asking = Asking { account: self.kept.account, canon, deadline: Instant::now() + FETCH_TIME_MAX };
+        let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
         let body = self.remote.body(asking, block).await?;
         let (uncles, receipts) =
             tokio::try_join!(self.remote.uncles(asking, &body), self.remote.receipts(asking, &body))?;

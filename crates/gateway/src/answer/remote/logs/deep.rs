@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archive::KeptHeader;
+use nodes::Supplier;
 use nodes::proven::ProvenHeader;
 
 use super::Search;
@@ -82,7 +83,7 @@ impl Search<'_> {
     /// Fetches headers, looks at them and keeps them.
     async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
         let lowest = from.max((top.number + 1).saturating_sub(FETCHED_AT_ONCE_MAX));
-        let headers = self.remote.headers_down(self.account, top, lowest, self.deadline).await?;
+        let headers = self.remote.headers_down(self.asking(), top, lowest).await?;
         let mut blooms = FilterBlooms::of(self.filter);
         let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
         let found = may_have_some.map(|header| super::block_ref(header.id)).collect();
@@ -90,7 +91,9 @@ impl Search<'_> {
             let number = last.id.number.checked_sub(1).filter(|below| *below >= from)?;
             Some(BlockRef { number, hash: last.parent })
         });
-        if let Some(kept) = self.remote.kept_chain().cloned() {
+        // What a partner calls the chain need not be that of the file.
+        let kept = self.remote.kept_chain().filter(|_| self.supplier == Supplier::Nodes);
+        if let Some(kept) = kept.cloned() {
             let rows: Vec<_> = headers.iter().map(|header| row(header)).collect();
             // A disk that cannot be written costs time when it is asked for again, and nothing else.
             let write = move || kept.put_headers(&rows);

@@ -9,6 +9,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
+use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts};
 use tokio::task::yield_now;
 
@@ -16,7 +17,6 @@ use super::Search;
 use super::blooms::FilterBlooms;
 use super::piece::{Found, join};
 use crate::answer::Failure;
-use crate::answer::remote::block_answers::Asking;
 use crate::answer::remote::checking::COPIED_AT_ONCE_BYTES_MAX;
 use crate::answer::remote::mined::each_log;
 use crate::answer::results::LogWriter;
@@ -43,8 +43,14 @@ impl Search<'_> {
     /// The lowest block of a range from which on its logs are proven.
     pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
         let lowest = self.canon.lowest();
-        let is_narrow = to.number.min(lowest).saturating_sub(from.number) < DEEP_BLOCKS_MAX;
-        match is_narrow || self.remote.kept_chain().is_some() {
+        let deep_blocks = to.number.min(lowest).saturating_sub(from.number);
+        let is_provable = match self.supplier {
+            Supplier::Nodes => deep_blocks < DEEP_BLOCKS_MAX || self.remote.kept_chain().is_some(),
+            Supplier::Partners { method } => {
+                deep_blocks < DEEP_BLOCKS_MAX.min(self.remote.pool.partner_calls_per_second(method))
+            }
+        };
+        match is_provable {
             true => from.number,
             false => lowest,
         }
@@ -109,7 +115,7 @@ impl Search<'_> {
     }
 
     async fn block_logs(&self, block: BlockRef) -> Result<Found, Failure> {
-        let asking = Asking { account: self.account, canon: self.canon, deadline: self.deadline };
+        let asking = self.asking();
         let body = self.remote.body(asking, block).await?;
         if !FilterBlooms::of(self.filter).may_match(&body.header().logs_bloom) {
             return Ok(Found::default());

@@ -224,7 +224,7 @@ impl Simulation<'_> {
         let call = encode::access_list(&self.run.message, self.run.limits.gas_cap, &self.at.block);
         let read = |delivery: &Bytes| nodes::Proving::Done(Ok(touched::suggested(delivery)));
         let deadline = asking.deadline.min(Instant::now() + HINT_TIME_MAX);
-        self.remote.pool.fetch(&call, &read, deadline).await.ok()
+        self.remote.pool.fetch(asking.supplier, &call, &read, deadline).await.ok()
     }
 
     /// Fetches parts of the state with their proofs, each account once with all of its slots, and the code of all accounts.
@@ -263,11 +263,12 @@ impl Simulation<'_> {
 
     /// Hashes of earlier blocks: from the view, or by parent hashes.
     async fn fetch_block_hashes(&mut self, parts: &StateParts) -> Result<(), Failure> {
-        let Asking { account, canon, deadline } = self.at.asking;
+        let asking = self.at.asking;
+        let canon = asking.canon;
         let known = |number: u64| canon.by_number(number).filter(|_| number >= canon.lowest());
         let is_unknown = |number: &&u64| known(**number).is_none();
         if let Some(lowest) = parts.block_hashes.iter().find(is_unknown) {
-            let headers = self.remote.headers_down(account, self.at.block, *lowest, deadline).await?;
+            let headers = self.remote.headers_down(asking, self.at.block, *lowest).await?;
             self.state.block_hashes.extend(headers.iter().map(|header| (header.id.number, header.id.hash)));
         }
         for number in &parts.block_hashes {

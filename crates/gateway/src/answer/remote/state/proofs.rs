@@ -9,8 +9,8 @@ use alloy_primitives::{Address, B256, U256};
 use archive::ContractCode;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
-use nodes::NotFetched;
 use nodes::proven::{AccountProof, ProvenAccount, prove_code, prove_header};
+use nodes::{NotFetched, Supplier};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache as Store;
 
@@ -84,13 +84,14 @@ struct AccountKey {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Fetch<K> {
     account: Option<AccountId>,
+    supplier: Supplier,
     key: K,
 }
 
 impl<K> Fetch<K> {
     fn of(asking: Asking<'_>, block: BlockRef, key: K) -> Self {
         let is_deep = block.number < asking.canon.lowest();
-        Self { account: is_deep.then_some(asking.account), key }
+        Self { account: is_deep.then_some(asking.account), supplier: asking.supplier, key }
     }
 
     fn pays(&self) -> AccountId {
@@ -213,7 +214,8 @@ impl Remote {
                     let delivery = delivery.clone();
                     self.proving(pays, delivery.len(), move || prove_header(&delivery, block.hash))
                 };
-                let fetched = self.pool.fetch(&encode::header_of_hash(&block), &prove, asking.deadline).await;
+                let call = encode::header_of_hash(&block);
+                let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
                 fetched.map_err(not_proven)?
             }
         };
@@ -251,7 +253,8 @@ impl Remote {
                 AccountProof::prove(&delivery, key.state_root, key.address, &key.slots)
             })
         };
-        let proof = self.pool.fetch(&call, &prove, at.asking.deadline).await.map_err(not_proven)?;
+        let Asking { supplier, deadline, .. } = at.asking;
+        let proof = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
         self.proven_state.parts.keep_proof(key, &proof);
         Ok(Arc::new(proof))
     }
@@ -274,7 +277,8 @@ impl Remote {
                 self.proving(pays, delivery.len(), move || prove_code(&delivery, hash).map(ContractCode::new))
             };
             let call = encode::code(address, &at.block);
-            let code = self.pool.fetch(&call, &prove, at.asking.deadline).await.map_err(not_proven)?;
+            let Asking { supplier, deadline, .. } = at.asking;
+            let code = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
             self.proven_state.parts.keep(StateKey::Code(hash), StatePart::Code(code.clone()));
             Ok(code)
         };

@@ -2,6 +2,7 @@
 
 use alloy_primitives::{Address, B256, U256};
 use bytes::Bytes;
+use nodes::Supplier;
 
 use super::execution::{Simulated, SimulationKind};
 use super::proofs::ProvenAt;
@@ -39,13 +40,19 @@ impl Remote {
         match answered {
             Ok(Simulated::Done(result)) => Some(Ok(proven(query, result))),
             Ok(Simulated::NoRules) => None,
-            Err(Failure::Unavailable | Failure::StateNotProven) if self.can_confirm() => None,
+            Err(Failure::Unavailable | Failure::StateNotProven) if self.can_do_without(asking.supplier) => {
+                None
+            }
             Err(failure) => Some(Err(failure)),
         }
     }
 
-    fn can_confirm(&self) -> bool {
-        self.pool.quorum() >= CONFIRMING_NODES_MIN
+    /// Whether an answer may be delivered without its proof. The operator lets partners answer, and the reply says how far.
+    fn can_do_without(&self, supplier: Supplier) -> bool {
+        match supplier {
+            Supplier::Nodes => self.pool.quorum() >= CONFIRMING_NODES_MIN,
+            Supplier::Partners { .. } => true,
+        }
     }
 
     /// What a proof says where nodes contradict each other; `None` if no node gives one, or the question has none.
