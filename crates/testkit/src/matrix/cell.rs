@@ -139,7 +139,9 @@ pub fn run_cell(
     let trial = Trial { chain, lie: Some(lie), mix, trust, gateway };
     let mut report = CellReport::of(chain, Some(lie), mix);
     let is_certain = mix.honest_decide() && lie.course != Course::LiarsFirst;
-    trial.wait_for_head(|_| true, if is_certain { HONEST_HEAD_TIMEOUT } else { HEAD_TIMEOUT });
+    // A liar and one honest node may agree on an older head before the other honest nodes are seen.
+    let will_do = |told: &Value| !is_certain || *told == chain.head;
+    trial.wait_for_head(will_do, if is_certain { HONEST_HEAD_TIMEOUT } else { HEAD_TIMEOUT });
     for phase in lie.course.phases() {
         set_all(honest, if phase.honest_are_there { Mood::Honest } else { Mood::Dead });
         set_all(liars, if phase.liars_lie { lie.mood } else { Mood::Honest });
