@@ -8,6 +8,7 @@ mod genesis;
 mod group;
 mod raw;
 mod recover;
+mod reorganise;
 mod roots;
 
 pub(crate) use genesis::store_genesis;
@@ -21,12 +22,13 @@ use crate::{
     logs::LogIndexer,
     read::Snapshot,
     rows::BlockPlace,
-    store::{Archive, StoreError},
+    store::{Archive, REPLACEABLE_BLOCKS_MIN, Savepoint, Savepoints, StoreError},
 };
 use alloy_consensus::{Header, Sealed};
 use alloy_primitives::{B256, U256};
 use group::{BlockTables, Latest, NewBlock, Proven, StateTables};
 use recover::{Read, Recovered, RecoveryFault};
+use redb::WriteTransaction;
 use roots::Tries;
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
@@ -88,26 +90,43 @@ impl Archive {
             let block = file.next()?.map(|found| found.block);
             Some(block.map(|block| Read { block, bytes_read: file.bytes_read() }))
         });
-        self.import_from(blocks, watch)
+        self.import_from(blocks, 0, watch)
     }
 
-    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file.
+    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file. They are taken for final.
     pub fn import_blocks<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
     where
         B: IntoIterator<Item = Block, IntoIter: Send>,
     {
-        self.import_from(blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 })), watch)
+        self.import_from(blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 })), 0, watch)
     }
 
-    fn import_from<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    /// The same with blocks of a chain that may be reorganised: the newest ones can be replaced.
+    pub fn follow_blocks<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    where
+        B: IntoIterator<Item = Block, IntoIter: Send>,
+    {
+        let blocks = blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 }));
+        self.import_from(blocks, REPLACEABLE_BLOCKS_MIN, watch)
+    }
+
+    /// `replaceable` says how many of the last blocks can be replaced.
+    fn import_from<B>(
+        &self,
+        blocks: B,
+        replaceable: u64,
+        watch: &mut impl Watch,
+    ) -> Result<Progress, ImportError>
     where
         B: Iterator<Item = Result<Read, BlockFileError>> + Send,
     {
+        let _only_one = self.begin_import();
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(QUEUE_BLOCKS_MAX);
             let chain = self.chain();
-            scope.spawn(move || recover::run(chain, blocks, &sender));
-            Import::resume(self, receiver)?.run(watch)
+            scope.spawn(move || recover::run(chain, blocks, replaceable, &sender));
+            let snapshot = self.snapshot();
+            Import::resume(self, &snapshot, snapshot.head(), receiver)?.run(watch)
         })
     }
 }
@@ -123,6 +142,10 @@ struct Import<'a> {
     /// Place of the newest block.
     place: BlockPlace,
     progress: Progress,
+    /// Whether the blocks from now on can be replaced: each group begins with a savepoint.
+    is_replaceable: bool,
+    /// A block that waits for the next group.
+    waiting: Option<Recovered>,
 }
 
 /// How a group of blocks ended.
@@ -134,9 +157,13 @@ enum GroupEnd {
 }
 
 impl<'a> Import<'a> {
-    fn resume(archive: &'a Archive, queue: Queue) -> Result<Self, ImportError> {
-        let snapshot = archive.snapshot();
-        let head = snapshot.head();
+    /// Goes on after the block `head`.
+    fn resume(
+        archive: &'a Archive,
+        snapshot: &Snapshot,
+        head: u64,
+        queue: Queue,
+    ) -> Result<Self, ImportError> {
         let missing = || StoreError::MissingRow("the head block");
         let header = snapshot.header(head)?.ok_or_else(missing)?;
         let place = snapshot.place(head)?.ok_or_else(missing)?;
@@ -144,9 +171,11 @@ impl<'a> Import<'a> {
             archive,
             queue,
             tries: Tries::with_root(header.state_root),
-            ancestry: load_ancestry(&snapshot)?,
+            ancestry: load_ancestry(snapshot, head)?,
             place,
             progress: Progress { head, ..Progress::default() },
+            is_replaceable: false,
+            waiting: None,
         })
     }
 
@@ -164,17 +193,26 @@ impl<'a> Import<'a> {
     fn import_group(&mut self, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
         let transaction = self.archive.begin_write()?;
         let before = self.progress.blocks;
+        let savepoint = match self.is_replaceable {
+            true => Some(Savepoint::make(&transaction, self.progress.head)?),
+            false => None,
+        };
         let end = {
-            let mut group = Group {
-                blocks: BlockTables::open(&transaction)?,
-                state: StateTables::open(&transaction)?,
-                indexer: LogIndexer::default(),
-                until: Instant::now() + GROUP_TIME_MAX,
-                gas: 0,
-            };
+            let mut group = Group::open(&transaction)?;
+            let savepoints = Savepoints::read(&group.blocks.meta)?;
             let end = self.fill(&mut group, watch)?;
-            group.indexer.flush(&mut group.blocks.log_index).map_err(StoreError::from)?;
-            self.tries.flush(&mut group.state.trie_nodes)?;
+            self.finish(&mut group)?;
+            match savepoint {
+                Some(new) => {
+                    savepoints.with(new).keep_for(
+                        self.progress.head,
+                        &transaction,
+                        &mut group.blocks.meta,
+                    )?;
+                }
+                // These blocks are final, so that nothing below them is replaced, and savepoints would only make the file grow.
+                None => savepoints.delete(&transaction, &mut group.blocks.meta)?,
+            }
             end
         };
         if self.progress.blocks > before {
@@ -185,18 +223,31 @@ impl<'a> Import<'a> {
         Ok(end)
     }
 
+    /// Writes what is written once per group.
+    fn finish(&mut self, group: &mut Group<'_>) -> Result<(), StoreError> {
+        group.indexer.flush(&mut group.blocks.log_index)?;
+        self.tries.flush(&mut group.state.trie_nodes)
+    }
+
     fn fill(&mut self, group: &mut Group<'_>, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
         while !group.is_full() {
             if watch.should_stop() {
                 return Ok(GroupEnd::Stopped);
             }
-            let patience = group.until.saturating_duration_since(Instant::now());
-            let recovered = match self.queue.recv_timeout(patience) {
+            let next = self
+                .waiting
+                .take()
+                .map_or_else(|| self.queue.recv_timeout(group.patience()), |block| Ok(Ok(block)));
+            let recovered = match next {
                 Ok(Ok(recovered)) => recovered,
                 Ok(Err(fault)) => return Ok(GroupEnd::Fault(fault.into())),
                 Err(RecvTimeoutError::Timeout) => return Ok(GroupEnd::Full),
                 Err(RecvTimeoutError::Disconnected) => return Ok(GroupEnd::SourceEmpty),
             };
+            if recovered.is_replaceable && !self.is_replaceable {
+                (self.is_replaceable, self.waiting) = (true, Some(recovered));
+                return Ok(GroupEnd::Full);
+            }
             self.progress.bytes_read = recovered.bytes_read;
             match self.import_block(group, &recovered) {
                 Ok(()) => {}
@@ -272,21 +323,38 @@ struct Group<'txn> {
     blocks: BlockTables<'txn>,
     state: StateTables<'txn>,
     indexer: LogIndexer,
-    until: Instant,
+    /// When it is full; `None` if it takes whatever comes.
+    until: Option<Instant>,
     gas: u64,
 }
 
-impl Group<'_> {
+impl<'txn> Group<'txn> {
+    fn open(transaction: &'txn WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            blocks: BlockTables::open(transaction)?,
+            state: StateTables::open(transaction)?,
+            indexer: LogIndexer::default(),
+            until: Some(Instant::now() + GROUP_TIME_MAX),
+            gas: 0,
+        })
+    }
+
     fn is_full(&self) -> bool {
-        self.gas >= GROUP_GAS_MAX
-            || self.indexer.memory_bytes() >= GROUP_INDEX_BYTES_MAX
-            || Instant::now() >= self.until
+        self.until.is_some_and(|until| {
+            self.gas >= GROUP_GAS_MAX
+                || self.indexer.memory_bytes() >= GROUP_INDEX_BYTES_MAX
+                || Instant::now() >= until
+        })
+    }
+
+    /// How long the next block may be waited for.
+    fn patience(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 }
 
 /// The blocks that the next one is checked against.
-fn load_ancestry(snapshot: &Snapshot) -> Result<Ancestry, StoreError> {
-    let head = snapshot.head();
+fn load_ancestry(snapshot: &Snapshot, head: u64) -> Result<Ancestry, StoreError> {
     let mut numbers = head.saturating_sub(check::GENERATIONS as u64 - 1)..=head;
     let first = snapshot.ancestor(numbers.next().unwrap_or(head))?;
     let mut ancestry = Ancestry::starting_at(first.header, first.uncle_hashes, first.total_difficulty);
@@ -400,9 +468,33 @@ pub enum ImportError {
         /// Hash of the block in the source.
         found: B256,
     },
+    /// The chain cannot be taken back as far as that.
+    #[error(
+        "the chain was reorganised down to block {ancestor}, but the archive can only be taken back to {}, because older \
+         and imported blocks are taken for final; make a new one with `chaingate import`",
+        Lowest(*lowest)
+    )]
+    TooDeep {
+        /// The newest block that stays.
+        ancestor: u64,
+        /// The lowest block that the archive can be taken back to, if there is one.
+        lowest: Option<u64>,
+    },
     /// Reading or writing the archive failed.
     #[error("the archive: {0}")]
     Store(#[from] StoreError),
+}
+
+/// Names a block that an archive can be taken back to.
+struct Lowest(Option<u64>);
+
+impl std::fmt::Display for Lowest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(lowest) => write!(f, "block {lowest}"),
+            None => f.write_str("its head"),
+        }
+    }
 }
 
 /// Names one or more blocks.

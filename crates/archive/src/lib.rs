@@ -54,4 +54,4 @@ pub use read::{
 };
 pub use rows::{BlockPlace, CorruptRow, Outcome, ReceiptRow, Recipient};
 pub use state::{Account, AccountChange, Changes, StateSource};
-pub use store::{ARCHIVE_FILE, Archive, OpenError, StoreError};
+pub use store::{ARCHIVE_FILE, Archive, OpenError, REPLACEABLE_BLOCKS_MIN, StoreError};

@@ -8,15 +8,15 @@ pub use state_at::StateAt;
 pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
 
 use crate::{
-    chain::{ChainSpec, Transaction},
+    chain::{Block, ChainSpec, Transaction},
     rows::{BlockPlace, BlockRow, ReceiptRow, TransactionRow},
-    store::{META_HEAD, Shared, StoreError},
+    store::{ACCOUNTS_CACHED, AccountCache, META_HEAD, Shared, StoreError},
     tables::{
         ACCOUNTS, BLOCK_NUMBERS, BLOCKS, CODE, LOG_INDEX, LOGS, META, RAW_RECORDS, RECEIPTS, STORAGE,
         TRANSACTION_ORDINALS, TRANSACTIONS,
     },
 };
-use alloy_consensus::{Header, Typed2718};
+use alloy_consensus::{BlockBody, Header, Typed2718};
 use alloy_eips::{eip2718::Decodable2718, eip4895::Withdrawals};
 use alloy_primitives::{Address, B256};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
@@ -33,9 +33,9 @@ pub enum BlockId {
     Earliest,
     /// The newest block.
     Latest,
-    /// The newest block that will hardly be reorganised. An archive is never reorganised: its head.
+    /// The newest block that will hardly be reorganised. Nobody told the archive which one that is: its head.
     Safe,
-    /// The newest block that will not be reorganised. An archive is never reorganised: its head.
+    /// The newest block that will not be reorganised. Nobody told the archive which one that is: its head.
     Finalized,
 }
 
@@ -110,6 +110,7 @@ pub struct InBlock {
 /// The archive as of one commit.
 pub struct Snapshot {
     shared: Arc<Shared>,
+    cached_accounts: Arc<AccountCache>,
     head: u64,
     head_hash: B256,
     head_header: Header,
@@ -127,7 +128,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn take(database: &Database, shared: Arc<Shared>) -> Result<Self, StoreError> {
+    /// The database as it is now. `before` is the snapshot that was taken before it.
+    pub(crate) fn take(
+        database: &Database,
+        shared: Arc<Shared>,
+        before: Option<&Self>,
+    ) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
         let head = read_head(&transaction.open_table(META)?)?;
         let blocks = transaction.open_table(BLOCKS)?;
@@ -136,8 +142,15 @@ impl Snapshot {
             let row = BlockRow::read(row.value())?;
             (row.place.hash, row.header()?)
         };
+        let cached_accounts = match before {
+            Some(before) if hash_of(&blocks, before.head)? == Some(before.head_hash) => {
+                Arc::clone(&before.cached_accounts)
+            }
+            _ => Arc::new(AccountCache::new(ACCOUNTS_CACHED)),
+        };
         Ok(Self {
             shared,
+            cached_accounts,
             head,
             head_hash,
             head_header,
@@ -202,6 +215,14 @@ impl Snapshot {
             return Ok(Some(self.head_header.clone()));
         }
         self.with_block(number, |row| Ok(row.header()?))
+    }
+
+    /// A block as it was imported.
+    pub(crate) fn whole_block(&self, number: u64) -> Result<Block, StoreError> {
+        let data = self.block(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        let transactions = self.transactions(number)?.into_iter().map(|data| data.transaction).collect();
+        let body = BlockBody { transactions, ommers: data.uncles, withdrawals: data.withdrawals };
+        Ok(Block { header: data.header, body })
     }
 
     /// A block without its transactions.
@@ -345,6 +366,11 @@ impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Snapshot").field("head", &self.head).finish_non_exhaustive()
     }
+}
+
+fn hash_of(blocks: &impl ReadableTable<u64, &'static [u8]>, number: u64) -> Result<Option<B256>, StoreError> {
+    let Some(row) = blocks.get(number)? else { return Ok(None) };
+    Ok(Some(BlockRow::read(row.value())?.place.hash))
 }
 
 /// Number of the newest block of an archive.

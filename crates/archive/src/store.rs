@@ -4,6 +4,7 @@ mod checked; // compares what is read with its checksum
 mod disk; // the database on its file
 mod front; // what the file is, and redb's header, twice
 mod layout; // where everything stands in the file
+mod savepoints; // earlier states that the file can be taken back to
 
 use crate::{
     chain::{ChainSpec, GenesisError},
@@ -20,11 +21,13 @@ pub(crate) use disk::{Disk, FileKind};
 use quick_cache::{Weighter, sync::Cache};
 use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError, WriteTransaction};
 use revm::state::Bytecode;
+pub use savepoints::REPLACEABLE_BLOCKS_MIN;
+pub(crate) use savepoints::{Savepoint, Savepoints};
 use std::{
     fs::{File, TryLockError},
     ops::Deref,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// Name of the archive file inside the data directory.
@@ -49,6 +52,8 @@ pub struct Archive {
     path: PathBuf,
     shared: Arc<Shared>,
     snapshot: ArcSwap<Snapshot>,
+    /// Held by the import under way: each goes on where the last one has ended.
+    import: Mutex<()>,
 }
 
 /// What all snapshots of an archive have in common.
@@ -56,10 +61,10 @@ pub struct Archive {
 pub(crate) struct Shared {
     pub(crate) chain: ChainSpec,
     pub(crate) code: CodeCache,
-    /// An account as a block left it never changes: an archive is never reorganised.
-    pub(crate) accounts: AccountCache,
 }
 
+/// Accounts as the blocks of one chain left them. After a reorganisation the numbers mean other blocks, so that
+/// snapshots share a cache only if one continues the chain of the other.
 pub(crate) type AccountCache = Cache<(Address, u64), Option<Account>>;
 
 pub(crate) type CodeCache = Cache<B256, Bytecode, CodeWeight>;
@@ -122,6 +127,11 @@ impl Archive {
         }
     }
 
+    /// Whether this archive was made from the genesis of a file.
+    pub fn is_of_genesis(&self, genesis: &str) -> Result<(), OpenError> {
+        self.check_genesis(&ChainSpec::from_json(genesis)?)
+    }
+
     /// Whether this archive was made from the same genesis.
     fn check_genesis(&self, chain: &ChainSpec) -> Result<(), OpenError> {
         let path = || self.path.clone();
@@ -147,12 +157,12 @@ impl Archive {
     fn with(disk: Disk, path: PathBuf) -> Result<Self, OpenError> {
         const EXPECTED_CONTRACTS: usize = 4096;
         let code = Cache::with_weighter(EXPECTED_CONTRACTS, CODE_CACHE_BYTES, CodeWeight);
-        let accounts = Cache::new(ACCOUNTS_CACHED);
         let opened = disk.opened();
         let chain = ChainSpec::from_json(&read_genesis(&opened.database, &path)?)?;
-        let shared = Arc::new(Shared { chain, code, accounts });
-        let snapshot = Snapshot::take(&opened.database, Arc::clone(&shared))?;
-        Ok(Self { disk, path, shared, snapshot: ArcSwap::from_pointee(snapshot) })
+        let shared = Arc::new(Shared { chain, code });
+        let snapshot = Snapshot::take(&opened.database, Arc::clone(&shared), None)?;
+        let snapshot = ArcSwap::from_pointee(snapshot);
+        Ok(Self { disk, path, shared, snapshot, import: Mutex::new(()) })
     }
 
     /// The archive as of the last commit. All reads of one snapshot see the same chain.
@@ -195,6 +205,17 @@ impl Archive {
         Ok(transaction)
     }
 
+    /// Waits until no other import is under way.
+    pub(crate) fn begin_import(&self) -> MutexGuard<'_, ()> {
+        // One that panicked has left what its last commit left.
+        self.import.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The savepoints that the file can be taken back to.
+    pub(crate) fn savepoints(&self) -> Result<Savepoints, StoreError> {
+        Savepoints::read(&self.disk.opened().database.begin_read()?.open_table(META)?)
+    }
+
     /// Makes a transaction durable and shows it to the readers that come from now on.
     pub(crate) fn commit(&self, transaction: WriteTransaction) -> Result<(), StoreError> {
         transaction.commit().map_err(StoreError::from)?;
@@ -202,7 +223,8 @@ impl Archive {
     }
 
     fn show(&self, database: &Database) -> Result<(), StoreError> {
-        let snapshot = Snapshot::take(database, Arc::clone(&self.shared))?;
+        let before = self.snapshot.load();
+        let snapshot = Snapshot::take(database, Arc::clone(&self.shared), Some(&before))?;
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }

@@ -15,5 +15,6 @@ mod stories {
     mod opening;
     mod random_chains;
     mod readers;
+    mod reorganised;
     mod setup;
 }

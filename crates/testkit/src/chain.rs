@@ -67,11 +67,46 @@ pub fn random_chain(seed: u64, size: Size) -> Model {
     generator.model
 }
 
+/// A random chain that grows block by block, and of which others branch off.
+#[derive(Clone)]
+pub struct RandomChain(Generator);
+
+impl RandomChain {
+    /// A chain that has only its genesis.
+    pub fn new(seed: u64, size: Size) -> Self {
+        Self(Generator::new(seed, size))
+    }
+
+    /// The same blocks up to now, and from now on others.
+    pub fn branch(&self, seed: u64) -> Self {
+        let mut branch = self.clone();
+        branch.0.rng = StdRng::seed_from_u64(seed);
+        branch
+    }
+
+    /// Adds the next block. Those after the last fork of the schedule are like it.
+    pub fn grow(&mut self) {
+        self.0.add_block(self.0.model.head() + 1);
+    }
+
+    /// The chain and all that was ever true on it.
+    pub fn model(&self) -> &Model {
+        &self.0.model
+    }
+}
+
+impl std::fmt::Debug for RandomChain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RandomChain").field(self.0.model.builder().head()).finish()
+    }
+}
+
 /// The signer with this number of every made-up chain.
 pub fn signer(number: u64) -> Signer {
     Signer::from_seed(keccak256(number.to_be_bytes()))
 }
 
+#[derive(Clone)]
 struct Generator {
     rng: StdRng,
     size: Size,
@@ -90,7 +125,7 @@ struct Generator {
 }
 
 /// The block that is being put together.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Draft {
     era: Era,
     base_fee: u128,

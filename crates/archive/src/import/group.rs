@@ -37,7 +37,7 @@ pub(super) struct BlockTables<'txn> {
     receipts: BytesTable<'txn, u64>,
     logs: BytesTable<'txn, u64>,
     pub(super) log_index: BytesTable<'txn, &'static [u8; 37]>,
-    meta: BytesTable<'txn, &'static str>,
+    pub(super) meta: BytesTable<'txn, &'static str>,
 }
 
 /// The tables of the state.

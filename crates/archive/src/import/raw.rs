@@ -2,8 +2,8 @@
 //! their own, one block a line: `{"block": 7, "records": [ … ]}`.
 
 use crate::{
-    store::{Archive, StoreError},
-    tables::RAW_RECORDS,
+    store::{Archive, Savepoints, StoreError},
+    tables::{META, RAW_RECORDS},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -66,6 +66,9 @@ impl Archive {
                 table.insert(block, records.as_slice()).map_err(StoreError::from)?;
                 blocks += 1;
             }
+            // Going back to a savepoint would lose the records.
+            let mut meta = transaction.open_table(META).map_err(StoreError::from)?;
+            Savepoints::read(&meta)?.delete(&transaction, &mut meta)?;
         }
         self.commit(transaction)?;
         Ok(blocks)

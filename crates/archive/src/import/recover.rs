@@ -8,7 +8,7 @@ use alloy_consensus::transaction::SignerRecoverable;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256};
 use alloy_rlp::Encodable;
-use std::sync::mpsc::SyncSender;
+use std::{collections::VecDeque, sync::mpsc::SyncSender};
 
 /// A block as a source gave it.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Recovered {
     pub(super) size: u32,
     pub(super) hash: B256,
     pub(super) senders: Vec<Address>,
+    /// Whether it is one of the last blocks of its source, which a reorganisation may replace.
+    pub(super) is_replaceable: bool,
 }
 
 /// Why there is no next block.
@@ -37,15 +39,31 @@ pub(super) enum RecoveryFault {
 }
 
 /// Feeds the queue until the source is empty, something is wrong, or nobody listens any more.
+///
+/// The last blocks, so many as are `replaceable`, are marked and therefore read ahead.
 pub(super) fn run(
     chain: &ChainSpec,
-    blocks: impl Iterator<Item = Result<Read, BlockFileError>>,
+    mut blocks: impl Iterator<Item = Result<Read, BlockFileError>>,
+    replaceable: u64,
     queue: &SyncSender<Result<Recovered, RecoveryFault>>,
 ) {
-    for block in blocks {
-        let recovered = block.map_err(RecoveryFault::Source).and_then(|read| recover(chain, read));
-        let failed = recovered.is_err();
-        if queue.send(recovered).is_err() || failed {
+    let mut ahead = VecDeque::new();
+    let fault = loop {
+        let Some(block) = blocks.next() else { break None };
+        match block.map_err(RecoveryFault::Source).and_then(|read| recover(chain, read)) {
+            Ok(recovered) => ahead.push_back(recovered),
+            Err(fault) => break Some(fault),
+        }
+        if ahead.len() as u64 > replaceable
+            && let Some(recovered) = ahead.pop_front()
+            && queue.send(Ok(recovered)).is_err()
+        {
+            return;
+        }
+    };
+    let last = ahead.into_iter().map(|recovered| Ok(Recovered { is_replaceable: true, ..recovered }));
+    for block in last.chain(fault.map(Err)) {
+        if queue.send(block).is_err() {
             return;
         }
     }
@@ -67,7 +85,7 @@ fn recover(chain: &ChainSpec, read: Read) -> Result<Recovered, RecoveryFault> {
         })
         .collect::<Result<_, _>>()?;
     let size = u32::try_from(block.length()).unwrap_or(u32::MAX);
-    Ok(Recovered { block, bytes_read, size, hash, senders })
+    Ok(Recovered { block, bytes_read, size, hash, senders, is_replaceable: false })
 }
 
 /// Before Homestead the upper half of the signatures was as good as the lower one (EIP-2).

@@ -35,7 +35,7 @@ impl StateSource for StateAt<'_> {
     type Error = StoreError;
 
     fn account(&self, address: Address) -> Result<Option<Account>, StoreError> {
-        let cache = &self.snapshot.shared.accounts;
+        let cache = &self.snapshot.cached_accounts;
         // A block that is yet to come may still change the account.
         let cached = self.number <= self.snapshot.head;
         if cached && let Some(account) = cache.get(&(address, self.number)) {
