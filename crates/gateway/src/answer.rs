@@ -17,6 +17,7 @@ mod inline_try; // pooled work that turns out to be cheap
 mod threads; // a pool for work that is not
 
 pub mod remote; // the pool: nodes and partners
+mod remote_answers; // the pool, and the executed chain that answers without it
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(crate) use cache::Cache;
 use embedded::{Embedded, EmbeddedCall};
 pub use limits::Limits;
 use remote::{Follower, Outlook, PartnerView, Remote};
+use remote_answers::RemoteAnswers;
 use shared::SharedAnswer;
 pub use threads::{Threads, ThreadsBusy};
 
@@ -79,6 +81,11 @@ pub trait Source: View + 'static {
 pub trait SnapshotSource: Send + Sync + 'static {
     /// The chain as it is now. It does not change any more.
     fn snapshot(&self) -> Arc<dyn Source>;
+
+    /// The archive that holds it, if one does.
+    fn own_archive(&self) -> Option<&Arc<::archive::Archive>> {
+        None
+    }
 }
 
 /// A source that never changes is its own snapshot.
@@ -236,6 +243,16 @@ pub enum Sources {
     Remote(Box<Remote>),
 }
 
+impl Sources {
+    /// The archive that blocks can be imported into, if there is one.
+    pub(crate) fn archive(&self) -> Option<Arc<::archive::Archive>> {
+        match self {
+            Self::Embedded(source) => source.own_archive().cloned(),
+            Self::Remote(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
+        }
+    }
+}
+
 impl From<Arc<archive::ArchiveSource>> for Sources {
     fn from(source: Arc<archive::ArchiveSource>) -> Self {
         Self::Embedded(source)
@@ -260,7 +277,7 @@ pub struct Answers {
 
 enum Asked {
     Embedded(Embedded),
-    Remote(Arc<Remote>),
+    Remote(RemoteAnswers),
 }
 
 /// The chain as it is for the whole of one request.
@@ -274,6 +291,11 @@ pub enum Pinned {
 pub enum Sight<'a> {
     Embedded(&'a Arc<dyn Source>),
     Remote(&'a Arc<Canon>),
+    /// The executed chain, and the picture of the nodes' chain that belongs to it.
+    Executed {
+        source: &'a Arc<dyn Source>,
+        canon: Option<&'a Arc<Canon>>,
+    },
     /// A partner, because nobody of our own can. What it says holds for this request only.
     Partner {
         view: &'a PartnerView,
@@ -285,7 +307,7 @@ pub enum Sight<'a> {
 impl Sight<'_> {
     pub fn view(&self) -> &dyn View {
         match self {
-            Self::Embedded(source) => &***source,
+            Self::Embedded(source) | Self::Executed { source, .. } => &***source,
             Self::Remote(canon) => &***canon,
             Self::Partner { view, .. } => *view,
         }
@@ -345,11 +367,11 @@ impl Answers {
             }
             Sources::Remote(remote) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
-                Asked::Remote(Arc::new(remote.within(threads, cache, memory, limits)))
+                Asked::Remote(RemoteAnswers::start(*remote, threads, cache, memory, &timings, limits)?)
             }
         };
         let follower = match &asked {
-            Asked::Remote(remote) => Follower::start(remote)?,
+            Asked::Remote(answers) => Follower::start(&answers.remote)?,
             Asked::Embedded(_) => None,
         };
         Ok(Self { _follower: follower, asked, threads, cache, timings })
@@ -359,7 +381,7 @@ impl Answers {
     pub fn pin(&self) -> Pinned {
         match &self.asked {
             Asked::Embedded(embedded) => Pinned::Embedded(embedded.snapshot()),
-            Asked::Remote(remote) => Pinned::Remote(remote.outlook()),
+            Asked::Remote(answers) => Pinned::Remote(answers.remote.outlook()),
         }
     }
 
@@ -367,7 +389,7 @@ impl Answers {
     pub fn head(&self) -> Option<u64> {
         match &self.asked {
             Asked::Embedded(embedded) => Some(embedded.snapshot().head().number),
-            Asked::Remote(remote) => remote.pool().view().head().map(|head| head.number),
+            Asked::Remote(answers) => answers.remote.outlook().head(),
         }
     }
 
@@ -380,8 +402,8 @@ impl Answers {
         may_fail_over: bool,
     ) -> Result<Sight<'a>, Failure> {
         match (&self.asked, pinned) {
-            (Asked::Remote(remote), Pinned::Remote(outlook)) => {
-                remote.look(outlook, method, query, may_fail_over).await
+            (Asked::Remote(answers), Pinned::Remote(outlook)) => {
+                answers.remote.look(outlook, method, query, may_fail_over).await
             }
             (Asked::Embedded(_), Pinned::Embedded(source)) => Ok(Sight::Embedded(source)),
             _ => Err(another_source()),
@@ -404,7 +426,7 @@ impl Answers {
     pub(crate) fn shared_calls(&self) -> u64 {
         match &self.asked {
             Asked::Embedded(embedded) => embedded.shared_calls(),
-            Asked::Remote(remote) => remote.shared_calls(),
+            Asked::Remote(answers) => answers.shared_calls(),
         }
     }
 
@@ -412,7 +434,7 @@ impl Answers {
     pub(crate) fn remote(&self) -> Option<&Remote> {
         match &self.asked {
             Asked::Embedded(_) => None,
-            Asked::Remote(remote) => Some(remote),
+            Asked::Remote(answers) => Some(&answers.remote),
         }
     }
 
@@ -426,17 +448,26 @@ impl Answers {
         let Pending { method, query, sight, may_fail_over, at_pending, body } = call;
         let account = permit.account().id;
         match (&self.asked, sight) {
-            (Asked::Remote(remote), _) if at_pending => {
+            (Asked::Remote(answers), Sight::Executed { source, canon }) => {
+                let call = EmbeddedCall { account: permit.account(), source, query, body };
+                match at_pending {
+                    true => answers.answer_at_pending(call, sight, method, may_fail_over, out).await,
+                    false => {
+                        answers.answer_from_executed_chain(call, canon, method, may_fail_over, out).await
+                    }
+                }
+            }
+            (Asked::Remote(RemoteAnswers { remote, .. }), _) if at_pending => {
                 Box::pin(remote.answer_pending(account, sight, method, &query, may_fail_over)).await
             }
-            (Asked::Remote(remote), Sight::Remote(canon)) => {
+            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Remote(canon)) => {
                 match remote.at_hand(account, canon, method, &query) {
                     Some(answer) => answer,
                     // Boxed, because most calls have no use for the room that it takes.
                     None => Box::pin(remote.answer(account, canon, method, query, may_fail_over)).await,
                 }
             }
-            (Asked::Remote(remote), Sight::Partner { view, deadline }) => {
+            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Partner { view, deadline }) => {
                 Box::pin(remote.answer_told(account, view, method, &query, deadline)).await
             }
             (Asked::Embedded(embedded), Sight::Embedded(source)) => {
@@ -450,7 +481,9 @@ impl Answers {
     /// Where it came from that a block is not there, if that has to be told.
     pub fn nothing(&self, sight: Sight<'_>, method: &Method) -> Option<Provenance> {
         match (&self.asked, sight) {
-            (Asked::Remote(remote), Sight::Partner { view, .. }) => Some(remote.told_nothing(view, method)),
+            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Partner { view, .. }) => {
+                Some(remote.told_nothing(view, method))
+            }
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ use archive::{Archive, OpenError};
 
 use crate::answer::Sources;
 use crate::answer::archive::ArchiveSource;
+use crate::answer::remote::follow::settings::Mode;
 use crate::answer::remote::{self, Remote};
 use crate::config::Config;
 use crate::demo;
@@ -16,8 +17,41 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
     if config.remote.nodes.is_empty() {
         return open_archive(config, progress).map(Sources::from);
     }
-    Remote::start(&config.remote, &config.network, &config.data_dir)
-        .map(|remote| Sources::Remote(Box::new(remote)))
+    let remote = match config.remote.follow.mode {
+        Mode::Off | Mode::Blocks => Remote::start(&config.remote, &config.network, &config.data_dir)?,
+        Mode::Full => {
+            let archive = open_continued_archive(config)?;
+            let network = network_of(config, archive.archive())?;
+            Remote::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
+        }
+    };
+    Ok(Sources::Remote(Box::new(remote)))
+}
+
+/// Opens the archive that the blocks of the nodes continue.
+fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String> {
+    let in_follow = |what: String| format!("[follow] mode = \"full\": {what}");
+    let archive = Archive::open(&config.data_dir).map_err(|cause| {
+        in_follow(match cause {
+            OpenError::Missing(path) => format!(
+                "there is no archive at {}; make one with `chaingate import --data-dir {} --genesis genesis.json`, \
+                 with files of blocks to begin with if there are any",
+                path.display(),
+                config.data_dir.display()
+            ),
+            other => other.to_string(),
+        })
+    })?;
+    check_identity(&config.network, &archive).map_err(in_follow)?;
+    Ok(Arc::new(ArchiveSource::new(Arc::new(archive), config.limits.answer.clone())))
+}
+
+/// The archive says which chain this is: nodes of another one are left out.
+fn network_of(config: &Config, archive: &Archive) -> Result<Network, String> {
+    let snapshot = archive.snapshot();
+    let genesis_hash = Some(snapshot.genesis_hash().map_err(|cause| cause.to_string())?);
+    let chain_id = Some(snapshot.chain().chain_id());
+    Ok(Network { chain_id, genesis_hash, ..config.network.clone() })
 }
 
 /// Opens the embedded chain in the data directory. The demo network makes its chain where there is none, and is
@@ -48,13 +82,25 @@ pub enum ArchiveCheck {
 /// Whether the archive that a configuration names can be served; nothing is made or changed.
 pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     if !config.remote.nodes.is_empty() {
-        return remote::check_genesis(&config.network).map(|()| ArchiveCheck::Ok);
+        remote::check_genesis(&config.network)?;
+        return check_continued_archive(config);
     }
     match Archive::open(&config.data_dir) {
         Ok(archive) => check_chain(config, &archive).map(|()| ArchiveCheck::Ok),
         Err(OpenError::Missing(_)) if config.serves_demo_chain() => Ok(ArchiveCheck::Ok),
         Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
         Err(cause) => Err(cause.to_string()),
+    }
+}
+
+/// The same in front of nodes, which need no archive unless they are to continue one.
+fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
+    if config.remote.follow.mode != Mode::Full {
+        return Ok(ArchiveCheck::Ok);
+    }
+    match Archive::open(&config.data_dir) {
+        Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
+        _ => open_continued_archive(config).map(|_| ArchiveCheck::Ok),
     }
 }
 

@@ -72,6 +72,10 @@ impl ArchiveSource {
         &self.archive
     }
 
+    pub(super) fn shared_archive(&self) -> &Arc<Archive> {
+        &self.archive
+    }
+
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
         let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
@@ -93,6 +97,10 @@ impl SnapshotSource for ArchiveSource {
         });
         self.newest.store(Arc::clone(&newer));
         newer
+    }
+
+    fn own_archive(&self) -> Option<&Arc<Archive>> {
+        Some(&self.archive)
     }
 }
 

@@ -16,7 +16,7 @@ use super::inline_try::InlineTries;
 use super::threads::Threads;
 use super::{
     Answer, Budget, Failure, Limits, Origin, Provenance, ReplyCharge, SharedAnswer, SnapshotSource, Source,
-    Timings,
+    Timings, Verification,
 };
 use crate::callers::{Account, AccountId};
 use crate::memory::{MemoryBudget, MemoryCharge, Readers};
@@ -70,7 +70,9 @@ impl Embedded {
             return self.work_out(method, call, None, out).await;
         }
         let asked = call.asked();
-        if let Some(Kept { result, block, readers, .. }) = self.cache.get(&asked) {
+        // In front of nodes, the cache also has what they said about the same head.
+        let kept = self.cache.get(&asked).filter(|kept| kept.verified == Verification::Proven);
+        if let Some(Kept { result, block, readers, .. }) = kept {
             let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
             let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });

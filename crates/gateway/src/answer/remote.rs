@@ -4,6 +4,7 @@ pub(crate) mod settings; // the configuration
 mod look; // which blocks are meant
 mod absent; // receipts that are not there yet
 mod blocks; // proven blocks, fetched and kept
+mod executed; // an archive that the blocks of the nodes continue
 mod block_answers; // answers from proven blocks
 mod headers; // proven headers below the window
 mod located; // which block a transaction is in
@@ -34,6 +35,7 @@ use nodes::view::SeenBlock;
 use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said, Supplier};
 use tokio::time::Instant;
 
+use super::archive::ArchiveSource;
 use super::cache::{Asked, Cache, GivenBy, Kept};
 use super::flights::Flights;
 use super::results::Suggested;
@@ -49,6 +51,8 @@ use absent::Absent;
 use block_answers::Asking;
 use blocks::ProvenBlocks;
 use checking::COPIED_AT_ONCE_BYTES_MAX;
+pub(super) use executed::{Executed, ExecutionThread};
+pub(crate) use executed::{ExecutedChain, ExecutionState};
 use expect::block_ref;
 use fees::SuggestedFees;
 use flight_key::FlightKey;
@@ -76,6 +80,7 @@ pub struct Remote {
     proven_state: ProvenState,
     touched: Touched,
     rules: ChainRules,
+    executed: Option<Arc<ExecutedChain>>,
     absent: Absent,
     suggested_fees: Suggested<SuggestedFees>,
     flights: Flights<FlightKey>,
@@ -100,7 +105,7 @@ impl Remote {
     /// Begins to watch the nodes.
     pub fn start(config: &Config, network: &Network, data_dir: &Path) -> Result<Self, String> {
         let kept = match config.follow.mode {
-            follow::settings::Mode::Off => None,
+            follow::settings::Mode::Off | follow::settings::Mode::Full => None,
             follow::settings::Mode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow)?)),
         };
         let family = match network.families.as_slice() {
@@ -122,6 +127,7 @@ impl Remote {
             proven_state: ProvenState::new(0),
             touched: Touched::default(),
             rules,
+            executed: None,
             absent: Absent::default(),
             suggested_fees: Suggested::default(),
             flights: Flights::default(),
@@ -135,6 +141,16 @@ impl Remote {
             family,
             call_timeout: config.call_timeout,
         })
+    }
+
+    /// The same with an archive that the blocks of the nodes continue.
+    pub(crate) fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
+        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
+    }
+
+    /// The archive that the blocks of the nodes continue, if there is one.
+    pub(crate) fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
+        self.executed.as_ref()
     }
 
     /// The same within the limits of the answer step.

@@ -42,7 +42,7 @@ pub(super) static TYPES: &[Type] = &[
     row("Integer", "a JSON integer", Plain("integer")),
     row("Number", "a JSON number", Plain("number")),
     row("Boolean", "true or false", Plain("boolean")),
-    row("BlockObject", "a block by number or by hash (EIP-1898); only canonical blocks are found, whatever `requireCanonical` says", Object("blockNumber?:BlockNumber|null blockHash?:Hash|null requireCanonical?:Boolean|null")),
+    row("BlockObject", "a block by number or by hash (EIP-1898); blocks that were reorganised away are found only where `[follow] mode = \"full\"` still has them, and not with `requireCanonical`", Object("blockNumber?:BlockNumber|null blockHash?:Hash|null requireCanonical?:Boolean|null")),
     row("BlockNumber", "a block by number or tag", OneOf("Quantity|Tag")),
     row("BlockId", "a block by number, tag, hash or object", OneOf("BlockNumber|Hash|BlockObject")),
     row("BlockIdOrDecimal", "a block by number in any spelling, tag, hash or object", OneOf("BlockId|Integer|Decimal")),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::answer::remote::follow::{FollowState, KeptChain};
+use crate::answer::remote::{ExecutedChain, ExecutionState};
 use crate::edge::Edge;
 
 pub(super) fn text(edge: &Edge) -> String {
@@ -15,6 +16,9 @@ pub(super) fn text(edge: &Edge) -> String {
         status["integrity"] = json!({ "state": remote.state().name() });
         status["nodes"] = nodes_status(remote.pool());
         status["follow"] = remote.kept_chain().map_or(Value::Null, |kept| follow_status(kept));
+        if let Some(chain) = remote.executed_chain() {
+            status["executed"] = executed_status(remote.pool(), chain);
+        }
     }
     format!("{status:#}\n")
 }
@@ -55,6 +59,23 @@ fn follow_status(kept: &KeptChain) -> Value {
         "file_bytes": kept.file_bytes(),
         "memory_blocks": memory_blocks,
         "memory_bytes": memory_bytes,
+    })
+}
+
+/// The archive that the blocks of the nodes continue.
+fn executed_status(pool: &Pool, chain: &ExecutedChain) -> Value {
+    let (head, newest) = (chain.head(), pool.view().head().map(|head| head.number));
+    let (state, stopped_because) = match chain.state() {
+        ExecutionState::Starting => ("starting", None),
+        ExecutionState::Behind => ("behind", None),
+        ExecutionState::AtHead => ("at head", None),
+        ExecutionState::Stopped(reason) => ("stopped", Some(reason)),
+    };
+    json!({
+        "head": head,
+        "behind_blocks": newest.map(|newest| newest.saturating_sub(head)),
+        "state": state,
+        "stopped_because": stopped_because,
     })
 }
 

@@ -10,7 +10,18 @@ use super::value::{self, What, quoted};
 pub enum BlockParam {
     Number(u64),
     Tag(Tag),
-    Hash { hash: B256 },
+    Hash {
+        hash: B256,
+        /// Whether a block that was reorganised away does not count.
+        must_be_canonical: bool,
+    },
+}
+
+impl BlockParam {
+    /// The block with this hash, on whatever branch it is.
+    pub(crate) fn with_hash(hash: B256) -> Self {
+        Self::Hash { hash, must_be_canonical: false }
+    }
 }
 
 /// A block named by where it stands.
@@ -96,7 +107,7 @@ pub(crate) fn integer(value: Value<'_>) -> Result<BlockParam, What> {
 
 /// A block hash by itself, for the methods that are named after it.
 pub(crate) fn by_hash(value: Value<'_>) -> Result<BlockParam, What> {
-    value::hash(value).map(|hash| BlockParam::Hash { hash })
+    value::hash(value).map(BlockParam::with_hash)
 }
 
 fn block_text(text: &str) -> Result<BlockParam, What> {
@@ -107,7 +118,7 @@ fn block_text(text: &str) -> Result<BlockParam, What> {
     if text.len() == HASH_TEXT_LEN
         && let Ok(hash) = text.parse()
     {
-        return Ok(BlockParam::Hash { hash });
+        return Ok(BlockParam::with_hash(hash));
     }
     number_text(text)
 }
@@ -121,7 +132,7 @@ fn number_text(text: &str) -> Result<BlockParam, What> {
 }
 
 fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
-    let (mut number, mut hash) = (None, None);
+    let (mut number, mut hash, mut must_be_canonical) = (None, None, false);
     for member in object.members().into_iter().flatten() {
         if member.repeated {
             return Err(format!("duplicate member {}", quoted(&member.name)).into());
@@ -133,8 +144,7 @@ fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
         match &*member.name {
             "blockNumber" => number = Some(number_or_tag(member.value).map_err(in_field)?),
             "blockHash" => hash = Some(value::hash(member.value).map_err(in_field)?),
-            // Only canonical blocks are found by their hash, so every answer fulfils what this may require.
-            "requireCanonical" => drop(value::boolean(member.value).map_err(in_field)?),
+            "requireCanonical" => must_be_canonical = value::boolean(member.value).map_err(in_field)?,
             other => return Err(format!("unknown member {}", quoted(other)).into()),
         }
     }
@@ -143,7 +153,7 @@ fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
             Err("cannot specify both blockHash and blockNumber, choose one or the other".into())
         }
         (Some(number), None) => Ok(number),
-        (None, Some(hash)) => Ok(BlockParam::Hash { hash }),
+        (None, Some(hash)) => Ok(BlockParam::Hash { hash, must_be_canonical }),
         (None, None) => Err("a block object needs blockNumber or blockHash".into()),
     }
 }

@@ -91,7 +91,7 @@ fn blocks(
     let latest = BlockParam::Tag(Tag::Latest);
     match hash {
         None => Ok(Blocks::Range { from: from.unwrap_or(latest), to: to.unwrap_or(latest) }),
-        Some(hash) if from.is_none() && to.is_none() => Ok(Blocks::One(BlockParam::Hash { hash })),
+        Some(hash) if from.is_none() && to.is_none() => Ok(Blocks::One(BlockParam::with_hash(hash))),
         Some(_) => Err("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other".into()),
     }
 }

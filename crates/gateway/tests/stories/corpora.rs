@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use archive::{Archive, BlockFile};
 use serde_json::Value;
-use testkit::http::{Reply, Wire};
+use tempfile::TempDir;
+use testkit::http::{Reply, Wire, get};
 use testkit::proxy::{Mood, Proxy};
 
 use crate::demo::{Demo, metric, until};
@@ -27,6 +28,13 @@ struct Case {
     name: String,
     by_form: bool,
     exchanges: Vec<(String, Value)>,
+}
+
+impl Case {
+    /// What is sent.
+    fn requests(&self) -> impl Iterator<Item = &str> {
+        self.exchanges.iter().map(|(sent, _)| sent.as_str())
+    }
 }
 
 fn cases(folder: &Path) -> Vec<Case> {
@@ -188,60 +196,128 @@ const NOT_FROM_BLOCKS: [&str; 9] = [
     "eth_feeHistory",
 ];
 
-/// Lets the chain of a corpus grow in front of a gateway that keeps its blocks. All cases must be as the nodes have them, and those
-/// about blocks with all nodes dead, too.
-fn all_cases_pass_followed(name: &str) {
-    let Some(corpus) = corpus(name) else { return };
-    let genesis = std::fs::read_to_string(corpus.join("genesis.json")).unwrap();
-    let (directory, data_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let archive = Arc::new(Archive::open_or_create(directory.path(), &genesis).unwrap());
-    let blocks = BlockFile::open(corpus.join("chain.rlp")).unwrap().map(|found| found.unwrap().block);
-    let mut blocks: Vec<_> = blocks.collect();
-    let newest = blocks.split_off(blocks.len().saturating_sub(ONE_BY_ONE));
-    let head = newest.last().unwrap().header.number;
-    archive.import_blocks(blocks, &mut ()).unwrap();
-    let node = Demo::sharing(Arc::clone(&archive));
-    let nodes: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
-    let urls: Vec<_> = nodes.iter().map(Proxy::url).collect();
-    let rest = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
-    let front = Front::following(data_dir.path(), &urls, "from = \"earliest\"\nblocks_max = 0", rest);
-    for block in newest {
-        let number = format!("{:#x}", block.header.number);
-        archive.import_blocks([block], &mut ()).unwrap();
-        until("the gateway has the block", || front.ask("eth_blockNumber", "[]")["result"] == *number);
+/// The rest of the configuration of a gateway that follows.
+const FOLLOWING: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
+
+/// The chain of a corpus, growing in front of a gateway that follows it.
+struct Followed {
+    cases: Vec<Case>,
+    head: u64,
+    node: Demo,
+    nodes: Vec<Proxy>,
+    front: Front,
+    data_dir: TempDir,
+    _directory: TempDir,
+}
+
+impl Followed {
+    /// `follow` are lines of `[follow]`; `prepare` is given the data directory and the genesis.
+    fn start(name: &str, follow: &str, prepare: impl Fn(&Path, &str)) -> Option<Self> {
+        let corpus = corpus(name)?;
+        let genesis = std::fs::read_to_string(corpus.join("genesis.json")).unwrap();
+        let (directory, data_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        prepare(data_dir.path(), &genesis);
+        let archive = Arc::new(Archive::open_or_create(directory.path(), &genesis).unwrap());
+        let blocks = BlockFile::open(corpus.join("chain.rlp")).unwrap().map(|found| found.unwrap().block);
+        let mut blocks: Vec<_> = blocks.collect();
+        let newest = blocks.split_off(blocks.len().saturating_sub(ONE_BY_ONE));
+        let head = newest.last().unwrap().header.number;
+        archive.import_blocks(blocks, &mut ()).unwrap();
+        let node = Demo::sharing(Arc::clone(&archive));
+        let nodes: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();
+        let urls: Vec<_> = nodes.iter().map(Proxy::url).collect();
+        let front = Front::following(data_dir.path(), &urls, follow, FOLLOWING);
+        for block in newest {
+            let number = format!("{:#x}", block.header.number);
+            archive.import_blocks([block], &mut ()).unwrap();
+            until("the gateway has the block", || front.ask("eth_blockNumber", "[]")["result"] == *number);
+        }
+        let cases = cases(&corpus.join("io"));
+        Some(Self { cases, head, node, nodes, front, data_dir, _directory: directory })
     }
+
+    fn metric(&self, name: &str) -> u64 {
+        metric(self.front.operator, &format!("chaingate_{name}")) as u64
+    }
+
+    fn kill_nodes(&self) {
+        self.nodes.iter().for_each(|node| node.set(Mood::Dead));
+    }
+
+    /// Asks everything that `is_wanted`, of a node and of the gateway. `change` says what is wrong with the second reply.
+    fn compare(
+        &self,
+        is_wanted: impl Fn(&str, &Reply) -> bool,
+        change: impl Fn(&Reply, &Reply) -> Option<String>,
+    ) {
+        let (mut wire, mut through) = (Wire::connect(self.node.public), Wire::connect(self.front.public));
+        let mut faults = Vec::new();
+        let requests = self.cases.iter().flat_map(|case| case.requests().map(move |sent| (case, sent)));
+        for (case, sent) in requests {
+            let direct = wire.post("/v3/demo", sent);
+            if is_wanted(sent, &direct) {
+                let fault = change(&direct, &through.post("/v3/custom", sent));
+                faults.extend(fault.map(|fault| format!("{}: {fault}", case.name)));
+            }
+        }
+        assert!(faults.is_empty(), "{} of {}: {faults:#?}", faults.len(), self.cases.len());
+    }
+}
+
+/// Keeps the blocks of a corpus. All cases must be as the nodes have them, and those about blocks with all nodes dead, too.
+fn all_cases_pass_followed(name: &str) {
+    let follow = "from = \"earliest\"\nblocks_max = 0";
+    let Some(followed) = Followed::start(name, follow, |_, _| {}) else { return };
     until("all blocks are kept", || {
-        let kept = |name: &str| metric(front.operator, &format!("chaingate_follow_{name}")) as u64;
-        kept("blocks") + kept("memory_blocks") == head + 1
+        followed.metric("follow_blocks") + followed.metric("follow_memory_blocks") == followed.head + 1
     });
-    let cases = cases(&corpus.join("io"));
-    same_as_direct(&cases, &node, &front, |_, _| true);
-    nodes.iter().for_each(|node| node.set(Mood::Dead));
+    followed.compare(|_, _| true, change);
+    followed.kill_nodes();
     // That there is no such thing is nothing that a block could prove: nodes must say so.
     let is_from_blocks = |sent: &str, direct: &Reply| {
         let is_there = !matches!(direct.json().get("result"), Some(result) if result.is_null());
         is_there && !NOT_FROM_BLOCKS.iter().any(|method| sent.contains(method))
     };
-    same_as_direct(&cases, &node, &front, is_from_blocks);
+    followed.compare(is_from_blocks, change);
 }
 
-fn same_as_direct(cases: &[Case], node: &Demo, front: &Front, is_wanted: impl Fn(&str, &Reply) -> bool) {
-    let (mut wire, mut through) = (Wire::connect(node.public), Wire::connect(front.public));
-    let mut faults = Vec::new();
-    for (case, sent) in cases.iter().flat_map(|case| case.exchanges.iter().map(move |(sent, _)| (case, sent)))
-    {
-        let direct = wire.post("/v3/demo", sent);
-        if is_wanted(sent, &direct) {
-            let fault = change(&direct, &through.post("/v3/custom", sent));
-            faults.extend(fault.map(|fault| format!("{}: {fault}", case.name)));
-        }
-    }
-    assert!(faults.is_empty(), "{} of {}: {faults:#?}", faults.len(), cases.len());
+/// Executes the blocks of a corpus. All cases must be as the embedded chain answers them, to the byte, with the nodes, without them,
+/// and without them after a restart.
+fn all_cases_pass_executed(name: &str) {
+    let only_genesis = |data_dir: &Path, genesis: &str| {
+        drop(Archive::open_or_create(data_dir, genesis).unwrap());
+    };
+    let Some(mut followed) = Followed::start(name, "mode = \"full\"", only_genesis) else { return };
+    until("all blocks are executed", || followed.metric("executed_block") == followed.head);
+    let difference = |direct: &Reply, told: &Reply| {
+        (direct.body != told.body).then(|| format!("{:.300} became {:.300}", direct.text(), told.text()))
+    };
+    // Which blocks are safe and finalized only nodes say; the embedded chain takes the newest one.
+    let has_no_mark = |sent: &str, _: &Reply| !sent.contains("\"safe\"") && !sent.contains("\"finalized\"");
+    followed.compare(has_no_mark, difference);
+    followed.kill_nodes();
+    until("the nodes are seen to be down", || get(followed.front.operator, "/ready").status == 503);
+    followed.compare(has_no_mark, difference);
+    let urls: Vec<_> = followed.nodes.iter().map(Proxy::url).collect();
+    let nobody = Front::unready(&urls, FOLLOWING);
+    drop(std::mem::replace(&mut followed.front, nobody));
+    followed.front = Front::following_unready(followed.data_dir.path(), &urls, "mode = \"full\"", FOLLOWING);
+    followed.compare(has_no_mark, difference);
 }
 
 #[test]
 fn execution_apis_followed_block_by_block() {
     all_cases_pass_followed("execution-apis");
+}
+
+#[test]
+fn execution_apis_executed_block_by_block() {
+    all_cases_pass_executed("execution-apis");
+}
+
+#[test]
+fn uncles_executed_block_by_block() {
+    all_cases_pass_executed("UncleFromFrontierInHomestead");
 }
 
 #[test]
@@ -257,6 +333,7 @@ fn all_recorded_chains_followed_block_by_block() {
     }
     for name in ["mainnet-0-8191", "twoUncle_London", "londonUncles_BerlinToLondonAt5"] {
         all_cases_pass_followed(name);
+        all_cases_pass_executed(name);
     }
 }
 

@@ -10,6 +10,10 @@ mod deep; // blocks below the window
 mod deep_questions; // questions about blocks below the window
 #[path = "pool/ethereumjs.rs"]
 mod ethereumjs; // a real node with a dialect of its own
+#[path = "pool/executed.rs"]
+mod executed; // an archive that goes on with the blocks of the nodes
+#[path = "pool/executed_through_trouble.rs"]
+mod executed_through_trouble; // the same with kills, full disks and chains that are too far away
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/following.rs"]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -11,6 +12,15 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::demo::until;
+
+/// What a process has left on the disk.
+pub(crate) struct DataDirectory(Arc<TempDir>);
+
+impl DataDirectory {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+}
 
 const CONFIG: &str = "chaingate.toml";
 
@@ -37,6 +47,20 @@ impl Process {
     /// The same, and a file that is larger than it may be is an error instead of the end.
     pub(crate) fn start_without_file_size_signal(rest: &str, log: &str) -> Self {
         Self::run(configured("127.0.0.1:0", rest), log, "trap '' XFSZ;")
+    }
+
+    /// The same with what `prepare` puts into the data directory; `before` is what the shell does first.
+    pub(crate) fn start_with_data(rest: &str, log: &str, before: &str, prepare: impl Fn(&Path)) -> Self {
+        let directory = configured("127.0.0.1:0", rest);
+        prepare(&directory.path().join("data"));
+        Self::run(directory, log, before)
+    }
+
+    /// Ends it without a word. Gives the data directory.
+    pub(crate) fn kill(mut self) -> DataDirectory {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+        DataDirectory(Arc::clone(&self.directory))
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -7,7 +7,7 @@ use nodes::Canon;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use super::{PartnerView, Remote};
+use super::{Executed, PartnerView, Remote};
 use crate::answer::{Failure, Sight};
 use crate::methods::Method;
 use crate::params::{BlockParam, Query};
@@ -17,8 +17,18 @@ use crate::params::{BlockParam, Query};
 pub struct Outlook {
     /// `None` before any node has told of it.
     canon: Option<Arc<Canon>>,
+    /// What may be answered from the executed chain.
+    executed: Option<Executed>,
     /// What partners tell where nobody of our own can; empty until then.
     partner_view: OnceCell<PartnerView>,
+}
+
+impl Outlook {
+    /// The newest block; `None` before any node has told of it.
+    pub(in crate::answer) fn head(&self) -> Option<u64> {
+        let executed = self.executed.as_ref().and_then(Executed::head).map(|head| head.number);
+        executed.or_else(|| self.canon.as_ref().map(|canon| canon.head().number))
+    }
 }
 
 /// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
@@ -27,7 +37,13 @@ const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
 impl Remote {
     /// The chain as it is now.
     pub(in crate::answer) fn outlook(&self) -> Outlook {
-        Outlook { canon: self.pool.canon(), partner_view: OnceCell::new() }
+        let executed = self.executed.as_ref().map(|chain| chain.at_this_moment(&self.pool));
+        // Both are of one moment.
+        let canon = match &executed {
+            Some(executed) => executed.canon().cloned(),
+            None => self.pool.canon(),
+        };
+        Outlook { canon, executed, partner_view: OnceCell::new() }
     }
 
     /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
@@ -38,6 +54,11 @@ impl Remote {
         query: &Query<BlockParam>,
         may_fail_over: bool,
     ) -> Result<Sight<'a>, Failure> {
+        if let Some(executed) = &outlook.executed
+            && let Some(source) = executed.source_for(query)
+        {
+            return Ok(Sight::Executed { source, canon: outlook.canon.as_ref() });
+        }
         if let Some(canon) = &outlook.canon {
             if query.blocks().all(|block| knows(canon, block)) {
                 return Ok(Sight::Remote(canon));

@@ -199,7 +199,7 @@ impl Remote {
 const LATEST: BlockParam = BlockParam::Tag(Tag::Latest);
 
 fn by_hash(hash: B256) -> BlockParam {
-    BlockParam::Hash { hash }
+    BlockParam::with_hash(hash)
 }
 
 /// One name for what callers may write in several ways.

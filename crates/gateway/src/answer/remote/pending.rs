@@ -24,8 +24,8 @@ impl Remote {
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let canon = match sight {
-            Sight::Remote(canon) => Some(&**canon),
-            Sight::Partner { .. } | Sight::Embedded(_) => None,
+            Sight::Remote(canon) | Sight::Executed { canon: Some(canon), .. } => Some(&**canon),
+            Sight::Executed { canon: None, .. } | Sight::Partner { .. } | Sight::Embedded(_) => None,
         };
         let by_nodes = match canon {
             Some(_) => {

@@ -1,5 +1,7 @@
 //! Nodes and partners. Nodes are named by host and port, or as the configuration calls them.
 
+mod executed; // the archive that the blocks of the nodes continue
+
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,6 +14,9 @@ use crate::answer::remote::follow::FollowState;
 
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);
+    if let Some(chain) = remote.executed_chain() {
+        executed::write(out, remote, chain);
+    }
     checks(out, remote);
     confirmations(out, remote);
     failovers(out, remote);

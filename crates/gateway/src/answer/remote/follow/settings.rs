@@ -21,6 +21,8 @@ pub enum Mode {
     /// Proven blocks with their receipts.
     #[default]
     Blocks,
+    /// An archive that every new block continues.
+    Full,
 }
 
 /// Two weeks of blocks that come every twelve seconds.
@@ -43,17 +45,14 @@ impl Settings {
             None => Mode::default(),
             Some("off") => Mode::Off,
             Some("blocks") if proves_blocks => Mode::Blocks,
-            Some("blocks") => {
+            Some("full") if proves_blocks => Mode::Full,
+            Some("blocks" | "full") => {
                 let what = "only proven blocks are kept, which needs family = \"ethereum\" and [integrity] mode = \"enforce\"";
                 section.mistake("mode", what);
                 Mode::Off
             }
-            Some("full") => {
-                section.mistake("mode", "\"full\" is not available yet; there are off, blocks");
-                Mode::Off
-            }
             Some(other) => {
-                section.mistake("mode", &format!("no mode `{other}`; there are off, blocks"));
+                section.mistake("mode", &format!("no mode `{other}`; there are off, blocks, full"));
                 Mode::Off
             }
         };

@@ -1,0 +1,52 @@
+//! The thread that executes blocks, so that others can be fetched meanwhile.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread ends, after the work under way, when this is dropped.
+pub(super) struct Worker {
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(super) fn start() -> io::Result<Self> {
+        let (jobs, queue): (_, Receiver<Job>) = sync_channel(1);
+        // A panic costs the work its result, and the thread goes on.
+        let run = move || queue.into_iter().for_each(|job| drop(catch_unwind(AssertUnwindSafe(job))));
+        let thread = thread::Builder::new().name("chaingate-execute".to_owned()).spawn(run)?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Begins some work; gives its result. Nothing comes if it panics.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move || {
+            // Nobody waits for it any more if the gateway ends.
+            let _unheard = sender.send(work());
+        });
+        if let Some(jobs) = &self.jobs {
+            // It fails only if the thread is gone, and then the receiver hears of it.
+            let _ended = jobs.send(job);
+        }
+        receiver
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            let _joined = thread.join();
+        }
+    }
+}
