@@ -33,6 +33,7 @@ pub mod config; // one file, all mistakes at once
 pub mod docs; // the documents that are made from the tables
 pub mod demo; // the chain that a start without configuration makes
 pub mod source; // who holds the chain
+mod import_socket; // imports into an archive that is being served
 mod log; // lines that never hold up a call
 pub mod edge; // what all connections share
 pub mod operator; // /health, /ready, /status, /metrics

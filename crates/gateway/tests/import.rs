@@ -9,5 +9,6 @@ mod import {
     mod kill; // kill -9, again and again
     mod output; // what is said when all goes well
     mod program; // the program, and where it works
+    mod running; // into an archive that a gateway serves
     mod two; // two at once
 }

@@ -6,8 +6,9 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
+use crate::import_socket::{RunningGateway, SendError, Sent};
 use crate::log::BackgroundWriter;
-use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportError, OpenError, Progress, Watch};
+use archive::{Archive, BlockFile, BlockFileError, GenesisError, OpenError, Progress, Watch};
 use clap::Args;
 use progress::Display;
 use std::{
@@ -36,6 +37,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
 /// the consensus layer. Import blocks from a source whose head you know.
 ///
+/// If a gateway serves the archive, the blocks are imported through it, and it goes on serving meanwhile.
+///
 /// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C, more than a second later, ends it
 /// at once. Run the same command again to go on.
 #[derive(Debug, Args)]
@@ -49,8 +52,8 @@ pub(super) struct Arguments {
     /// The chain's genesis, in geth's format.
     #[arg(long, value_name = "FILE")]
     genesis: PathBuf,
-    /// Files of blocks, in order: RLP (as `geth export` writes them) or era1.
-    #[arg(required = true, value_name = "BLOCKS")]
+    /// Files of blocks, in order: RLP (as `geth export` writes them) or era1. Without any, the archive has only block 0.
+    #[arg(value_name = "BLOCKS")]
     files: Vec<PathBuf>,
 }
 
@@ -113,19 +116,17 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
     let genesis = std::fs::read_to_string(&arguments.genesis)
         .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
     let bytes = size_of_files(&arguments.files)?;
-    let archive = Archive::open_or_create(&arguments.data_dir, &genesis).map_err(|cause| match cause {
-        OpenError::Genesis(cause) => Failure::BadGenesis { path: arguments.genesis.clone(), cause },
-        cause => cause.into(),
-    })?;
-
-    let mut looker = Looker::new(bytes, archive.snapshot().head(), stop, messages);
+    let destination = Destination::open(arguments, &genesis, messages)?;
+    let mut head = destination.head()?;
+    let mut looker = Looker::new(bytes, head.number, stop, messages);
     for path in &arguments.files {
         let file = BlockFile::open(path)?;
         let size = file.bytes_total();
-        let imported = archive.import(file, &mut looker);
-        looker.finish_file(size, imported.as_ref().ok());
-        if let Err(cause) = imported {
-            return Err(Failure::Import { cause: Box::new(cause), head: head(&archive)? });
+        let imported = destination.import(file, &mut looker)?;
+        looker.finish_file(size, imported.progress.as_ref());
+        head = imported.head;
+        if let Some(cause) = imported.fault {
+            return Err(Failure::Import { cause, head });
         }
         if stop.load(Ordering::Relaxed) {
             break;
@@ -134,10 +135,67 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
     looker.display.finish();
     Ok(Report {
         done: looker.total,
-        head: head(&archive)?,
+        head,
         seconds: looker.started.elapsed().as_secs_f64(),
         stopped: stop.load(Ordering::Relaxed),
     })
+}
+
+/// Who stores the blocks.
+enum Destination {
+    Archive(Archive),
+    /// A gateway that has the archive open.
+    Gateway(RunningGateway),
+}
+
+/// What became of a file.
+struct Imported {
+    progress: Option<Progress>,
+    head: Head,
+    /// Why it ended before the last block.
+    fault: Option<String>,
+}
+
+impl Destination {
+    fn open(arguments: &Arguments, genesis: &str, messages: &BackgroundWriter) -> Result<Self, Failure> {
+        let in_use = match Archive::open_or_create(&arguments.data_dir, genesis) {
+            Ok(archive) => return Ok(Self::Archive(archive)),
+            Err(OpenError::Genesis(cause)) => {
+                return Err(Failure::BadGenesis { path: arguments.genesis.clone(), cause });
+            }
+            Err(in_use @ OpenError::InUse(_)) => in_use,
+            Err(cause) => return Err(cause.into()),
+        };
+        let gateway = RunningGateway::find(&arguments.data_dir, genesis);
+        let Some(gateway) = gateway.filter(|_| !arguments.files.is_empty()) else {
+            return Err(in_use.into());
+        };
+        messages.write_lines(b"A gateway serves this archive: the blocks are imported through it.\n");
+        Ok(Self::Gateway(gateway))
+    }
+
+    fn head(&self) -> Result<Head, Failure> {
+        match self {
+            Self::Archive(archive) => head(archive),
+            // It tells with every file.
+            Self::Gateway(_) => Ok(Head::default()),
+        }
+    }
+
+    fn import(&self, file: BlockFile, looker: &mut Looker<'_>) -> Result<Imported, Failure> {
+        match self {
+            Self::Archive(archive) => {
+                let imported = archive.import(file, looker);
+                let fault = imported.as_ref().err().map(ToString::to_string);
+                Ok(Imported { progress: imported.ok(), head: head(archive)?, fault })
+            }
+            Self::Gateway(gateway) => {
+                let Sent { progress, head: (number, hash), fault } =
+                    gateway.import(file, looker.stop, looker)?;
+                Ok(Imported { progress: Some(progress), head: Head { number, hash }, fault })
+            }
+        }
+    }
 }
 
 /// How many bytes there are in all. Opens every file, so that a wrong one is known before an hour of work; one at a
@@ -230,7 +288,7 @@ impl Watch for Looker<'_> {
 }
 
 /// The newest block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Head {
     number: u64,
     hash: String,
@@ -278,7 +336,9 @@ enum Failure {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("{cause}\n{}", kept(head))]
-    Import { cause: Box<ImportError>, head: Head },
+    Import { cause: String, head: Head },
+    #[error(transparent)]
+    Send(#[from] SendError),
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
     #[error("cannot start a thread: {0}")]

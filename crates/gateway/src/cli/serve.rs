@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Instant;
 
+use archive::Archive;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -15,6 +16,7 @@ use super::{Settings, banner};
 use crate::answer::Sources;
 use crate::config::Config;
 use crate::edge::Edge;
+use crate::import_socket::ImportSocket;
 use crate::listen::Server;
 use crate::{log, source};
 
@@ -24,16 +26,18 @@ pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
     let wanted = config.limits.listen.connections_max;
     config.limits.listen.connections_max = affordable_connections(wanted);
     let sources = open_sources(&config)?;
+    let archive = sources.archive();
     let edge = Arc::new(Edge::new(&config, sources).map_err(|error| error.to_string())?);
     let head = edge.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let server = Server::start(&config.listen, edge).map_err(|error| error.to_string())?;
+    let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, head);
     }
-    Ok(serve_until_stopped(server, sender, &events))
+    Ok(serve_until_stopped(server, imports, sender, &events))
 }
 
 /// Opens what answers, and says what is going on while the demo chain is made.
@@ -52,6 +56,15 @@ fn open_sources(config: &Config) -> Result<Sources, String> {
         bar.finish_and_clear();
     }
     opened
+}
+
+/// Without the socket everything works but `chaingate import` while the gateway runs.
+fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSocket> {
+    let opened = ImportSocket::start(&config.data_dir, archive);
+    let told = opened.inspect_err(|error| {
+        tracing::warn!(%error, "cannot listen for `chaingate import`; stop the gateway to import blocks");
+    });
+    told.ok()
 }
 
 /// File descriptors that are not callers' connections: the archive, listeners, runtimes, connections to nodes and from
@@ -93,6 +106,7 @@ enum StopEvent {
 /// Serves until a signal says to stop, then drains. A second signal during the drain ends the program at once.
 fn serve_until_stopped(
     server: Server,
+    imports: Option<ImportSocket>,
     sender: SyncSender<StopEvent>,
     events: &Receiver<StopEvent>,
 ) -> ExitCode {
@@ -107,6 +121,8 @@ fn serve_until_stopped(
         }
     };
     let drain = move || {
+        // First, because new blocks of the nodes wait for the import under way.
+        drop(imports);
         // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
         if is_interrupted {
             server.drain_at_once();

@@ -1,0 +1,108 @@
+//! Imports into an archive that a gateway serves: they go through the gateway, and say what they would say without it.
+
+use super::program::{Ended, Workplace};
+use archive::Archive;
+use std::{
+    io::{BufRead, BufReader, Read},
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    process::{Child, ChildStderr, Command, Stdio},
+};
+use testkit::http::post;
+
+/// A gateway over the archive of a workplace.
+struct Gateway {
+    child: Child,
+    public: SocketAddr,
+    _log: BufReader<ChildStderr>,
+}
+
+impl Gateway {
+    fn start(place: &Workplace) -> Self {
+        drop(Archive::open_or_create(&place.data_dir(), &place.truth.model.genesis_json()).unwrap());
+        let listen = "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\n";
+        let network = "[network]\nname = \"random\"\n[[key]]\nkey = \"k\"\nplan = \"custom\"\n";
+        let config = place.write("chaingate.toml", format!("{listen}{network}"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
+            .args(["serve", "--config"])
+            .arg(config)
+            .arg("--data-dir")
+            .arg(place.data_dir())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let public = log.by_ref().lines().find_map(|line| {
+            let record: serde_json::Value = serde_json::from_str(&line.unwrap()).ok()?;
+            (record["fields"]["message"] == "serving")
+                .then(|| record["fields"]["public"].as_str().unwrap().parse().unwrap())
+        });
+        Self { child, public: public.unwrap(), _log: log }
+    }
+
+    fn head(&self) -> u64 {
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
+        let reply = post(self.public, "/v3/k", call).json();
+        u64::from_str_radix(reply["result"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is as good.
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+#[test]
+fn blocks_are_imported_through_the_gateway_that_serves_the_archive() {
+    let place = Workplace::new(3, 20);
+    let gateway = Gateway::start(&place);
+    let socket = place.data_dir().join("import.sock");
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let imported = place.import_all();
+    imported.assert_succeeded();
+    let said = "A gateway serves this archive: the blocks are imported through it.";
+    assert!(imported.stderr.contains(said), "{imported:?}");
+    let head = place.truth.model.head();
+    assert!(imported.stderr.contains(&format!("Imported {head} blocks with ")), "{imported:?}");
+    assert_eq!(gateway.head(), head);
+    let again = place.import_all();
+    again.assert_succeeded();
+    assert!(again.stderr.contains("Imported 0 blocks"), "{again:?}");
+    assert!(again.stderr.contains(&format!("{head} were there already")), "{again:?}");
+    drop(gateway);
+    place.assert_holds(head);
+    place.import_all().assert_succeeded();
+}
+
+/// A bad block, a file that ends in the middle of a block, and another genesis: the words are those of an import without a gateway.
+#[test]
+fn what_is_wrong_is_said_in_the_same_words() {
+    let mut place = Workplace::small();
+    let mut bad = place.block(5);
+    bad.header.state_root.0[0] ^= 1;
+    let mut files = vec![("good", place.write_blocks("good.rlp", 1..=4))];
+    files.push(("bad", place.write("bad.rlp", alloy_rlp::encode(&bad))));
+    let whole = std::fs::read(place.write_blocks("whole.rlp", 5..=7)).unwrap();
+    files.push(("cut", place.write("cut.rlp", &whole[..whole.len() - 9])));
+    files.push(("gap", place.write_blocks("gap.rlp", 12..=13)));
+    let outcomes = |place: &Workplace| files.iter().map(|(_, file)| place.import([file])).collect::<Vec<_>>();
+    let alone = outcomes(&place);
+    place.start_over();
+    let gateway = Gateway::start(&place);
+    for ((alone, through), (name, _)) in alone.iter().zip(outcomes(&place)).zip(&files) {
+        assert_eq!(alone.code, through.code, "{name}: {through:?}");
+        assert_eq!(last_words(alone), last_words(&through), "{name}");
+    }
+    assert_eq!(gateway.head(), 6);
+}
+
+/// What was said at last, without the time that it took.
+fn last_words(ended: &Ended) -> Vec<String> {
+    let lines =
+        ended.stderr.lines().filter(|line| !line.starts_with("Imported ") && !line.starts_with("A gateway "));
+    lines.map(str::to_owned).collect()
+}
