@@ -17,12 +17,16 @@ use testkit::forgery::Forgery;
 use testkit::matrix::{
     CellReport, Course, NodeLie, NodeMix, RunningGateway, StateTrust, TrueChain, run_cell, run_honest,
 };
+use testkit::proofs::ProofLie;
 
 use crate::gateway::{GatewayProcess, GatewayStart, HONEST_KEY, LogTarget};
 use chains::LieChains;
 
 /// Times that a gateway is started anew when another program has taken its port in between.
 const STARTS_MAX: u32 = 5;
+
+/// Cells after which the progress is said.
+const CELLS_PER_LINE: usize = 50;
 
 #[derive(Debug, Args)]
 pub(crate) struct LieArguments {
@@ -78,8 +82,11 @@ struct LieRun<'a> {
     program: &'a Path,
     folder: &'a Path,
     config: String,
+    /// The genesis of the chain whose state is proven.
+    rules: &'a Path,
     trust: StateTrust,
     started: AtomicU64,
+    progress: Progress,
 }
 
 pub(crate) fn run(arguments: &LieArguments, folder: &Path) -> ExitCode {
@@ -97,7 +104,7 @@ pub(crate) fn run(arguments: &LieArguments, folder: &Path) -> ExitCode {
 fn try_run(arguments: &LieArguments, folder: &Path) -> io::Result<bool> {
     let chains = LieChains::start(&arguments.gateway, folder)?;
     let further = arguments.config.as_ref().map(fs::read_to_string).transpose()?.unwrap_or_default();
-    let (trust, state) = match arguments.state {
+    let (trust, integrity) = match arguments.state {
         None => (StateTrust::Trusted, ""),
         Some(StateOption::Trust) => (StateTrust::Trusted, "[integrity]\nstate = \"trust\"\n"),
         Some(StateOption::Confirm) => (StateTrust::Confirmed, "[integrity]\nstate = \"confirm\"\n"),
@@ -106,11 +113,13 @@ fn try_run(arguments: &LieArguments, folder: &Path) -> io::Result<bool> {
     let run = LieRun {
         program: &arguments.gateway,
         folder,
-        config: format!("{state}{further}"),
+        config: format!("{integrity}{further}"),
+        rules: &chains.long_genesis,
         trust,
         started: AtomicU64::new(0),
+        progress: Progress::default(),
     };
-    let cells = cells(&chains, arguments);
+    let cells = cells(&chains, arguments, trust);
     let per_cell = arguments.calls.div_ceil(cells.len().max(1) * 2);
     println!("{} lies x mixes, {} calls each while nodes lie and again after it", cells.len(), per_cell);
     let mut reports = run.all(&cells, per_cell, arguments.at_once);
@@ -120,17 +129,19 @@ fn try_run(arguments: &LieArguments, folder: &Path) -> io::Result<bool> {
     Ok(table::print(&reports))
 }
 
-fn cells<'a>(chains: &'a LieChains, arguments: &LieArguments) -> Vec<LieCell<'a>> {
+fn cells<'a>(chains: &'a LieChains, arguments: &LieArguments, trust: StateTrust) -> Vec<LieCell<'a>> {
     let is_wanted = |name: &str, part: &Option<String>| {
         part.as_ref().is_none_or(|part| name.to_ascii_lowercase().contains(&part.to_ascii_lowercase()))
     };
     let mut cells = Vec::new();
     let mixes = || NodeMix::ALL.into_iter().filter(|mix| is_wanted(mix.name, &arguments.mix));
     for mix in mixes() {
-        for chain in [&chains.demo, &chains.long] {
+        for chain in chains.of(trust) {
             let lies = Forgery::ALL.iter().map(|forgery| NodeLie::from(*forgery));
             cells.extend(lies.map(|lie| LieCell { chain, lie, mix }));
         }
+        let proof_lies = ProofLie::ALL.iter().filter(|_| trust == StateTrust::Proven);
+        cells.extend(proof_lies.map(|lie| LieCell { chain: &chains.long, lie: NodeLie::from(*lie), mix }));
         let lies =
             chain_lies(chains).into_iter().filter(|lie| lie.course == Course::Beside || mix.honest_decide());
         cells.extend(lies.map(|lie| LieCell { chain: &chains.long, lie, mix }));
@@ -172,6 +183,7 @@ impl LieRun<'_> {
                         let start = |nodes: &[String]| self.start(nodes);
                         let report = run_cell(cell.chain, &cell.lie, cell.mix, self.trust, &asked, &start);
                         table::print_crossed(&report);
+                        self.progress.count(&report, cells.len());
                         reports.lock().unwrap_or_else(|error| error.into_inner()).push((index, report));
                     }
                 });
@@ -189,7 +201,7 @@ impl LieRun<'_> {
         let mut asked = 0;
         while asked < calls {
             for mix in NodeMix::HONEST {
-                for chain in [&chains.demo, &chains.long] {
+                for chain in chains.of(self.trust) {
                     let report = run_honest(chain, mix, 2, &start);
                     table::print_crossed(&report);
                     asked += report.total().calls as usize;
@@ -204,8 +216,14 @@ impl LieRun<'_> {
         let number = self.started.fetch_add(1, Relaxed);
         let folder = self.folder.join(format!("gateway-{number}"));
         let nodes: String = nodes.iter().map(|url| format!("[[node]]\nurl = \"{url}\"\n")).collect();
-        let config =
-            format!("[network]\nname = \"front\"\n[pool]\npoll_interval_ms = 20\n{nodes}{}", self.config);
+        let rules = match self.trust {
+            StateTrust::Proven => format!("genesis = {:?}\n", self.rules),
+            StateTrust::Trusted | StateTrust::Confirmed => String::new(),
+        };
+        let config = format!(
+            "[network]\nname = \"front\"\n{rules}[pool]\npoll_interval_ms = 20\n{nodes}{}",
+            self.config
+        );
         let start = || -> io::Result<GatewayProcess> {
             fs::create_dir_all(&folder)?;
             GatewayProcess::start_listening(&GatewayStart {
@@ -222,6 +240,23 @@ impl LieRun<'_> {
         match started {
             Some(Ok(process)) => Box::new(FrontProcess { process, folder }),
             failed => panic!("the gateway does not start: {failed:?}"),
+        }
+    }
+}
+
+/// How far the cells are.
+#[derive(Default)]
+struct Progress {
+    cells: AtomicUsize,
+    calls: AtomicU64,
+}
+
+impl Progress {
+    fn count(&self, report: &CellReport, cells: usize) {
+        let calls = self.calls.fetch_add(report.total().calls, Relaxed) + report.total().calls;
+        let done = self.cells.fetch_add(1, Relaxed) + 1;
+        if done.is_multiple_of(CELLS_PER_LINE) {
+            println!("{done} of {cells} lies x mixes, {calls} calls");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 use archive::{Archive, LogFilter};
 use serde_json::{Value, json};
 use std::path::Path;
-use testkit::heavy::{self, LogHeavyChain};
+use testkit::heavy::{self, HeavyChain, LogHeavyChain};
 
 pub(crate) const BLOCKS: u64 = 2000;
 pub(crate) const LOGS_PER_BLOCK: u64 = 50;
@@ -31,10 +31,10 @@ pub(crate) fn run(seconds: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let data_dir = folder.path().join("archive");
     std::fs::create_dir(&data_dir).expect("a folder to write to");
-    import(&chain, &data_dir);
+    import(&chain.chain, &data_dir);
     let copy = folder.path().join("copy");
     std::fs::create_dir(&copy).expect("a folder to write to");
-    import(&chain, &copy);
+    import(&chain.chain, &copy);
 
     let chaingate = peers::chaingate(&data_dir);
     let forgetful = peers::chaingate_forgetful(&copy, folder.path());
@@ -55,9 +55,9 @@ pub(crate) fn run(seconds: u64) {
 }
 
 /// Makes an archive of a chain.
-pub(crate) fn import(chain: &LogHeavyChain, folder: &Path) {
-    let archive = Archive::open_or_create(folder, &chain.chain.genesis_json()).expect("a new archive");
-    let blocks: Vec<_> = chain.chain.blocks.iter().map(|built| built.block.clone()).collect();
+pub(crate) fn import(chain: &HeavyChain, folder: &Path) {
+    let archive = Archive::open_or_create(folder, &chain.genesis_json()).expect("a new archive");
+    let blocks: Vec<_> = chain.blocks.iter().map(|built| built.block.clone()).collect();
     archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
 }
 

@@ -10,6 +10,7 @@ mod mock_node;
 mod nginx;
 mod peers;
 mod pool;
+mod verified;
 
 use std::process::ExitCode;
 
@@ -20,8 +21,10 @@ Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainn
                                            the gateway in front of a node beside nginx, blutgang and a bare hyper
                                            server; only rows with PART in \" KIND NAME\", where KIND is cached, uncached,
                                            cold or warm
+       chaingate-bench verified [SECONDS]  state that three nodes confirm, or that one proves, beside nginx in front of one of
+                                           them; and how fast older blocks are fetched, proven and kept
 
-`gateway` and `pool` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
+`gateway`, `pool` and `verified` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
 from the PATH or /usr/sbin and blutgang from $BLUTGANG or the PATH, without them if there are none; its node is a mock
 that repeats the answers of a real one.";
@@ -37,6 +40,10 @@ fn main() -> ExitCode {
         ["pool", seconds] if seconds.parse::<u64>().is_ok() => pool::run(seconds.parse().unwrap_or(5), ""),
         ["pool", seconds, part] if seconds.parse::<u64>().is_ok() => {
             pool::run(seconds.parse().unwrap_or(5), part);
+        }
+        ["verified"] => verified::run(5),
+        ["verified", seconds] if seconds.parse::<u64>().is_ok() => {
+            verified::run(seconds.parse().unwrap_or(5));
         }
         ["mock-node", original] => mock_node::run(original),
         ["hyper-server", bytes] => hyper_server::run(bytes.parse().unwrap_or(0)),

@@ -82,12 +82,15 @@ fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Peer {
 
 /// The gateway in front of a node. `rest` is any other part of its configuration.
 pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) -> Peer {
+    chaingate_pool_of(port, &[node], rest, folder)
+}
+
+/// The gateway in front of nodes.
+pub(crate) fn chaingate_pool_of(port: u16, nodes: &[&Peer], rest: &str, folder: &Path) -> Peer {
     let config = folder.join(format!("{port}.toml"));
     let data_dir = folder.join(format!("{port}-data"));
-    let text = format!(
-        "data_dir = {data_dir:?}\n[[node]]\nurl = \"{}\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}",
-        node.url
-    );
+    let nodes: String = nodes.iter().map(|node| format!("[[node]]\nurl = \"{}\"\n", node.url)).collect();
+    let text = format!("data_dir = {data_dir:?}\n{nodes}[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}");
     fs::write(&config, text).expect("a folder to write to");
     serve(port, &config)
 }
@@ -110,8 +113,8 @@ pub(crate) fn hyper(bytes: usize) -> Peer {
 }
 
 /// A node that repeats what another has said.
-pub(crate) fn mock_node(original: &Peer) -> Peer {
-    this_program(["mock-node", &original.url])
+pub(crate) fn mock_node(original: &str) -> Peer {
+    this_program(["mock-node", original])
 }
 
 /// A server that is part of this program, and says its port.

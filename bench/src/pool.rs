@@ -19,16 +19,16 @@ use std::{fs, path::Path};
 use testkit::heavy::{self, LogHeavyChain};
 
 /// One kind of call.
-struct Row {
-    name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     /// Different questions of the same kind with answers of the same size.
-    bodies: Vec<String>,
-    connections: u32,
+    pub(crate) bodies: Vec<String>,
+    pub(crate) connections: u32,
 }
 
 /// What a ratio to a peer should be.
 #[derive(Clone, Copy)]
-struct Aim {
+pub(crate) struct Aim {
     peer: &'static str,
     /// Requests per second, at least.
     speed: f64,
@@ -41,10 +41,10 @@ struct Aim {
 const NOTHING: Aim = Aim { peer: "", speed: 0.0, cpu: f64::MAX, p99: f64::MAX };
 
 /// One of those that are compared, and what it is asked.
-struct Server<'a> {
-    name: &'static str,
-    peer: &'a Peer,
-    bodies: &'a [String],
+pub(crate) struct Server<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) peer: &'a Peer,
+    pub(crate) bodies: &'a [String],
 }
 
 const CACHED: [Aim; 3] = [
@@ -80,9 +80,9 @@ pub(crate) fn run(seconds: u64, part: &str) {
     let folder = folder.path();
     let data_dir = folder.join("archive");
     fs::create_dir(&data_dir).expect("a folder to write to");
-    import(&chain, &data_dir);
+    import(&chain.chain, &data_dir);
     let original = peers::chaingate(&data_dir);
-    let node = peers::mock_node(&original);
+    let node = peers::mock_node(&original.url);
     let rows = rows(&chain, &original);
     let of = |kind: &str| -> Vec<&Row> {
         rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part)).collect()
@@ -252,7 +252,7 @@ fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
 }
 
 /// Asks everything once, and gives the length of the last reply.
-fn check(peer: &Peer, bodies: &[String]) -> usize {
+pub(crate) fn check(peer: &Peer, bodies: &[String]) -> usize {
     let mut bytes = 0;
     for body in bodies {
         let reply = peer.post(body);
@@ -263,7 +263,7 @@ fn check(peer: &Peer, bodies: &[String]) -> usize {
     bytes
 }
 
-fn say_title(kind: &str, nginx: bool, blutgang: bool) {
+pub(crate) fn say_title(kind: &str, nginx: bool, blutgang: bool) {
     if !nginx {
         println!("nginx is left out: neither the PATH nor /usr/sbin has it");
     }
@@ -276,7 +276,7 @@ fn say_title(kind: &str, nginx: bool, blutgang: bool) {
     );
 }
 
-fn measure(row: &Row, servers: &[Server<'_>], aims: &[Aim], seconds: u64, folder: &Path) {
+pub(crate) fn measure(row: &Row, servers: &[Server<'_>], aims: &[Aim], seconds: u64, folder: &Path) {
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
         for (server, loads) in servers.iter().zip(&mut loads) {
@@ -330,7 +330,7 @@ fn status_mb(peer: &Peer, figure: &str) -> f64 {
     peer.processes().into_iter().filter_map(of).sum::<f64>() / 1024.0
 }
 
-fn load_average() -> String {
+pub(crate) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }

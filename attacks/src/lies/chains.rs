@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archive::Archive;
 use testkit::heavy::{self, HeavyChain};
-use testkit::matrix::TrueChain;
+use testkit::matrix::{StateTrust, TrueChain};
+use testkit::proofs::StateProofs;
 
 use crate::gateway::{GatewayProcess, GatewayStart, LogTarget};
 
@@ -26,8 +27,10 @@ pub(super) const OLD_BELOW: u64 = 40;
 pub(super) struct LieChains {
     /// A short one with blocks of every kind.
     pub(super) demo: TrueChain,
-    /// One with old blocks.
+    /// One with old blocks, whose nodes prove state.
     pub(super) long: TrueChain,
+    /// The rules of the long one.
+    pub(super) long_genesis: PathBuf,
     /// A node of another chain with the same first block as the long one.
     pub(super) fork: SocketAddr,
     _nodes: [GatewayProcess; 3],
@@ -41,12 +44,26 @@ impl LieChains {
         let fork_blocks = heavy::transaction_heavy(LONG_BLOCKS, 3);
         let long = serve(program, &folder.join("long"), network, Some(&long_blocks))?;
         let fork = serve(program, &folder.join("fork"), network, Some(&fork_blocks))?;
+        let long_genesis = folder.join("long").join("genesis.json");
+        std::fs::write(&long_genesis, long_blocks.genesis_json())?;
         Ok(Self {
             demo: TrueChain::read("demo", demo.public, PATH, BLOCKS_ASKED),
-            long: TrueChain::read("long", long.public, PATH, BLOCKS_ASKED),
+            long: TrueChain::read("long", long.public, PATH, BLOCKS_ASKED)
+                .with_proofs(StateProofs::of(&long_blocks.genesis, &long_blocks.blocks)),
+            long_genesis,
             fork: fork.public,
             _nodes: [demo, long, fork],
         })
+    }
+}
+
+impl LieChains {
+    /// The chains with which state can be verified in this way.
+    pub(super) fn of(&self, trust: StateTrust) -> Vec<&TrueChain> {
+        match trust {
+            StateTrust::Trusted | StateTrust::Confirmed => vec![&self.demo, &self.long],
+            StateTrust::Proven => vec![&self.long],
+        }
     }
 }
 

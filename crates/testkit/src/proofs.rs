@@ -75,14 +75,21 @@ impl ProofLie {
 impl StateProofs {
     /// The states of a chain that was built here.
     pub fn of(genesis: &Genesis, blocks: &[BuiltBlock]) -> Self {
+        Self::of_newest(genesis, blocks, blocks.len())
+    }
+
+    /// The states after the genesis and after so many of the newest blocks.
+    pub fn of_newest(genesis: &Genesis, blocks: &[BuiltBlock], newest: usize) -> Self {
         let chain = ChainSpec::from_genesis(genesis.clone()).expect("a genesis that holds together");
         let mut state = MemoryState::from_genesis(genesis);
         let header = chain.genesis_header();
         let genesis = header.hash_slow();
         let mut states = HashMap::from([(genesis, BlockState::new(&header, &state))]);
-        for built in blocks {
+        for (above, built) in blocks.iter().enumerate() {
             state.apply(&built.changes);
-            states.insert(built.hash, BlockState::new(&built.block.header, &state));
+            if blocks.len() - above <= newest {
+                states.insert(built.hash, BlockState::new(&built.block.header, &state));
+            }
         }
         let hashes = states.values().flat_map(|state| state.accounts.values());
         let hashes = hashes.map(|stored| stored.account.code_hash);

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::lie::NodeLie;
 use crate::http::{Wire, post};
-use crate::proxy::{KnownReplies, Proxy};
+use crate::proofs::StateProofs;
+use crate::proxy::{KnownReplies, Mood, Proxy};
 
 /// Blocks with uncles that are asked about.
 const WITH_UNCLES_MAX: u64 = 4;
@@ -62,6 +63,8 @@ pub struct TrueChain {
     /// Hashes of all blocks.
     pub(super) hashes: HashSet<String>,
     pub(super) known: Arc<KnownReplies>,
+    /// What its nodes prove state with.
+    proofs: Option<Arc<StateProofs>>,
     /// Which calls each lie changes the answers to, by the name of the lie.
     forged: Mutex<HashMap<String, Vec<usize>>>,
 }
@@ -103,13 +106,29 @@ impl TrueChain {
             head: newest,
             hashes,
             known: Arc::default(),
+            proofs: None,
             forged: Mutex::default(),
         }
     }
 
+    /// The same chain with nodes that prove state.
+    pub fn with_proofs(self, proofs: StateProofs) -> Self {
+        Self { proofs: Some(Arc::new(proofs)), ..self }
+    }
+
     /// A proxy in front of its node.
-    pub fn proxy(&self) -> Proxy {
-        Proxy::start_known(self.node, self.path, &self.known)
+    pub(super) fn proxy(&self) -> Proxy {
+        let proxy = Proxy::start_known(self.node, self.path, &self.known);
+        self.set(&proxy, None);
+        proxy
+    }
+
+    /// Lets a proxy tell a lie from now on, or the truth.
+    pub(super) fn set(&self, proxy: &Proxy, lie: Option<&NodeLie>) {
+        if let Some(proofs) = &self.proofs {
+            proxy.prove_with(proofs, lie.and_then(|lie| lie.proof));
+        }
+        proxy.set(lie.map_or(Mood::Honest, |lie| lie.mood));
     }
 
     /// So many calls in an order that depends on `seed`: two of three are some that this lie changes the answers to, the
@@ -142,7 +161,7 @@ impl TrueChain {
 
     fn find_forged(&self, lie: &NodeLie) -> Vec<usize> {
         let proxy = self.proxy();
-        proxy.set(lie.mood);
+        self.set(&proxy, Some(lie));
         let mut liar = Wire::connect(proxy.address);
         let mut is_forged = |call: &KnownCall| {
             let told: Value = serde_json::from_slice(&liar.post("/", call.body()).body).unwrap_or_default();

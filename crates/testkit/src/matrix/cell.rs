@@ -131,7 +131,8 @@ pub fn run_cell(
     let proxies: Vec<Proxy> = (0..mix.nodes).map(|_| chain.proxy()).collect();
     let (liars, honest) = proxies.split_at(mix.liars);
     let set_all = |nodes: &[Proxy], mood: Mood| nodes.iter().for_each(|node| node.set(mood));
-    set_all(liars, lie.mood);
+    let set_liars = |lie: Option<&NodeLie>| liars.iter().for_each(|node| chain.set(node, lie));
+    set_liars(Some(lie));
     if lie.course == Course::LiarsFirst {
         set_all(honest, Mood::Dead);
     }
@@ -144,7 +145,7 @@ pub fn run_cell(
     trial.wait_for_head(will_do, if is_certain { HONEST_HEAD_TIMEOUT } else { HEAD_TIMEOUT });
     for phase in lie.course.phases() {
         set_all(honest, if phase.honest_are_there { Mood::Honest } else { Mood::Dead });
-        set_all(liars, if phase.liars_lie { lie.mood } else { Mood::Honest });
+        set_liars(phase.liars_lie.then_some(lie));
         trial.wait_for_phase(phase, lie.course);
         if let Some(delay) = mix.honest_delay.filter(|_| phase.honest_are_there && phase.liars_lie) {
             set_all(honest, Mood::Slow(delay));

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::forgery::{ForgedSubject, Forgery};
+use crate::proofs::ProofLie;
 use crate::proxy::Mood;
 
 /// What all liars of a cell do.
@@ -10,6 +11,8 @@ use crate::proxy::Mood;
 pub struct NodeLie {
     pub name: String,
     pub(super) mood: Mood,
+    /// How they lie about proofs of state, and with it about all state.
+    pub(super) proof: Option<ProofLie>,
     /// Whether nodes that decide may move the head with it.
     pub(super) about_heads: bool,
     /// The node of the chain that liars pretend to be of.
@@ -57,8 +60,22 @@ impl From<Forgery> for NodeLie {
         Self {
             name: format!("{forgery:?}"),
             mood: Mood::Forging(forgery),
+            proof: None,
             // The block before the one that was asked for is also another one than the final block.
             about_heads: forgery.subject() == ForgedSubject::Heads || forgery == Forgery::BlockBefore,
+            other: None,
+            course: Course::Beside,
+        }
+    }
+}
+
+impl From<ProofLie> for NodeLie {
+    fn from(lie: ProofLie) -> Self {
+        Self {
+            name: format!("Proof{lie:?}"),
+            mood: Mood::Honest,
+            proof: Some(lie),
+            about_heads: false,
             other: None,
             course: Course::Beside,
         }
@@ -71,6 +88,7 @@ impl NodeLie {
         Self {
             name: name.to_owned(),
             mood: Mood::Impostor(node),
+            proof: None,
             about_heads: true,
             other: Some(node),
             course: Course::Beside,
