@@ -12,7 +12,6 @@ pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod proxy; // a real node with faults
-pub mod state_forgery; // lies about the state
 pub mod proofs; // proofs of state, and lies about it
 pub mod forgery; // lies of nodes
 pub mod matrix; // lies against mixes of nodes

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
 use crate::proofs::{ProofLie, StateProofs, lie_about_state};
-use crate::state_forgery::StateForgery;
 
 /// How the node behind it seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +70,6 @@ pub enum Mood {
     Hashless,
     /// Answers are forged in one way.
     Forging(Forgery),
-    /// Answers about the state are forged in one way.
-    ForgingState(StateForgery),
     /// Everything comes from another node, which is of another chain.
     Impostor(SocketAddr),
     /// Below this number, blocks are those of another node.
@@ -423,7 +420,6 @@ impl Shared {
             Mood::Forging(forgery) => {
                 forgery.apply(&|method, params| self.true_result(method, params), call, reply);
             }
-            Mood::ForgingState(forgery) => forgery.apply(call, reply),
             Mood::WrongReceipts if method == "eth_getBlockReceipts" => upside_down(&mut reply["result"]),
             Mood::OtherChain if method == "eth_chainId" => reply["result"] = json!("0xdead"),
             Mood::OtherChain | Mood::FarAhead | Mood::StaleHead if asks_for_head(call) => {

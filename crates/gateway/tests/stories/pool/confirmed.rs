@@ -3,10 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use testkit::forgery::Forgery;
+use testkit::forgery::{ForgedSubject, Forgery};
 use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
-use testkit::state_forgery::StateForgery;
 
 use super::front::Front;
 use super::questions::{self, Question, outcome};
@@ -37,6 +36,21 @@ fn about_state(node: &Demo) -> Vec<Question> {
     questions
 }
 
+/// Lies about what is asked here.
+fn forgeries() -> impl Iterator<Item = Forgery> {
+    let others = [
+        Forgery::GasPrice,
+        Forgery::PriorityFee,
+        Forgery::FeeHistoryBaseFees,
+        Forgery::FeeHistoryRewards,
+        Forgery::FeeHistoryEmpty,
+        Forgery::ProofValues,
+        Forgery::RawTransactions,
+    ];
+    let about_state = Forgery::ALL.iter().filter(|forgery| forgery.subject() == ForgedSubject::State);
+    about_state.filter(move |forgery| !others.contains(forgery)).copied()
+}
+
 /// A story in which some nodes lie.
 #[derive(Clone, Copy)]
 struct Liars {
@@ -48,10 +62,10 @@ struct Liars {
 
 impl Liars {
     /// Compares each answer twice: while some nodes lie, and once they have gone.
-    fn change_nothing(self, chain: &Demo, questions: &[Question], forgery: StateForgery) {
+    fn change_nothing(self, chain: &Demo, questions: &[Question], forgery: Forgery) {
         let (proxies, front) = Front::behind(chain.public, "/v3/demo", self.nodes, NETWORK);
         let (lying, honest) = proxies.split_at(self.lying);
-        lying.iter().for_each(|proxy| proxy.set(Mood::ForgingState(forgery)));
+        lying.iter().for_each(|proxy| proxy.set(Mood::Forging(forgery)));
         if self.are_quick {
             honest.iter().for_each(|proxy| proxy.set(Mood::Slow(SLOW)));
         }
@@ -69,7 +83,7 @@ impl Liars {
         let questions = about_state(&chain);
         let (chain, questions) = (&chain, &questions[..]);
         thread::scope(|scope| {
-            for forgery in StateForgery::ALL {
+            for forgery in forgeries() {
                 scope.spawn(move || self.change_nothing(chain, questions, forgery));
             }
         });
@@ -104,8 +118,8 @@ fn every_state_forgery_changes_some_answer_of_its_node() {
     let chain = Demo::with("");
     let questions = about_state(&chain);
     let proxy = Proxy::start(chain.public, "/v3/demo");
-    for forgery in StateForgery::ALL {
-        proxy.set(Mood::ForgingState(forgery));
+    for forgery in forgeries() {
+        proxy.set(Mood::Forging(forgery));
         let is_forged = |Question { method, params, truth }: &Question| {
             let call = crate::gateway_under_test::call(method, params);
             outcome(&testkit::http::post(proxy.address, "/", call).json()) != *truth
@@ -165,7 +179,7 @@ fn what_is_left_of_the_nodes_is_not_believed_without_a_quorum() {
 fn two_liars_are_not_believed_when_the_three_honest_nodes_are_gone() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 5, NETWORK);
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mood::ForgingState(StateForgery::Balance)));
+    proxies[..2].iter().for_each(|proxy| proxy.set(Mood::Forging(Forgery::Balance)));
     proxies[2..].iter().for_each(|proxy| proxy.set(Mood::Dead));
     let reply = front.ask_as("custom", "", BALANCE.0, BALANCE.1);
     assert_eq!(reply.error(), "-32002 resource unavailable");
@@ -192,7 +206,7 @@ fn a_node_that_fails_or_hangs_costs_no_answer() {
 fn a_node_that_a_quorum_contradicts_is_taken_for_a_liar() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
-    proxies[0].set(Mood::ForgingState(StateForgery::Balance));
+    proxies[0].set(Mood::Forging(Forgery::Balance));
     let mut number = 0;
     until("the liar was asked and contradicted", || {
         number += 1;
@@ -235,7 +249,7 @@ fn a_confirmed_answer_costs_as_many_calls_as_a_quorum_has_nodes() {
 fn what_a_node_said_is_forgotten_when_it_is_proven_wrong() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 1, NETWORK);
-    proxies[0].set(Mood::ForgingState(StateForgery::Balance));
+    proxies[0].set(Mood::Forging(Forgery::Balance));
     let ask = || {
         let reply = front.ask_as("custom", "", BALANCE.0, BALANCE.1);
         (reply.json()["result"].to_string(), reply.header("chaingate-source").unwrap_or_default().to_owned())

@@ -4,7 +4,6 @@ use std::thread;
 
 use testkit::forgery::Forgery;
 use testkit::proxy::{Mood, Proxy};
-use testkit::state_forgery::StateForgery;
 
 use super::front::Front;
 use super::questions::{self, Question, outcome};
@@ -59,8 +58,7 @@ fn one_liar_of_three_changes_nothing_where_blocks_cannot_be_proven() {
     let chain = Demo::with("");
     let questions = short_questions(&chain);
     let (chain, questions) = (&chain, &questions[..]);
-    let mut moods: Vec<_> = Forgery::ALL.iter().copied().map(Mood::Forging).collect();
-    moods.extend(StateForgery::ALL.map(Mood::ForgingState));
+    let moods: Vec<_> = Forgery::ALL.iter().copied().map(Mood::Forging).collect();
     for moods in moods.chunks(AT_ONCE) {
         thread::scope(|scope| {
             for mood in moods {
