@@ -140,9 +140,13 @@ pub enum Execution {
     Failed,
 }
 
+/// Bytes of an error's `data` that are read. No revert is longer: it would cost its caller more gas than any node gives.
+const DATA_BYTES_MAX: usize = 1 << 20;
+
 /// What a node means by the error that it gave to a call of this method.
 pub fn read(error: &RpcError, method: &str) -> Meaning {
-    let data: Option<Value> = error.data.as_ref().and_then(|data| serde_json::from_slice(data).ok());
+    let data = error.data.as_ref().filter(|data| data.len() <= DATA_BYTES_MAX);
+    let data: Option<Value> = data.and_then(|data| serde_json::from_slice(data).ok());
     let text = text(&error.message, data.as_ref());
     match table::look_up(error.code, &text, method) {
         Says::Reverted => Meaning::Reverted { data: revert::data(data.as_ref(), &error.message) },

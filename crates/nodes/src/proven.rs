@@ -18,6 +18,7 @@ use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 
 pub use account::{AccountProof, ProvenAccount, prove_code};
 pub use body::ProvenBody;
+pub(crate) use header::has_gap;
 pub use header::{FeeFields, ProvenHeader, prove_header};
 pub use place::{PendingTransaction, PlaceClaim};
 pub use receipts::{ProvenReceipts, TransactionReceipt};
@@ -48,6 +49,8 @@ pub enum ProofFailure {
     Malformed,
     #[error("the hash of the header is another one")]
     HeaderHash,
+    #[error("the block has another number")]
+    OtherNumber,
     #[error("the transactions are not those of the header's root")]
     TransactionsRoot,
     #[error("the withdrawals are not those of the header's root")]
@@ -58,7 +61,7 @@ pub enum ProofFailure {
     ReceiptsRoot,
     #[error("the blooms of the receipts are not the header's")]
     LogsBloom,
-    #[error("the gas of the receipts is not the header's")]
+    #[error("the gas of the receipts does not grow")]
     GasUsed,
     #[error("the block does not contain the transaction")]
     NotInBlock,
@@ -71,9 +74,10 @@ pub enum ProofFailure {
 }
 
 impl ProofFailure {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::HeaderHash,
+        Self::OtherNumber,
         Self::TransactionsRoot,
         Self::WithdrawalsRoot,
         Self::UnclesHash,
@@ -91,6 +95,7 @@ impl ProofFailure {
         match self {
             Self::Malformed => "shape",
             Self::HeaderHash => "header_hash",
+            Self::OtherNumber => "number",
             Self::TransactionsRoot => "transactions_root",
             Self::WithdrawalsRoot => "withdrawals_root",
             Self::UnclesHash => "uncles",

@@ -140,6 +140,8 @@ forgeries! {
     BlockTimestamp: Blocks,
     BlockStateRoot: Blocks,
     BlockMiner: Blocks,
+    /// Values of the header stand under the names of later members, which leaves its hash as it is.
+    MovedMembers: Blocks,
     /// Another extra data, with the hash that the header then has.
     BlockRehashed: Blocks,
     /// The block before the one that is asked for.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::hex::Hex;
 use super::{Facts, Family, Lie, Verdict};
 use crate::BlockId;
+use crate::proven::has_gap;
 
 /// How many blocks before the block that names it an uncle may be.
 const UNCLE_AGE_MAX: u64 = 6;
@@ -80,7 +81,7 @@ impl RawBlock<'_> {
 
     /// The header that its members make, whatever hash it came with.
     pub(crate) fn header(&self) -> Option<Header> {
-        Some(Header {
+        let header = Header {
             parent_hash: self.parent_hash.0,
             ommers_hash: value(&self.sha3_uncles)?,
             beneficiary: value(&self.miner)?,
@@ -104,7 +105,8 @@ impl RawBlock<'_> {
             requests_hash: value(&self.requests_hash),
             block_access_list_hash: value(&self.block_access_list_hash),
             slot_number: value(&self.slot_number),
-        })
+        };
+        (!has_gap(&header)).then_some(header)
     }
 }
 

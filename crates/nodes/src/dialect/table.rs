@@ -38,7 +38,7 @@ impl About {
         match self {
             Self::Anything => true,
             Self::Logs => method == "eth_getLogs",
-            Self::Evm => matches!(method, "eth_call" | "eth_estimateGas"),
+            Self::Evm => matches!(method, "eth_call" | "eth_estimateGas" | "eth_createAccessList"),
         }
     }
 }

@@ -75,6 +75,12 @@ impl Pool {
         }
     }
 
+    /// Whether a node has shown a head of this number or a higher one.
+    pub fn has_reached(&self, node: usize, number: u64) -> bool {
+        let head = self.nodes.get(node).and_then(|node| node.known().head_number());
+        head.is_some_and(|head| head >= number)
+    }
+
     /// Whether so many nodes are a quorum.
     pub fn is_quorum(&self, nodes: &HashSet<usize>) -> bool {
         nodes.len() >= self.view.quorum()

@@ -1,5 +1,6 @@
 //! Header, transactions and withdrawals of a block.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
@@ -7,11 +8,16 @@ use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{Header, InMemorySize, proofs};
 use alloy_eips::eip4895::{Withdrawal, Withdrawals};
 use alloy_primitives::{Address, B256};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{ProofFailure, SignedTransaction, Unproven};
 use crate::BlockId;
 use crate::check::header::RawBlock;
 use crate::check::transaction::RawTransaction;
+
+/// Transactions of one block that are read: many times what any chain puts into a block.
+pub(crate) const TRANSACTIONS_MAX: usize = 65_536;
 
 /// A block without its uncles and receipts, proven by its hash.
 #[derive(Debug)]
@@ -30,10 +36,11 @@ impl ProvenBody {
         Self::of(json, Some(hash))
     }
 
-    /// Reads what a node delivered as some block, with whole transactions. Its parts fit together under the hash of its header;
-    /// whether it is the block that was meant is for the caller to see.
-    pub fn read(json: &[u8]) -> Result<Self, Unproven> {
-        Self::of(json, None)
+    /// Reads what a node delivered as the block of this number, with whole transactions. Its parts fit together under the hash
+    /// of its header; whether it is the block that was meant is for the caller to see.
+    pub fn read_of_number(json: &[u8], number: u64) -> Result<Self, Unproven> {
+        let body = Self::of(json, None)?;
+        if body.header.number == number { Ok(body) } else { Err(ProofFailure::OtherNumber.into()) }
     }
 
     fn of(json: &[u8], expected: Option<B256>) -> Result<Self, Unproven> {
@@ -118,8 +125,38 @@ impl ProvenBody {
 
 fn transactions(raw: &RawBlock<'_>) -> Result<Vec<SignedTransaction>, Unproven> {
     let text = raw.transactions.ok_or(ProofFailure::Malformed)?;
-    let list: Vec<RawTransaction> = serde_json::from_str(text.get()).map_err(|_| ProofFailure::Malformed)?;
-    list.iter().map(signed).collect()
+    let list: TransactionList = serde_json::from_str(text.get()).map_err(|_| ProofFailure::Malformed)?;
+    list.0.iter().map(signed).collect()
+}
+
+/// The transactions of a block as a node writes them, none of which is looked at while too many come.
+struct TransactionList(Vec<RawTransaction>);
+
+impl<'de> Deserialize<'de> for TransactionList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(TransactionListVisitor)
+    }
+}
+
+struct TransactionListVisitor;
+
+impl<'de> Visitor<'de> for TransactionListVisitor {
+    type Value = TransactionList;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {TRANSACTIONS_MAX} transactions")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(transaction) = sequence.next_element()? {
+            if list.len() == TRANSACTIONS_MAX {
+                return Err(Error::invalid_length(list.len() + 1, &self));
+            }
+            list.push(transaction);
+        }
+        Ok(TransactionList(list))
+    }
 }
 
 /// The transaction that was signed, from what a node writes.

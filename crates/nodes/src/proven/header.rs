@@ -46,10 +46,21 @@ impl From<&Header> for FeeFields {
 impl ProvenHeader {
     /// Reads a delivered block. Its hash is that of its members; whether it is the block that was meant is for the caller to
     /// see.
-    pub fn read(json: &[u8]) -> Result<Self, Unproven> {
+    fn read(json: &[u8]) -> Result<Self, Unproven> {
         let header = header(json)?;
-        let id = BlockId { number: header.number, hash: header.hash_slow() };
-        Ok(Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom, fees: (&header).into() })
+        Ok(Self::of(header.hash_slow(), &header))
+    }
+
+    /// Reads what a node delivered as the block of this number.
+    pub fn read_of_number(json: &[u8], number: u64) -> Result<Self, Unproven> {
+        let header = Self::read(json)?;
+        if header.id.number == number { Ok(header) } else { Err(ProofFailure::OtherNumber.into()) }
+    }
+
+    /// What counts of a header with this hash.
+    pub fn of(hash: B256, header: &Header) -> Self {
+        let id = BlockId { number: header.number, hash };
+        Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom, fees: header.into() }
     }
 
     /// Proves what a node delivered as the block of this hash.
@@ -63,6 +74,22 @@ impl ProvenHeader {
 pub fn prove_header(json: &[u8], hash: B256) -> Result<Header, Unproven> {
     let header = header(json)?;
     if header.hash_slow() == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
+}
+
+/// Whether a member is missing before one that is there. The hash of a header is over the values of its members and not over
+/// their names: a value that is moved to a later member leaves the hash as it is.
+pub(crate) fn has_gap(header: &Header) -> bool {
+    let members = [
+        header.base_fee_per_gas.is_some(),
+        header.withdrawals_root.is_some(),
+        header.blob_gas_used.is_some(),
+        header.excess_blob_gas.is_some(),
+        header.parent_beacon_block_root.is_some(),
+        header.requests_hash.is_some(),
+        header.block_access_list_hash.is_some(),
+        header.slot_number.is_some(),
+    ];
+    members.windows(2).any(|pair| pair == [false, true])
 }
 
 fn header(json: &[u8]) -> Result<Header, Unproven> {

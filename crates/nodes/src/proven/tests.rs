@@ -87,6 +87,87 @@ fn the_part_that_is_wrong_is_named() {
     }
 }
 
+/// Headers of every fork: each has one more of the members that came with the forks.
+fn headers_of_forks() -> Vec<Header> {
+    let add: [fn(&mut Header); 8] = [
+        |header| header.base_fee_per_gas = Some(7),
+        |header| header.withdrawals_root = Some(B256::repeat_byte(1)),
+        |header| header.blob_gas_used = Some(0x20000),
+        |header| header.excess_blob_gas = Some(0x40000),
+        |header| header.parent_beacon_block_root = Some(B256::repeat_byte(2)),
+        |header| header.requests_hash = Some(B256::repeat_byte(3)),
+        |header| header.block_access_list_hash = Some(B256::repeat_byte(4)),
+        |header| header.slot_number = Some(9),
+    ];
+    let mut header = Header { number: 9, ..Header::default() };
+    let mut headers = vec![header.clone()];
+    for add in add {
+        add(&mut header);
+        headers.push(header.clone());
+    }
+    headers
+}
+
+/// A node moved the values of members to later members, which leaves the hash as it is: base fees, withdrawals and requests
+/// were not there, or were others, and counted as proven.
+#[test]
+fn the_values_of_a_header_have_their_names() {
+    const NAMES: [&str; 8] = [
+        "baseFeePerGas",
+        "withdrawalsRoot",
+        "blobGasUsed",
+        "excessBlobGas",
+        "parentBeaconBlockRoot",
+        "requestsHash",
+        "blockAccessListHash",
+        "slotNumber",
+    ];
+    let mut moved = 0;
+    for header in headers_of_forks() {
+        let [_, block] = rpc_block(&header, &[], vec![], None);
+        let mut block: Value = serde_json::from_str(&block).unwrap();
+        assert!(ProvenHeader::prove(block.to_string().as_bytes(), header.hash_slow()).is_ok());
+        let members = block.as_object_mut().unwrap();
+        let values: Vec<Value> = NAMES.iter().filter_map(|name| members.remove(*name)).collect();
+        for places in 0..1_u32 << NAMES.len() {
+            let is_true = places == (1 << values.len()) - 1;
+            if places.count_ones() as usize != values.len() || is_true {
+                continue;
+            }
+            let mut lie = block.clone();
+            let names = NAMES.iter().enumerate().filter(|(place, _)| places >> place & 1 == 1);
+            names.zip(&values).for_each(|((_, name), value)| lie[*name] = value.clone());
+            let json = lie.to_string();
+            let has_same_hash = serde_json::from_str::<Header>(&json)
+                .is_ok_and(|other| other.hash_slow() == header.hash_slow());
+            moved += u32::from(has_same_hash);
+            assert!(ProvenHeader::prove(json.as_bytes(), header.hash_slow()).is_err(), "{json}");
+        }
+    }
+    assert!(moved > 20, "{moved} of the lies have the hash of the truth");
+}
+
+/// A node gave some block for every number, which was taken for an answer.
+#[test]
+fn a_block_of_another_number_is_no_answer_to_a_number() {
+    let sample = sample();
+    let number = sample.id.number;
+    assert!(ProvenHeader::read_of_number(sample.full.as_bytes(), number).is_ok());
+    assert!(ProvenBody::read_of_number(sample.full.as_bytes(), number).is_ok());
+    let wrong = Unproven::Wrong(ProofFailure::OtherNumber);
+    assert_eq!(ProvenHeader::read_of_number(sample.full.as_bytes(), number + 1).unwrap_err(), wrong);
+    assert_eq!(ProvenBody::read_of_number(sample.full.as_bytes(), number + 1).unwrap_err(), wrong);
+}
+
+#[test]
+fn too_many_transactions_are_not_read() {
+    let sample = sample();
+    let mut block: Value = serde_json::from_str(&sample.full).unwrap();
+    block["transactions"] = json!(vec![&block["transactions"][0]; body::TRANSACTIONS_MAX + 1]);
+    let unproven = ProvenBody::prove(block.to_string().as_bytes(), sample.id.hash).unwrap_err();
+    assert_eq!(unproven, Unproven::Wrong(ProofFailure::Malformed));
+}
+
 /// A header with these uncles, as a block and as its uncles are delivered.
 fn with_uncles(uncles: &[Header]) -> (ProvenBody, Vec<String>) {
     let ommers_hash = proofs::calculate_ommers_root(uncles);

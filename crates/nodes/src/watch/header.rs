@@ -6,7 +6,7 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
-use crate::proven::ProofFailure;
+use crate::proven::{ProofFailure, has_gap};
 use crate::view::{BlockLists, SeenBlock};
 use crate::{BlockId, Fault};
 
@@ -81,7 +81,7 @@ fn fits(json: &[u8], block: &SeenBlock) -> bool {
     let transactions = block.reported.transactions();
     is_empty == transactions.is_empty()
         && transactions.len() as u64 <= block.gas_limit / TRANSACTION_GAS_MIN
-        && header.is_ok_and(|header| header.hash_slow() == block.id.hash)
+        && header.is_ok_and(|header| !has_gap(&header) && header.hash_slow() == block.id.hash)
 }
 
 /// Whether headers are checked. The family of the chain decides that, never how often the check fails: a node that sends
@@ -144,6 +144,17 @@ mod tests {
             let mut block = block();
             block[member] = lie;
             assert_eq!(judged(&block), Some(false), "{member}");
+        }
+    }
+
+    /// The base fee was believed under another name, because the hash of the header stays the same.
+    #[test]
+    fn a_value_under_the_name_of_a_later_member_is_found_out() {
+        for name in ["blobGasUsed", "excessBlobGas", "slotNumber"] {
+            let mut block = block();
+            let fee = block.as_object_mut().and_then(|members| members.remove("baseFeePerGas"));
+            block[name] = fee.unwrap();
+            assert_eq!(judged(&block), Some(false), "{name}");
         }
     }
 

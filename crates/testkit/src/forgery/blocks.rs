@@ -34,6 +34,7 @@ impl Forgery {
             Self::BlockTimestamp => set(block, "timestamp", "0x1234"),
             Self::BlockStateRoot => set(block, "stateRoot", &hash()),
             Self::BlockMiner => set(block, "miner", &super::address()),
+            Self::MovedMembers => move_members(block),
             Self::BlockRehashed => {
                 set(block, "extraData", "0x1234");
                 rehash(block);
@@ -73,6 +74,21 @@ impl Forgery {
             Self::ExtraMembers => set(result, "note", "visit example.org"),
             _ => {}
         }
+    }
+}
+
+/// Moves the newest member of the header to a later one of the same kind, if there is one, and else the base fee.
+fn move_members(block: &mut Value) {
+    let moves = [
+        ("requestsHash", "blockAccessListHash"),
+        ("parentBeaconBlockRoot", "requestsHash"),
+        ("withdrawalsRoot", "requestsHash"),
+        ("baseFeePerGas", "blobGasUsed"),
+    ];
+    let Some(members) = block.as_object_mut() else { return };
+    let Some((from, to)) = moves.into_iter().find(|(from, _)| members.contains_key(*from)) else { return };
+    if let Some(value) = members.remove(from) {
+        members.insert(to.to_owned(), value);
     }
 }
 
