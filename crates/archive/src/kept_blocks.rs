@@ -118,18 +118,27 @@ impl KeptBlocks {
 
     /// Keeps whole blocks, all or none of them. They are durable when this returns. The lowest ones make room.
     pub fn put_blocks(&self, blocks: &[EncodedBlock]) -> Result<(), StoreError> {
-        self.write(|writing| {
-            blocks.iter().try_for_each(|block| writing.put_block(block))?;
-            writing.prune(self.limits, blocks.len() + PRUNED_AT_ONCE_MAX)
-        })
+        self.write(|writing| blocks.iter().try_for_each(|block| writing.put_block(block)))?;
+        self.prune(blocks.len());
+        Ok(())
     }
 
     /// Keeps headers, all or none of them. Those of blocks that are kept whole stay as they are.
     pub fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
-        self.write(|writing| {
-            headers.iter().try_for_each(|header| writing.put_header(header))?;
-            writing.prune(self.limits, headers.len() + PRUNED_AT_ONCE_MAX)
-        })
+        self.write(|writing| headers.iter().try_for_each(|header| writing.put_header(header)))?;
+        self.prune(headers.len());
+        Ok(())
+    }
+
+    /// Drops what is over the limits, in a transaction of its own: an old block that cannot be read must not keep new ones out.
+    fn prune(&self, added: usize) {
+        if !self.snapshot().is_over(self.limits) {
+            return;
+        }
+        let pruned = self.write(|writing| writing.prune(self.limits, added + PRUNED_AT_ONCE_MAX));
+        if let Err(cause) = pruned {
+            tracing::error!(path = %self.path.display(), %cause, "old blocks cannot make room for new ones; the file grows");
+        }
     }
 
     fn write(&self, work: impl FnOnce(&mut Writing<'_>) -> Result<(), StoreError>) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Reads of kept blocks, on one unchanging view of the file.
 
 use super::{
+    KeptLimits,
     ranges::Ranges,
     rows::{KeptBody, KeptHeader, KeptReceipts},
     tables::{BLOCK_NUMBERS, BODIES, CHAIN, HEADERS, RANGES, RECEIPTS, TRANSACTION_PLACES},
@@ -73,6 +74,12 @@ impl KeptSnapshot {
     /// Of how many blocks the header is known.
     pub fn header_count(&self) -> u64 {
         self.header_count
+    }
+
+    /// Whether there is more than `limits` allow.
+    pub(super) fn is_over(&self, limits: KeptLimits) -> bool {
+        let is_over = |count: u64, most: Option<u64>| most.is_some_and(|most| count > most);
+        is_over(self.block_count(), limits.blocks_max) || is_over(self.header_count, limits.headers_max)
     }
 
     pub fn header(&self, number: u64) -> Result<Option<KeptHeader>, StoreError> {
