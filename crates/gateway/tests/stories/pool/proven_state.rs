@@ -18,6 +18,7 @@ use testkit::proofs::{ProofLie, StateProofs};
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
+use super::long;
 use super::questions::outcome;
 use crate::demo::{Demo, metric};
 use crate::gateway_under_test::call;
@@ -318,6 +319,29 @@ fn the_state_of_anvil_is_proven() {
     }
 }
 
+/// A message that says that it is in block 1 asked for the hash of block 0, and so for every header of the chain.
+#[test]
+fn a_message_in_another_block_costs_no_more_than_the_hashes_that_a_block_can_ask_for() {
+    let chain = long::chain(1);
+    let node = long::node(&chain);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("genesis.json"), chain.genesis_json()).unwrap();
+    let proxy = Proxy::start(node.public, "/v3/demo");
+    proxy.prove_with(&Arc::new(StateProofs::of_newest(&chain.genesis, &chain.blocks, 1)), None);
+    let genesis = folder.path().join("genesis.json");
+    let config = format!(
+        "[network]\nname = \"long\"\ngenesis = {genesis:?}\n[integrity]\nstate = \"prove\"\n[follow]\nmode = \"off\"\n{PATIENT}"
+    );
+    let front = Front::of(&[proxy.url()], &config);
+    let hash_of_block = |number: &str| json!({"data": format!("0x61{number}4060005260206000f3")});
+    let known = json!([hash_of_block("00c8"), "latest"]).to_string();
+    assert_eq!(front.ask("eth_call", &known)["result"], json!(chain.blocks[199].hash));
+    let far = json!([hash_of_block("0000"), "latest", {}, {"number": "0x1"}]).to_string();
+    front.ask("eth_call", &far);
+    let asked = |number: u64| proxy.asked("eth_getBlockByNumber", &format!(r#"["{number:#x}",false]"#));
+    assert_eq!((1..40).map(asked).sum::<u64>(), 0, "headers that no block can ask for");
+}
+
 /// What no node proves is asked of a quorum.
 #[test]
 fn what_no_node_proves_is_confirmed() {
@@ -378,7 +402,7 @@ fn a_difference_between_nodes_is_decided_by_proof() {
 #[test]
 fn a_genesis_file_that_is_no_use_is_refused() {
     let world = World::new();
-    let node = "[[node]]\nurl = \"http://127.0.0.1:9\"\n[[key]]\nkey = \"k\"\n";
+    let node = "[[node]]\nurl = \"http://127.0.0.1:9\"\n[[key]]\nkey = \"k\"\n[follow]\nmode = \"off\"\n";
     let open = |config: &str| {
         let config = Config::parse(&format!("{node}{config}")).unwrap();
         source::open(&config, |_, _| {}).map(|_| ()).unwrap_err()
