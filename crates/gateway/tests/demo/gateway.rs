@@ -20,8 +20,11 @@ pub(crate) struct DemoGateway {
 impl DemoGateway {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let listen = "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
-        let mut config = Config::parse(listen).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let listen = "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n";
+        // No machine takes so long for a call, however busy it is.
+        let patient = "[limits]\ncall_timeout_ms = 120000\n";
+        let mut config =
+            Config::parse(&format!("{listen}{patient}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         config.data_dir = folder.path().to_owned();
         config.limits.listen.drain_timeout = Duration::from_millis(200);
         let source = source::open(&config, |_, _| {}).unwrap();

@@ -57,9 +57,13 @@ fn callers_with_a_key_come_before_silent_connections() {
     let gateway = Gateway::with(&format!("{LIMITED}connections_max = 20"), "");
     let mut known: Vec<_> = (0..10).map(|_| connect_from(1, gateway.public)).collect();
     assert!(known.iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
+    let accepted = || metric(gateway.operator, "chaingate_connections_total");
     for _ in 0..3 {
-        let _silent: Vec<_> =
+        let before = accepted();
+        let silent: Vec<_> =
             (2..10).flat_map(|last| [last; 10]).map(|last| connect_from(last, gateway.public)).collect();
+        // Those that come later than the new caller would be silent for a shorter time than it.
+        until("all of them are accepted", || accepted() == before + silent.len() as f64);
         let mut new = connect_from(1, gateway.public);
         assert_eq!(new.post("/v3/demo", chain_id("1")).status, 200, "there is a place for a new caller");
         assert!(known.iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
