@@ -70,16 +70,21 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
-    /// takes over.
+    /// takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
     pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome<T>
     where
         F: Future<Output = Outcome<T>> + Send,
     {
         let query = Arc::new(query);
+        let mut has_waited = false;
         loop {
             let mine = match self.lead_or_wait(&query) {
                 Ok(mine) => mine,
                 Err(receiver) => match receiver.await {
+                    Ok(Err(Failure::Unavailable | Failure::OverCapacity)) if !has_waited => {
+                        has_waited = true;
+                        continue;
+                    }
                     Ok(outcome) => return outcome,
                     // The one who was at it has gone.
                     Err(_) => continue,

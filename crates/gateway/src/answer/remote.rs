@@ -106,7 +106,9 @@ impl Remote {
     pub fn start(config: &Config, network: &Network, data_dir: &Path) -> Result<Self, String> {
         let kept = match config.follow.mode {
             follow::settings::Mode::Off | follow::settings::Mode::Full => None,
-            follow::settings::Mode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow)?)),
+            follow::settings::Mode::Blocks => {
+                Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?))
+            }
         };
         let family = match network.families.as_slice() {
             [Family::Zksync] => nodes::check::Family::Zksync,

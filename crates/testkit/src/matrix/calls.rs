@@ -117,7 +117,7 @@ impl TrueChain {
     }
 
     /// A proxy in front of its node.
-    pub(super) fn proxy(&self) -> Proxy {
+    pub fn proxy(&self) -> Proxy {
         let proxy = Proxy::start_known(self.node, self.path, &self.known);
         self.set(&proxy, None);
         proxy

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use nodes::proven::ProvenHeader;
+use tokio::time::Instant;
 
 use super::block_answers::Asking;
 use super::blocks::not_fetched;
@@ -30,10 +31,23 @@ impl Remote {
         lowest: u64,
     ) -> Result<Vec<Arc<ProvenHeader>>, Failure> {
         let mut headers = Vec::new();
+        self.extend_headers(&mut headers, asking, top, lowest).await?;
+        Ok(headers)
+    }
+
+    /// Adds the headers from `top` down to the block of the number `lowest`. After a failure, those above the one that is
+    /// missing are there.
+    pub(super) async fn extend_headers(
+        &self,
+        headers: &mut Vec<Arc<ProvenHeader>>,
+        asking: Asking<'_>,
+        top: BlockRef,
+        lowest: u64,
+    ) -> Result<(), Failure> {
         let mut next = top;
         let mut claimed: Option<B256Map<Arc<ProvenHeader>>> = None;
         loop {
-            let known = self.blocks.header(next.hash);
+            let known = self.known_header(next);
             let is_new = known.is_none();
             // All that are missing are asked for by number at once. Those that are not what the header above names are asked
             // for by hash, one after another.
@@ -45,18 +59,35 @@ impl Remote {
                 Some(header) => header,
                 None => self.header(asking, next).await?,
             };
-            // What is kept on disk needs no place in memory.
-            if is_new && self.kept_chain().is_none() {
+            if is_new {
                 self.blocks.keep_header(Arc::clone(&header));
             }
             headers.push(Arc::clone(&header));
             let Some(below) = next.number.checked_sub(1).filter(|below| *below >= lowest) else { break };
             next = BlockRef { number: below, hash: header.parent };
         }
-        Ok(headers)
+        Ok(())
     }
 
-    /// What nodes deliver for these numbers, by hash.
+    /// The header of a block that was proven before.
+    fn known_header(&self, block: BlockRef) -> Option<Arc<ProvenHeader>> {
+        if let Some(header) = self.blocks.header(block.hash) {
+            return Some(header);
+        }
+        let body = self.blocks.body(block.hash).or_else(|| {
+            let kept = self.kept_chain()?;
+            kept.recent(&block.hash).map(|recent| recent.body)
+        });
+        if let Some(body) = body {
+            return Some(Arc::new(ProvenHeader::of(body.hash(), body.header())));
+        }
+        let kept = self.kept_chain()?.read(block, |snapshot| snapshot.body(block.number))?;
+        let header = Arc::new(ProvenHeader::of(block.hash, &kept.decode().ok()?.header));
+        self.blocks.keep_header(Arc::clone(&header));
+        Some(header)
+    }
+
+    /// What nodes deliver for these numbers until the deadline, by hash.
     async fn claim_headers(
         &self,
         asking: Asking<'_>,
@@ -66,7 +97,8 @@ impl Remote {
         let mut numbers = numbers.rev();
         let mut claims: FuturesUnordered<Claimed<'_>> = FuturesUnordered::new();
         loop {
-            for number in numbers.by_ref().take(HEADERS_AT_ONCE - claims.len()) {
+            let room = if Instant::now() < asking.deadline { HEADERS_AT_ONCE - claims.len() } else { 0 };
+            for number in numbers.by_ref().take(room) {
                 claims.push(Box::pin(self.claimed_header(asking, number)));
             }
             match claims.next().await {
@@ -80,7 +112,9 @@ impl Remote {
     async fn claimed_header(&self, asking: Asking<'_>, number: u64) -> Option<ProvenHeader> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(asking.account, delivery.len(), move || ProvenHeader::read(&delivery))
+            self.proving(asking.account, delivery.len(), move || {
+                ProvenHeader::read_of_number(&delivery, number)
+            })
         };
         let call = encode::header_of_number(number);
         self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await.ok()

@@ -143,8 +143,11 @@ impl Search<'_> {
         }
     }
 
-    /// A node has it in no block, so another one may know better.
+    /// A node has it in no block, so another one may know better. One that is behind cannot know.
     fn is_without(&self, node: usize) -> Judgement {
+        if !self.remote.pool.has_reached(node, head(self.asking.canon).number) {
+            return Judgement::Late;
+        }
         self.found.lock().without.insert(node);
         Judgement::Doubtful
     }

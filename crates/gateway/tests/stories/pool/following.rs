@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use archive::Archive;
+use gateway::config::Config;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -52,6 +53,10 @@ fn questions(chain: &HeavyChain) -> Vec<(&'static str, String)> {
     for (from, to) in [(1, long::BLOCKS), (3, 40), (30, 60), (200, 290)] {
         questions.push(("eth_getLogs", token_logs(from, to)));
     }
+    for (count, newest) in [(3, 2), (60, 100), (300, long::BLOCKS)] {
+        questions.push(("eth_feeHistory", format!(r#"["{count:#x}","{newest:#x}",[]]"#)));
+    }
+    questions.push(("eth_feeHistory", r#"["0x5","0x2d",[20,80]]"#.to_owned()));
     questions
 }
 
@@ -237,6 +242,35 @@ fn kept_blocks_of_another_chain_are_not_used() {
     compare(&questions, &answers(&front, &questions), &truths(&other_node, &questions));
 }
 
+/// The blocks of another network were served as those of the configured one while no node answered.
+#[test]
+fn kept_blocks_of_another_chain_than_the_configured_one_are_refused() {
+    let node = long::node(&long::chain(2));
+    let folder = tempfile::tempdir().unwrap();
+    let (_proxies, urls) = proxies(&node, 1);
+    let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
+    until_kept(&front, STORED + 1, 64);
+    drop(front);
+    let open = |network: &str| {
+        let text = format!(
+            "data_dir = {:?}\n[[node]]\nurl = \"http://127.0.0.1:9\"\n[[key]]\nkey = \"k\"\n[network]\nname = \"x\"\n{network}",
+            folder.path()
+        );
+        let config = Config::parse(&text).unwrap();
+        let open = || gateway::source::open(&config, |_, _| {}).map(|_| ()).unwrap_err();
+        until("the file is closed", || !open().contains("in use"));
+        open()
+    };
+    let other_id = open("chain_id = 1\n");
+    let expected = "the kept blocks are of the chain with id 1338, and chain_id in [network] is 1;";
+    assert!(other_id.starts_with(expected), "{other_id}");
+    let other_genesis = open(&format!("genesis_hash = \"0x{}\"\n", "ab".repeat(32)));
+    assert!(
+        other_genesis.starts_with("the kept blocks are of the chain whose first block is"),
+        "{other_genesis}"
+    );
+}
+
 /// A node that lies about old blocks, and one whose blocks of old numbers are others: what is kept is true all the same.
 #[test]
 fn only_proven_blocks_are_kept() {
@@ -264,7 +298,7 @@ fn a_data_directory_that_cannot_be_written_is_refused() {
         "data_dir = {:?}\n[[key]]\nkey = \"k\"\n[[node]]\nurl = \"http://127.0.0.1:1\"\n[network]\nname = \"x\"\n",
         file.join("below")
     );
-    let config = gateway::config::Config::parse(&text).unwrap();
+    let config = Config::parse(&text).unwrap();
     let refused = gateway::source::open(&config, |_, _| {}).unwrap_err();
     assert!(refused.contains("[follow] cannot write"), "{refused}");
 }

@@ -230,7 +230,9 @@ impl Filling<'_> {
     async fn claimed_body(&self, number: u64) -> Option<Arc<ProvenBody>> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.remote.proving(self.kept.account, delivery.len(), move || ProvenBody::read(&delivery))
+            self.remote.proving(self.kept.account, delivery.len(), move || {
+                ProvenBody::read_of_number(&delivery, number)
+            })
         };
         let deadline = Instant::now() + FETCH_TIME_MAX;
         let call = encode::whole_block_of_number(number);

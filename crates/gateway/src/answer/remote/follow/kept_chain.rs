@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use alloy_primitives::B256;
-use archive::{EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptSnapshot, StoreError};
+use archive::{
+    BLOCKS_FILE, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptSnapshot, StoreError,
+};
 use nodes::Canon;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -15,6 +17,7 @@ use super::recent::{RecentBlock, RecentBlocks};
 use super::settings::Settings;
 use crate::callers::AccountId;
 use crate::log::RepeatedWarning;
+use crate::network::Network;
 use crate::resolve::BlockRef;
 
 /// The chain as it is kept here.
@@ -54,6 +57,23 @@ pub(crate) enum FollowState {
     Stopped,
 }
 
+/// Whether the kept blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
+fn check_identity(store: &KeptBlocks, network: &Network) -> Result<(), String> {
+    let Some(KeptChainId { chain_id, genesis }) = store.snapshot().chain() else { return Ok(()) };
+    let what_to_do = format!("remove {BLOCKS_FILE} from data_dir, or use another data_dir");
+    if let Some(ours) = network.chain_id.filter(|ours| *ours != chain_id) {
+        return Err(format!(
+            "the kept blocks are of the chain with id {chain_id}, and chain_id in [network] is {ours}; {what_to_do}"
+        ));
+    }
+    match network.genesis_hash.zip(genesis) {
+        Some((ours, theirs)) if ours != theirs => Err(format!(
+            "the kept blocks are of the chain whose first block is {theirs}, and genesis_hash in [network] is {ours}; {what_to_do}"
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl std::fmt::Debug for KeptChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeptChain").field("store", &self.store).finish_non_exhaustive()
@@ -61,10 +81,15 @@ impl std::fmt::Debug for KeptChain {
 }
 
 impl KeptChain {
-    pub(in crate::answer::remote) fn open(data_dir: &Path, settings: Settings) -> Result<Self, String> {
+    pub(in crate::answer::remote) fn open(
+        data_dir: &Path,
+        settings: Settings,
+        network: &Network,
+    ) -> Result<Self, String> {
         let limits = KeptLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };
         let store =
             KeptBlocks::open_or_create(data_dir, limits).map_err(|cause| format!("[follow] {cause}"))?;
+        check_identity(&store, network)?;
         Ok(Self {
             store,
             settings,

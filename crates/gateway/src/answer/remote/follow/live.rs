@@ -33,6 +33,10 @@ const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 /// How soon what failed is tried again, unless the view changes before.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
+/// while the others happen not to answer.
+const UNKNOWN_TYPES_MAX: u32 = 5;
+
 /// Blocks that become durable together: the time of one write is spread over them.
 const GROUP_BLOCKS_MAX: usize = 128;
 
@@ -43,7 +47,8 @@ type Changes = watch::Receiver<Option<Arc<Canon>>>;
 
 /// Follows the view for ever. Returns why that is impossible.
 pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
-    let mut live = Live { remote, kept, first: None, head: None, changes: remote.pool.view().changes() };
+    let changes = remote.pool.view().changes();
+    let mut live = Live { remote, kept, first: None, head: None, unknown_types: 0, changes };
     loop {
         let canon = live.changes.borrow_and_update().clone();
         let is_done = match canon {
@@ -67,6 +72,8 @@ struct Live<'a> {
     first: Option<u64>,
     /// The head of the view when it was last looked at.
     head: Option<BlockRef>,
+    /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
+    unknown_types: u32,
     changes: Changes,
 }
 
@@ -78,7 +85,7 @@ impl Live<'_> {
         self.kept.has_begun();
         let wanted = self.wanted(canon);
         let all_fetched = self.fetch(canon, wanted.clone()).await?;
-        let all_stored = self.store(canon, wanted).await;
+        let all_stored = self.store(canon, wanted).await?;
         self.forget(canon);
         Ok(all_fetched && all_stored)
     }
@@ -146,14 +153,13 @@ impl Live<'_> {
         let this = &*self;
         let fetches = missing.into_iter().map(|block| this.fetch_block(canon, block));
         let mut fetches = stream::iter(fetches).buffer_unordered(BLOCKS_AT_ONCE);
-        let mut is_done = true;
+        let (mut is_done, mut unknown_type) = (true, None);
         while let Some(fetched) = fetches.next().await {
             match fetched {
                 Ok(block) => this.kept.recent.write().put(block),
                 Err(Failure::CannotBeProven { transaction_type }) => {
-                    return Err(format!(
-                        "a block has a transaction of the unknown type {transaction_type:#x}"
-                    ));
+                    is_done = false;
+                    unknown_type = Some(transaction_type);
                 }
                 Err(_) => is_done = false,
             }
@@ -162,7 +168,12 @@ impl Live<'_> {
                 return Ok(false);
             }
         }
-        Ok(is_done)
+        drop(fetches);
+        self.unknown_types = if unknown_type.is_some() { self.unknown_types + 1 } else { 0 };
+        match unknown_type.filter(|_| self.unknown_types >= UNKNOWN_TYPES_MAX) {
+            Some(unknown) => Err(format!("a block has a transaction of the unknown type {unknown:#x}")),
+            None => Ok(is_done),
+        }
     }
 
     /// Canonical blocks that are not in memory, downwards.
@@ -193,21 +204,42 @@ impl Live<'_> {
     }
 
     /// Writes what cannot be reorganised any more. `false` if the disk cannot be written.
-    async fn store(&self, canon: &Canon, wanted: RangeInclusive<u64>) -> bool {
-        let Some(newest) = storable(canon) else { return true };
+    async fn store(&self, canon: &Canon, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+        let Some(newest) = storable(canon) else { return Ok(true) };
         let due: Vec<RecentBlock> = {
             let recent = self.kept.recent.read();
             let canonical = |number| recent.get(&canon.by_number(number)?.hash).cloned();
             (*wanted.start()..=newest.min(*wanted.end())).map_while(canonical).collect()
         };
+        if let Some(lowest) = due.first() {
+            self.check_parent(lowest)?;
+        }
         for group in due.chunks(GROUP_BLOCKS_MAX) {
             let Some(last) = group.last().map(RecentBlock::block) else { break };
             if !self.store_group(canon, group.to_vec()).await {
-                return false;
+                return Ok(false);
             }
             self.kept.link(canon.epoch(), last.number);
         }
-        true
+        Ok(true)
+    }
+
+    /// A block must be a child of the kept one below it, if that is kept.
+    fn check_parent(&self, block: &RecentBlock) -> Result<(), String> {
+        let Some(number) = block.block().number.checked_sub(1) else { return Ok(()) };
+        let snapshot = self.kept.snapshot();
+        if !snapshot.ranges().any(|range| range.contains(&number)) {
+            return Ok(());
+        }
+        let parent = block.body.header().parent_hash;
+        match snapshot.header(number) {
+            Ok(Some(kept)) if kept.hash != parent => Err(reorganised(number, kept.hash, parent)),
+            Ok(_) => Ok(()),
+            Err(cause) => {
+                self.kept.read_failed(&cause);
+                Ok(())
+            }
+        }
     }
 
     async fn store_group(&self, canon: &Canon, group: Vec<RecentBlock>) -> bool {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use archive::KeptHeader;
 use nodes::Supplier;
 use nodes::proven::ProvenHeader;
+use tokio::time::Instant;
 
 use super::Search;
 use super::blooms::FilterBlooms;
@@ -22,6 +23,9 @@ const SCANNED_AT_ONCE_MAX: u64 = 16_384;
 
 /// Headers that are fetched before they are kept: a second or two.
 const FETCHED_AT_ONCE_MAX: u64 = 1_024;
+
+/// Blocks that may have logs, of one query, at 40 bytes each. No query could look into so many before its deadline.
+const MAYBE_BLOCKS_MAX: usize = 250_000;
 
 /// Blocks that may have logs, downwards, and the next block that was not looked at.
 #[derive(Default)]
@@ -44,6 +48,9 @@ impl Search<'_> {
         let mut found = Vec::new();
         let mut next = Some(top);
         while let Some(block) = next {
+            if Instant::now() >= self.deadline || found.len() > MAYBE_BLOCKS_MAX {
+                return Err(self.too_wide(Failure::QueryTimeout, from, block.number));
+            }
             let mut scanned = self.scan_kept(block, from).await?;
             if scanned.next == Some(block) {
                 scanned = self
@@ -83,7 +90,8 @@ impl Search<'_> {
     /// Fetches headers, looks at them and keeps them.
     async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
         let lowest = from.max((top.number + 1).saturating_sub(FETCHED_AT_ONCE_MAX));
-        let headers = self.remote.headers_down(self.asking(), top, lowest).await?;
+        let mut headers = Vec::new();
+        let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
         let mut blooms = FilterBlooms::of(self.filter);
         let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
         let found = may_have_some.map(|header| super::block_ref(header.id)).collect();
@@ -99,6 +107,7 @@ impl Search<'_> {
             let write = move || kept.put_headers(&rows);
             let _unkept = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
         }
+        fetched?;
         Ok(Scanned { found, next })
     }
 }

@@ -32,9 +32,10 @@ const BLOCKS_AT_ONCE: usize = 8;
 /// left to the nodes.
 const DEEP_BLOCKS_MAX: u64 = 2_048;
 
-/// Logs of a block that are searched at once: some 100 µs,
+/// Logs of a block that are searched at once: some 100 µs.
 const SEARCHED_AT_ONCE_MAX: usize = 512;
-/// if their values are compared with no more than so many of the filter.
+
+/// Comparisons of a log with a value of the filter that are made at once: some 100 µs, too.
 const COMPARED_AT_ONCE_MAX: usize = 8 * SEARCHED_AT_ONCE_MAX;
 
 type Searching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;

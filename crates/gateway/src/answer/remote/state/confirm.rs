@@ -135,7 +135,9 @@ impl Remote {
         };
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
         self.confirmations.note_agreed(differed, contradicted.len());
-        contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        if !query.is_some_and(is_simulation) {
+            contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        }
         Ok(Confirmation::Agreed(statement))
     }
 
@@ -156,7 +158,9 @@ impl Remote {
         let proven = Statement::Result(result.clone());
         let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
         self.confirmations.note_agreed(true, wrong.len());
-        wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        if !is_simulation(query) {
+            wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        }
         Some(result)
     }
 
@@ -214,6 +218,8 @@ fn some_find_it_too_wide(votes: &[Vote]) -> bool {
     votes.iter().any(|(_, said)| *said == Statement::TooWide)
 }
 
+/// What a message comes to depends on how much gas a node grants it, too, so that honest nodes may differ, and a caller could
+/// have them taken for liars.
 fn is_simulation(query: &Query<BlockRef>) -> bool {
     matches!(query, Query::Call { .. } | Query::EstimateGas { .. })
 }

@@ -38,6 +38,9 @@ const RUNS_MAX: usize = 32;
 /// Accounts that are fetched for one simulation. Each is a call to a node, so this is what one call of a caller may cost.
 const ACCOUNTS_MAX: usize = 256;
 
+/// Blocks below its own whose hashes a message can ask for.
+const BLOCK_HASHES_MAX: u64 = 256;
+
 /// Slots that are fetched for one simulation. The widest calls of common applications read some hundreds.
 const SLOTS_MAX: usize = 4_096;
 
@@ -268,6 +271,10 @@ impl Simulation<'_> {
         let known = |number: u64| canon.by_number(number).filter(|_| number >= canon.lowest());
         let is_unknown = |number: &&u64| known(**number).is_none();
         if let Some(lowest) = parts.block_hashes.iter().find(is_unknown) {
+            // A message that says that it is in another block could else ask for every header of the chain.
+            if self.at.block.number.checked_sub(*lowest).is_none_or(|below| below > BLOCK_HASHES_MAX) {
+                return Err(Failure::StateNotProven);
+            }
             let headers = self.remote.headers_down(asking, self.at.block, *lowest).await?;
             self.state.block_hashes.extend(headers.iter().map(|header| (header.id.number, header.id.hash)));
         }
