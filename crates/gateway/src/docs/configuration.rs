@@ -222,9 +222,9 @@ static LINES: &[Line] = &[
     line("[cache]", "state_bytes_max", "", "bytes of memory for proven accounts, storage slots and code, with `[integrity] state = \"prove\"`"),
 
     line("[follow]", "mode", "`\"blocks\"` where blocks are proven, else `\"off\"`", "what becomes of new blocks: `off`; `blocks`, which keeps proven blocks in `data_dir`, so that they are answered without a node; or `full`, which executes them and continues the archive in `data_dir`; see [nodes.md](nodes.md#blocks-that-are-kept)"),
-    line("[follow]", "blocks_max", "", "blocks that are kept; the newest ones stay"),
-    line("[follow]", "headers_max", "", "headers that are kept for log queries about old blocks, at some 350 bytes each"),
-    line("[follow]", "from", "the head at the first start", "number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),
+    line("[follow]", "blocks_max", "", "blocks that are kept with `blocks`; the newest ones stay"),
+    line("[follow]", "headers_max", "", "headers that are kept with `blocks`, for log queries about old blocks, at some 350 bytes each"),
+    line("[follow]", "from", "the head at the first start", "with `blocks`, number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),
 
     line("[integrity]", "mode", "", "what answers about blocks are made from: proven blocks (`prove`), or what a node says, with (`check`) or without checks (`off`); see [nodes.md](nodes.md)"),
     line("[integrity]", "state", "`confirm` with three or more nodes, else `trust`", "how far nodes are believed about storage, balances, nonces, code, calls and estimates. `prove`: everything is proven by the state root of its block, and calls run here; what no node proves is confirmed. `confirm`: a quorum of the configured nodes must give the same answer; `trust`: one node's answer is passed on. See [nodes.md](nodes.md)"),

@@ -63,6 +63,10 @@ impl Process {
         DataDirectory(Arc::clone(&self.directory))
     }
 
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        DataDirectory(Arc::clone(&self.directory)).path()
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -2,6 +2,8 @@
 //!
 //! `CHAINGATE_KILL_ROUNDS` says how often one is killed.
 
+use std::ops::RangeInclusive;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
@@ -65,6 +67,48 @@ fn a_gateway_that_is_killed_while_it_executes_blocks_loses_none_of_them() {
     nodes.nodes.iter().for_each(|node| node.proxy.set(Mood::Dead));
     let data_dir = gateway.kill();
     Archive::verify(&data_dir.path()).unwrap();
+    let archive = Archive::open(&data_dir.path()).unwrap();
+    Truth::new(nodes.newest().model().clone()).check(&archive.snapshot()).unwrap();
+}
+
+/// `chaingate import` of the blocks with these numbers, through a gateway.
+fn import(gateway: &Process, nodes: &Nodes, numbers: RangeInclusive<u64>) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let (genesis, blocks) = (folder.path().join("genesis.json"), folder.path().join("blocks.rlp"));
+    let encoded = numbers.flat_map(|number| nodes.newest().model().block(number).unwrap().rlp());
+    std::fs::write(&genesis, &nodes.genesis).unwrap();
+    std::fs::write(&blocks, encoded.collect::<Vec<u8>>()).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_chaingate"))
+        .args(["import", "--data-dir"])
+        .arg(gateway.data_dir())
+        .arg("--genesis")
+        .args([genesis, blocks])
+        .output()
+        .unwrap()
+}
+
+/// Blocks come from files and from nodes at the same time: each is stored once, and the chain is that of the nodes.
+#[test]
+fn blocks_are_imported_through_a_gateway_that_follows() {
+    let mut nodes = Nodes::start(40);
+    nodes.nodes.iter().for_each(|node| node.proxy.set(Mood::Dead));
+    let genesis_in = |data_dir: &std::path::Path| nodes.genesis_in(data_dir);
+    let gateway = Process::start_with_data(&configuration(&nodes), "info", "", genesis_in);
+    let imported = import(&gateway, &nodes, 1..=25);
+    assert!(imported.status.success(), "{imported:?}");
+    assert_eq!(head(&gateway), 25);
+    nodes.nodes.iter().for_each(|node| node.proxy.set(Mood::Honest));
+    for blocks in [40, 43, 46] {
+        thread::scope(|scope| {
+            let (gateway, nodes) = (&gateway, &nodes);
+            scope.spawn(move || assert!(import(gateway, nodes, 1..=blocks).status.success()));
+            wait_for(gateway, nodes);
+        });
+        nodes.grow(3);
+    }
+    nodes.reorganise(2, 9);
+    wait_for(&gateway, &nodes);
+    let data_dir = gateway.kill();
     let archive = Archive::open(&data_dir.path()).unwrap();
     Truth::new(nodes.newest().model().clone()).check(&archive.snapshot()).unwrap();
 }
