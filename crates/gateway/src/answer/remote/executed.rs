@@ -119,6 +119,14 @@ impl ExecutedChain {
         *self.state.lock() = state;
     }
 
+    /// Blocks are about to be executed. One that has stopped is behind only when that has worked.
+    fn begins(&self) {
+        let mut present = self.state.lock();
+        if !matches!(*present, ExecutionState::Stopped(_)) {
+            *present = ExecutionState::Behind;
+        }
+    }
+
     /// Says loudly, and once for each reason, why nothing is executed any more.
     fn has_stopped(&self, reason: String) {
         self.counts.failures.fetch_add(1, Relaxed);

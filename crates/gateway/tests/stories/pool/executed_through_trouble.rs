@@ -132,8 +132,14 @@ fn a_full_disk_pauses_execution_until_there_is_room() {
     });
     assert_eq!(get(gateway.operator, "/ready").status, 200);
     assert_eq!(head(&gateway), 20);
+    let stopped = || metric(gateway.operator, "chaingate_executed_stopped");
+    until("it is told", || stopped() == 1.0);
+    let status = get(gateway.operator, "/status").json();
+    let reason = status["executed"]["stopped_because"].as_str().unwrap();
+    assert!(reason.starts_with(says_so), "{status}");
     prlimit(pid, Resource::Fsize, all).unwrap();
     wait_for(&gateway, &nodes);
+    until("it goes on", || stopped() == 0.0);
     nodes.reorganise(4, 9);
     wait_for(&gateway, &nodes);
     assert_eq!(gateway.lines_with(says_so), 1);

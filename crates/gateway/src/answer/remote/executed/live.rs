@@ -41,6 +41,10 @@ const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How soon a block that could not be executed is tried again, unless the view changes before.
 const STOPPED_TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
+/// while the others happen not to answer.
+const UNKNOWN_TYPES_MAX: u32 = 5;
+
 /// The thread that keeps the archive at the head. It ends when this is dropped.
 pub(in crate::answer) struct ExecutionThread {
     stop: Option<oneshot::Sender<()>>,
@@ -61,6 +65,7 @@ impl ExecutionThread {
                 worker,
                 account: AccountId::unique(),
                 is_written: true,
+                unknown_types: 0,
             };
             runtime.block_on(async {
                 tokio::select! {
@@ -91,12 +96,16 @@ struct Live<'a> {
     account: AccountId,
     /// Whether the last attempt to write the archive went well.
     is_written: bool,
+    /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
+    unknown_types: u32,
 }
 
 /// Why not all blocks were executed.
 enum Held {
     /// Nodes did not give what was asked, or the view has changed.
     ForNow,
+    /// A node said that the block has a transaction of an unknown type.
+    UnknownType(String),
     /// The archive cannot be read or written.
     Disk(String),
     /// The same will happen again.
@@ -125,13 +134,19 @@ impl Live<'_> {
         self.chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
             !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(Held::Disk(_))));
+        let is_unknown = matches!(advanced, Err(Held::UnknownType(_)));
+        self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
         match advanced {
             Ok(true) => {
                 self.chain.is(ExecutionState::AtHead);
                 Duration::MAX
             }
-            Ok(false) => Duration::ZERO,
+            Ok(false) => {
+                self.chain.is(ExecutionState::Behind);
+                Duration::ZERO
+            }
             Err(Held::ForNow) => TRIED_AGAIN_AFTER,
+            Err(Held::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
             Err(Held::Disk(cause)) => {
                 if !has_failed_before {
                     tracing::error!(
@@ -139,9 +154,10 @@ impl Live<'_> {
                         "the archive cannot be written: no block is executed until it can"
                     );
                 }
+                self.chain.is(ExecutionState::Stopped(format!("the archive cannot be written: {cause}")));
                 TRIED_AGAIN_AFTER
             }
-            Err(Held::ForGood(reason)) => {
+            Err(Held::ForGood(reason) | Held::UnknownType(reason)) => {
                 self.chain.has_stopped(reason);
                 STOPPED_TRIED_AGAIN_AFTER
             }
@@ -153,7 +169,10 @@ impl Live<'_> {
         let snapshot = self.chain.archive().snapshot();
         self.check_genesis(canon)?;
         let branch = self.remote.branch_of(self.asking(canon), &snapshot).await;
-        let mut branch = branch.map_err(|reason| why_no_branch(reason, snapshot.head()))?;
+        let head = snapshot.head();
+        // It would keep pages from being used again while blocks are executed.
+        drop(snapshot);
+        let mut branch = branch.map_err(|reason| why_no_branch(reason, head))?;
         if branch.blocks.is_empty() {
             return Ok(true);
         }
@@ -163,7 +182,7 @@ impl Live<'_> {
             .iter()
             .for_each(|block| canon.learn(nodes::BlockId { number: block.number, hash: block.hash }));
         let is_last = branch.blocks.last().map(|block| block.hash) == Some(canon.head().hash);
-        if branch.ancestor == snapshot.head() {
+        if branch.ancestor == head {
             self.extend(canon, branch).await?;
             return Ok(is_last);
         }
@@ -189,7 +208,7 @@ impl Live<'_> {
 
     /// Executes blocks that follow the archive's head, while further ones are fetched.
     async fn extend(&self, canon: &Arc<Canon>, branch: Branch) -> Result<(), Held> {
-        self.chain.is(ExecutionState::Behind);
+        self.chain.begins();
         let (sender, mut receiver) = mpsc::channel(WAITING_BLOCKS_MAX);
         let chain = Arc::clone(self.chain);
         let execution = self.worker.run(move || {
@@ -292,7 +311,7 @@ fn why_no_branch(reason: NoBranch, head: u64) -> Held {
 
 fn why_not_fetched(failure: Failure, number: u64) -> Held {
     match failure {
-        Failure::CannotBeProven { transaction_type } => Held::ForGood(format!(
+        Failure::CannotBeProven { transaction_type } => Held::UnknownType(format!(
             "block {number} has a transaction of type {transaction_type:#x}, which is unknown to this version"
         )),
         _ => Held::ForNow,
