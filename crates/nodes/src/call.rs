@@ -66,7 +66,7 @@ pub struct Needs {
 /// What a node said, once it is certain that it is the reply to this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The result, as the node wrote it. A large one may turn out to be no JSON; [`crate::check::check`] proves that it is.
+    /// The result, as the node wrote it. A large one may turn out to be no JSON, which whoever reads it finds out.
     Result(Bytes),
     Error(RpcError),
 }

@@ -1,15 +1,16 @@
 //! The pool: remote nodes of one network behind one question, "what is the answer to this call?".
 //!
 //! A call goes to a node that is well and has the block asked for; to another one when that fails or is slow; and what comes
-//! back is checked before it is believed. What the healthy nodes agree on is the view: the head that this gateway
+//! back is proven, compared, or passed on. What the healthy nodes agree on is the view: the head that this gateway
 //! serves, and the hashes below it. Nothing here knows of keys, plans, or the embedded chain.
 
+mod family; // how chains make their hashes
 mod call; // what is asked of a node, and what it says
 mod outage_log; // what is told about a node that cannot be used
 
 mod transport; // bytes to and from one endpoint
 pub mod dialect; // what a node means by its errors
-pub mod check; // whether an answer can be true
+pub mod raw; // what nodes write as JSON
 pub mod proven; // block data that its block's hash commits to
 
 mod health; // how well a node is
@@ -30,6 +31,7 @@ pub use attempt::{
 };
 pub use budget::Budgets;
 pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError, TlsFailure};
+pub use family::Family;
 pub use health::{Grade, Health, Sign};
 pub use latency::Latency;
 pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};

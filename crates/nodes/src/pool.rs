@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::Family;
 use crate::attempt::{self, Answered, Dice, Failed, Judging, Rules};
 use crate::budget::Budgets;
 use crate::call::Call;
-use crate::check::Family;
 use crate::health::Grade;
 use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};

@@ -9,15 +9,13 @@ mod block_answers; // answers from proven blocks
 mod headers; // proven headers below the window
 mod located; // which block a transaction is in
 mod mined; // proven blocks as JSON
-mod checking; // where large answers are checked
+mod checking; // where large answers are read
 mod encode; // queries → calls
 mod fees; // fees from proven blocks
-mod expect; // queries → what their answers must fit
 mod flight_key; // which calls share an answer while it is fetched
 pub(crate) mod follow; // blocks that are kept as the chain grows
-mod integrity; // what becomes of answers that cannot be true
+mod integrity; // what answers about blocks are made from
 mod kept; // answers from kept blocks
-mod judge; // whether one answer is believed
 mod logs; // log queries, in chunks that are kept
 mod partner; // who is asked when nobody of our own can answer
 mod partner_view; // the chain as a partner tells it
@@ -32,7 +30,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::view::SeenBlock;
-use nodes::{Answered, Canon, Client, Endpoint, Failed, Pool, Said, Supplier};
+use nodes::{BlockId, Canon, Endpoint, Pool, Supplier};
 use tokio::time::Instant;
 
 use super::archive::ArchiveSource;
@@ -53,18 +51,16 @@ use blocks::ProvenBlocks;
 use checking::COPIED_AT_ONCE_BYTES_MAX;
 pub(super) use executed::{Executed, ExecutionThread};
 pub(crate) use executed::{ExecutedChain, ExecutionState};
-use expect::block_ref;
 use fees::SuggestedFees;
 use flight_key::FlightKey;
 pub(super) use follow::Follower;
 use follow::KeptChain;
-use integrity::Judge;
-use judge::Question;
+use integrity::IntegrityPolicy;
 pub use look::Outlook;
 use partner::Failovers;
 pub use partner_view::PartnerView;
 use settings::Config;
-use state::{ChainRules, Confirmations, ProvenState, StateMode, Touched};
+use state::{ChainRules, Confirmations, PassedOn, ProvenState, StateMode, Touched};
 
 /// Whether the genesis file that a configuration names can be used.
 pub fn check_genesis(network: &Network) -> Result<(), String> {
@@ -90,14 +86,14 @@ pub struct Remote {
     /// Blocks that partners are asked for, by the method that the caller asks.
     told_flights: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
     failovers: Failovers,
-    judge: Judge,
+    integrity: IntegrityPolicy,
     state: StateMode,
     confirmations: Confirmations,
     memory: MemoryBudget,
     /// Where large answers are checked, once this is within the limits of the answer step.
     threads: Option<Arc<Threads>>,
     limits: Limits,
-    family: nodes::check::Family,
+    family: nodes::Family,
     call_timeout: Duration,
 }
 
@@ -111,15 +107,15 @@ impl Remote {
             }
         };
         let family = match network.families.as_slice() {
-            [Family::Zksync] => nodes::check::Family::Zksync,
-            _ => nodes::check::Family::Ethereum,
+            [Family::Zksync] => nodes::Family::Zksync,
+            _ => nodes::Family::Ethereum,
         };
         let rules = ChainRules::open(network)?;
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
         let state = config.state;
         tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
         Ok(Self {
-            judge: Judge::new(config.integrity),
+            integrity: IntegrityPolicy::new(config.integrity),
             state,
             confirmations: Confirmations::default(),
             pool,
@@ -172,8 +168,8 @@ impl Remote {
         &self.pool
     }
 
-    pub(crate) fn judge(&self) -> &Judge {
-        &self.judge
+    pub(crate) fn integrity(&self) -> &IntegrityPolicy {
+        &self.integrity
     }
 
     pub(crate) fn state(&self) -> StateMode {
@@ -330,7 +326,7 @@ impl Remote {
 
     /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
     fn may_keep(&self, verified: Verification) -> bool {
-        verified > Verification::None || self.state == StateMode::Trust || !self.judge.proves()
+        verified > Verification::None || self.state == StateMode::Trust || !self.integrity.proves()
     }
 
     /// How long a call may take over all nodes that are asked.
@@ -342,7 +338,7 @@ impl Remote {
         }
     }
 
-    /// Asks nodes until one gives an answer that can be believed. Says which node it was.
+    /// Asks nodes until one gives an answer that can be passed on. Says which node it was.
     async fn ask(
         &self,
         account: AccountId,
@@ -352,17 +348,16 @@ impl Remote {
     ) -> Result<(Fetched, Option<GivenBy>), Failure> {
         let call = encode::call(query, Some(self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
-        let question = Question::new(self, account, Some(canon), query);
-        let judge = |_: usize, result: &Bytes| question.judge(result);
-        // An answer that names a deep block of which nothing is known makes it known, and the judge with it: who lied
-        // about it is found out the next time. Each node may have named another one.
+        let passed_on = PassedOn::new(self, account, Some(canon), query);
+        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
+        // An answer that names a deep block of which nothing is known makes it known: who named another one is found out the
+        // next time. Each node may have named another one.
         for _ in 0..=self.pool.nodes().len() {
             let everyone = self.given_by_anyone();
             let answered = self.pool.ask(&call, &judge, deadline).await;
             let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
-            let fetched = self.settle(&question, answered)?;
-            if self.is_proven(canon, fetched.block, deadline).await? {
-                let fetched = self.stripped(account, query, fetched).await?;
+            let fetched = passed_on.settle(answered).await?;
+            if self.is_canonical(canon, fetched.block, deadline).await? {
                 return Ok((fetched, node.map(|node| self.given_by(&node, everyone))));
             }
         }
@@ -370,7 +365,7 @@ impl Remote {
     }
 
     /// Whether the block that an answer hangs on is on the chain. Those below the window are asked for, once.
-    async fn is_proven(
+    async fn is_canonical(
         &self,
         canon: &Canon,
         block: Option<BlockRef>,
@@ -381,26 +376,13 @@ impl Remote {
         Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
     }
 
-    fn settle(
-        &self,
-        question: &Question<'_>,
-        answered: Result<Answered<Client>, Failed>,
-    ) -> Result<Fetched, Failure> {
-        let answered = answered.map_err(|failed| says::nothing(question.query(), failed, &self.limits))?;
-        match answered.said {
-            Said::Result(result) => question.settle(result, answered.sure, answered.nowhere),
-            Said::Error(error) => Err(says::failure(&error, &self.limits)),
-            Said::Limit(_) => Err(Failure::Unavailable),
-        }
-    }
-
     fn gas_cap(&self, canon: &Canon) -> u64 {
         let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
         gas_limit.saturating_mul(self.limits.call_gas_multiple)
     }
 }
 
-/// An answer of a node, checked.
+/// An answer, and how far it is verified.
 struct Fetched {
     result: Bytes,
     /// The block at which it is true.
@@ -460,6 +442,10 @@ fn head(canon: &Canon) -> BlockRef {
     block_ref(canon.head())
 }
 
+fn block_ref(id: BlockId) -> BlockRef {
+    BlockRef { number: id.number, hash: id.hash }
+}
+
 impl View for Canon {
     fn head(&self) -> BlockRef {
         head(self)
@@ -491,7 +477,7 @@ impl std::fmt::Debug for Remote {
 fn pool_settings(
     config: &Config,
     network: &Network,
-    family: nodes::check::Family,
+    family: nodes::Family,
 ) -> Result<nodes::Settings, String> {
     let partner = |partner: &settings::Partner| {
         Ok::<_, String>(nodes::PartnerSettings {
@@ -516,7 +502,7 @@ fn pool_settings(
             chain_id: network.chain_id,
             genesis: network.genesis_hash,
             checkpoint: network.checkpoint.map(checkpoint),
-            check_headers: family == nodes::check::Family::Ethereum,
+            check_headers: family == nodes::Family::Ethereum,
             poll_every: config.poll_interval,
             ..nodes::watch::Settings::default()
         },
@@ -524,8 +510,8 @@ fn pool_settings(
     })
 }
 
-fn checkpoint(checkpoint: Checkpoint) -> nodes::BlockId {
-    nodes::BlockId { number: checkpoint.number, hash: checkpoint.hash }
+fn checkpoint(checkpoint: Checkpoint) -> BlockId {
+    BlockId { number: checkpoint.number, hash: checkpoint.hash }
 }
 
 fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {

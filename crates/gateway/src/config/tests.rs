@@ -221,6 +221,18 @@ fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() 
     assert!(alone.contains("a [[node]] is needed"), "{alone}");
 }
 
+/// The mode compared single answers with themselves, which most lies passed.
+#[test]
+fn the_mode_that_is_gone_says_what_to_write_instead() {
+    let said = |mode: &str| {
+        Config::parse(&format!("[integrity]\nmode = \"{mode}\"\n")).map_err(|error| error.to_string())
+    };
+    let gone = said("check").unwrap_err();
+    assert!(gone.contains("no mode `check`; write prove, or off"), "{gone}");
+    assert!(said("enforce").unwrap_err().contains("there are prove, off"));
+    assert!(said("prove").is_ok() && said("off").is_ok());
+}
+
 /// Metrics had every figure of such nodes twice under the same labels, which monitoring systems refuse to read.
 #[test]
 fn nodes_that_would_be_shown_under_one_name_are_refused() {

@@ -226,7 +226,7 @@ static LINES: &[Line] = &[
     line("[follow]", "headers_max", "", "headers that are kept with `blocks`, for log queries about old blocks, at some 350 bytes each"),
     line("[follow]", "from", "the head at the first start", "with `blocks`, number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),
 
-    line("[integrity]", "mode", "", "what answers about blocks are made from: proven blocks (`prove`), or what a node says, with (`check`) or without checks (`off`); see [nodes.md](nodes.md)"),
+    line("[integrity]", "mode", "", "what answers about blocks are made from: proven blocks (`prove`), or what a node says (`off`); see [nodes.md](nodes.md)"),
     line("[integrity]", "state", "`confirm` with three or more nodes, else `trust`", "how far nodes are believed about storage, balances, nonces, code, calls and estimates. `prove`: everything is proven by the state root of its block, and calls run here; what no node proves is confirmed. `confirm`: a quorum of the configured nodes must give the same answer; `trust`: one node's answer is passed on. See [nodes.md](nodes.md)"),
 ];
 

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Pool;
+use crate::Family;
 use crate::attempt::Failed;
 use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
-use crate::check::{Expect, Verdict, check};
 use crate::view::Canon;
+use crate::watch::read_block;
 
 /// How long the others have to show a block once a quorum of the nodes has said that there is none.
 const NULL_KEPT_BACK_MAX: Duration = Duration::from_secs(2);
@@ -46,19 +47,22 @@ impl Pool {
         deadline: Instant,
     ) -> Result<Option<BlockId>, Failed> {
         let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
-        let expect = Expect::Block { hash, number, full: false };
+        let is_asked_for = |block: BlockId| {
+            hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
+        };
         let mut tally = Tally::new(self.view.quorum());
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         while let Some((node, reply)) = replies.next().await {
             let Ok(Reply::Result(result)) = reply else { continue };
-            let block = match check(&expect, &result, self.family) {
+            let read = read_block(&result, self.family == Family::Ethereum);
+            let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
-                Verdict::Sound(facts) if hash.is_some() => return Ok(facts.block),
-                Verdict::Sound(facts) => facts.block,
+                Ok(Some(block)) if hash.is_some() && is_asked_for(block) => return Ok(Some(block)),
+                Ok(Some(block)) if is_asked_for(block) => Some(block),
                 // There is a block of every number below the head: this node has dropped it.
-                Verdict::Null if number.is_some() => continue,
-                Verdict::Null => None,
-                _ => {
+                Ok(None) if number.is_some() => continue,
+                Ok(None) => None,
+                Ok(Some(_)) | Err(_) => {
                     self.nodes[node].bad(Fault::Wrong, Instant::now());
                     continue;
                 }

@@ -11,7 +11,7 @@ use alloy_trie::{Nibbles, TrieAccount};
 use serde::Deserialize;
 
 use super::{ProofFailure, Unproven};
-use crate::check::hex::Hex;
+use crate::raw::hex::Hex;
 
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{ProofFailure, SignedTransaction, Unproven};
 use crate::BlockId;
-use crate::check::header::RawBlock;
-use crate::check::transaction::RawTransaction;
+use crate::raw::header::RawBlock;
+use crate::raw::transaction::RawTransaction;
 
 /// Transactions of one block that are read: many times what any chain puts into a block.
 pub(crate) const TRANSACTIONS_MAX: usize = 65_536;
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for TransactionListVisitor {
 
 /// The transaction that was signed, from what a node writes.
 pub(super) fn signed(raw: &RawTransaction) -> Result<SignedTransaction, Unproven> {
-    let envelope = raw.envelope().map_err(|_| ProofFailure::Malformed)?;
+    let envelope = raw.envelope()?;
     envelope.ok_or_else(|| Unproven::UnknownType(raw.kind()))
 }
 

@@ -5,7 +5,7 @@ use alloy_primitives::{B256, Bloom};
 
 use super::{ProofFailure, Unproven};
 use crate::BlockId;
-use crate::check::header::RawBlock;
+use crate::raw::header::RawBlock;
 
 /// What of a block's header leads to the block before it and to its logs. Its hash was computed from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::body::signed;
 use super::{ProofFailure, SignedTransaction, Unproven};
 use crate::BlockId;
-use crate::check::hex::Hex;
-use crate::check::transaction::RawTransaction;
+use crate::raw::hex::Hex;
+use crate::raw::transaction::RawTransaction;
 
 /// Where a node says that a transaction is.
 #[derive(Debug)]

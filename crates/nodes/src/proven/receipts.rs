@@ -4,8 +4,7 @@ use alloy_consensus::{Eip658Value, InMemorySize, ReceiptEnvelope, TxReceipt, pro
 use alloy_primitives::{Bloom, Log};
 
 use super::{ProofFailure, ProvenBody, SignedTransaction, Unproven};
-use crate::check::receipt::RawReceipt;
-use crate::check::receipts::read;
+use crate::raw::receipt::RawReceipt;
 
 /// The receipts of all transactions of a block, proven by its header.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl ProvenReceipts {
         if json.trim_ascii() == b"null" {
             return Err(Unproven::NotThere);
         }
-        let raw = read(json.trim_ascii()).ok_or(ProofFailure::Malformed)?;
+        let raw = RawReceipt::list(json.trim_ascii()).ok_or(ProofFailure::Malformed)?;
         Self::of(&raw, body)
     }
 
@@ -125,7 +124,7 @@ impl ProvenReceipts {
 
 /// A receipt in its consensus form. Its type is its transaction's, which is proven already.
 fn envelope(raw: &RawReceipt<'_>, transaction: &SignedTransaction) -> Result<ReceiptEnvelope, ProofFailure> {
-    let receipt = raw.receipt().map_err(|_| ProofFailure::Malformed)?;
+    let receipt = raw.receipt()?;
     Ok(match transaction {
         SignedTransaction::Legacy(_) => ReceiptEnvelope::Legacy(receipt),
         SignedTransaction::Eip2930(_) => ReceiptEnvelope::Eip2930(receipt),

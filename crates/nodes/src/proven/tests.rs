@@ -9,8 +9,8 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::check::tests::corpora::{chain, corpora, exchanges, written};
-use crate::check::tests::sample::{Sample, rpc_block, sample};
+use crate::raw::tests::corpora::{chain, corpora, exchanges, written};
+use crate::raw::tests::sample::{Sample, rpc_block, sample};
 
 fn proven(sample: &Sample) -> (ProvenBody, ProvenReceipts) {
     let body = ProvenBody::prove(sample.full.as_bytes(), sample.id.hash).unwrap();

@@ -4,7 +4,7 @@ use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Header, proofs};
 
 use super::{ProofFailure, ProvenBody, Unproven};
-use crate::check::header::RawBlock;
+use crate::raw::header::RawBlock;
 
 /// A block names at most two uncles.
 pub const UNCLES_MAX: usize = 2;

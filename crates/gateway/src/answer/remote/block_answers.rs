@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::Family;
+use nodes::Family;
 use nodes::proven::ProvenBody;
 use nodes::{Canon, Supplier};
 use tokio::time::Instant;
@@ -57,7 +57,7 @@ enum Writing {
 impl Remote {
     /// Whether block data is answered from proven blocks. Headers of zkSync-like chains cannot be computed.
     pub(super) fn proves_blocks(&self) -> bool {
-        self.family == Family::Ethereum && self.judge.proves()
+        self.family == Family::Ethereum && self.integrity.proves()
     }
 
     /// The answer that proven blocks give; `None` for questions that are not about block data.

@@ -332,7 +332,7 @@ impl Remote {
     ) -> Proving<'_, T> {
         let count = |proof: &Result<T, Unproven>| {
             if let Err(Unproven::Wrong(failure)) = proof {
-                self.judge.count(*failure);
+                self.integrity.count(*failure);
             }
         };
         let Some(threads) = self.threads.as_ref().filter(|_| bytes > PROVEN_AT_ONCE_BYTES_MAX) else {

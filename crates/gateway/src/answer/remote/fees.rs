@@ -9,7 +9,7 @@ use futures_util::stream::FuturesOrdered;
 use nodes::proven::{FeeFields, ProvenBody};
 
 use super::block_answers::Asking;
-use super::expect::block_ref;
+use super::block_ref;
 use super::mined::{blob_params, knows_blob_params};
 use super::{Fetched, Keep, Remote, head};
 use crate::answer::results::json::Json;

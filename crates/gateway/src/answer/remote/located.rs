@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
 use super::block_answers::Asking;
-use super::expect::block_ref;
+use super::block_ref;
 use super::{Remote, encode, head};
 use crate::answer::Failure;
 use crate::params::BlockParam;
@@ -153,7 +153,7 @@ impl Search<'_> {
     }
 
     fn convict(&self, failure: ProofFailure) -> Judgement {
-        self.remote.judge.count(failure);
+        self.remote.integrity.count(failure);
         Judgement::Wrong(failure.name())
     }
 

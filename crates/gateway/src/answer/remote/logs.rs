@@ -7,20 +7,19 @@ mod deep; // which old blocks may have logs
 mod blooms; // a filter as blooms see it
 mod proven; // logs from proven receipts
 mod piece; // aligned chunks, and what is left at the ends
-mod sift; // whether the logs of a range are believed
+mod passed_on; // logs that nothing proves
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nodes::check::log_blocks;
-use nodes::{Canon, Said, Supplier};
+use nodes::raw::read_logs;
+use nodes::{Canon, Supplier};
 use tokio::time::Instant;
 
 use super::block_answers::Asking;
 use super::checking::COPIED_AT_ONCE_BYTES_MAX;
-use super::expect::block_ref;
 use super::state::ConfirmedLogs;
-use super::{Fetched, Keep, Remote, encode, says};
+use super::{Fetched, Keep, Remote, block_ref, encode};
 use crate::answer::cache::GivenBy;
 use crate::answer::{Failure, Origin, Verification};
 use crate::callers::AccountId;
@@ -28,8 +27,8 @@ use crate::memory::MemoryCharge;
 use crate::params::{Blocks, LogFilter};
 use crate::resolve::BlockRef;
 
+use passed_on::PassedLogs;
 use piece::{Found, Piece, cut, join};
-use sift::{Sieve, Sifted};
 
 /// A log query on its way.
 struct Search<'a> {
@@ -94,8 +93,9 @@ impl Remote {
 }
 
 impl Remote {
-    /// The logs of a range, proven from what a partner delivers. Each header that is not known and each block that may have such
-    /// logs is a call out of its budget, so that a range for whose headers a second's budget does not suffice is not begun.
+    /// The logs of a range, as a partner delivers them. Each header that is not known and each block that may have such logs is a
+    /// call out of its budget, so that a range for whose headers a second's budget does not suffice is not begun. Where
+    /// blocks are not proven, the partner is asked in one piece: what it does not search at once it does not search at all.
     pub(super) async fn partner_logs(
         &self,
         asking: Asking<'_>,
@@ -106,12 +106,19 @@ impl Remote {
         let Asking { account, deadline, supplier, .. } = asking;
         let (from, to) = ends(blocks);
         let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
-        if search.proven_from(from, to) != from.number {
+        let (result, verified) = if !self.proves_blocks() {
+            match search.pass_on(blocks, self.limits.log_results_max).await? {
+                PassedLogs::Logs { result, .. } => (result, Verification::None),
+                PassedLogs::TooMany { to } => return Err(search.too_many(to)),
+                PassedLogs::TooWide { .. } => return Err(Failure::Unavailable),
+            }
+        } else if search.proven_from(from, to) == from.number {
+            let proven = search.proven(from.number, from.number, to).await;
+            (proven.map_err(|failure| search.in_time(failure))?, Verification::Proven)
+        } else {
             return Err(Failure::Unavailable);
-        }
-        let proven = search.proven(from.number, from.number, to).await;
-        let result = proven.map_err(|failure| search.in_time(failure))?;
-        Ok(Fetched { result, block: Some(to), verified: Verification::Proven, keep: Keep::No })
+        };
+        Ok(Fetched { result, block: Some(to), verified, keep: Keep::No })
     }
 
     /// How far logs are verified that nodes were asked for, and who gave them if nobody has confirmed them.
@@ -136,7 +143,7 @@ impl Search<'_> {
         if from < proven_from {
             let (_, result) = self.range(from, proven_from - 1).await?;
             let counted = move || Found {
-                count: log_blocks(&result).count() as u64,
+                count: read_logs(&result).map_or(0, |logs| logs.len()) as u64,
                 text: result.slice(1..result.len().saturating_sub(1).max(1)),
             };
             parts.push(
@@ -273,15 +280,15 @@ impl Search<'_> {
             let block = |number| BlockRef { number, hash: Default::default() };
             let blocks = Blocks::Range { from: block(from), to: block(to) };
             match self.try_ask(blocks, room).await? {
-                Sifted::Logs { result, count, sure } => {
+                PassedLogs::Logs { result, count, sure } => {
                     room = room.saturating_sub(count);
                     fetched.sure &= sure;
                     fetched.results.push(result);
                 }
-                Sifted::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
+                PassedLogs::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
                 // One block cannot be split, so it is the number of its logs that the node minds.
-                Sifted::TooWide { .. } if from == to => return Err(self.too_many(from.checked_sub(1))),
-                Sifted::TooWide { most } => {
+                PassedLogs::TooWide { .. } if from == to => return Err(self.too_many(from.checked_sub(1))),
+                PassedLogs::TooWide { most } => {
                     let half = (to - from).div_ceil(2);
                     open.push((from, to, most.unwrap_or(half).clamp(1, half)));
                 }
@@ -293,27 +300,18 @@ impl Search<'_> {
     /// The logs of one block, which cannot be split.
     async fn ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
         match self.try_ask(blocks, room).await? {
-            Sifted::Logs { result, .. } => Ok(result),
-            Sifted::TooMany { .. } | Sifted::TooWide { .. } => Err(self.too_many(None)),
+            PassedLogs::Logs { result, .. } => Ok(result),
+            PassedLogs::TooMany { .. } | PassedLogs::TooWide { .. } => Err(self.too_many(None)),
         }
     }
 
-    async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Sifted, Failure> {
-        let call = encode::logs(self.filter, blocks);
+    async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
         if self.remote.confirms_blocks() {
+            let call = encode::logs(self.filter, blocks);
             let confirmed = self.remote.confirm_logs(self.asking(), &call).await;
             return confirmed.map(|logs| within(logs, room)).map_err(|failure| self.in_time(failure));
         }
-        let sieve = Sieve::new(self.remote, self.canon, self.filter, blocks, room);
-        let judge = |_: usize, result: &Bytes| sieve.judge(self.account, result);
-        match self.remote.pool.ask(&call, &judge, self.deadline).await {
-            Ok(answered) => match answered.said {
-                Said::Result(result) => sieve.settle(self.account, result, answered.sure).await,
-                Said::Limit(limit) => Ok(Sifted::TooWide { most: limit.blocks }),
-                Said::Error(error) => Err(says::failure(&error, &self.remote.limits)),
-            },
-            Err(failed) => Err(says::no_logs(failed)),
-        }
+        self.pass_on(blocks, room).await
     }
 
     /// More than may be returned; `to` is how far the caller could go.
@@ -335,13 +333,13 @@ fn ends(blocks: Blocks<BlockRef>) -> (BlockRef, BlockRef) {
 }
 
 /// Logs that a quorum gives, unless there are too many.
-fn within(logs: ConfirmedLogs, room: u64) -> Sifted {
-    let ConfirmedLogs::Found { result, count } = logs else { return Sifted::TooWide { most: None } };
+fn within(logs: ConfirmedLogs, room: u64) -> PassedLogs {
+    let ConfirmedLogs::Found { result, count } = logs else { return PassedLogs::TooWide { most: None } };
     if count <= room {
-        return Sifted::Logs { result, count, sure: true };
+        return PassedLogs::Logs { result, count, sure: true };
     }
-    let first_too_many = usize::try_from(room).ok().and_then(|room| log_blocks(&result).nth(room));
-    Sifted::TooMany { to: first_too_many.and_then(|log| log.block.checked_sub(1)) }
+    let first_too_many = usize::try_from(room).ok().and_then(|room| read_logs(&result)?.get(room).cloned());
+    PassedLogs::TooMany { to: first_too_many.and_then(|log| log.block.number.checked_sub(1)) }
 }
 
 /// Where the first part of a range ends that has at most `most` blocks. Parts end where the next multiple begins, so that

@@ -8,11 +8,10 @@ use nodes::{Canon, Supplier};
 use tokio::time::Instant;
 
 use super::block_answers::Asking;
-use super::expect::block_ref;
 use super::flight_key::FlightKey;
-use super::judge::Question;
 use super::partner_view::PartnerView;
-use super::{Fetched, Remote, answer, encode};
+use super::state::PassedOn;
+use super::{Fetched, Remote, answer, block_ref, encode};
 use crate::answer::{Answer, Failure, Origin, Provenance, SharedAnswer, Verification, View};
 use crate::callers::AccountId;
 use crate::methods::Method;
@@ -129,9 +128,7 @@ impl Remote {
         let supplier = Supplier::Partners { method: call.method.name };
         let asking = Asking { account, canon, deadline, supplier };
         let proven = match query {
-            Query::Logs { filter, blocks } if self.proves_blocks() => {
-                Some(self.partner_logs(asking, canon, filter, *blocks).await)
-            }
+            Query::Logs { filter, blocks } => Some(self.partner_logs(asking, canon, filter, *blocks).await),
             _ => match self.answer_from_blocks(asking, query).await {
                 Some(answered) => Some(answered),
                 None => self.answer_proven_state(asking, query).await,
@@ -155,14 +152,9 @@ impl Remote {
 
     /// The answer of a partner that nothing proves.
     async fn pass_on_from_partner(&self, call: &PartnerCall<'_>) -> Result<Fetched, Failure> {
-        let asked = match call.query {
-            // In one piece: what a partner does not search at once it does not search at all.
-            Query::Logs { filter, blocks } => encode::logs(filter, *blocks),
-            other => encode::call(other, Some(self.gas_cap(call.canon))).ok_or(Failure::Unavailable)?,
-        };
-        let question = Question::new(self, call.account, call.own, call.query);
-        let judge = |_: usize, result: &Bytes| question.judge(result);
-        let answered = self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await;
-        self.settle(&question, answered)
+        let asked = encode::call(call.query, Some(self.gas_cap(call.canon))).ok_or(Failure::Unavailable)?;
+        let passed_on = PassedOn::new(self, call.account, Some(call.canon), call.query);
+        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
+        passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await
     }
 }

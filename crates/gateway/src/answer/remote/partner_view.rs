@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use nodes::check::Family;
+use nodes::Family;
 use nodes::proven::{ProofFailure, Unproven};
 use nodes::view::SeenBlock;
 use nodes::watch::read_block;
@@ -16,7 +16,7 @@ use nodes::{Canon, Supplier};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::expect::block_ref;
+use super::block_ref;
 use super::{Remote, encode, head};
 use crate::answer::{Failure, View};
 use crate::callers::AccountId;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use nodes::Canon;
 use tokio::time::Instant;
 
-use super::judge::Question;
+use super::state::PassedOn;
 use super::{Fetched, Remote, encode};
 use crate::answer::{Answer, Failure, Origin, Provenance, Sight, Verification};
 use crate::callers::AccountId;
@@ -52,14 +52,14 @@ impl Remote {
     ) -> Result<Answer, Failure> {
         let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
-        let question = Question::new(self, account, canon, query);
-        let judge = |_: usize, result: &Bytes| question.judge(result);
+        let passed_on = PassedOn::new(self, account, canon, query);
+        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);
         let answered = match origin {
             Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
             _ => self.pool.ask(&call, &judge, deadline).await,
         };
-        let Fetched { result, .. } = self.settle(&question, answered)?;
+        let Fetched { result, .. } = passed_on.settle(answered).await?;
         let provenance = Provenance { origin, block: None, verified: Verification::None };
         let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })

@@ -64,8 +64,6 @@ pub enum Integrity {
     /// From blocks that are proven here.
     #[default]
     Prove,
-    /// They are passed on from a node if they agree with themselves and with the question.
-    Check,
     /// They are passed on from a node.
     Off,
 }
@@ -248,10 +246,13 @@ impl Integrity {
     fn read(section: &mut Section<'_>) -> Self {
         match &*section.text("mode", "prove") {
             "prove" => Self::Prove,
-            "check" => Self::Check,
             "off" => Self::Off,
             other => {
-                section.mistake("mode", &format!("no mode `{other}`; there are prove, check, off"));
+                let advice = match other {
+                    "check" => "; write prove, or off to pass on what nodes say of blocks",
+                    _ => "; there are prove, off",
+                };
+                section.mistake("mode", &format!("no mode `{other}`{advice}"));
                 Self::default()
             }
         }

@@ -2,6 +2,7 @@
 
 mod confirm; // a quorum of the nodes must agree
 mod given_by; // who gave what is kept
+mod pass_on; // one node is believed
 mod decision; // who said what → what is true
 mod record; // objects of nodes, with the members that we know
 mod statement; // what a node says → what it means
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::config::Section;
 
 pub(super) use confirm::ConfirmedLogs;
+pub(super) use pass_on::PassedOn;
 pub(super) use proofs::ProvenState;
 pub(super) use rules::ChainRules;
 pub(super) use touched::Touched;

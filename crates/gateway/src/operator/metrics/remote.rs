@@ -69,8 +69,13 @@ fn view(out: &mut String, remote: &Remote) {
 
 fn checks(out: &mut String, remote: &Remote) {
     let name = "chaingate_wrong_answers_total";
-    describe(out, name, "counter", "Answers of nodes and partners that failed a check, by check.");
-    for (check, failures) in remote.judge().failures() {
+    describe(
+        out,
+        name,
+        "counter",
+        "Answers of nodes and partners that failed a proof or have no form of an answer, by what is wrong.",
+    );
+    for (check, failures) in remote.integrity().failures() {
         let _ok = writeln!(out, "{name}{{check=\"{check}\"}} {failures}");
     }
 }

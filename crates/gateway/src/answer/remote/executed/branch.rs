@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::answer::Failure;
 use crate::answer::remote::Remote;
 use crate::answer::remote::block_answers::Asking;
-use crate::answer::remote::expect::block_ref;
+use crate::answer::remote::block_ref;
 use crate::params::BlockParam;
 use crate::resolve::BlockRef;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use nodes::{Canon, Pool};
 
-use crate::answer::remote::expect::block_ref;
+use crate::answer::remote::block_ref;
 use crate::answer::{Budget, Failure, Provenance, Source, View};
 use crate::params::{BlockParam, Query, Tag};
 use crate::resolve::BlockRef;

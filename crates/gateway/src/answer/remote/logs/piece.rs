@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use nodes::Canon;
-use nodes::check::log_blocks;
+use nodes::raw::read_logs;
 
 use super::super::deep_in;
 use super::canonical;
@@ -107,15 +107,15 @@ pub(super) fn kept(
 pub(super) fn cut(result: &Bytes, pieces: &mut [Piece]) {
     let mut pieces = pieces.iter_mut();
     let mut open: Option<(&mut Piece, std::ops::Range<usize>, u64)> = None;
-    for log in log_blocks(result) {
+    for log in read_logs(result).unwrap_or_default() {
         match &mut open {
-            Some((piece, bytes, count)) if log.block <= piece.to => {
+            Some((piece, bytes, count)) if log.block.number <= piece.to => {
                 bytes.end = log.bytes.end;
                 *count += 1;
             }
             _ => {
                 close(open.take(), result);
-                let piece = pieces.find(|piece| log.block <= piece.to);
+                let piece = pieces.find(|piece| log.block.number <= piece.to);
                 open = piece.map(|piece| (piece, log.bytes, 1));
             }
         }

@@ -1,17 +1,16 @@
 //! Answers that a quorum of the nodes must confirm.
 
 use bytes::Bytes;
-use nodes::check::Family;
+use nodes::Family;
 use nodes::proven::ProofFailure;
-use nodes::{Call, Said};
+use nodes::{Call, Canon, Said};
 
 use super::decision::{Decision, Vote, Voters, decide};
 use super::proven::proven;
 use super::statement::{Form, NoStatement, Statement};
 use crate::answer::remote::block_answers::Asking;
 use crate::answer::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
-use crate::answer::remote::expect::block_ref;
-use crate::answer::remote::{Fetched, Keep, NULL, Remote, StateMode, encode, head, says};
+use crate::answer::remote::{Fetched, Keep, NULL, Remote, StateMode, block_ref, encode, head, says};
 use crate::answer::{Failure, Verification};
 use crate::callers::AccountId;
 use crate::params::Query;
@@ -59,7 +58,7 @@ impl Remote {
     ) -> Result<Fetched, Failure> {
         let call = encode::call(query, Some(self.gas_cap(asking.canon)))
             .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
-        let in_view = |statement| in_view(asking, query, statement);
+        let in_view = |statement| in_view(asking.canon, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
             Confirmation::Proven(result) => Ok(proven(query, result)),
             Confirmation::Agreed(statement) => self.confirmed(asking, query, statement),
@@ -117,7 +116,7 @@ impl Remote {
                 }
                 Err(NoStatement::NotThere) => asked.is_late(answer.node),
                 Err(NoStatement::Malformed) => {
-                    self.judge.count(ProofFailure::Malformed);
+                    self.integrity.count(ProofFailure::Malformed);
                     asked.refuse(answer.node, "shape");
                 }
             }
@@ -164,23 +163,8 @@ impl Remote {
         Some(result)
     }
 
-    /// The answer of one node that nobody confirms, without members that we do not know.
-    pub(in crate::answer::remote) async fn stripped(
-        &self,
-        account: AccountId,
-        query: &Query<BlockRef>,
-        fetched: Fetched,
-    ) -> Result<Fetched, Failure> {
-        let form = Form::of(query, self.family == Family::Zksync).filter(|_| self.judge.enforces());
-        let Some(form @ Form::Record(_)) = form else { return Ok(fetched) };
-        match self.read_statement(account, form, Said::Result(fetched.result.clone())).await? {
-            Ok(Statement::Record(record)) => Ok(Fetched { result: record.whole, ..fetched }),
-            _ => Ok(fetched),
-        }
-    }
-
     /// Reads what a node said: at once if it is short, else in the account's share of the threads.
-    async fn read_statement(
+    pub(super) async fn read_statement(
         &self,
         account: AccountId,
         form: Form,
@@ -225,7 +209,7 @@ fn is_simulation(query: &Query<BlockRef>) -> bool {
 }
 
 /// The transaction that a question names by its hash.
-fn transaction(query: &Query<BlockRef>) -> Option<&alloy_primitives::B256> {
+pub(super) fn transaction(query: &Query<BlockRef>) -> Option<&alloy_primitives::B256> {
     match query {
         Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => Some(hash),
         _ => None,
@@ -234,12 +218,12 @@ fn transaction(query: &Query<BlockRef>) -> Option<&alloy_primitives::B256> {
 
 /// What a node says of a transaction, as it is in the view of the call: nothing is known there of blocks above the head, and
 /// what most nodes list in a block is not missing.
-fn in_view(
-    asking: Asking<'_>,
+pub(super) fn in_view(
+    canon: &Canon,
     query: &Query<BlockRef>,
     statement: Statement,
 ) -> Result<Statement, NoStatement> {
-    let (Some(hash), canon) = (transaction(query), asking.canon) else { return Ok(statement) };
+    let Some(hash) = transaction(query) else { return Ok(statement) };
     let block = if let Statement::Record(record) = &statement { record.block } else { None };
     match block {
         Some(block) if block.number > head(canon).number => Ok(Statement::Result(NULL)),

@@ -10,7 +10,7 @@ use super::hex;
 use super::usual::UsualReader;
 
 /// The EVM has LOG0 to LOG4.
-pub(super) const TOPICS_MAX: usize = 4;
+const TOPICS_MAX: usize = 4;
 
 /// Members whose place is remembered. Logs have ten or eleven of them; those further on are looked up.
 const PLACES: usize = 16;
@@ -54,7 +54,7 @@ impl<'a> RawLog<'a> {
 
     /// Whether its digits are digits, as far as those of the log before do not tell. Hashes are left to those who
     /// compare them.
-    fn has_digits(&self, previous: Option<&Self>) -> bool {
+    pub(super) fn has_digits(&self, previous: Option<&Self>) -> bool {
         let judged = previous.map_or(&[][..], Self::topics);
         let topics = self.topics().iter().enumerate();
         (previous.is_some_and(|previous| previous.address == self.address) || hex::is_hex(self.address))
@@ -163,8 +163,7 @@ impl Member {
         }
     }
 
-    /// Its bit among those seen. One that occurs twice is a trap: we might judge the one and the caller read the
-    /// other.
+    /// Its bit among those seen. One that occurs twice is a trap: we might read the one and the caller the other.
     fn note(self, seen: &mut u16) -> Option<()> {
         let bit = 1 << self as u16;
         let repeated = *seen & bit != 0 && self != Self::Other;
@@ -251,10 +250,4 @@ impl<'a> LogReader<'a> {
         }
         Some(member)
     }
-}
-
-/// Whether two hashes are the same, whatever the case of their digits.
-#[inline]
-pub(super) fn same_digits(one: &[u8; 64], other: &[u8; 64]) -> bool {
-    one == other || one.eq_ignore_ascii_case(other)
 }

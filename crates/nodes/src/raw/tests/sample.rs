@@ -11,16 +11,15 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip4895::{Withdrawal, Withdrawals};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{
-    Address, Bytes, Log, LogData, Sealable, Signature, TxKind, U256, keccak256, logs_bloom,
+    Address, B256, Bytes, Log, LogData, Sealable, Signature, TxKind, U256, keccak256, logs_bloom,
 };
 use alloy_rpc_types_eth as rpc;
 
-use super::*;
+use crate::BlockId;
 
 pub(crate) struct Sample {
     pub(crate) id: BlockId,
     pub(crate) full: String,
-    pub(super) hashes: String,
     pub(crate) transactions: Vec<String>,
     pub(crate) transaction_hashes: Vec<B256>,
     pub(crate) receipts: String,
@@ -238,7 +237,7 @@ pub(crate) fn sample() -> Sample {
     let withdrawals = vec![Withdrawal { index: 1, validator_index: 2, address: address(3), amount: 4 }];
     let header = header(&transactions, &receipts, &withdrawals);
     let id = BlockId { number: header.number, hash: header.hash_slow() };
-    let [full, hashes] = rpc_block(&header, &transactions, vec![], Some(Withdrawals::new(withdrawals)));
+    let [full, _] = rpc_block(&header, &transactions, vec![], Some(Withdrawals::new(withdrawals)));
     let transaction_hashes: Vec<_> = transactions.iter().map(|tx| *tx.tx_hash()).collect();
     let (mut next_log, mut written) = (0, Vec::new());
     for (index, receipt) in receipts.iter().enumerate() {
@@ -250,54 +249,9 @@ pub(crate) fn sample() -> Sample {
     Sample {
         id,
         full,
-        hashes,
         transactions: (0..transactions.len()).map(write).collect(),
         transaction_hashes,
         receipts: serde_json::to_string(&written).unwrap(),
         receipt: written.iter().map(|receipt| serde_json::to_string(receipt).unwrap()).collect(),
     }
-}
-
-impl Sample {
-    pub(super) fn block(&self, full: bool) -> (Expect, &str) {
-        let expect = Expect::Block { hash: Some(self.id.hash), number: Some(self.id.number), full };
-        (expect, if full { &self.full } else { &self.hashes })
-    }
-
-    pub(super) fn transaction(&self, index: usize) -> (Expect, &str) {
-        let hash = Some(self.transaction_hashes[index]);
-        let expect = Expect::Transaction { hash, block: Some(self.id), index: Some(index as u64) };
-        (expect, &self.transactions[index])
-    }
-
-    pub(super) fn receipt(&self, index: usize) -> (Expect, &str) {
-        (Expect::Receipt { transaction: self.transaction_hashes[index] }, &self.receipt[index])
-    }
-
-    pub(super) fn receipts(&self) -> (Expect, &str) {
-        let (expect, block) = self.block(true);
-        (Expect::Receipts { block: self.id, header: sound(&expect, block).header }, &self.receipts)
-    }
-}
-
-#[test]
-fn what_alloy_writes_is_sound() {
-    let sample = sample();
-    for full in [true, false] {
-        let (expect, result) = sample.block(full);
-        let facts = sound(&expect, result);
-        assert_eq!((facts.block, facts.count, facts.proven), (Some(sample.id), 6, full));
-        assert_eq!(facts.header.unwrap().transactions.as_ref(), Some(&sample.transaction_hashes));
-    }
-    for index in 0..6 {
-        let (expect, result) = sample.transaction(index);
-        let facts = sound(&expect, result);
-        assert_eq!((facts.block, facts.proven), (Some(sample.id), true));
-        let (expect, result) = sample.receipt(index);
-        let facts = sound(&expect, result);
-        assert_eq!((facts.block, facts.count), (Some(sample.id), index % 4));
-    }
-    let (expect, result) = sample.receipts();
-    let facts = sound(&expect, result);
-    assert_eq!((facts.block, facts.count, facts.proven), (Some(sample.id), 6, true));
 }

@@ -1,4 +1,4 @@
-//! A header and its hash.
+//! A block and its header.
 
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
@@ -7,22 +7,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hex::Hex;
-use super::{Facts, Family, Lie, Verdict};
-use crate::BlockId;
 use crate::proven::has_gap;
 
-/// How many blocks before the block that names it an uncle may be.
-const UNCLE_AGE_MAX: u64 = 6;
-
-/// A block or an uncle as a node writes it. What a family does without is optional here, and asked for later.
+/// A block or an uncle as a node writes it. What forks have added is optional here, and asked for later.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawBlock<'a> {
-    pub(super) hash: Hex<B256>,
-    pub(super) number: Hex<u64>,
-    pub(super) parent_hash: Hex<B256>,
-    pub(super) timestamp: Hex<u64>,
-    pub(super) receipts_root: Option<Hex<B256>>,
+    number: Hex<u64>,
+    parent_hash: Hex<B256>,
+    timestamp: Hex<u64>,
+    receipts_root: Option<Hex<B256>>,
     sha3_uncles: Option<Hex<B256>>,
     miner: Option<Hex<Address>>,
     state_root: Option<Hex<B256>>,
@@ -44,7 +38,6 @@ pub(crate) struct RawBlock<'a> {
     slot_number: Option<Hex<u64>>,
     #[serde(borrow)]
     pub(crate) transactions: Option<&'a RawValue>,
-    pub(super) uncles: Option<Vec<Hex<B256>>>,
     pub(crate) withdrawals: Option<Vec<RawWithdrawal>>,
 }
 
@@ -69,16 +62,6 @@ impl RawWithdrawal {
 }
 
 impl RawBlock<'_> {
-    pub(super) fn id(&self) -> BlockId {
-        BlockId { number: self.number.0, hash: self.hash.0 }
-    }
-
-    /// The header, once its hash is found to be the one it came with.
-    pub(super) fn proven_header(&self) -> Result<Header, Lie> {
-        let header = self.header().ok_or(Lie::Shape)?;
-        if header.hash_slow() == self.hash.0 { Ok(header) } else { Err(Lie::HeaderHash) }
-    }
-
     /// The header that its members make, whatever hash it came with.
     pub(crate) fn header(&self) -> Option<Header> {
         let header = Header {
@@ -112,30 +95,4 @@ impl RawBlock<'_> {
 
 fn value<T: Clone>(member: &Option<Hex<T>>) -> Option<T> {
     member.as_ref().map(|hex| hex.0.clone())
-}
-
-/// An uncle is known by its own hash only if its block is; else by its age.
-pub(super) fn check_uncle(result: &[u8], block: BlockId, hash: Option<B256>, family: Family) -> Verdict {
-    // Parsers do not look into strings that nobody asks them for.
-    let text = std::str::from_utf8(result).ok();
-    let Some(raw) = text.and_then(|text| serde_json::from_str::<RawBlock<'_>>(text).ok()) else {
-        return Verdict::Wrong(Lie::Shape);
-    };
-    match judge_uncle(&raw, block, family) {
-        Err(lie) => Verdict::Wrong(lie),
-        Ok(_) if hash.is_some_and(|hash| hash != raw.hash.0) => Verdict::Contradicted,
-        Ok(facts) => Verdict::Sound(facts),
-    }
-}
-
-fn judge_uncle(raw: &RawBlock<'_>, block: BlockId, family: Family) -> Result<Facts, Lie> {
-    let age = block.number.checked_sub(raw.number.0);
-    if !age.is_some_and(|age| (1..=UNCLE_AGE_MAX).contains(&age)) {
-        return Err(Lie::OtherBlock);
-    }
-    let proven = family == Family::Ethereum;
-    if proven {
-        raw.proven_header()?;
-    }
-    Ok(Facts { block: Some(block), count: 1, proven, ..Facts::default() })
 }

@@ -1,21 +1,18 @@
 //! What is signed, from what a node writes.
 
-use alloy_consensus::{
-    EthereumTxEnvelope, SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy,
-};
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2930::AccessList;
 use alloy_primitives::{Address, Bytes, Signature, TxKind, U256};
 
-use super::{Hex, Lie, RawTransaction};
-
-pub(crate) type Envelope = EthereumTxEnvelope<TxEip4844>;
+use super::{Hex, RawTransaction};
+use crate::proven::{ProofFailure, SignedTransaction};
 
 /// From here on, a legacy `v` holds the chain's number too (EIP-155).
 const PROTECTED_V: u128 = 35;
 
 impl RawTransaction {
     /// `None` for types that we do not know, and for what chains put among their transactions without a signature.
-    pub(crate) fn envelope(&self) -> Result<Option<Envelope>, Lie> {
+    pub(crate) fn envelope(&self) -> Result<Option<SignedTransaction>, ProofFailure> {
         if self.is_unsigned() {
             return Ok(None);
         }
@@ -27,7 +24,7 @@ impl RawTransaction {
             4 => self.eip7702(),
             _ => return Ok(None),
         };
-        built.map(Some).ok_or(Lie::Shape)
+        built.map(Some).ok_or(ProofFailure::Malformed)
     }
 
     fn is_unsigned(&self) -> bool {
@@ -35,7 +32,7 @@ impl RawTransaction {
         zero(&self.r) && zero(&self.s)
     }
 
-    fn legacy(&self) -> Option<Envelope> {
+    fn legacy(&self) -> Option<SignedTransaction> {
         let v = copy(&self.v)?;
         let chain_id = match v.checked_sub(PROTECTED_V) {
             Some(rest) => Some(u64::try_from(rest / 2).ok()?),
@@ -61,7 +58,7 @@ impl RawTransaction {
         Some(transaction.into_signed(self.signature(odd)?).into())
     }
 
-    fn eip2930(&self) -> Option<Envelope> {
+    fn eip2930(&self) -> Option<SignedTransaction> {
         let transaction = TxEip2930 {
             chain_id: copy(&self.chain_id)?,
             nonce: copy(&self.nonce)?,
@@ -75,7 +72,7 @@ impl RawTransaction {
         Some(transaction.into_signed(self.signature(self.odd()?)?).into())
     }
 
-    fn eip1559(&self) -> Option<Envelope> {
+    fn eip1559(&self) -> Option<SignedTransaction> {
         let transaction = TxEip1559 {
             chain_id: copy(&self.chain_id)?,
             nonce: copy(&self.nonce)?,
@@ -90,7 +87,7 @@ impl RawTransaction {
         Some(transaction.into_signed(self.signature(self.odd()?)?).into())
     }
 
-    fn eip4844(&self) -> Option<Envelope> {
+    fn eip4844(&self) -> Option<SignedTransaction> {
         let hashes = self.blob_versioned_hashes.as_deref()?;
         let transaction = TxEip4844 {
             chain_id: copy(&self.chain_id)?,
@@ -108,7 +105,7 @@ impl RawTransaction {
         Some(transaction.into_signed(self.signature(self.odd()?)?).into())
     }
 
-    fn eip7702(&self) -> Option<Envelope> {
+    fn eip7702(&self) -> Option<SignedTransaction> {
         let transaction = TxEip7702 {
             chain_id: copy(&self.chain_id)?,
             nonce: copy(&self.nonce)?,

@@ -1,0 +1,21 @@
+//! What nodes write as JSON, as it is read: blocks, transactions, receipts and logs. Nothing is proven here, and members that no
+//! hash commits to are not read.
+
+pub(crate) mod hex; // numbers and bytes as JSON writes them
+mod cursor; // forward over JSON, which is proven on the way
+mod usual; // one log as common nodes write it
+mod log; // one log
+mod spans; // where each log of an answer lies
+pub(crate) mod header; // a block
+pub(crate) mod transaction; // a transaction
+pub(crate) mod receipt; // a receipt and its logs
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use spans::{LogSpan, read_logs};
+
+/// Whether this is one JSON value.
+fn is_json(result: &[u8]) -> bool {
+    std::str::from_utf8(result).is_ok_and(|text| jsonrpc::Value::read(text).is_some())
+}
