@@ -17,7 +17,6 @@ pub struct SeenBlock {
     pub timestamp: u64,
     pub gas_limit: u64,
     pub base_fee: Option<u64>,
-    pub receipts_root: B256,
     pub transactions_root: B256,
     pub logs_bloom: Bloom,
     /// The lists as the node that showed this block reported them. The header does not prove them.
@@ -35,7 +34,6 @@ impl SeenBlock {
             timestamp: header.timestamp,
             gas_limit: header.gas_limit,
             base_fee: header.base_fee_per_gas,
-            receipts_root: header.receipts_root,
             transactions_root: header.transactions_root,
             logs_bloom: header.logs_bloom,
             reported: Arc::default(),

@@ -31,8 +31,6 @@ struct Wire {
     gas_limit: U256,
     base_fee_per_gas: Option<U256>,
     #[serde(default)]
-    receipts_root: B256,
-    #[serde(default)]
     transactions_root: B256,
     #[serde(default)]
     logs_bloom: Bloom,
@@ -55,7 +53,6 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         timestamp: wire.timestamp.to(),
         gas_limit: wire.gas_limit.saturating_to(),
         base_fee: wire.base_fee_per_gas.map(|fee| fee.saturating_to()),
-        receipts_root: wire.receipts_root,
         transactions_root: wire.transactions_root,
         logs_bloom: wire.logs_bloom,
         reported: Arc::new(BlockLists::new(wire.transactions, wire.uncles)),

@@ -359,6 +359,28 @@ fn nothing_that_a_partner_says_is_remembered() {
     }
 }
 
+/// A partner that is on a fork has other blocks under the same numbers.
+#[test]
+fn a_partner_changes_nothing_about_blocks_that_nodes_have_shown() {
+    let methods = ["eth_getBlockByNumber", "eth_getBlockReceipts", "eth_getLogs", "eth_gasPrice", BY_INDEX];
+    let rest = format!("[network]\nname = \"long\"\n[methods]\nfailover = {methods:?}\n{}", entry(PLENTY));
+    let [chain, fork] = [2, 3].map(|transactions| long::node(&long::chain(transactions)));
+    let outage = Outage::of(chain, Some(fork), &rest, false);
+    let older = format!("{:#x}", BLOCKS - 100);
+    for (method, params) in [
+        ("eth_getBlockByNumber", r#"["latest",true]"#.to_owned()),
+        ("eth_getBlockByNumber", format!(r#"["{older}",false]"#)),
+        ("eth_getBlockReceipts", format!(r#"["{older}"]"#)),
+        (BY_INDEX, format!(r#"["{older}","0x1"]"#)),
+        ("eth_getLogs", format!(r#"[{{"fromBlock":"{older}","toBlock":"latest"}}]"#)),
+        ("eth_gasPrice", "[]".to_owned()),
+    ] {
+        let reply = outage.front.ask_as("growth", "", method, &params).json();
+        let is_true = || outcome(&reply) == outcome(&outage.chain.call(method, &params));
+        assert!(reply["error"]["code"] == -32002 || is_true(), "{method} {params}: {reply}");
+    }
+}
+
 /// A partner of another chain was believed: it had blocks with good hashes.
 #[test]
 fn a_partner_of_another_chain_is_not_asked() {
