@@ -145,7 +145,9 @@ impl Search<'_> {
 
     /// A node has it in no block, so another one may know better. One that is behind cannot know.
     fn is_without(&self, node: usize) -> Judgement {
-        if !self.remote.pool.has_reached(node, head(self.asking.canon).number) {
+        let is_of_nodes = self.asking.supplier == Supplier::Nodes;
+        // Nobody watches the head of a partner.
+        if is_of_nodes && !self.remote.pool.has_reached(node, head(self.asking.canon).number) {
             return Judgement::Late;
         }
         self.found.lock().without.insert(node);
