@@ -95,22 +95,37 @@ impl ExecutedChain {
         if known.is_of(&snapshot, canon.as_ref()) {
             return Executed::new(known, pool);
         }
-        let replaced = self.replaced.lock().iter().map(|branch| Arc::clone(&branch.snapshot)).collect();
+        let replaced = self.replaced_chains(snapshot.head().number);
         let moment = Arc::new(Moment::new(snapshot, canon, replaced));
         self.moment.store(Arc::clone(&moment));
         Executed::new(moment, pool)
     }
 
-    /// Remembers a branch that was reorganised away.
-    fn was_replaced(&self, branch: ReplacedBranch) {
+    /// Chains with blocks that could come back at this head.
+    fn replaced_chains(&self, head: u64) -> Vec<Arc<dyn Source>> {
+        let (lowest, replaced) = (lowest_replaceable(head), self.replaced.lock());
+        let young = replaced.iter().filter(|branch| branch.ancestor >= lowest);
+        young.map(|branch| Arc::clone(&branch.snapshot)).collect()
+    }
+
+    /// Remembers a branch that is about to be reorganised away: whoever sees the new one finds the blocks of the old one, too.
+    fn replaces(&self, branch: ReplacedBranch) {
         let mut replaced = self.replaced.lock();
         replaced.insert(0, branch);
         replaced.truncate(REPLACED_BRANCHES_MAX);
     }
 
+    /// Forgets the branch that was about to be reorganised away: it stays.
+    fn has_not_replaced(&self) {
+        let mut replaced = self.replaced.lock();
+        if !replaced.is_empty() {
+            replaced.remove(0);
+        }
+    }
+
     /// Lets go of snapshots that nobody needs any more: they keep pages of the file from being used again.
     fn forget_old_snapshots(&self, pool: &Pool) {
-        let lowest = self.head().saturating_sub(REPLACEABLE_BLOCKS_MIN);
+        let lowest = lowest_replaceable(self.head());
         self.replaced.lock().retain(|branch| branch.ancestor >= lowest);
         self.at_this_moment(pool);
     }
@@ -142,6 +157,11 @@ impl ExecutedChain {
         }
         *present = state;
     }
+}
+
+/// The lowest block whose successors may still be replaced.
+fn lowest_replaceable(head: u64) -> u64 {
+    head.saturating_sub(REPLACEABLE_BLOCKS_MIN)
 }
 
 /// For the metrics.

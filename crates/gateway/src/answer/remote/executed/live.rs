@@ -249,10 +249,9 @@ impl Live<'_> {
         let (chain, ancestor) = (Arc::clone(self.chain), branch.ancestor);
         let depth = chain.head().saturating_sub(ancestor);
         tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
-        let before = ReplacedBranch { ancestor, snapshot: chain.source().snapshot() };
+        chain.replaces(ReplacedBranch { ancestor, snapshot: chain.source().snapshot() });
         let replaced = self.worker.run(move || chain.archive().reorganise(ancestor, blocks));
-        executed(replaced.await)?;
-        self.chain.was_replaced(before);
+        executed(replaced.await).inspect_err(|_| self.chain.has_not_replaced())?;
         self.chain.counts.reorganisations.fetch_add(1, Relaxed);
         self.chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
         Ok(())
