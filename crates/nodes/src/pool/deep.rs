@@ -51,6 +51,7 @@ impl Pool {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };
         let mut tally = Tally::new(self.view.quorum());
+        let mut unproven = Vec::new();
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         while let Some((node, reply)) = replies.next().await {
             let Ok(Reply::Result(result)) = reply else { continue };
@@ -63,7 +64,7 @@ impl Pool {
                 Ok(None) if number.is_some() => continue,
                 Ok(None) => None,
                 Ok(Some(_)) | Err(_) => {
-                    self.nodes[node].bad(Fault::Wrong, Instant::now());
+                    unproven.push(node);
                     continue;
                 }
             };
@@ -72,7 +73,7 @@ impl Pool {
                 // However many do not have it: one may.
                 (true, None) => replies.wait_at_most(NULL_KEPT_BACK_MAX),
                 (true, Some(_)) => {
-                    self.blame_for_other_blocks(&tally, block);
+                    self.blame_for_other_blocks(tally.dissenters(block).chain(&unproven));
                     return Ok(block);
                 }
             }
@@ -80,9 +81,10 @@ impl Pool {
         if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(Failed::Out { tried: 0, lack: None }) }
     }
 
-    /// A block that is this deep has been the same for long. Who names another one than a quorum does is on another chain.
-    fn blame_for_other_blocks(&self, tally: &Tally, agreed: Option<BlockId>) {
-        for &node in tally.dissenters(agreed) {
+    /// A block that is this deep has been the same for long. Who names another one than a quorum does is on another chain, and
+    /// who delivers none that is proven lies. Where no quorum delivers one, the chain may have blocks that cannot be proven.
+    fn blame_for_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
+        for &node in nodes {
             let node = &self.nodes[node];
             tracing::warn!(node = node.name(), "a node contradicts a quorum about an old block");
             node.bad(Fault::Wrong, Instant::now());

@@ -1,6 +1,6 @@
 //! Block data from nodes, accepted only with its proof.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum NotFetched {
     Deadline,
     #[error("a delivery could not be proven in time")]
     Busy,
-    /// Whoever has it says so.
+    /// A quorum of the nodes says so, or a partner.
     #[error("a transaction of type {0:#x} cannot be proven")]
     UnknownType(u64),
 }
@@ -60,8 +60,8 @@ impl Pool {
         prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
-        let fetching = Fetching { prove, accepted: Mutex::new(None), unknown_type: Mutex::new(None) };
-        let judge = |_: usize, result: &Bytes| fetching.judge(result);
+        let fetching = Fetching { prove, accepted: Mutex::new(None), unknown_types: Mutex::default() };
+        let judge = |node: usize, result: &Bytes| fetching.judge(node, result);
         let asked = self.ask_of(supplier, call, &judge, deadline).await;
         match (fetching.accepted.into_inner(), asked) {
             (Some(proven), _) => Ok(proven),
@@ -69,7 +69,10 @@ impl Pool {
             (None, Err(Failed::Out { lack: Some(_), .. })) => Err(NotFetched::Lacking),
             (None, Err(Failed::Unchecked { .. })) => Err(NotFetched::Busy),
             (None, _) => {
-                let unknown_type = fetching.unknown_type.into_inner();
+                let unknown_types = fetching.unknown_types.into_inner();
+                // One node alone could say so while the others happen not to answer.
+                let is_sure = supplier != Supplier::Nodes || unknown_types.len() >= self.view.quorum();
+                let unknown_type = unknown_types.into_values().next().filter(|_| is_sure);
                 Err(unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType))
             }
         }
@@ -179,20 +182,21 @@ async fn ask_all(node: &PoolNode, calls: &[Call], until: Instant) -> Option<Vec<
 struct Fetching<'p, T> {
     prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
     accepted: Mutex<Option<T>>,
-    unknown_type: Mutex<Option<u64>>,
+    /// Who says that there is a transaction of an unknown type, and of which.
+    unknown_types: Mutex<BTreeMap<usize, u64>>,
 }
 
 impl<T: Send> Fetching<'_, T> {
-    fn judge(&self, result: &Bytes) -> Judging<'_> {
+    fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
         match (self.prove)(result) {
-            Proving::Done(proof) => self.conclude(Some(proof)).into(),
+            Proving::Done(proof) => self.conclude(node, Some(proof)).into(),
             Proving::Elsewhere(work) => {
-                Judging::Elsewhere(Box::pin(async move { self.conclude(work.await) }))
+                Judging::Elsewhere(Box::pin(async move { self.conclude(node, work.await) }))
             }
         }
     }
 
-    fn conclude(&self, proof: Proof<T>) -> Judgement {
+    fn conclude(&self, node: usize, proof: Proof<T>) -> Judgement {
         match proof {
             None => Judgement::Unchecked,
             Some(Ok(proven)) => {
@@ -202,7 +206,7 @@ impl<T: Send> Fetching<'_, T> {
             Some(Err(Unproven::NotThere)) => Judgement::Late,
             // Another node may show that there is no such transaction.
             Some(Err(Unproven::UnknownType(kind))) => {
-                *self.unknown_type.lock() = Some(kind);
+                self.unknown_types.lock().insert(node, kind);
                 Judgement::Late
             }
             Some(Err(Unproven::Wrong(failure))) => Judgement::Wrong(failure.name()),

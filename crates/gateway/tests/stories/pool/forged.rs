@@ -176,3 +176,23 @@ fn a_majority_of_liars_gets_no_forged_block_data_through() {
         nothing_gets_through(&chain, Forgery::ALL, mix, "");
     }
 }
+
+/// Chains may have old blocks whose hashes cannot be computed here. All nodes were taken for liars when a caller asked for one.
+#[test]
+fn nodes_that_agree_on_a_block_that_cannot_be_proven_are_not_blamed() {
+    let node = long::node(&long::chain(1));
+    let (proxies, front) =
+        Front::behind(node.public, NODE_PATH, 3, "[network]\nname = \"long\"\n[follow]\nmode = \"off\"\n");
+    proxies.iter().for_each(|proxy| proxy.set(Mood::Forging(Forgery::BlockStateRoot)));
+    let old = format!(r#"["{:#x}",false]"#, long::DEEP);
+    assert_eq!(front.ask("eth_getBlockByNumber", &old)["error"]["code"], -32002);
+    proxies.iter().for_each(|proxy| proxy.set(Mood::Honest));
+    assert_eq!(
+        outcome(&front.ask("eth_getBlockByNumber", &old)),
+        outcome(&node.call("eth_getBlockByNumber", &old))
+    );
+    let metrics = testkit::http::get(front.operator, "/metrics");
+    let blamed =
+        metrics.text().lines().filter(|line| line.contains("fault=\"wrong\"") && !line.ends_with(" 0"));
+    assert_eq!(blamed.collect::<Vec<_>>(), [""; 0]);
+}
