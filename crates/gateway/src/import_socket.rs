@@ -14,7 +14,7 @@ use archive::Progress;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use receiver::ImportSocket;
-pub(crate) use sender::{RunningGateway, SendError, Sent};
+pub(crate) use sender::{ReceivingGateway, SendError, Sent};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";

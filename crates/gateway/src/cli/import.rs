@@ -6,7 +6,7 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
-use crate::import_socket::{RunningGateway, SendError, Sent};
+use crate::import_socket::{ReceivingGateway, SendError, Sent};
 use crate::log::BackgroundWriter;
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, OpenError, Progress, Watch};
 use clap::Args;
@@ -145,7 +145,7 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
 enum Destination {
     Archive(Archive),
     /// A gateway that has the archive open.
-    Gateway(RunningGateway),
+    Gateway(ReceivingGateway),
 }
 
 /// What became of a file.
@@ -166,7 +166,7 @@ impl Destination {
             Err(in_use @ OpenError::InUse(_)) => in_use,
             Err(cause) => return Err(cause.into()),
         };
-        let gateway = RunningGateway::find(&arguments.data_dir, genesis);
+        let gateway = ReceivingGateway::find(&arguments.data_dir, genesis);
         let Some(gateway) = gateway.filter(|_| !arguments.files.is_empty()) else {
             return Err(in_use.into());
         };

@@ -1,8 +1,8 @@
 //! The side of the gateway: one import after the other.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,8 +42,7 @@ impl ImportSocket {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
             _ => {}
         }
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let listener = bind_private(data_dir, &path)?;
         let is_stopping = Arc::new(AtomicBool::new(false));
         let run = {
             let is_stopping = Arc::clone(&is_stopping);
@@ -53,6 +52,20 @@ impl ImportSocket {
             thread::Builder::new().name("chaingate-import".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         Ok(Self { path, is_stopping, thread: Some(thread) })
     }
+}
+
+/// A socket that only this user can ever open: it is made in a folder that nobody else can enter, and moved when it has its rights.
+fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
+    let folder = data_dir.join(format!(".{}", std::process::id()));
+    DirBuilder::new().mode(0o700).create(&folder)?;
+    let made = folder.join("s");
+    let bound = UnixListener::bind(&made).and_then(|listener| {
+        fs::set_permissions(&made, Permissions::from_mode(0o600))?;
+        fs::rename(&made, path)?;
+        Ok(listener)
+    });
+    fs::remove_dir_all(&folder)?;
+    bound
 }
 
 impl Drop for ImportSocket {

@@ -14,7 +14,7 @@ use super::{SOCKET_FILE, Told, write_frame};
 
 /// A gateway that has the archive open.
 #[derive(Debug)]
-pub(crate) struct RunningGateway {
+pub(crate) struct ReceivingGateway {
     path: PathBuf,
     genesis: String,
 }
@@ -38,7 +38,7 @@ pub(crate) enum SendError {
     Broken(#[from] io::Error),
 }
 
-impl RunningGateway {
+impl ReceivingGateway {
     /// `None` if nobody listens.
     pub(crate) fn find(data_dir: &Path, genesis: &str) -> Option<Self> {
         let path = data_dir.join(SOCKET_FILE);
