@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::kept_chain::KeptChain;
-use super::recent::RecentBlock;
+use super::recent::{RECENT_BYTES_MAX, RecentBlock};
 use crate::answer::Failure;
 use crate::answer::remote::Remote;
 use crate::answer::remote::block_answers::Asking;
@@ -39,6 +39,8 @@ const UNKNOWN_TYPES_MAX: u32 = 5;
 
 /// Blocks that become durable together: the time of one write is spread over them.
 const GROUP_BLOCKS_MAX: usize = 128;
+/// What they may take: some of them may not be in memory otherwise.
+const GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// Encoding a block of this size takes less than 200 µs.
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
@@ -48,7 +50,8 @@ type Changes = watch::Receiver<Option<Arc<Canon>>>;
 /// Follows the view for ever. Returns why that is impossible.
 pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
     let changes = remote.pool.view().changes();
-    let mut live = Live { remote, kept, first: None, head: None, unknown_types: 0, changes };
+    let mut live =
+        Live { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
     loop {
         let canon = live.changes.borrow_and_update().clone();
         let is_done = match canon {
@@ -74,6 +77,8 @@ struct Live<'a> {
     head: Option<BlockRef>,
     /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
     unknown_types: u32,
+    /// Blocks below this number are not kept in memory, because those above it take all that there is.
+    lowest_in_memory: u64,
     changes: Changes,
 }
 
@@ -156,7 +161,14 @@ impl Live<'_> {
         let (mut is_done, mut unknown_type) = (true, None);
         while let Some(fetched) = fetches.next().await {
             match fetched {
-                Ok(block) => this.kept.recent.write().put(block),
+                Ok(block) => {
+                    let mut recent = this.kept.recent.write();
+                    recent.put(block);
+                    // What is left is below it, and there is no room for it.
+                    if recent.bytes() > RECENT_BYTES_MAX {
+                        return Ok(is_done);
+                    }
+                }
                 Err(Failure::CannotBeProven { transaction_type }) => {
                     is_done = false;
                     unknown_type = Some(transaction_type);
@@ -183,6 +195,7 @@ impl Live<'_> {
         let is_reorganised = before.is_some_and(|before| canon.by_hash(&before.hash).is_none());
         let mut recent = self.kept.recent.write();
         let mut missing = Vec::new();
+        let wanted = *wanted.start().max(&self.lowest_in_memory)..=*wanted.end();
         for block in wanted.rev().filter_map(|number| canon.by_number(number)).map(block_ref) {
             match recent.get(&block.hash).cloned() {
                 // Its transactions may have been in other blocks meanwhile.
@@ -206,22 +219,32 @@ impl Live<'_> {
     /// Writes what cannot be reorganised any more. `false` if the disk cannot be written.
     async fn store(&self, canon: &Canon, wanted: RangeInclusive<u64>) -> Result<bool, String> {
         let Some(newest) = storable(canon) else { return Ok(true) };
-        let due: Vec<RecentBlock> = {
-            let recent = self.kept.recent.read();
-            let canonical = |number| recent.get(&canon.by_number(number)?.hash).cloned();
-            (*wanted.start()..=newest.min(*wanted.end())).map_while(canonical).collect()
-        };
-        if let Some(lowest) = due.first() {
+        let mut next = *wanted.start();
+        let newest = newest.min(*wanted.end());
+        loop {
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while next <= newest && group.len() < GROUP_BLOCKS_MAX && bytes < GROUP_BYTES_MAX {
+                let Some(block) = self.block_to_store(canon, next).await else { break };
+                bytes += block.bytes();
+                group.push(block);
+                next += 1;
+            }
+            let Some(lowest) = group.first() else { return Ok(true) };
             self.check_parent(lowest)?;
-        }
-        for group in due.chunks(GROUP_BLOCKS_MAX) {
-            let Some(last) = group.last().map(RecentBlock::block) else { break };
-            if !self.store_group(canon, group.to_vec()).await {
+            if !self.store_group(canon, group).await {
                 return Ok(false);
             }
-            self.kept.link(canon.epoch(), last.number);
+            self.kept.link(canon.epoch(), next - 1);
         }
-        Ok(true)
+    }
+
+    /// A canonical block that is due; fetched again if memory had no room for it.
+    async fn block_to_store(&self, canon: &Canon, number: u64) -> Option<RecentBlock> {
+        let block = canon.by_number(number).map(block_ref)?;
+        match self.kept.recent(&block.hash) {
+            None if number < self.lowest_in_memory => self.fetch_block(canon, block).await.ok(),
+            recent => recent,
+        }
     }
 
     /// A block must be a child of the kept one below it, if that is kept.
@@ -264,12 +287,13 @@ impl Live<'_> {
     }
 
     /// Forgets what is in the file, or too deep to be on its way there.
-    fn forget(&self, canon: &Canon) {
+    fn forget(&mut self, canon: &Canon) {
         let newest = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
         let stored =
             newest.filter(|newest| canon.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
         let unstored = (canon.head().number + 1).saturating_sub(WINDOW_BLOCKS as u64);
-        self.kept.recent.write().tidy(stored.max(unstored), canon);
+        let lowest = stored.max(unstored);
+        self.lowest_in_memory = self.kept.recent.write().tidy(lowest, RECENT_BYTES_MAX, canon);
     }
 }
 
