@@ -50,7 +50,9 @@ pub struct Node<A> {
     unanswered_since: [AtomicU64; Class::ALL.len()],
     /// Microseconds from the origin to the last reply of any kind,
     replied_at: AtomicU64,
-    /// and to the last call that was given up without one.
+    /// to the last poll that was answered,
+    polled_at: AtomicU64,
+    /// and to the last call that was given up without a reply.
     silent_at: AtomicU64,
 }
 
@@ -69,6 +71,7 @@ impl<A: Ask> Node<A> {
             origin: now,
             unanswered_since: Default::default(),
             replied_at: AtomicU64::new(0),
+            polled_at: AtomicU64::new(0),
             silent_at: AtomicU64::new(0),
         }
     }
@@ -106,7 +109,10 @@ impl<A: Ask> Node<A> {
     /// How a poll of its watcher ended.
     pub fn polled(&self, outcome: Result<(), Fault>, now: Instant) {
         match outcome {
-            Ok(()) => self.health.record(Sign::PollGood, now),
+            Ok(()) => {
+                self.polled_at.fetch_max(self.microseconds(now), Relaxed);
+                self.health.record(Sign::PollGood, now);
+            }
             Err(fault) => {
                 self.counts.count(fault);
                 if !fault.is_our_shortage() {
@@ -164,10 +170,8 @@ impl<A: Ask> Node<A> {
         let now_us = self.microseconds(now);
         Class::ALL.iter().any(|&class| {
             let since = self.unanswered_since[index(class)].load(Relaxed);
-            let usual = self.latency.p95(class).unwrap_or(unknown(class));
-            let patience = (usual * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN);
-            self.in_flight(class) > 0
-                && now_us.saturating_sub(since) > u64::try_from(patience.as_micros()).unwrap_or(u64::MAX)
+            let patience = u64::try_from(self.silence_max(class).as_micros()).unwrap_or(u64::MAX);
+            self.in_flight(class) > 0 && now_us.saturating_sub(since) > patience
         })
     }
 
@@ -182,7 +186,12 @@ impl<A: Ask> Node<A> {
 
     /// Whether the last that was heard of it is that it says nothing.
     pub fn has_fallen_silent(&self) -> bool {
-        self.silent_at.load(Relaxed) > self.replied_at.load(Relaxed)
+        self.silent_at.load(Relaxed) > self.replied_at.load(Relaxed).max(self.polled_at.load(Relaxed))
+    }
+
+    /// How long a call may take on this node, while it says nothing to anyone, before it is taken for one that has stopped.
+    pub(crate) fn silence_max(&self, class: Class) -> Duration {
+        (self.latency.p95(class).unwrap_or(unknown(class)) * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN)
     }
 
     /// How long an answer of this class may take before another node is asked too.
@@ -206,7 +215,11 @@ impl<A: Ask> Node<A> {
         let load = u128::from(self.in_flight(call.class)) + 1;
         let grade = self.health.grade(now);
         Candidate {
-            grade: if self.is_unresponsive(now) { grade.max(Grade::Doubted) } else { grade },
+            grade: if self.is_unresponsive(now) || self.has_fallen_silent() {
+                grade.max(Grade::Doubted)
+            } else {
+                grade
+            },
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
             lowest_state: self.known.lowest_state_for(call.method),

@@ -5,6 +5,7 @@ mod deep; // blocks below the window
 mod everyone; // one question to all nodes
 mod fetch; // block data with its proof
 mod supplier; // who is asked: nodes or partners
+mod together; // several calls to one node
 mod probes; // partners are asked now and then whether they can be used
 mod watched; // a node as its watcher sees it
 

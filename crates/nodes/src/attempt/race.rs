@@ -29,7 +29,8 @@ const OPINIONS: u32 = 2;
 const OVERDUE_FACTOR: u32 = 8;
 /// but not before this,
 const OVERDUE_MIN: Duration = Duration::from_millis(250);
-/// (and then another one is asked too, if the node has said nothing to anyone since: log queries apart, it may have stopped),
+/// (unless it is more than a look-up and the node has said nothing to anyone for some times what is usual, and at most for this: log
+/// queries apart, it may have stopped),
 const SILENT_MAX: Duration = OVERDUE_MIN;
 /// nor after more than this if it is a look-up, which seldom takes as long (and then twice the usual delay is granted),
 const OVERDUE_MAX: Duration = Duration::from_millis(500);
@@ -223,7 +224,9 @@ impl<'a, A: Ask> Race<'a, A> {
         let delay = node.hedge_delay(self.call.class);
         let patience = self.overdue_after(delay, now);
         let first_look = match self.call.class {
-            Class::Evm | Class::Bulk if self.call.may_hedge => patience.min(SILENT_MAX),
+            Class::Evm | Class::Bulk if self.call.may_hedge => {
+                patience.min(node.silence_max(self.call.class).min(SILENT_MAX))
+            }
             _ => patience,
         };
         self.runners.push(Runner {

@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
-use crate::attempt::{self, Failed, Judgement, Judging, Meaning};
-use crate::call::{Call, Fault, Reply};
+use crate::attempt::{Failed, Judgement, Judging};
+use crate::call::{Call, Fault};
 use crate::proven::{ProofFailure, Unproven};
 
 /// What came of a proof. `None` if it could not be run, because no thread was free.
@@ -89,8 +89,8 @@ impl Pool {
         nodes.len() >= self.view.quorum()
     }
 
-    /// Asks one after another for all of these calls until `prove` accepts what one has delivered. All of it is from
-    /// one sender, so that a failed proof proves that sender wrong.
+    /// Asks for all of these calls until `prove` accepts what one has delivered. All of it is from one sender, so that a failed proof
+    /// proves that sender wrong. Another node is asked, too, when one is slow; partners are asked one after another.
     pub async fn fetch_together<'p, T: Send>(
         &self,
         supplier: Supplier,
@@ -98,51 +98,74 @@ impl Pool {
         prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
-        let Some(call) = calls.first() else { return Err(NotFetched::Unavailable) };
-        let nodes = match supplier {
-            Supplier::Nodes => self.best_first(call).into_iter().map(|node| (node, None)).collect(),
-            Supplier::Partners { method } => {
-                let partners = self.partners_with(method);
-                partners.map(|partner| (partner.node(), Some(partner))).collect::<Vec<_>>()
-            }
-        };
-        let mut failed = NotFetched::Unavailable;
-        for (place, (node, partner)) in nodes.iter().enumerate() {
-            if let Some(partner) = partner
-                && !self.may_ask(partner, calls.len(), deadline).await
-            {
-                continue;
-            }
-            // Each has its part of the time that is left, so that one that hangs leaves some for the others.
-            let now = Instant::now();
-            let left = u32::try_from(nodes.len() - place).unwrap_or(u32::MAX);
-            let until = now + deadline.saturating_duration_since(now) / left;
-            let Some(results) = ask_all(node, calls, until).await else { continue };
-            let proof = match prove(results) {
-                Proving::Done(proof) => Some(proof),
-                Proving::Elsewhere(work) => timeout_at(deadline, work).await.unwrap_or(None),
-            };
-            match proof {
-                None => return Err(NotFetched::Busy),
-                Some(Ok(proven)) => {
-                    node.good(Instant::now());
-                    return Ok(proven);
+        let mut proofs = ProofsTogether { calls, prove, deadline, failed: NotFetched::Unavailable };
+        match supplier {
+            Supplier::Nodes => {
+                let mut fetching = FetchingTogether::new(self, calls, deadline);
+                while let Some((node, results)) = fetching.next().await {
+                    if let Some(outcome) = proofs.add(node, results).await {
+                        return outcome;
+                    }
                 }
-                Some(Err(Unproven::NotThere)) => {}
-                Some(Err(Unproven::UnknownType(kind))) => failed = NotFetched::UnknownType(kind),
-                Some(Err(Unproven::Wrong(failure))) => convict(node, call, failure),
+            }
+            Supplier::Partners { method } => {
+                let partners: Vec<_> = self.partners_with(method).collect();
+                for (place, partner) in partners.iter().enumerate() {
+                    if !self.may_ask(partner, calls.len(), deadline).await {
+                        continue;
+                    }
+                    // Each has its part of the time that is left, so that one that hangs leaves some for the others.
+                    let now = Instant::now();
+                    let left = u32::try_from(partners.len() - place).unwrap_or(u32::MAX);
+                    let until = now + deadline.saturating_duration_since(now) / left;
+                    let results = ask_all(partner.node(), calls, until).await;
+                    if let Some(outcome) = proofs.add(partner.node(), results).await {
+                        return outcome;
+                    }
+                }
             }
         }
-        Err(failed)
+        Err(proofs.failed)
     }
 
     /// Nodes that can answer a call, the best one first.
-    fn best_first(&self, call: &Call) -> Vec<&Arc<PoolNode>> {
+    pub(super) fn best_first(&self, call: &Call) -> Vec<&Arc<PoolNode>> {
         let now = Instant::now();
         let mut nodes: Vec<_> = self.of_this_chain().map(|node| (node, node.candidate(call, now))).collect();
         nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
         nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
         nodes.into_iter().map(|(node, _)| node).collect()
+    }
+}
+
+/// Deliveries of several calls, one sender after another.
+struct ProofsTogether<'c, 'p, T> {
+    calls: &'c [Call],
+    prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
+    deadline: Instant,
+    failed: NotFetched,
+}
+
+impl<T: Send> ProofsTogether<'_, '_, T> {
+    /// Proves what one has delivered, if it has. `None` if another one is to be asked.
+    async fn add(&mut self, node: &PoolNode, results: Option<Vec<Bytes>>) -> Option<Result<T, NotFetched>> {
+        let proof = match (self.prove)(results?) {
+            Proving::Done(proof) => Some(proof),
+            Proving::Elsewhere(work) => timeout_at(self.deadline, work).await.unwrap_or(None),
+        };
+        match proof {
+            None => return Some(Err(NotFetched::Busy)),
+            Some(Ok(proven)) => {
+                node.good(Instant::now());
+                return Some(Ok(proven));
+            }
+            Some(Err(Unproven::NotThere)) => {}
+            Some(Err(Unproven::UnknownType(kind))) => self.failed = NotFetched::UnknownType(kind),
+            Some(Err(Unproven::Wrong(failure))) => {
+                self.calls.iter().take(1).for_each(|call| convict(node, call, failure));
+            }
+        }
+        None
     }
 }
 
@@ -154,28 +177,6 @@ fn convict(node: &PoolNode, call: &Call, failure: ProofFailure) {
         "a node's answer is wrong"
     );
     node.bad(Fault::Wrong, Instant::now());
-}
-
-/// The results of all calls, or `None` if one has none.
-async fn ask_all(node: &PoolNode, calls: &[Call], until: Instant) -> Option<Vec<Bytes>> {
-    let replies = join_all(calls.iter().map(|call| node.ask(call, until))).await;
-    let mut results = Vec::with_capacity(replies.len());
-    for (reply, call) in replies.into_iter().zip(calls) {
-        match reply {
-            Ok(Reply::Result(result)) => results.push(result),
-            Ok(Reply::Error(error)) => {
-                match attempt::read(&error, call) {
-                    Meaning::NotHere(lack) => node.known().learn(lack, call.method, call.needs.block),
-                    Meaning::Node(fault) => node.bad(fault, Instant::now()),
-                    Meaning::Caller(_) | Meaning::Limit(_) | Meaning::Unclear => {}
-                }
-                return None;
-            }
-            // The node has taken note of it.
-            Err(_) => return None,
-        }
-    }
-    Some(results)
 }
 
 /// One delivery on its way through the nodes.

@@ -50,11 +50,11 @@ const FROZEN_COST_MAX_BUSY: Duration = Duration::from_secs(4);
 #[test]
 fn two_frozen_gateways_of_three_cost_little_time_from_the_first_call_on() {
     let mut questions = questions::all(&Demo::with(""));
-    // What needs no quorum: block data that is there. Uncles are asked of one node after the other, which takes longer.
+    // What needs no quorum: block data that is there. Uncles are fetched by several calls to one node, which took longest.
     questions.retain(|question| {
-        let (method, truth) = (question.method, &question.truth);
-        method.contains("Block") && !method.contains("Uncle") && truth.is_object()
+        (question.method.contains("Block") || question.method.contains("Uncle")) && question.truth.is_object()
     });
+    assert!(questions.iter().any(|question| question.method.contains("Uncle")));
     let nodes: Vec<_> = (0..3).map(|_| Process::start("127.0.0.1:0", "", LOG)).collect();
     let urls: Vec<_> = nodes.iter().map(|node| format!("http://{}/v3/demo", node.public)).collect();
     let front = Front::of(&urls, "[network]\nname = \"demo\"\n[cache]\nenabled = false\n");
