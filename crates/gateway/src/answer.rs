@@ -39,7 +39,7 @@ use crate::resolve::BlockRef;
 pub(crate) use cache::Cache;
 use embedded::{Embedded, EmbeddedCall};
 pub use limits::Limits;
-use remote::{Follower, Outlook, PartnerView, Remote};
+use remote::{Follower, NodeCall, Outlook, PartnerView, Remote};
 use remote_answers::RemoteAnswers;
 use shared::SharedAnswer;
 pub use threads::{Threads, ThreadsBusy};
@@ -444,10 +444,10 @@ impl Answers {
         permit: &Permit<'_>,
         call: Pending<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Answer, Failure> {
-        let Pending { method, query, sight, may_fail_over, at_pending, body } = call;
+    ) -> Result<Answer, Unanswered> {
+        let Pending { method, query, sight, may_fail_over, at_pending, repetition, body } = call;
         let account = permit.account().id;
-        match (&self.asked, sight) {
+        let answered = match (&self.asked, sight) {
             (Asked::Remote(answers), Sight::Executed { source, canon }) => {
                 let call = EmbeddedCall { account: permit.account(), source, query, body };
                 match at_pending {
@@ -463,8 +463,11 @@ impl Answers {
             (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Remote(canon)) => {
                 match remote.at_hand(account, canon, method, &query) {
                     Some(answer) => answer,
-                    // Boxed, because most calls have no use for the room that it takes.
-                    None => Box::pin(remote.answer(account, canon, method, query, may_fail_over)).await,
+                    None => {
+                        let call = NodeCall { account, canon, method, may_fail_over, repetition };
+                        // Boxed, because most calls have no use for the room that it takes.
+                        return Box::pin(remote.answer(call, query)).await;
+                    }
                 }
             }
             (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Partner { view, deadline }) => {
@@ -475,7 +478,8 @@ impl Answers {
                 embedded.answer(call, method, out).await
             }
             _ => Err(another_source()),
-        }
+        };
+        Ok(answered?)
     }
 
     /// Where it came from that a block is not there, if that has to be told.
@@ -503,9 +507,40 @@ pub struct Pending<'a> {
     pub may_fail_over: bool,
     /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
     pub at_pending: bool,
+    pub repetition: Repetition,
     /// The charge for the body that the call came in. Work that outlives its request keeps the query in memory, and with it
     /// the charge.
     pub(crate) body: Option<Arc<MemoryCharge>>,
+}
+
+/// What becomes of a call whose block is reorganised away while nodes are asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// It fails: all calls of a batch see the same chain.
+    No,
+    /// It is handed back, to be repeated on the new branch until the deadline that it had the first time.
+    Yes { deadline: Option<tokio::time::Instant> },
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub enum Unanswered {
+    Failed(Failure),
+    Reorganised(Reorganised),
+}
+
+/// A call that is handed back, because its block is not on the chain any more.
+#[derive(Debug)]
+pub struct Reorganised {
+    pub query: Box<Query<BlockRef>>,
+    /// Until when it may be repeated.
+    pub deadline: tokio::time::Instant,
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 impl Timings {

@@ -122,6 +122,12 @@ impl<B: Copy> Query<B> {
         pair.into_iter().flatten()
     }
 
+    /// The blocks that the question names, in the order in which [`Self::try_map`] names them anew.
+    pub(crate) fn named(&self) -> [Option<B>; 2] {
+        let mut blocks = self.blocks();
+        [blocks.next(), blocks.next()]
+    }
+
     /// What the question holds beyond its own size, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {

@@ -6,15 +6,19 @@ mod calls; // a body → its calls
 use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::header::HeaderName;
 use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use jsonrpc::{BodyFault, Id, Request};
+use tokio::time::{Instant, sleep};
 
-use crate::admit::{self, admit};
-use crate::answer::{Answer, Failure, Pending, Pinned, Provenance, Verification};
+use crate::admit::{self, Permit, admit};
+use crate::answer::{
+    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Unanswered, Verification,
+};
 use crate::authenticate::{Caller, Denied, authenticate};
 use crate::clock::Moment;
 use crate::edge::Edge;
@@ -24,6 +28,7 @@ use crate::listen::{Connection, RequestId};
 use crate::memory::{AccountMemory, MemoryCharge, OverBudget};
 use crate::meter::{Outcome, Shard, Ticket};
 use crate::methods::{self, Method, Missing, Work as Place};
+use crate::params::{BlockParam, Query};
 use crate::resolve::{Resolved, resolve};
 use crate::respond::{Reply, respond};
 use crate::shape::ReplyLimit;
@@ -191,7 +196,7 @@ async fn answer(
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Answered, ErrorReply> {
-    let Work { edge, shard, caller, now, id, .. } = *work;
+    let Work { edge, shard, caller, now, .. } = *work;
     let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
     let outcome = async {
         ticket.is_for(call.parsed.as_ref().ok().map(|asked| asked.method));
@@ -199,24 +204,21 @@ async fn answer(
         ticket.paid(permit.credits());
         let asked = call.parsed?;
         let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else { return Ok(Answered::Silently) };
-        let method = asked.method.row();
-        let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
-        let at_pending = methods::is_at_pending(method, &asked.query);
-        let sight = edge.answers.look(&work.pinned, method, &asked.query, may_fail_over).await?;
-        let query = match resolve(sight.view(), &edge.rules, method, asked.query)? {
-            Resolved::Nothing(missing) => {
-                return Ok(Answered::Nothing(missing, edge.answers.nothing(sight, method)));
-            }
-            Resolved::Pinned(query) => query,
+        let (method, start) = (asked.method.row(), out.len());
+        let named = asked.query.named();
+        let repetition = match limit.is_for_batch() {
+            true => Repetition::No,
+            false => Repetition::Yes { deadline: None },
         };
-        let (begun, start) = (edge.clock.now(), out.len());
-        let body = work.body.clone();
-        let call = Pending { method, query, sight, may_fail_over, at_pending, body };
-        let answer = edge.answers.answer(&permit, call, out).await;
-        if method.work == Place::Inline {
-            shard.reads.record(edge.clock.now().since(begun));
-        }
-        let answer = answer.inspect_err(|failure| log_our_fault(id, method, failure))?;
+        let answered =
+            match try_answer(work, &permit, method, asked.query, &work.pinned, repetition, out).await? {
+                Tried::Answered(answered) => answered,
+                // Boxed, because hardly any call has a use for the room that it takes.
+                Tried::Reorganised(before) => {
+                    Box::pin(answer_again(work, &permit, method, named, before, out)).await?
+                }
+            };
+        let Answered::With(answer) = answered else { return Ok(answered) };
         let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
         limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
         Ok(Answered::With(answer))
@@ -224,6 +226,77 @@ async fn answer(
     .await;
     ticket.ends(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
     outcome
+}
+
+/// What came of a call on the chain as it was at one moment.
+enum Tried {
+    Answered(Answered),
+    Reorganised(Reorganised),
+}
+
+/// Answers a call on the chain as it was at one moment.
+async fn try_answer(
+    work: &Work<'_>,
+    permit: &Permit<'_>,
+    method: &'static Method,
+    query: Query<BlockParam>,
+    pinned: &Pinned,
+    repetition: Repetition,
+    out: &mut Vec<u8>,
+) -> Result<Tried, ErrorReply> {
+    let Work { edge, shard, id, .. } = *work;
+    let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
+    let at_pending = methods::is_at_pending(method, &query);
+    let sight = edge.answers.look(pinned, method, &query, may_fail_over).await?;
+    let query = match resolve(sight.view(), &edge.rules, method, query)? {
+        Resolved::Nothing(missing) => {
+            let provenance = edge.answers.nothing(sight, method);
+            return Ok(Tried::Answered(Answered::Nothing(missing, provenance)));
+        }
+        Resolved::Pinned(query) => query,
+    };
+    let begun = edge.clock.now();
+    let body = work.body.clone();
+    let call = Pending { method, query, sight, may_fail_over, at_pending, repetition, body };
+    let answer = edge.answers.answer(permit, call, out).await;
+    if method.work == Place::Inline {
+        shard.reads.record(edge.clock.now().since(begun));
+    }
+    match answer {
+        Ok(answer) => Ok(Tried::Answered(Answered::With(answer))),
+        Err(Unanswered::Reorganised(before)) => Ok(Tried::Reorganised(before)),
+        Err(Unanswered::Failed(failure)) => {
+            log_our_fault(id, method, &failure);
+            Err(failure.into())
+        }
+    }
+}
+
+/// The pause before a call is repeated once more: less than nodes take to be reorganised again.
+const REPEATED_AFTER: Duration = Duration::from_millis(20);
+
+/// Repeats a call on the chain as it is now, because the block that it was about is gone. `named` is how the caller named its blocks.
+async fn answer_again(
+    work: &Work<'_>,
+    permit: &Permit<'_>,
+    method: &'static Method,
+    named: [Option<BlockParam>; 2],
+    mut before: Reorganised,
+    out: &mut Vec<u8>,
+) -> Result<Answered, ErrorReply> {
+    loop {
+        let mut names = named.into_iter().flatten();
+        let query = before.query.try_map(|_| names.next().ok_or(Failure::Unavailable))?;
+        let (pinned, deadline) = (work.edge.answers.pin(), Some(before.deadline));
+        let repetition = Repetition::Yes { deadline };
+        match try_answer(work, permit, method, query, &pinned, repetition, out).await? {
+            Tried::Answered(answered) => return Ok(answered),
+            Tried::Reorganised(again) if Instant::now() < again.deadline => before = again,
+            Tried::Reorganised(_) => return Err(Failure::Unavailable.into()),
+        }
+        // An executed chain may be a moment behind the view of the nodes.
+        sleep(REPEATED_AFTER).await;
+    }
 }
 
 /// What an element of a batch has around its id and its result.

@@ -46,6 +46,10 @@ impl<'m> ReplyLimit<'m> {
         Self { batch: None }
     }
 
+    pub(crate) fn is_for_batch(&self) -> bool {
+        self.batch.is_some()
+    }
+
     pub(crate) fn for_batch(bytes_max: usize, memory: AccountMemory<'m>) -> Self {
         Self { batch: Some(BatchLimit { bytes_max, memory, used: Mutex::default() }) }
     }

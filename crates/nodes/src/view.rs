@@ -59,6 +59,10 @@ pub struct View {
     changes: watch::Sender<Option<Arc<Canon>>>,
     state: Mutex<State>,
     chain_id: AtomicU64,
+    /// How often the watchers were told to look at their nodes before the next poll is due.
+    looks: watch::Sender<u64>,
+    /// Changes with each poll.
+    polls: watch::Sender<u64>,
 }
 
 impl View {
@@ -66,7 +70,8 @@ impl View {
         let state = Mutex::new(State::new(settings.quorum, settings.checkpoint));
         let canon = ArcSwapOption::empty();
         let (changes, chain_id) = (watch::Sender::new(None), AtomicU64::new(0));
-        Arc::new(Self { settings, canon, changes, state, chain_id })
+        let (looks, polls) = (watch::Sender::new(0), watch::Sender::new(0));
+        Arc::new(Self { settings, canon, changes, state, chain_id, looks, polls })
     }
 
     /// The chain of this moment, to be held as long as needed. `None` before the first head.
@@ -107,6 +112,46 @@ impl View {
             }
             // It cannot be closed: the sender is ours.
             let _open = changes.changed().await;
+        }
+    }
+
+    /// Waits until the chain does not have this block any more.
+    pub async fn left(&self, block: BlockId) {
+        let mut changes = self.changes.subscribe();
+        let has_left = |canon: &Canon| canon.contradicts(&[block]) || canon.head().number < block.number;
+        loop {
+            if changes.borrow_and_update().as_ref().is_some_and(|canon| has_left(canon)) {
+                return;
+            }
+            // It cannot be closed: the sender is ours.
+            let _open = changes.changed().await;
+        }
+    }
+
+    /// Lets the watchers look at their nodes now, because nodes do not seem to have a block of this chain any more. Gives the
+    /// number of this look.
+    pub(crate) fn look(&self) -> u64 {
+        let mut number = 0;
+        self.looks.send_modify(|looks| {
+            *looks += 1;
+            number = *looks;
+        });
+        number
+    }
+
+    /// Waits until all nodes were looked at and none of them has left the branch of this block: then it is there to stay. As long
+    /// as one has, the others may be about to, and they are looked at again.
+    pub async fn stays(&self, block: BlockId) {
+        let mut polls = self.polls.subscribe();
+        loop {
+            let look = self.look();
+            while !self.state.lock().has_looked_at_all(look) {
+                // It cannot be closed: the sender is ours.
+                let _open = polls.changed().await;
+            }
+            if !self.state.lock().is_contested(block) {
+                return;
+            }
         }
     }
 
@@ -196,7 +241,19 @@ impl View {
         let changed = self.state.lock().count(node, counted);
         if changed {
             self.decide();
+            self.polls.send_modify(|polls| *polls += 1);
         }
+    }
+
+    /// Tells of each look.
+    pub(crate) fn looks(&self) -> watch::Receiver<u64> {
+        self.looks.subscribe()
+    }
+
+    /// A node was polled after this look was asked for.
+    pub(crate) fn looked_at(&self, node: usize, look: u64) {
+        self.state.lock().looked_at(node, look);
+        self.polls.send_modify(|polls| *polls += 1);
     }
 
     /// Whether a branch hangs together with what is known, or what is missing.

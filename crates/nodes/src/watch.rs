@@ -215,6 +215,7 @@ pub async fn run<W: Watched>(
     let common = Arc::new(Common { view, settings, chain, headers });
     // Dropped at the end, and all tasks with it.
     let mut tasks = JoinSet::new();
+    tasks.spawn(update_reach(nodes.clone(), Arc::clone(&common.view)));
     for (place, node) in nodes.into_iter().enumerate() {
         tasks.spawn(Watcher::new(place, Arc::clone(&node), Arc::clone(&common)).run());
         tasks.spawn(Prober::new(node, Arc::clone(&common)).run());
@@ -222,6 +223,17 @@ pub async fn run<W: Watched>(
     tokio::select! {
         () = stop => {}
         () = heartbeat(&common.view) => {}
+    }
+}
+
+/// Says with each change of the chain which of its blocks each node has. A node that was the first on a new branch has had its blocks
+/// since before they became the chain, and is not polled again at once.
+async fn update_reach<W: Watched>(nodes: Vec<Arc<W>>, view: Arc<View>) {
+    let mut changes = view.changes();
+    while changes.changed().await.is_ok() {
+        for (place, node) in nodes.iter().enumerate() {
+            view.reach(place).into_iter().for_each(|reach| node.saw_head(reach));
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod says; // what nodes mean → our failures
 pub(crate) mod state; // how far nodes are believed about what no block proves
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,10 @@ use super::archive::ArchiveSource;
 use super::cache::{Asked, Cache, GivenBy, Kept};
 use super::flights::Flights;
 use super::results::Suggested;
-use super::{Answer, Failure, Limits, Origin, Provenance, SharedAnswer, Threads, Verification, View};
+use super::{
+    Answer, Failure, Limits, Origin, Provenance, Reorganised, Repetition, SharedAnswer, Threads, Unanswered,
+    Verification, View,
+};
 use crate::callers::AccountId;
 use crate::memory::{MemoryBudget, Readers};
 use crate::methods::{Cacheable, Deadline, Family, Method, Work};
@@ -65,6 +69,17 @@ use state::{ChainRules, Confirmations, PassedOn, ProvenState, StateMode, Touched
 /// Whether the genesis file that a configuration names can be used.
 pub fn check_genesis(network: &Network) -> Result<(), String> {
     ChainRules::open(network).map(|_| ())
+}
+
+/// A call that needs nodes: who asks, and in which view.
+#[derive(Clone, Copy)]
+pub(super) struct NodeCall<'a> {
+    pub(super) account: AccountId,
+    pub(super) canon: &'a Arc<Canon>,
+    pub(super) method: &'static Method,
+    /// Whether a partner may be asked when nobody else can answer.
+    pub(super) may_fail_over: bool,
+    pub(super) repetition: Repetition,
 }
 
 /// Answers calls from nodes.
@@ -223,21 +238,38 @@ impl Remote {
     /// Asks for what is not at hand.
     pub(super) async fn answer(
         &self,
-        account: AccountId,
-        canon: &Arc<Canon>,
-        method: &'static Method,
+        call: NodeCall<'_>,
         query: Query<BlockRef>,
-        may_fail_over: bool,
-    ) -> Result<Answer, Failure> {
-        let at_head = at_head(canon, method);
+    ) -> Result<Answer, Unanswered> {
+        let NodeCall { account, canon, method, may_fail_over, repetition } = call;
+        let deadline = match repetition {
+            Repetition::Yes { deadline: Some(deadline) } => deadline,
+            _ => Instant::now() + self.time(method),
+        };
         let key = FlightKey::of(account, head(canon), &query);
         let pays = key.paying_account();
-        let fetched = self.flights.share(key, || self.fetch(pays, canon, method, &query, at_head));
-        match self.ours(may_fail_over, fetched).await {
-            Err(Failure::Unavailable) if may_fail_over => {
-                self.fail_over(account, canon, method, &query).await
+        let outcome = {
+            let fetched = self.flights.share(key, || self.fetch(pays, canon, method, &query, deadline));
+            let fetched = pin!(self.ours(may_fail_over, fetched));
+            match repetition {
+                Repetition::No => Some(fetched.await),
+                Repetition::Yes { .. } => self.unless_reorganised(canon, &query, deadline, fetched).await,
             }
-            outcome => outcome?.lend(self.memory.of(account)),
+        };
+        let outcome = match outcome {
+            Some(Err(Failure::Unavailable))
+                if self.correct_numbers(canon, &query, deadline).await && repetition != Repetition::No =>
+            {
+                None
+            }
+            outcome => outcome,
+        };
+        match outcome {
+            None => Err(Unanswered::Reorganised(Reorganised { query: Box::new(query), deadline })),
+            Some(Err(Failure::Unavailable)) if may_fail_over => {
+                Ok(self.fail_over(account, canon, method, &query).await?)
+            }
+            Some(outcome) => Ok(outcome?.lend(self.memory.of(account))?),
         }
     }
 
@@ -259,9 +291,8 @@ impl Remote {
         canon: &Arc<Canon>,
         method: &Method,
         query: &Query<BlockRef>,
-        at_head: Option<B256>,
+        deadline: Instant,
     ) -> Result<SharedAnswer, Failure> {
-        let deadline = Instant::now() + self.time(method);
         if let Query::Logs { filter, blocks } = query {
             let found = self.logs(account, canon, filter, *blocks, deadline).await?;
             // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
@@ -289,7 +320,7 @@ impl Remote {
         match (fetched.keep, query) {
             (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
                 let kept = kept(canon, &fetched.result, block, fetched.verified, given_by);
-                self.keep(account, Asked { query, head: at_head }, kept).await;
+                self.keep(account, Asked { query, head: at_head(canon, method) }, kept).await;
             }
             (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
                 self.absent.add(head(canon), *hash);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use nodes::Canon;
 
 use super::embedded::{Embedded, EmbeddedCall};
-use super::remote::{ExecutionThread, Remote};
-use super::{Answer, Cache, Failure, Limits, Sight, Threads, Timings, another_source};
+use super::remote::{ExecutionThread, NodeCall, Remote};
+use super::{Answer, Cache, Failure, Limits, Repetition, Sight, Threads, Timings, another_source};
 use crate::memory::MemoryBudget;
 use crate::methods::Method;
 use crate::params::Query;
@@ -86,7 +86,8 @@ impl RemoteAnswers {
             && is_null
             && !self.remote.pool().is_silent()
         {
-            let by_nodes = Box::pin(self.remote.answer(account, canon, method, query, may_fail_over));
+            let call = NodeCall { account, canon, method, may_fail_over, repetition: Repetition::No };
+            let by_nodes = Box::pin(self.remote.answer(call, query));
             if let Ok(Ok(pending)) = tokio::time::timeout(PENDING_PATIENCE, by_nodes).await {
                 out.truncate(start);
                 return Ok(pending);

@@ -60,6 +60,8 @@ mod questions; // what is asked, and the true answers
 mod reorganised; // a real node that changes its mind
 #[path = "pool/reorganised_following.rs"]
 mod reorganised_following; // following a real node that changes its mind
+#[path = "pool/reorganised_under_load.rs"]
+mod reorganised_under_load; // real nodes that change their minds while they are asked
 #[path = "pool/storm.rs"]
 mod storm; // everything at once
 #[path = "pool/told.rs"]

@@ -9,9 +9,9 @@ use parking_lot::RwLock;
 use crate::call::BlockId;
 use crate::watch::LeftOut;
 
-/// A node that lacks a block this close to its head is late with it. One that lacks an older block has lost history,
-/// which says nothing about its head.
-const LATE_MAX: u64 = 16;
+/// A node that lacks the state of one of its newest blocks has not lost history: the block was reorganised away, or it is late with
+/// it. Live networks have reorganised as many.
+const NEW_BLOCKS: u64 = 8;
 /// The most methods that are remembered as missing. There are not many more in the method table.
 const LACKING_MAX: usize = 64;
 
@@ -185,12 +185,15 @@ impl Known {
     pub fn learn(&self, lack: Lack, method: &'static str, block: Option<u64>) {
         match (lack, block) {
             (Lack::Method, _) => self.add_lacking(method),
+            // It can prove the state of its newest block, or of none.
             (Lack::State, Some(block)) if method == STATE_PROOF_METHOD => {
-                self.lowest_proof.fetch_max(block.saturating_add(1), Relaxed);
+                let lowest = block.saturating_add(1).min(self.head_number().unwrap_or(u64::MAX));
+                self.lowest_proof.fetch_max(lowest, Relaxed);
             }
+            (Lack::State, Some(block)) if self.is_new(block) => {}
             (Lack::State, Some(block)) => _ = self.lowest_state.fetch_max(block.saturating_add(1), Relaxed),
-            (Lack::Block, Some(block)) => self.late_with(block),
-            (Lack::State | Lack::Block, None) => {}
+            // Which blocks it has is for its watcher to say: this one may be of a branch that it has left.
+            (Lack::Block, _) | (Lack::State, None) => {}
         }
     }
 
@@ -204,10 +207,7 @@ impl Known {
         });
     }
 
-    /// Counts its head lower until the next poll.
-    fn late_with(&self, block: u64) {
-        let _older = self.head_above.fetch_update(Relaxed, Relaxed, |above| {
-            (block < above && block.saturating_add(LATE_MAX) >= above).then_some(block)
-        });
+    fn is_new(&self, block: u64) -> bool {
+        self.head_number().is_some_and(|head| block.saturating_add(NEW_BLOCKS) > head)
     }
 }

@@ -75,12 +75,15 @@ async fn what_it_lacks_is_learned() {
     known.learn(Lack::State, "eth_call", Some(20));
     assert!(known.lacks("eth_getProof") && !known.lacks("eth_call"));
     assert_eq!(known.lowest_state(), 41);
-    known.learn(Lack::Block, "eth_getLogs", Some(5));
-    assert_eq!(known.head_number(), Some(100), "old blocks say nothing about its head");
-    known.learn(Lack::Block, "eth_getLogs", Some(99));
-    assert_eq!(known.head_number(), Some(98), "until the next poll it is late");
     known.learn(Lack::State, "eth_getProof", Some(90));
     assert_eq!((known.lowest_state_for("eth_getProof"), known.lowest_state_for("eth_call")), (91, 41));
+    // A block that was reorganised away raised it above the head, and nobody could be asked for states any more.
+    known.learn(Lack::State, "eth_call", Some(100));
+    known.learn(Lack::State, "eth_getProof", Some(100));
+    assert_eq!((known.lowest_state_for("eth_getProof"), known.lowest_state_for("eth_call")), (100, 41));
+    // It made the node seem late with the block that took its place, too.
+    known.learn(Lack::Block, "eth_getLogs", Some(99));
+    assert_eq!(known.head_number(), Some(100));
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,6 +43,10 @@ const LATE_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a node that seems to be down is waited for. One that is back answers sooner.
 const DOWN_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// How long any other node is waited for that says nothing to anyone: it hangs on calls, though it may answer polls. Without it
+/// there may be no quorum, and the caller should know.
+const SILENT_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// A node is overdue after so many times its usual delay,
 const OVERDUE_FACTOR: u32 = 4;
 /// but not before this.
@@ -76,8 +80,10 @@ struct Runner<'a> {
     /// When somebody else may be asked, too. `None` once that was done.
     slow_at: Option<Instant>,
     overdue_at: Instant,
-    /// When it is given up.
+    /// When it is given up,
     until: Instant,
+    /// and when it is, if it has said nothing to anyone.
+    until_silent: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +165,7 @@ impl QuorumCall<'_> {
     /// The node has nothing where there is something, and may have it a little later.
     pub fn is_late(&mut self, node: usize) {
         self.pool.nodes[node].good(Instant::now());
+        self.pool.view.look();
         self.ask_again(node, 1, false, LATE_CHECKED_EVERY);
     }
 
@@ -195,7 +202,7 @@ impl QuorumCall<'_> {
         } else if self.runners.iter().any(|runner| runner.slow_at.is_none()) {
             node.counts().hedges.fetch_add(1, Relaxed);
         }
-        let seems_down = node.grade(now) == Grade::Down || !node.answers();
+        let seems_down = node.grade(now) == Grade::Down || !node.answers() || node.has_fallen_silent();
         // Whatever a node that is not well says now is as good as a probe.
         node.health().begin_probe(now);
         let delay = node.hedge_delay(call.class);
@@ -207,6 +214,7 @@ impl QuorumCall<'_> {
             slow_at: Some(now + delay),
             overdue_at: now + (delay * OVERDUE_FACTOR).max(OVERDUE_MIN),
             until,
+            until_silent: now + (delay * OVERDUE_FACTOR).max(SILENT_TIME_MAX),
         });
     }
 
@@ -229,8 +237,10 @@ impl QuorumCall<'_> {
 
     /// When something has to be done if nobody replies before; `None` if nobody is asked and nobody can be.
     fn wake_at(&self, wanted: usize, now: Instant) -> Option<Instant> {
-        let of_runners =
-            self.runners.iter().map(|runner| runner.slow_at.unwrap_or(runner.until).min(runner.until));
+        let of_runners = self.runners.iter().map(|runner| {
+            let given_up_at = if now < runner.until_silent { runner.until_silent } else { runner.until };
+            runner.slow_at.unwrap_or(runner.until).min(given_up_at).min(runner.until)
+        });
         let prompt = self.runners.iter().filter(|runner| runner.slow_at.is_some()).count();
         let of_others = (prompt < wanted).then(|| self.next_asked_at(now)).flatten();
         of_runners.chain(of_others).min().map(|at| at.min(self.deadline))
@@ -290,12 +300,13 @@ impl QuorumCall<'_> {
         }
     }
 
-    /// Ends waiting for nodes that seem to be down.
+    /// Ends waiting for nodes that seem to be down or have fallen silent.
     fn give_up_late_runners(&mut self, now: Instant) {
         let pool = self.pool;
         let (class, progress) = (self.call.class, &mut self.progress);
         self.runners.retain(|runner| {
-            let is_given_up = now >= runner.until;
+            let is_silent = || pool.nodes[runner.node].silent_since(runner.asked_at);
+            let is_given_up = now >= runner.until || now >= runner.until_silent && is_silent();
             if is_given_up {
                 pool.nodes[runner.node].given_up(class, runner.asked_at, now);
                 progress[runner.node] = Progress::Over;
@@ -322,6 +333,7 @@ impl QuorumCall<'_> {
                     node.good(Instant::now());
                     node.known().learn(lack, self.call.method, self.call.needs.block);
                     if lack == Lack::Block {
+                        pool.view.look();
                         self.ask_again(number, attempts, false, LATE_CHECKED_EVERY);
                     }
                 }

@@ -20,10 +20,26 @@ const NULL_KEPT_BACK_MAX: Duration = Duration::from_secs(2);
 impl Pool {
     /// Asks which block has a number below the window. It is learned only if a quorum of the nodes says so.
     pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
-        let params = Bytes::from(format!("[\"{number:#x}\",false]"));
-        let found = self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await?;
+        let found = self.numbered(number, deadline).await?;
         found.into_iter().for_each(|block| canon.learn(block));
         Ok(())
+    }
+
+    /// Asks again which block has a number below the window, because no node has the one that was learned: it may have been the
+    /// lie of a quorum. Whether it is another one.
+    pub async fn learn_number_again(
+        &self,
+        canon: &Canon,
+        number: u64,
+        deadline: Instant,
+    ) -> Result<bool, Failed> {
+        let found = self.numbered(number, deadline).await?;
+        Ok(found.is_some_and(|block| canon.correct(block)))
+    }
+
+    async fn numbered(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, Failed> {
+        let params = Bytes::from(format!("[\"{number:#x}\",false]"));
+        self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await
     }
 
     /// Asks for the block of a hash. It is learned only if it turns out to be canonical.

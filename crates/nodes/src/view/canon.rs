@@ -169,6 +169,12 @@ impl Canon {
         }
     }
 
+    /// Remembers a block below the window in place of the one that had its number until now, because nodes told a wrong one. Whether
+    /// that was another one.
+    pub(crate) fn correct(&self, block: BlockId) -> bool {
+        block.number < self.lowest() && self.learned.correct(block)
+    }
+
     /// The time between two blocks, as their timestamps tell it.
     pub fn block_time(&self) -> Option<Duration> {
         let newest = self.window.last()?;

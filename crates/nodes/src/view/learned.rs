@@ -37,6 +37,18 @@ impl Learned {
     pub(super) fn add(&self, block: BlockId) {
         self.0.write().put(block);
     }
+
+    /// Remembers a block in place of another one that has its number. Whether that was another one.
+    pub(super) fn correct(&self, block: BlockId) -> bool {
+        let mut known = self.0.write();
+        let Some(hash) = known.hashes.get_mut(&block.number).filter(|hash| **hash != block.hash) else {
+            return false;
+        };
+        let other = std::mem::replace(hash, block.hash);
+        known.numbers.remove(&other);
+        known.numbers.insert(block.hash, block.number);
+        true
+    }
 }
 
 /// What is known, and stays as it is for as long as this is held.
@@ -85,6 +97,15 @@ mod tests {
         assert_eq!(learned.by_hash(&block(0).hash), None);
         assert_eq!(learned.deep().by_number(1), Some(block(1).hash));
         assert_eq!(learned.0.read().order.len(), LEARNED_BLOCKS_MAX);
+    }
+
+    #[test]
+    fn a_number_that_was_told_wrong_can_be_corrected() {
+        let (learned, other) = (Learned::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
+        learned.add(other);
+        assert!(learned.correct(block(7)) && !learned.correct(block(7)));
+        assert_eq!(learned.deep().by_number(7), Some(block(7).hash));
+        assert_eq!((learned.by_hash(&other.hash), learned.by_hash(&block(7).hash)), (None, Some(7)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) const FINALIZED: Mark = Mark { name: "finalized", of: |voter| voter.f
 pub(super) enum Step {
     Keep,
     To(BlockId),
-    /// Every node is below what it was: kept, and an alarm.
+    /// Most nodes are below what it was, so that those who called it so were wrong or have lost blocks: an alarm.
     Backwards(BlockId),
 }
 
@@ -30,9 +30,10 @@ impl Mark {
         let Some(agreed) = agreed(&reports, electorate.quorum, canon) else { return Step::Keep };
         match present {
             Some(present) if agreed == present => Step::Keep,
+            // One of those who made it so may be away, and others may be late with it.
             Some(present) if agreed.number <= present.number => {
-                let someone_has_it = reports.iter().any(|report| report.number >= present.number);
-                if someone_has_it { Step::Keep } else { Step::Backwards(agreed) }
+                let below = reports.iter().filter(|report| report.number < present.number).count();
+                if below >= electorate.majority { Step::Backwards(agreed) } else { Step::Keep }
             }
             _ => Step::To(agreed),
         }

@@ -136,6 +136,27 @@ impl State {
         Some(if common == canon.head() { head } else { common })
     }
 
+    /// A node was polled for this look.
+    pub(super) fn looked_at(&mut self, node: usize, look: u64) {
+        if let Some(voter) = self.voters.get_mut(node) {
+            voter.looked_at = look;
+        }
+    }
+
+    /// Whether all nodes whose word counts were polled for this look.
+    pub(super) fn has_looked_at_all(&self, look: u64) -> bool {
+        self.voters.iter().filter(|voter| voter.counted).all(|voter| voter.looked_at >= look)
+    }
+
+    /// Whether a node has left the branch of this block for another one. The others may be about to.
+    pub(super) fn is_contested(&self, block: BlockId) -> bool {
+        let has_left = |(node, voter): (usize, &Voter)| {
+            let reach = self.reach(node).filter(|reach| voter.counted && reach.number < block.number);
+            reach.is_some_and(|reach| voter.head != Some(reach))
+        };
+        self.voters.iter().enumerate().any(has_left)
+    }
+
     /// Keeps what the heads and the present chain need, once there is much more than that.
     fn tidy(&mut self) {
         if self.tree.len() <= (self.voters.len() + 2) * WINDOW_BLOCKS {
@@ -242,14 +263,10 @@ fn marked(
             if alarmed.replace(block) != Some(block) {
                 let (name, to) = (mark.name, block.number);
                 let from = present.map(|present| present.number);
-                tracing::error!(
-                    mark = name,
-                    from,
-                    to,
-                    "the nodes moved a mark backwards; it stays where it was"
-                );
+                tracing::error!(mark = name, from, to, "most nodes moved a mark backwards");
             }
-            present
+            canon.learn(block);
+            Some(block)
         }
     }
 }

@@ -13,11 +13,13 @@ pub(super) struct Voter {
     pub(super) head: Option<BlockId>,
     pub(super) safe: Option<BlockId>,
     pub(super) finalized: Option<BlockId>,
+    /// The newest look for which it was polled.
+    pub(super) looked_at: u64,
 }
 
 impl Voter {
     pub(super) fn new() -> Self {
-        Self { counted: true, head: None, safe: None, finalized: None }
+        Self { counted: true, head: None, safe: None, finalized: None, looked_at: 0 }
     }
 }
 
@@ -27,11 +29,14 @@ impl Voter {
 pub(super) struct Electorate<'a> {
     pub(super) voters: Vec<&'a Voter>,
     pub(super) quorum: usize,
+    /// More than half of the configured nodes.
+    pub(super) majority: usize,
 }
 
 impl<'a> Electorate<'a> {
     pub(super) fn of(voters: &'a [Voter], quorum: usize) -> Self {
-        Self { quorum, voters: voters.iter().filter(|voter| voter.counted).collect() }
+        let majority = voters.len() / 2 + 1;
+        Self { quorum, majority, voters: voters.iter().filter(|voter| voter.counted).collect() }
     }
 
     /// The highest block that a quorum has as its head or below it. Of two the present head is preferred, then the

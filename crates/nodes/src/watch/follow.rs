@@ -42,8 +42,10 @@ const FETCHES_AT_ONCE: u64 = 16;
 const FETCH_ROUNDS_MAX: usize = 64;
 /// How long fetching for one head may take before the node's newest block is looked at again.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Heads between two looks at safe and finalized.
+/// Heads between two looks at safe and finalized,
 const HEADS_PER_MARKS: u32 = 4;
+/// and polls, if there are fewer heads: twice the time that heads take.
+const POLLS_PER_MARKS: u32 = 2 * HEADS_PER_MARKS * POLLS_PER_BLOCK;
 
 /// What a node's watcher does next.
 #[derive(Clone, Debug)]
@@ -68,12 +70,15 @@ pub(super) struct Watcher<W> {
     node: Arc<W>,
     common: Arc<Common>,
     hints: Option<watch::Receiver<Option<Hint>>>,
+    /// Reasons to look at the node before the next poll is due.
+    looks: watch::Receiver<u64>,
     /// What it said last that it is.
     identity: Option<Identity>,
     head: Option<BlockId>,
     /// Blocks of a branch whose fetching was broken off, so that the next poll need not start anew.
     unfinished: Option<Branch>,
     heads_until_marks: u32,
+    polls_since_marks: u32,
     /// Times that it was lost in a row.
     losses: u32,
     outage: OutageLog,
@@ -82,16 +87,18 @@ pub(super) struct Watcher<W> {
 
 impl<W: Watched> Watcher<W> {
     pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
-        let hints = node.hints();
+        let (hints, looks) = (node.hints(), common.view.looks());
         Self {
             place,
             node,
             common,
             hints,
+            looks,
             identity: None,
             head: None,
             unfinished: None,
             heads_until_marks: 0,
+            polls_since_marks: 0,
             losses: 0,
             outage: OutageLog::default(),
             left_out: None,
@@ -171,6 +178,7 @@ impl<W: Watched> Watcher<W> {
     async fn follow(&mut self) -> Next {
         let greet_at = Instant::now() + self.common.settings.greet_every;
         while Instant::now() < greet_at && !self.is_of_another_chain() {
+            let look = *self.looks.borrow_and_update();
             match self.poll().await {
                 Ok(()) => self.good(),
                 // Our own shortage says nothing about the node.
@@ -180,6 +188,7 @@ impl<W: Watched> Watcher<W> {
             if let Some(reach) = self.common.view.reach(self.place) {
                 self.node.saw_head(reach);
             }
+            self.common.view.looked_at(self.place, look);
             match self.rest().await {
                 Ok(true) => {}
                 Ok(false) => return Next::Greet,
@@ -259,29 +268,20 @@ impl<W: Watched> Watcher<W> {
         Ok(true)
     }
 
-    /// Waits for `interval`. `true`: the node says that it has a new block.
+    /// Waits for `interval`. `true`: there is a reason to poll now.
     async fn rest_for(&mut self, interval: Duration) -> bool {
-        let Some(hints) = &mut self.hints else {
-            sleep(interval).await;
-            return false;
-        };
-        // However many heads a node pushes, it is not polled more often than this.
+        // However many heads a node pushes and however many calls fail, it is not polled more often than this.
         let at_least = interval.min(POLL_EVERY_MIN);
         sleep(at_least).await;
-        let head = self.head;
-        let news = async {
-            while hints.changed().await.is_ok() {
-                if *hints.borrow_and_update() != head {
-                    return true;
-                }
+        let (hints, looks, head) = (&mut self.hints, &mut self.looks, self.head);
+        let reason = async {
+            tokio::select! {
+                // It cannot be closed: the sender is in the view.
+                _ = looks.changed() => {}
+                () = new_head(hints, head) => {}
             }
-            false
         };
-        let news = timeout(interval - at_least, news).await;
-        if news == Ok(false) {
-            self.hints = None;
-        }
-        news == Ok(true)
+        timeout(interval - at_least, reason).await.is_ok()
     }
 
     fn interval(&self) -> Duration {
@@ -295,7 +295,12 @@ impl<W: Watched> Watcher<W> {
     /// Looks at the node's newest block, and brings it to the view if it is another one than before.
     async fn poll(&mut self) -> Result<(), Fault> {
         let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Refused)?;
+        self.polls_since_marks += 1;
         if self.head == Some(latest.id) {
+            // They may be other ones without a new head, such as when a node that lied about them is honest again.
+            if self.polls_since_marks >= POLLS_PER_MARKS {
+                self.look_at_marks().await?;
+            }
             return Ok(());
         }
         let is_first = self.head.is_none();
@@ -387,7 +392,8 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// A node that does not know these tags has none.
-    async fn look_at_marks(&self) -> Result<(), Fault> {
+    async fn look_at_marks(&mut self) -> Result<(), Fault> {
+        self.polls_since_marks = 0;
         let questions = self.questions();
         let (safe, finalized) = tokio::try_join!(
             questions.block_if_known(Which::Safe),
@@ -409,4 +415,16 @@ fn tell_left_out(node: &str, reason: &LeftOut) {
         LeftOut::OtherCheckpoint { .. } => tracing::error!(node, %reason, "this node is not used"),
         _ => tracing::warn!(node, %reason, "this node is not used"),
     }
+}
+
+/// Waits until the node pushes another head than this; for ever, if it pushes none.
+async fn new_head(hints: &mut Option<watch::Receiver<Option<Hint>>>, head: Option<BlockId>) {
+    while let Some(receiver) = hints {
+        match receiver.changed().await {
+            Ok(()) if *receiver.borrow_and_update() != head => return,
+            Ok(()) => {}
+            Err(_closed) => *hints = None,
+        }
+    }
+    std::future::pending::<()>().await;
 }

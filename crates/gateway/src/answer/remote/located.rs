@@ -178,8 +178,8 @@ impl Search<'_> {
             Some(canonical) if canonical == claimed => self.look_into(claimed).await,
             // Which block has this number is what the partner says.
             None if !is_of_nodes => self.look_into(claimed).await,
-            // The node is behind, or on a fork that is none any more.
-            _ if is_of_nodes && claimed.number >= canon.lowest() => self.is_without(node),
+            // The node is on another branch, and may be the first on one that the others change to. So it neither has it in this
+            // chain nor says that it is in none.
             _ => Judgement::Late,
         }
     }

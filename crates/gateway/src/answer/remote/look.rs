@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nodes::Canon;
+use nodes::{BlockId, Canon};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Executed, PartnerView, Remote};
+use super::{Executed, PartnerView, Remote, block_ref};
 use crate::answer::{Failure, Sight};
 use crate::methods::Method;
 use crate::params::{BlockParam, Query};
+use crate::resolve::BlockRef;
 
 /// The chain of the nodes as one request sees it.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ impl Outlook {
 
 /// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
 const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
+
+/// How long a call that failed waits for its nodes to be looked at: the shortest time between two polls of a node, and its
+/// answers. A node that takes longer is of no help to the call.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Remote {
     /// The chain as it is now.
@@ -104,6 +109,59 @@ impl Remote {
             return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
         }
         work.await
+    }
+
+    /// What becomes of work on a query. `None` if the nodes leave the branch that it is about meanwhile, or have left it, so that nobody
+    /// could do it.
+    pub(super) async fn unless_reorganised<T>(
+        &self,
+        canon: &Canon,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Option<Result<T, Failure>> {
+        let newest = query.blocks().max_by_key(|block| block.number);
+        let block = newest.map_or(canon.head(), |block| BlockId { number: block.number, hash: block.hash });
+        let view = self.pool.view();
+        let outcome = tokio::select! {
+            biased;
+            outcome = work => outcome,
+            () = view.left(block) => return None,
+        };
+        if !matches!(outcome, Err(Failure::Unavailable)) || self.pool.is_out() {
+            return Some(outcome);
+        }
+        // Between two polls nobody knows of a reorganisation, so the nodes are looked at now.
+        let is_left = async {
+            tokio::select! {
+                biased;
+                () = view.left(block) => true,
+                () = view.stays(block) => false,
+            }
+        };
+        let is_left = timeout_at(deadline.min(Instant::now() + LOOK_TIME_MAX), is_left).await;
+        if is_left == Ok(true) { None } else { Some(outcome) }
+    }
+
+    /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a quorum of the
+    /// nodes may have told wrong ones. Whether one of them was.
+    pub(super) async fn correct_numbers(
+        &self,
+        canon: &Canon,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+    ) -> bool {
+        let mut is_corrected = false;
+        for block in query.blocks().filter(|block| block.number < canon.lowest()) {
+            let look_up = || async {
+                let learned = self.pool.learn_number_again(canon, block.number, deadline).await;
+                learned.map(|_| ()).map_err(|_| Failure::Unavailable)
+            };
+            let key = (canon.epoch(), BlockParam::Number(block.number));
+            let looked = self.lookups.share(key, look_up).await;
+            is_corrected |= looked.is_ok() && canon.by_number(block.number).map(block_ref) != Some(block);
+        }
+        is_corrected
     }
 
     async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {

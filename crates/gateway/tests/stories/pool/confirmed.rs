@@ -1,7 +1,7 @@
 //! Nodes that lie about the state. No block proves it, so a quorum of the nodes must agree.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use testkit::forgery::{ForgedSubject, Forgery};
 use testkit::http::get;
@@ -261,4 +261,47 @@ fn what_a_node_said_is_forgotten_when_it_is_proven_wrong() {
     assert_eq!(forged["error"]["code"], -32002, "{forged}");
     proxies[0].set(Mood::Honest);
     until("it is asked again", || ask().0 == "\"0x0\"");
+}
+
+/// Longer than anybody should wait for a node that hangs.
+const CALL_TIMEOUT: Duration = Duration::from_secs(100);
+
+/// Nodes that answer polls and hang on calls are not seen as down.
+fn with_hanging(count: usize) -> (Demo, Vec<Proxy>, Front, Vec<Question>) {
+    let chain = Demo::with("");
+    let timeout = CALL_TIMEOUT.as_millis();
+    let rest = format!("{NETWORK}[cache]\nenabled = false\n[pool]\ncall_timeout_ms = {timeout}\n");
+    let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, &rest);
+    let mut questions = about_state(&chain);
+    questions.retain(|question| !["eth_call", "eth_estimateGas"].contains(&question.method));
+    proxies[..count].iter().for_each(|proxy| proxy.set(Mood::HungOnData));
+    (chain, proxies, front, questions)
+}
+
+#[test]
+fn a_node_that_hangs_on_calls_does_not_hold_up_those_who_confirm_the_state() {
+    let (_chain, _proxies, front, questions) = with_hanging(1);
+    let begun = Instant::now();
+    for Question { method, params, truth } in &questions {
+        assert_eq!(outcome(&front.ask(method, params)), *truth, "{method} {params}");
+    }
+    let took = begun.elapsed();
+    eprintln!("{} calls while one of three hangs: {took:?}", questions.len());
+    assert!(took < CALL_TIMEOUT / 2, "{took:?}");
+}
+
+/// The third cannot decide alone, so that calls fail. They took all of the time that a call has.
+#[test]
+fn calls_fail_soon_when_two_of_three_nodes_hang_on_them() {
+    let (_chain, proxies, front, questions) = with_hanging(2);
+    let Question { method, params, truth } = &questions[0];
+    for turn in 0..3 {
+        let begun = Instant::now();
+        let reply = front.ask(method, params);
+        eprintln!("turn {turn} while two of three hang: {:?}", begun.elapsed());
+        assert_eq!(reply["error"]["code"], -32002, "{reply}");
+        assert!(begun.elapsed() < CALL_TIMEOUT / 2, "{:?}", begun.elapsed());
+    }
+    proxies.iter().for_each(|proxy| proxy.set(Mood::Honest));
+    until("the nodes are asked again", || outcome(&front.ask(method, params)) == *truth);
 }
