@@ -52,7 +52,8 @@ impl Chain {
             Some(settled) => self.revise(&said, settled),
         };
         if let Some(next) = next {
-            tracing::info!(chain_id = next.chain_id, genesis = ?next.genesis, "the chain is settled");
+            let genesis = next.genesis.map(|hash| hash.to_string());
+            tracing::info!(chain_id = next.chain_id, genesis, "the nodes agree on the chain");
             self.settled.send_replace(Some(next));
         }
     }
