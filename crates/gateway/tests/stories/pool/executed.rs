@@ -320,6 +320,7 @@ fn every_batch_sees_one_chain_while_blocks_are_executed() {
         call("eth_getBlockByNumber", r#"["latest",true]"#)
     );
     let mut rng = StdRng::seed_from_u64(3);
+    let mut answered = 0;
     for step in 0..20 {
         match rng.random_bool(0.5) {
             true => nodes.grow(1),
@@ -327,12 +328,18 @@ fn every_batch_sees_one_chain_while_blocks_are_executed() {
         }
         for _ in 0..10 {
             let replies = post(&front, &batch).json();
+            // A batch whose chain is gone before its calls were answered is not repeated.
+            if replies[0]["error"]["code"] == -32002 {
+                continue;
+            }
+            answered += 1;
             let result = |index: usize| replies[index]["result"].clone();
             assert!(result(0)["hash"].is_string(), "{replies}");
             assert_eq!(result(0)["hash"], result(2)["hash"], "{replies}");
             assert_eq!(result(0)["number"], result(1), "{replies}");
         }
     }
+    assert!(answered >= 100, "{answered} of 200 batches were answered");
     nodes.wait_for(&front);
     nodes.answers_are_equal(&front);
 }
