@@ -465,7 +465,7 @@ impl Answers {
                     Some(answer) => answer,
                     None => {
                         let call = NodeCall { account, canon, method, may_fail_over, repetition };
-                        // Boxed, because most calls have no use for the room that it takes.
+                        // Boxed: the future is large, and few calls need it.
                         return Box::pin(remote.answer(call, query)).await;
                     }
                 }

@@ -8,7 +8,6 @@ mod receiver;
 mod sender;
 
 use std::io::{self, Read, Write};
-use std::time::Duration;
 
 use archive::Progress;
 use serde::{Deserialize, Serialize};
@@ -18,9 +17,6 @@ pub(crate) use sender::{ReceivingGateway, SendError, Sent};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";
-
-/// A side that says nothing for so long is taken for gone.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest frame: as long as a block in a file may be.
 const FRAME_BYTES_MAX: u32 = 64 << 20;

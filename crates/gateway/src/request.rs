@@ -213,7 +213,7 @@ async fn answer(
         let answered =
             match try_answer(work, &permit, method, asked.query, &work.pinned, repetition, out).await? {
                 Tried::Answered(answered) => answered,
-                // Boxed, because hardly any call has a use for the room that it takes.
+                // Boxed: the future is large, and few calls need it.
                 Tried::Reorganised(before) => {
                     Box::pin(answer_again(work, &permit, method, named, before, out)).await?
                 }

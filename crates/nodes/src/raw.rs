@@ -2,7 +2,7 @@
 //! hash commits to are not read.
 
 pub(crate) mod hex; // numbers and bytes as JSON writes them
-mod cursor; // forward over JSON, which is proven on the way
+mod cursor; // a cursor over JSON text, which is validated on the way
 mod usual; // one log as common nodes write it
 mod log; // one log
 mod spans; // where each log of an answer lies

@@ -13,8 +13,8 @@ use std::{sync::mpsc::sync_channel, thread};
 impl Archive {
     /// Replaces the blocks after the block `ancestor` by others, as a whole or not at all.
     ///
-    /// A branch that is as long as a live chain's is meant: all of it is one transaction. What goes beyond it is for
-    /// [`Self::import_blocks`].
+    /// All of the branch is one transaction, so it should be no longer than a branch of a live chain. Pass the blocks after it to
+    /// [`Self::follow_blocks`].
     pub fn reorganise<B>(&self, ancestor: u64, branch: B) -> Result<Progress, ImportError>
     where
         B: IntoIterator<Item = Block, IntoIter: Send>,

@@ -105,7 +105,7 @@ pub struct Remote {
     state: StateMode,
     confirmations: Confirmations,
     memory: MemoryBudget,
-    /// Where large answers are checked, once this is within the limits of the answer step.
+    /// Where large answers are read and proven, once this is within the limits of the answer step.
     threads: Option<Arc<Threads>>,
     limits: Limits,
     family: nodes::Family,

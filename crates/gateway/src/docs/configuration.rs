@@ -221,7 +221,7 @@ static LINES: &[Line] = &[
     line("[cache]", "proven_bytes_max", "", "bytes of memory for proven blocks of the nodes, which further answers are made from"),
     line("[cache]", "state_bytes_max", "", "bytes of memory for proven accounts, storage slots and code, with `[integrity] state = \"prove\"`"),
 
-    line("[follow]", "mode", "`\"blocks\"` where blocks are proven, else `\"off\"`", "what becomes of new blocks: `off`; `blocks`, which keeps proven blocks in `data_dir`, so that they are answered without a node; or `full`, which executes them and continues the archive in `data_dir`; see [nodes.md](nodes.md#blocks-that-are-kept)"),
+    line("[follow]", "mode", "`\"blocks\"` where blocks are proven, else `\"off\"`", "what becomes of new blocks: `off`; `blocks`, which keeps proven blocks in `data_dir`, so that they are answered without a node; or `full`, which executes them and continues the archive in `data_dir`; see nodes.md on [`blocks`](nodes.md#blocks-that-are-kept) and [`full`](nodes.md#an-archive-that-follows-the-nodes)"),
     line("[follow]", "blocks_max", "", "blocks that are kept with `blocks`; the newest ones stay"),
     line("[follow]", "headers_max", "", "headers that are kept with `blocks`, for log queries about old blocks, at some 350 bytes each"),
     line("[follow]", "from", "the head at the first start", "with `blocks`, number of the lowest block to keep, or `\"earliest\"`; older blocks are fetched in the background"),

@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 use alloy_rlp::Decodable;
 use archive::{Archive, Block, Progress, Watch};
 
-use super::{Done, PATIENCE, SOCKET_FILE, Told, read_frame};
+use super::{Done, SOCKET_FILE, Told, read_frame};
+
+/// A sender that is silent, or does not read, for this long is disconnected.
+const SENDER_SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How often the sender hears how far it is.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
@@ -103,7 +106,7 @@ fn accept(listener: &UnixListener, archive: &Archive, is_stopping: &AtomicBool) 
 /// Imports what one sender has.
 fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io::Result<()> {
     stream.set_read_timeout(Some(STOP_SEEN_WITHIN))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(SENDER_SILENCE_MAX))?;
     let mut frames = BufReader::new(PatientReader { stream: stream.try_clone()?, is_stopping });
     if frames.fill_buf()?.is_empty() {
         // Somebody has looked whether a gateway is running.
@@ -165,7 +168,7 @@ impl Read for PatientReader<'_> {
             match self.stream.read(buffer) {
                 Err(cause)
                     if cause.kind() == io::ErrorKind::WouldBlock
-                        && begun.elapsed() < PATIENCE
+                        && begun.elapsed() < SENDER_SILENCE_MAX
                         && !self.is_stopping.load(Relaxed) => {}
                 read => return read,
             }

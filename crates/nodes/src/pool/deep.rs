@@ -102,7 +102,10 @@ impl Pool {
     fn blame_for_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
         for &node in nodes {
             let node = &self.nodes[node];
-            tracing::warn!(node = node.name(), "a node contradicts a quorum about an old block");
+            tracing::warn!(
+                node = node.name(),
+                "a node delivered another old block than a quorum, or one that fails its proof"
+            );
             node.bad(Fault::Wrong, Instant::now());
         }
     }

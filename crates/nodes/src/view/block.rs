@@ -1,4 +1,4 @@
-//! A block as the view keeps it: its place in the chain, and the few facts that answers are made from or checked with.
+//! A block as the view keeps it: its place in the chain, and the few facts that answers are made from.
 
 use std::sync::{Arc, OnceLock};
 

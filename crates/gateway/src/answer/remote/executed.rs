@@ -63,7 +63,7 @@ pub(crate) enum ExecutionState {
     Behind,
     /// The newest block of the nodes is executed.
     AtHead,
-    /// The next block cannot be executed, or the archive cannot be taken back far enough; nodes answer.
+    /// The next block cannot be executed or written, or the archive cannot be taken back far enough. Nodes answer what it lacks.
     Stopped(String),
 }
 
@@ -152,7 +152,7 @@ impl ExecutedChain {
         {
             tracing::error!(
                 reason,
-                "new blocks are not executed any more; nodes answer instead of the archive"
+                "the next block cannot be executed: nodes answer about the blocks that the archive lacks, and it is tried again with every new head"
             );
         }
         *present = state;

@@ -8,7 +8,7 @@ use crate::resolve::BlockRef;
 /// With whom a call may share its answer while it is fetched.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct FlightKey {
-    /// The account, if the answer takes long: a large answer is checked, and code is run, in the share of the pool that the first caller's
+    /// The account, if the answer takes long: a large answer is read or proven, and code is run, in the share of the pool that the first caller's
     /// account has, and callers of other accounts would wait behind that account's jobs.
     account: Option<AccountId>,
     query: Key,
@@ -23,14 +23,14 @@ impl FlightKey {
         Self { account: takes_long(query).then_some(account), query: asked.key() }
     }
 
-    /// In whose share of the pool the answer is checked. An answer that several accounts share is checked there only if it is
+    /// In whose share of the pool the answer is read or proven. An answer that several accounts share is read there only if it is
     /// much larger than an honest one can be.
     pub(super) fn paying_account(&self) -> AccountId {
         self.account.unwrap_or(AccountId::NONE)
     }
 }
 
-/// Whether an honest answer may be too large to be checked at once, or code is run for it here.
+/// Whether an honest answer may be too large to be read at once, or code is run for it here.
 fn takes_long(query: &Query<BlockRef>) -> bool {
     match query {
         Query::ChainId

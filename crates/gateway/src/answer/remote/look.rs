@@ -111,8 +111,8 @@ impl Remote {
         work.await
     }
 
-    /// What becomes of work on a query. `None` if the nodes leave the branch that it is about meanwhile, or have left it, so that nobody
-    /// could do it.
+    /// Runs `work` on a query. `None` if the block that it is about is reorganised away before it ends, or was the reason for its
+    /// failure.
     pub(super) async fn unless_reorganised<T>(
         &self,
         canon: &Canon,
@@ -144,7 +144,7 @@ impl Remote {
     }
 
     /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a quorum of the
-    /// nodes may have told wrong ones. Whether one of them was.
+    /// nodes may have told wrong ones. Returns whether a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
         canon: &Canon,

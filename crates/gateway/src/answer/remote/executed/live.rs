@@ -151,10 +151,11 @@ impl Live<'_> {
                 if !has_failed_before {
                     tracing::error!(
                         cause,
-                        "the archive cannot be written: no block is executed until it can"
+                        "the archive cannot be read or written: no block is executed until it can"
                     );
                 }
-                self.chain.is(ExecutionState::Stopped(format!("the archive cannot be written: {cause}")));
+                self.chain
+                    .is(ExecutionState::Stopped(format!("the archive cannot be read or written: {cause}")));
                 TRIED_AGAIN_AFTER
             }
             Err(Held::ForGood(reason) | Held::UnknownType(reason)) => {
@@ -301,8 +302,8 @@ fn why_no_branch(reason: NoBranch, head: u64) -> Held {
         NoBranch::Unknown => Held::ForNow,
         NoBranch::Archive(failure) => Held::Disk(format!("{failure:?}")),
         NoBranch::TooDeep => Held::ForGood(format!(
-            "the nodes have other blocks than the archive from more than {} blocks below block {head} on; \
-             make a new archive with `chaingate import`",
+            "the nodes have none of the last {} blocks of the archive up to block {head}, and older ones cannot be \
+             replaced; make a new archive with `chaingate import`",
             archive::REPLACEABLE_BLOCKS_MIN
         )),
     }

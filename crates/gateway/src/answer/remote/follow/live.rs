@@ -39,7 +39,7 @@ const UNKNOWN_TYPES_MAX: u32 = 5;
 
 /// Blocks that become durable together: the time of one write is spread over them.
 const GROUP_BLOCKS_MAX: usize = 128;
-/// What they may take: some of them may not be in memory otherwise.
+/// Bytes of blocks in one write; blocks that were fetched again for it are counted nowhere else.
 const GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// Encoding a block of this size takes less than 200 µs.

@@ -47,7 +47,7 @@ impl Settings {
             Some("blocks") if proves_blocks => Mode::Blocks,
             Some("full") if proves_blocks => Mode::Full,
             Some("blocks" | "full") => {
-                let what = "only proven blocks are kept, which needs family = \"ethereum\" and [integrity] mode = \"prove\"";
+                let what = "needs proven blocks: family = \"ethereum\" and [integrity] mode = \"prove\"";
                 section.mistake("mode", what);
                 Mode::Off
             }

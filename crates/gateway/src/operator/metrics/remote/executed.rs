@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut String, remote: &Remote, chain: &ExecutedChain) {
         out,
         "chaingate_executed_stopped",
         "gauge",
-        "1 while the next block cannot be executed, see the log; nodes answer instead of the archive.",
+        "1 while the next block cannot be executed (the log says why). Nodes answer about the blocks that the archive lacks.",
         stopped,
     );
     let mut counter = |name, help, value| one(out, name, "counter", help, value);
