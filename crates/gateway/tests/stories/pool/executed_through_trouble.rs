@@ -124,7 +124,7 @@ fn a_full_disk_pauses_execution_until_there_is_room() {
     let all = getrlimit(Resource::Fsize);
     prlimit(pid, Resource::Fsize, Rlimit { current: Some(4096), ..all }).unwrap();
     nodes.grow(5);
-    let says_so = "the archive cannot be written";
+    let says_so = "the archive cannot be read or written";
     until("execution pauses", || gateway.lines_with(says_so) == 1);
     let newest = format!("{:#x}", nodes.head());
     until("nodes answer", || {
@@ -165,7 +165,7 @@ fn a_reorganisation_that_is_too_deep_stops_execution() {
     assert_eq!(status["executed"]["state"], "stopped", "{status}");
     assert_eq!(
         status["executed"]["stopped_because"],
-        "the nodes have other blocks than the archive from more than 64 blocks below block 90 on; \
+        "the nodes have none of the last 64 blocks of the archive up to block 90, and older ones cannot be replaced; \
          make a new archive with `chaingate import`"
     );
     others.results_are_equal(&front);
