@@ -242,9 +242,10 @@ fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
 /// The memory that many large answers take.
 fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
-    let gateway = peers::chaingate_pool(18663, node, "[cache]\nenabled = false\n", folder);
+    let gateway = peers::chaingate_pool(18663, node, WARM, folder);
+    check(&gateway, &row.bodies[..1]);
     let nginx = Nginx::start(Mode::Pass, 18665, node, folder);
-    println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, nothing kept");
+    println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, no answer kept");
     let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));
     for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {
         memory(name, peer, Traffic { bodies: &row.bodies, connections: LARGE_CONNECTIONS, seconds }, folder);

@@ -54,7 +54,7 @@ fn state(seconds: u64, folder: &Path) {
     let original = peers::chaingate(&data_dir);
     let proxy = Proxy::start(address(&original), "/v3/bench");
     proxy.prove_with(&StateProofs::of_newest(&chain.genesis, &chain.blocks, 2).into(), None);
-    let nodes = [(); 3].map(|()| peers::mock_node(&proxy.url()));
+    let nodes = [(); 3].map(|()| peers::mock_node(&format!("{}/", proxy.url())));
     let rules = format!("[network]\nname = \"bench\"\ngenesis = {genesis:?}\n");
     let kinds = [
         ("confirm cold", 3, "confirm", COLD),
