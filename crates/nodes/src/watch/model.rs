@@ -87,6 +87,8 @@ pub(super) struct Script {
     /// How far below the head safe and finalized are; `None` does not know the tags.
     pub(super) marks_below: Option<(u64, u64)>,
     pub(super) lowest_state: u64,
+    /// What it says of states below that.
+    pub(super) state_error: &'static str,
     pub(super) hints: Option<watch::Receiver<Option<Hint>>>,
 }
 
@@ -111,7 +113,15 @@ pub(super) struct ModelNode {
 impl ModelNode {
     pub(super) fn new(world: &World, head: B256) -> Arc<Self> {
         let (mood, marks_below) = (Mood::Well, Some((2, 4)));
-        let script = Script { mood, chain_id: 1, head, marks_below, lowest_state: 0, hints: None };
+        let script = Script {
+            mood,
+            chain_id: 1,
+            head,
+            marks_below,
+            lowest_state: 0,
+            state_error: "missing trie node",
+            hints: None,
+        };
         Arc::new(Self { world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
     }
 
@@ -132,7 +142,7 @@ impl ModelNode {
             "eth_syncing" if script.mood == Mood::Syncing => json!({"currentBlock": "0x1"}),
             "eth_syncing" => json!(false),
             "eth_getBalance" if number(&params[1]) < script.lowest_state => {
-                return error("missing trie node");
+                return error(script.state_error);
             }
             "eth_getBalance" => json!("0x0"),
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::Watched;
 use super::header::{self, HeaderCheck};
+use crate::attempt::{self, Meaning};
 use crate::view::SeenBlock;
 use crate::{Ask, Call, Class, Fault, Needs, Reply};
 
@@ -102,11 +103,18 @@ impl<W: Watched> Questions<'_, W> {
         }
     }
 
-    /// Whether the node has the state after a block. Whatever it says instead of a balance, it does not.
+    /// Whether the node has the state after a block. Whatever it says instead of a balance, it does not, unless it is in trouble:
+    /// that says nothing about its states.
     pub(super) async fn has_state(&self, number: u64) -> Result<bool, Fault> {
         let params = format!(r#"["0x0000000000000000000000000000000000000000","{number:#x}"]"#);
-        let reply = self.reply(plain("eth_getBalance", params)).await?;
-        Ok(matches!(reply, Reply::Result(balance) if balance.starts_with(b"\"0x")))
+        let call = plain("eth_getBalance", params);
+        match self.reply(call.clone()).await? {
+            Reply::Result(balance) => Ok(balance.starts_with(b"\"0x")),
+            Reply::Error(error) => match attempt::read(&error, &call) {
+                Meaning::Node(fault) => Err(fault),
+                _ => Ok(false),
+            },
+        }
     }
 
     fn checked(&self, which: Which, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {

@@ -336,6 +336,23 @@ async fn the_lowest_state_is_found_and_moves_along_where_a_node_prunes() {
     assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(883));
 }
 
+/// A node that wanted fewer calls for a moment was believed to have no old states for ten minutes.
+#[tokio::test(start_paused = true)]
+async fn a_node_in_trouble_says_nothing_about_its_states() {
+    let story = Story::of(3, 1_000);
+    {
+        let mut script = story.nodes[0].script.lock();
+        (script.lowest_state, script.state_error) = (873, "Too many requests");
+    }
+    story.start();
+    story.view.ready().await;
+    sleep(SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, None);
+    story.nodes[0].script.lock().lowest_state = 0;
+    sleep(20 * SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hint_wakes_the_poll_at_once() {
     let mut story = Story::of(1, 50);
