@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
@@ -190,8 +190,24 @@ pub(crate) fn post(url: &str, body: &str) -> Option<Vec<u8>> {
          Connection: close\r\n\r\n{body}"
     )
     .ok()?;
-    let mut reply = Vec::new();
-    stream.read_to_end(&mut reply).ok()?;
-    let head = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
-    Some(reply.split_off(head + 4))
+    read_body(&mut BufReader::new(stream))
+}
+
+/// The body of a reply, as long as its head says: not everybody closes the connection.
+fn read_body(reply: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        reply.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+        match line.trim_end().split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.trim().parse().ok();
+            }
+            None if line == "\r\n" => break,
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length?];
+    reply.read_exact(&mut body).ok()?;
+    Some(body)
 }
