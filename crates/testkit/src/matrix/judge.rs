@@ -46,7 +46,7 @@ pub(super) fn judge(
     }
     let is_error = told.get("error").is_some();
     if told["error"]["code"] == UNAVAILABLE
-        || is_error && call.kind == AnswerKind::Blocks && mix.liars_decide()
+        || is_error && call.kind == AnswerKind::Blocks && !mix.honest_decide()
     {
         return AnswerVerdict::Failed;
     }
@@ -66,7 +66,8 @@ fn is_not_there(told: &Value) -> bool {
 /// Whether an answer is true of the head that liars may decide on.
 fn is_of_other_head(chain: &TrueChain, lie: &NodeLie, call: &KnownCall, reply: &Reply, told: &Value) -> bool {
     let Some(node) = lie.other else {
-        return lie.about_heads && (call.depends_on_head() || !is_known_block(chain, reply));
+        let is_above_head = is_not_there(told) || told["error"]["message"] == "header not found";
+        return lie.about_heads && (call.depends_on_head() || is_above_head || !is_known_block(chain, reply));
     };
     let truth = serde_json::from_slice(&post(node, chain.path, call.body()).body);
     is_same(&truth.unwrap_or_default(), told)

@@ -71,8 +71,7 @@ fn detailed(statement: Statement, votes: &[Vote], quorum: usize) -> Statement {
 
 /// Nodes that may lie without being a quorum.
 fn liars_max(voters: Voters) -> usize {
-    let quorum = voters.quorum.max(1);
-    voters.nodes.saturating_sub(quorum).min(quorum - 1)
+    voters.quorum.max(1) - 1
 }
 
 /// Estimates that make a median which lies between honest ones. Whoever says that there is none, when a quorum has one, is one
