@@ -33,7 +33,7 @@ fn import_mainnet(corpus: &Path) {
     let started = Instant::now();
     let archive = Archive::open_or_create(directory.path(), &genesis).expect("a new archive");
     let file = BlockFile::open(corpus.join("chain.rlp")).expect("the corpus has blocks");
-    let progress = archive.import(file, &mut ()).expect("real blocks are valid");
+    let progress = archive.import(file, &mut archive::NoProgress).expect("real blocks are valid");
     let seconds = started.elapsed().as_secs_f64();
     let rate = progress.blocks as f64 / seconds;
     println!(
@@ -50,7 +50,7 @@ fn transactions() {
     let blocks: Vec<_> = chain.blocks.iter().map(|built| built.block.clone()).collect();
     let before = memory_bytes();
     let started = Instant::now();
-    let progress = archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
+    let progress = archive.import_blocks(blocks, &mut archive::NoProgress).expect("built blocks are valid");
     let seconds = started.elapsed().as_secs_f64();
     let (gas, count) = (progress.gas as f64 / seconds / 1e6, progress.transactions as f64 / seconds);
     println!(
@@ -130,7 +130,7 @@ fn logs() {
         Archive::open_or_create(directory.path(), &chain.chain.genesis_json()).expect("a new archive");
     let blocks: Vec<_> = chain.chain.blocks.iter().map(|built| built.block.clone()).collect();
     let started = Instant::now();
-    archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
+    archive.import_blocks(blocks, &mut archive::NoProgress).expect("built blocks are valid");
     println!("import 2000 blocks with 100000 logs:    {:>9.2} s", started.elapsed().as_secs_f64());
     let snapshot = archive.snapshot();
     for (filter, hits) in [(&chain.one, 1), (&chain.hundred, 100), (&chain.ten_thousand, 10_000)] {

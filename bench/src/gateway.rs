@@ -58,7 +58,7 @@ pub(crate) fn run(seconds: u64) {
 pub(crate) fn import(chain: &HeavyChain, folder: &Path) {
     let archive = Archive::open_or_create(folder, &chain.genesis_json()).expect("a new archive");
     let blocks: Vec<_> = chain.blocks.iter().map(|built| built.block.clone()).collect();
-    archive.import_blocks(blocks, &mut ()).expect("built blocks are valid");
+    archive.import_blocks(blocks, &mut archive::NoProgress).expect("built blocks are valid");
 }
 
 fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Row> {

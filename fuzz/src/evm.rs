@@ -5,8 +5,7 @@ use alloy_rpc_types_eth::{
     BlockOverrides, TransactionRequest,
     state::{AccountOverride, StateOverride},
 };
-use archive::{Archive, CallError, CallLimits, Deadline, Overrides, Stop};
-use gateway::demo;
+use archive::{Archive, CallError, CallLimits, Deadline, Overrides, StopReason};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -59,7 +58,7 @@ impl Machine {
             Err(error @ (CallError::Panicked { .. } | CallError::Internal(_) | CallError::State(_))) => {
                 panic!("a fault of ours at block {number}: {error}")
             }
-            Err(CallError::Stopped(Stop::Cancelled)) => panic!("nobody cancelled it"),
+            Err(CallError::Stopped(StopReason::Cancelled)) => panic!("nobody cancelled it"),
             _ => {}
         }
     }

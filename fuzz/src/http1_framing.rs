@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use gateway::listen::framed_requests;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Empty};
+use http_server::framed_requests;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

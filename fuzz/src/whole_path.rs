@@ -1,9 +1,9 @@
 //! A body through every step of a request, over a connection in memory and the demo chain on disk.
 
-use gateway::answer::archive::ArchiveSource;
-use gateway::config::Config;
+use answers::ArchiveSource;
+use chaingate::config::Config;
 use gateway::edge::Edge;
-use gateway::{demo, listen};
+use gateway::server;
 use jsonrpc::{Id, Item, Request};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -37,7 +37,7 @@ impl Gateway {
         let archive = demo::open(directory.path(), |_, _| {}).expect("the demo chain can be made");
         let config = Config::parse(LIMITS).expect("the limits are right");
         let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
-        let edge = Edge::new(&config, Arc::new(source)).expect("threads can be started");
+        let edge = config.gateway(Arc::new(source)).expect("threads can be started");
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be made");
         Self { runtime, edge: Arc::new(edge), _directory: directory }
     }
@@ -46,7 +46,7 @@ impl Gateway {
     pub fn run(&self, body: &[u8]) {
         let (status, reply) = self.runtime.block_on(async {
             let (near, far) = duplex(PIPE_BYTES);
-            let served = listen::serve_stream(Arc::clone(&self.edge), far);
+            let served = server::serve_stream(Arc::clone(&self.edge), far);
             let asked = tokio::time::timeout(PATIENCE, ask(near, body));
             let (reply, ()) = tokio::join!(asked, served);
             reply.expect("a reply comes")

@@ -79,7 +79,7 @@ fn serve(
     if let Some(chain) = blocks {
         let archive = Archive::open_or_create(&data, &chain.genesis_json()).map_err(io::Error::other)?;
         let blocks: Vec<_> = chain.blocks.iter().map(|built| built.block.clone()).collect();
-        archive.import_blocks(blocks, &mut ()).map_err(io::Error::other)?;
+        archive.import_blocks(blocks, &mut archive::NoProgress).map_err(io::Error::other)?;
     }
     let log = LogTarget::File;
     GatewayProcess::start(&GatewayStart {

@@ -6,13 +6,13 @@
 //! Trin, loads whole files into memory, and panics on damaged ones.
 //!
 //! Memory is bounded by the largest block that is accepted, whatever a file claims. Only the form of blocks
-//! is checked; whether they make a chain is the business of [`check`](crate::check).
+//! is checked; whether they make a chain is checked by [`check`](crate::check).
 
 mod era1; // records of compressed headers and bodies
-mod fault; // what can be wrong, as sentences
+mod fault; // errors
 mod parts; // which part of a block cannot be decoded
 mod rlp; // block after block
-mod source; // bytes with an offset
+mod offset_reader; // bytes with an offset
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +20,8 @@ mod tests;
 use crate::chain::Block;
 use era1::Era1;
 pub use fault::{BlockFileError, BlockFileFault};
+use offset_reader::OffsetReader;
 use rlp::RlpBlocks;
-use source::Source;
 use std::{
     fs::File,
     io::{self, BufReader, Read, Seek},
@@ -39,14 +39,14 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct BlockFile<R = BufReader<File>> {
     path: PathBuf,
-    source: Source<R>,
-    format: Format,
+    source: OffsetReader<R>,
+    format: BlockFileFormat,
     /// Number of the last block that was given.
     last: Option<u64>,
     ended: bool,
 }
 
-/// A block and where it stands in its file.
+/// A block and its offset in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockAt {
     /// The block.
@@ -56,13 +56,13 @@ pub struct BlockAt {
 }
 
 #[derive(Debug)]
-enum Format {
+enum BlockFileFormat {
     Rlp(RlpBlocks),
     Era1(Era1),
 }
 
 impl BlockFile {
-    /// Opens a file and finds out what kind it is.
+    /// Opens a file and detects its format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BlockFileError> {
         let path = path.as_ref();
         let with_path = |fault| BlockFileError { path: path.to_owned(), fault };
@@ -85,7 +85,7 @@ fn cannot_open(error: io::Error) -> BlockFileFault {
 
 impl<R: Read + Seek> BlockFile<R> {
     fn new(path: PathBuf, reader: R, bytes_total: u64) -> Result<Self, BlockFileError> {
-        let mut source = Source::new(reader, bytes_total);
+        let mut source = OffsetReader::new(reader, bytes_total);
         match detect(&mut source) {
             Ok(format) => Ok(Self { path, source, format, last: None, ended: false }),
             Err(fault) => Err(BlockFileError { path, fault }),
@@ -97,7 +97,7 @@ impl<R: Read + Seek> BlockFile<R> {
         self.source.bytes_total()
     }
 
-    /// How much of it was read, up to the end of the last block.
+    /// Bytes that were read, up to the end of the last block.
     pub fn bytes_read(&self) -> u64 {
         self.source.offset()
     }
@@ -111,8 +111,8 @@ impl<R: Read + Seek> Iterator for BlockFile<R> {
             return None;
         }
         let next = match &mut self.format {
-            Format::Rlp(blocks) => blocks.next(&mut self.source, self.last),
-            Format::Era1(blocks) => blocks.next(&mut self.source, self.last),
+            BlockFileFormat::Rlp(blocks) => blocks.next(&mut self.source, self.last),
+            BlockFileFormat::Era1(blocks) => blocks.next(&mut self.source, self.last),
         };
         match &next {
             Ok(Some(found)) => self.last = Some(found.block.header.number),
@@ -122,15 +122,15 @@ impl<R: Read + Seek> Iterator for BlockFile<R> {
     }
 }
 
-/// Tells the kind of a file by its first bytes.
-fn detect<R: Read + Seek>(source: &mut Source<R>) -> Result<Format, BlockFileFault> {
+/// Detects the format of a file by its first bytes.
+fn detect<R: Read + Seek>(source: &mut OffsetReader<R>) -> Result<BlockFileFormat, BlockFileFault> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
     const { assert!(era1::VERSION_RECORD.len() >= rlp::BEGINNING_BYTES) };
     let first = source.peek(era1::VERSION_RECORD.len())?;
     match first {
         [] => Err(BlockFileFault::Empty),
-        _ if rlp::begins_block(first) => Ok(Format::Rlp(RlpBlocks)),
-        _ if first == era1::VERSION_RECORD => Ok(Format::Era1(Era1::default())),
+        _ if rlp::begins_block(first) => Ok(BlockFileFormat::Rlp(RlpBlocks)),
+        _ if first == era1::VERSION_RECORD => Ok(BlockFileFormat::Era1(Era1::default())),
         _ if first.starts_with(&GZIP) => Err(BlockFileFault::Gzip),
         _ => Err(BlockFileFault::Unknown { first: first.to_vec().into() }),
     }

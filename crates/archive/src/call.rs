@@ -2,34 +2,36 @@
 //!
 //! In the order in which a message passes through: [`overrides`] turn the block and the state into what the
 //! caller wants them to be, [`message`] fills in what the request leaves out, [`machine`] runs it while
-//! [`watch`] keeps it within its limits, and [`error`] says in the usual words what went wrong.
+//! [`limits`] enforces time, memory and cancellation, and [`error`] translates failures into the messages of geth.
 
 mod error;
+mod host; // what the interpreter runs in
 mod machine;
 mod message;
 mod overrides;
 mod precompiles;
 mod reader;
 mod revert;
-mod watch;
+mod limits;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use error::{CallError, Halt, Refusal};
+pub use error::{CallError, CallRejection, Halt};
+pub use limits::{CallLimits, Deadline, StopReason};
 pub(crate) use overrides::bytecode;
 pub use overrides::{OverrideError, Overrides};
 pub use revert::revert_message;
-pub use watch::{CallLimits, Deadline, Stop};
 
-use crate::{chain::Rules, state::StateSource};
+use crate::{chain::BlockRules, state::StateSource};
 use alloy_consensus::Header;
 use alloy_evm::EvmEnv;
 use alloy_primitives::{Address, Bytes, U256};
 use alloy_rpc_types_eth::TransactionRequest;
+use limits::LimitTracker;
 use machine::Machine;
 use overrides::Overlay;
-use reader::Reader;
+use reader::StateReader;
 use revm::{
     Database,
     context::{
@@ -39,34 +41,33 @@ use revm::{
     primitives::hardfork::SpecId,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use watch::Watch;
 
 /// Runs a message at the block with this header, on the state that `source` shows, and gives what it returns.
 ///
 /// A creation gives the code that it would leave behind.
 pub fn call<S: StateSource>(
     source: S,
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     header: &Header,
     request: TransactionRequest,
     overrides: Overrides,
     limits: &CallLimits,
 ) -> Result<Bytes, CallError> {
-    contained(|| {
-        let mut prepared = Prepared::new(source, rules, header, request, overrides, limits)?;
+    catch_panic(|| {
+        let mut prepared = PreparedCall::new(source, rules, header, request, overrides, limits)?;
         let gas = prepared.gas_asked().unwrap_or(limits.gas_cap).min(limits.gas_cap);
         match prepared.run(gas)? {
-            Outcome::Returned { output, .. } => Ok(output),
-            Outcome::Reverted { data } => Err(CallError::Reverted { data }),
-            Outcome::Halted(halt) => Err(CallError::Halted(halt)),
+            CallResult::Returned { output, .. } => Ok(output),
+            CallResult::Reverted { data } => Err(CallError::Reverted { data }),
+            CallResult::Halted(halt) => Err(CallError::Halted(halt)),
         }
     })
 }
 
-/// Turns a panic into an error: the code and the data that run here are anyone's.
+/// Turns a panic into an error, because callers choose the code and the data that run here.
 ///
-/// Whatever the closure owned is gone by then, so nothing half-done is seen by anyone.
-pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
+/// The closure owns what it changes, so no half-changed value survives the panic.
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -74,43 +75,43 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, CallError>) -> Resul
     })
 }
 
-/// How a message ended that the rules allowed to run.
+/// The result of a message that passed validation and ran.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CallResult {
     /// It succeeded.
     Returned { output: Bytes, gas: ResultGas },
-    /// It undid itself and gave back what gas was left.
+    /// It reverted and returned the remaining gas.
     Reverted { data: Bytes },
-    /// It broke a rule of the EVM, which cost all of its gas.
+    /// The EVM halted it, which consumed all of its gas.
     Halted(Halt),
 }
 
-/// A message that is ready to run, as often as one likes, each time from the same state.
-pub(crate) struct Prepared<'l, S> {
+/// A message that is ready to run any number of times, each time from the same state.
+pub(crate) struct PreparedCall<'l, S> {
     env: EvmEnv,
     has_eip1283: bool,
     tx: TxEnv,
     gas: Option<u64>,
-    reader: Reader<'l, S>,
+    reader: StateReader<'l, S>,
 }
 
-impl<'l, S: StateSource> Prepared<'l, S> {
+impl<'l, S: StateSource> PreparedCall<'l, S> {
     pub(crate) fn new(
         source: S,
-        rules: Rules<'_>,
+        rules: BlockRules<'_>,
         header: &Header,
         request: TransactionRequest,
         overrides: Overrides,
         limits: &'l CallLimits,
     ) -> Result<Self, CallError> {
-        let mut watch = Watch::new(limits);
+        let mut tracker = LimitTracker::new(limits);
         let mut env = overrides::block_env(rules, header, overrides.block.as_ref())?;
         env.cfg_env.memory_limit = limits.memory_bytes_max;
         let overlay = Overlay::new(overrides, env.cfg_env.spec)?;
         let gas = request.gas;
-        let tx = message::fill_in(request, &mut env, &mut watch)?;
+        let tx = message::fill_in(request, &mut env, &mut tracker)?;
         let has_eip1283 = rules.has_eip1283(header.number);
-        Ok(Self { env, has_eip1283, tx, gas, reader: Reader::new(source, overlay, watch) })
+        Ok(Self { env, has_eip1283, tx, gas, reader: StateReader::new(source, overlay, tracker) })
     }
 
     /// The gas that the request named, if it did.
@@ -146,20 +147,20 @@ impl<'l, S: StateSource> Prepared<'l, S> {
     }
 
     /// Runs the message with this much gas.
-    pub(crate) fn run(&mut self, gas: u64) -> Result<Outcome, CallError> {
-        self.reader.watch.start()?;
+    pub(crate) fn run(&mut self, gas: u64) -> Result<CallResult, CallError> {
+        self.reader.limits.start()?;
         let tx = TxEnv { gas_limit: gas, ..self.tx.clone() };
         let result = Machine::new(&mut self.reader, &self.env, tx, self.has_eip1283).run();
-        // What stopped the run is known best by who stopped it.
-        if let Some(stop) = self.reader.watch.stopped() {
+        // The tracker's reason is more precise than the EVM error that it caused.
+        if let Some(stop) = self.reader.limits.stopped() {
             return Err(CallError::Stopped(stop));
         }
         match result {
             Ok(ExecutionResult::Success { output, gas, .. }) => {
-                Ok(Outcome::Returned { output: output.into_data(), gas })
+                Ok(CallResult::Returned { output: output.into_data(), gas })
             }
-            Ok(ExecutionResult::Revert { output, .. }) => Ok(Outcome::Reverted { data: output }),
-            Ok(ExecutionResult::Halt { reason, .. }) => Ok(error::halted(reason, self.reader.watch.fault())),
+            Ok(ExecutionResult::Revert { output, .. }) => Ok(CallResult::Reverted { data: output }),
+            Ok(ExecutionResult::Halt { reason, .. }) => Ok(error::halted(reason, self.reader.limits.fault())),
             Err(EVMError::Transaction(cause)) => {
                 Err(CallError::Refused(error::refusal(cause, &self.tx, &self.env.cfg_env)))
             }

@@ -9,11 +9,13 @@ mod genesis; // the header of block 0
 mod networks; // the rules of public networks
 mod genesis_text; // which member of the file is wrong, and where
 mod schedule; // blob parameters by timestamp
+pub(crate) mod fees; // base fee and blob gas that follow from the parent
 
 #[cfg(test)]
 mod tests;
 
-use crate::check::{expected_base_fee, expected_excess_blob_gas};
+pub use self::fees::next_base_fee;
+use self::fees::{expected_base_fee, expected_excess_blob_gas};
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::{eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS, eip7840::BlobParams};
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};
@@ -32,7 +34,7 @@ pub type Transaction = EthereumTxEnvelope<TxEip4844>;
 /// A header with its transactions, uncles and withdrawals.
 pub type Block = alloy_consensus::Block<Transaction>;
 
-/// Everything about a chain that its blocks do not say themselves.
+/// The rules of a chain and its genesis.
 #[derive(Debug, Clone)]
 pub struct ChainSpec {
     genesis: Genesis,
@@ -44,7 +46,7 @@ pub struct ChainSpec {
 /// Proof of work ends where the total difficulty says so, which no block number in the configuration tells;
 /// the block itself does: after the merge its difficulty is zero.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
+pub struct BlockRules<'a> {
     chain: &'a ChainSpec,
     merged: bool,
 }
@@ -88,8 +90,8 @@ impl ChainSpec {
     }
 
     /// The rules at the block with this header.
-    pub fn rules_at(&self, header: &Header) -> Rules<'_> {
-        Rules {
+    pub fn rules_at(&self, header: &Header) -> BlockRules<'_> {
+        BlockRules {
             chain: self,
             merged: header.difficulty.is_zero() && self.terminal_total_difficulty().is_some(),
         }
@@ -119,7 +121,7 @@ impl ChainSpec {
     }
 }
 
-impl Rules<'_> {
+impl BlockRules<'_> {
     /// The revm name of the fork in force at a block.
     pub fn spec_id(&self, header: &Header) -> SpecId {
         spec_by_timestamp_and_block_number(self, header.timestamp, header.number)
@@ -154,7 +156,7 @@ impl Rules<'_> {
     }
 }
 
-impl EthereumHardforks for Rules<'_> {
+impl EthereumHardforks for BlockRules<'_> {
     fn ethereum_fork_activation(&self, fork: EthereumHardfork) -> ForkCondition {
         use EthereumHardfork as Fork;
         let config = self.chain.config();
@@ -191,7 +193,7 @@ impl EthereumHardforks for Rules<'_> {
     }
 }
 
-impl EthExecutorSpec for Rules<'_> {
+impl EthExecutorSpec for BlockRules<'_> {
     /// Where the genesis names no deposit contract the chain has none, as in geth, rather than mainnet's.
     fn deposit_contract_address(&self) -> Option<Address> {
         let stated = self.chain.config().deposit_contract_address;
@@ -200,7 +202,7 @@ impl EthExecutorSpec for Rules<'_> {
     }
 }
 
-/// Why a genesis file is no use.
+/// Why a genesis file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
     /// The text is not a geth-format genesis.

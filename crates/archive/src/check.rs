@@ -5,12 +5,11 @@
 //! signatures of the beacon chain) and the formula of the difficulty. Of the difficulty only this is checked:
 //! it is above zero exactly as long as the chain's total difficulty has not reached the terminal one.
 
-mod ancestry; // what a block is checked against
+mod ancestry; // the newest blocks of the chain
 mod body; // transactions, withdrawals, size
 mod fault; // what can be wrong, as sentences
-mod fees; // base fee and blob gas that follow from the parent
 mod header; // a header against its parent
-mod outcome; // a header against the execution of its block
+mod execution; // a header against the execution of its block
 mod uncles; // as geth's VerifyUncles
 
 #[cfg(test)]
@@ -19,35 +18,34 @@ mod tests;
 use crate::chain::{Block, ChainSpec};
 use alloy_primitives::{B256, U256};
 
-pub(crate) use ancestry::{Ancestry, GENERATIONS};
+pub use ancestry::Ancestry;
+pub(crate) use ancestry::GENERATIONS;
+pub(crate) use execution::{ExecutionSummary, check_execution};
 pub use fault::{BlockFault, TransactionFault, UncleFault};
-pub use fees::next_base_fee;
-pub(crate) use fees::{expected_base_fee, expected_excess_blob_gas};
-pub(crate) use outcome::{Outcome, check_outcome};
 
 /// Proof that a block follows the rules as far as they can be checked without executing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Checked {
+pub struct CheckedBlock {
     /// The block's own hash.
-    pub(crate) hash: B256,
+    pub hash: B256,
     /// The hashes of its uncles, in their order.
-    pub(crate) uncle_hashes: Vec<B256>,
+    pub uncle_hashes: Vec<B256>,
     /// The difficulty of the chain up to and with this block.
-    pub(crate) total_difficulty: U256,
+    pub total_difficulty: U256,
 }
 
 /// Checks a block that claims to be the next one after an ancestry.
-pub(crate) fn check_block(
+pub fn check_block(
     chain: &ChainSpec,
     ancestry: &Ancestry,
     block: &Block,
-) -> Result<Checked, BlockFault> {
+) -> Result<CheckedBlock, BlockFault> {
     let header = &block.header;
     header::check_link(ancestry.parent(), header)?;
     header::check_merge(chain, ancestry.total_difficulty(), header)?;
     header::check_header(chain, ancestry.parent(), header)?;
     body::check_body(chain, block)?;
-    Ok(Checked {
+    Ok(CheckedBlock {
         hash: header.hash_slow(),
         uncle_hashes: uncles::check_uncles(chain, ancestry, block)?,
         total_difficulty: ancestry.total_difficulty().saturating_add(header.difficulty),

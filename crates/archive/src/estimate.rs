@@ -1,19 +1,19 @@
 //! The least gas with which a message succeeds, searched for as geth does.
 
-mod remember;
+mod memoized_state;
 #[cfg(test)]
 mod tests;
 
 use crate::{
-    call::{CallError, CallLimits, Halt, Outcome, Overrides, Prepared, Refusal, contained},
-    chain::Rules,
+    call::{CallError, CallLimits, CallRejection, CallResult, Halt, Overrides, PreparedCall, catch_panic},
+    chain::BlockRules,
     state::StateSource,
 };
 use alloy_consensus::Header;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{TxKind, U256};
 use alloy_rpc_types_eth::TransactionRequest;
-use remember::Remembered;
+use memoized_state::MemoizedState;
 use revm::{
     context::{TxEnv, result::ResultGas},
     primitives::{eip7825::TX_GAS_LIMIT_CAP, hardfork::SpecId},
@@ -25,7 +25,7 @@ const TRANSFER_GAS: u64 = 21_000;
 /// Gas that a call with value gets for free, and which its caller must have at hand to give.
 const CALL_STIPEND: u64 = 2_300;
 
-/// How much too high an estimate may be, in thousandths. Whoever uses it adds more than that by habit.
+/// By how many thousandths an estimate may be too high. Wallets add more than that as a margin.
 const TOLERANCE_THOUSANDTHS: u64 = 15;
 
 /// Runs after the first two at most. The search doubles from 21,000 and then halves, so that even the largest gas
@@ -35,15 +35,15 @@ const SEARCH_RUNS_MAX: u32 = 60;
 /// Searches for the least gas with which a message succeeds at the block with this header.
 pub fn estimate<S: StateSource>(
     source: S,
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     header: &Header,
     request: TransactionRequest,
     overrides: Overrides,
     limits: &CallLimits,
 ) -> Result<u64, CallError> {
-    contained(|| {
-        let source = Remembered::new(source);
-        let mut trial = Prepared::new(source, rules, header, request, overrides, limits)?;
+    catch_panic(|| {
+        let source = MemoizedState::new(source);
+        let mut trial = PreparedCall::new(source, rules, header, request, overrides, limits)?;
         let highest = highest_gas(&mut trial, limits)?;
         if is_plain_transfer(&mut trial)? && attempt(&mut trial, TRANSFER_GAS)?.is_some() {
             return Ok(TRANSFER_GAS);
@@ -54,7 +54,10 @@ pub fn estimate<S: StateSource>(
 }
 
 /// The most gas that the message may have.
-fn highest_gas<S: StateSource>(trial: &mut Prepared<'_, S>, limits: &CallLimits) -> Result<u64, CallError> {
+fn highest_gas<S: StateSource>(
+    trial: &mut PreparedCall<'_, S>,
+    limits: &CallLimits,
+) -> Result<u64, CallError> {
     let mut highest = match trial.gas_asked() {
         Some(gas) if gas >= TRANSFER_GAS => gas,
         _ => trial.block_gas_limit(),
@@ -72,20 +75,20 @@ fn highest_gas<S: StateSource>(trial: &mut Prepared<'_, S>, limits: &CallLimits)
 }
 
 /// The gas that a balance pays for at the price that the message offers, after all else is paid.
-fn affordable_gas(message: &TxEnv, balance: U256) -> Result<u64, Refusal> {
+fn affordable_gas(message: &TxEnv, balance: U256) -> Result<u64, CallRejection> {
     let available = balance.checked_sub(message.value).filter(|available| !available.is_zero());
-    let available = available.ok_or(Refusal::InsufficientFundsForTransfer)?;
+    let available = available.ok_or(CallRejection::InsufficientFundsForTransfer)?;
     let blob_gas = U256::from(message.blob_hashes.len()) * U256::from(DATA_GAS_PER_BLOB);
     let blob_cost = blob_gas * U256::from(message.max_fee_per_blob_gas);
     if !blob_cost.is_zero() && blob_cost >= available {
         let want = blob_cost.saturating_add(message.value);
-        return Err(Refusal::InsufficientFunds { address: message.caller, have: balance, want });
+        return Err(CallRejection::InsufficientFunds { address: message.caller, have: balance, want });
     }
     Ok(((available - blob_cost) / U256::from(message.gas_price)).saturating_to())
 }
 
 /// Whether the message does nothing but move value, so that the price is known; it is tried all the same.
-fn is_plain_transfer<S: StateSource>(trial: &mut Prepared<'_, S>) -> Result<bool, CallError> {
+fn is_plain_transfer<S: StateSource>(trial: &mut PreparedCall<'_, S>) -> Result<bool, CallError> {
     match trial.message().kind {
         TxKind::Call(to) if trial.message().data.is_empty() => Ok(!trial.has_code(to)?),
         _ => Ok(false),
@@ -93,34 +96,43 @@ fn is_plain_transfer<S: StateSource>(trial: &mut Prepared<'_, S>) -> Result<bool
 }
 
 /// Runs with all the gas that there may be. What fails here fails with any gas.
-fn run_at_highest<S: StateSource>(trial: &mut Prepared<'_, S>, highest: u64) -> Result<ResultGas, CallError> {
+fn run_at_highest<S: StateSource>(
+    trial: &mut PreparedCall<'_, S>,
+    highest: u64,
+) -> Result<ResultGas, CallError> {
     match trial.run(highest) {
-        Ok(Outcome::Returned { gas, .. }) => Ok(gas),
-        Ok(Outcome::Reverted { data }) => Err(CallError::Reverted { data }),
-        Ok(Outcome::Halted(Halt::OutOfGas)) => Err(CallError::GasExceedsAllowance { allowance: highest }),
-        Ok(Outcome::Halted(halt)) => Err(CallError::Halted(halt)),
+        Ok(CallResult::Returned { gas, .. }) => Ok(gas),
+        Ok(CallResult::Reverted { data }) => Err(CallError::Reverted { data }),
+        Ok(CallResult::Halted(Halt::OutOfGas)) => Err(CallError::GasExceedsAllowance { allowance: highest }),
+        Ok(CallResult::Halted(halt)) => Err(CallError::Halted(halt)),
         Err(error) if wants_more_gas(&error) => Err(CallError::GasExceedsAllowance { allowance: highest }),
         Err(error) => Err(error),
     }
 }
 
 /// Runs with some gas; gives what was used if that was enough.
-fn attempt<S: StateSource>(trial: &mut Prepared<'_, S>, gas: u64) -> Result<Option<ResultGas>, CallError> {
+fn attempt<S: StateSource>(
+    trial: &mut PreparedCall<'_, S>,
+    gas: u64,
+) -> Result<Option<ResultGas>, CallError> {
     match trial.run(gas) {
-        Ok(Outcome::Returned { gas, .. }) => Ok(Some(gas)),
-        Ok(Outcome::Reverted { .. } | Outcome::Halted(_)) => Ok(None),
+        Ok(CallResult::Returned { gas, .. }) => Ok(Some(gas)),
+        Ok(CallResult::Reverted { .. } | CallResult::Halted(_)) => Ok(None),
         Err(error) if wants_more_gas(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 fn wants_more_gas(error: &CallError) -> bool {
-    matches!(error, CallError::Refused(Refusal::IntrinsicGasTooLow { .. } | Refusal::FloorGasTooLow { .. }))
+    matches!(
+        error,
+        CallError::Refused(CallRejection::IntrinsicGasTooLow { .. } | CallRejection::FloorGasTooLow { .. })
+    )
 }
 
 /// Narrows down the least gas from both sides: `low` always fails, `high` always succeeds.
 fn search<S: StateSource>(
-    trial: &mut Prepared<'_, S>,
+    trial: &mut PreparedCall<'_, S>,
     used: ResultGas,
     highest: u64,
 ) -> Result<u64, CallError> {

@@ -10,10 +10,10 @@ mod deposits; // deposit logs → deposit requests
 mod system; // calls of the protocol itself
 
 use crate::{
-    chain::{Block, Rules, Transaction},
-    check::Outcome,
+    chain::{Block, BlockRules, Transaction},
+    check::ExecutionSummary,
     eip1283,
-    state::{Changes, StateSource, WorkingState},
+    state::{StateChanges, StateSource, WorkingState},
     store::StoreError,
 };
 use alloy_consensus::{Eip658Value, Receipt as PlainReceipt, ReceiptEnvelope, Transaction as _};
@@ -35,27 +35,27 @@ pub type Receipt = ReceiptEnvelope;
 /// The EVM on the state that a block changes.
 type BlockEvm<S> = MainnetEvm<MainnetContext<WorkingState<S>>>;
 
-/// What executing a block gave.
+/// The result of executing a block.
 #[derive(Debug)]
-pub struct Executed {
+pub struct BlockExecutionResult {
     /// A receipt per transaction, in order.
     pub receipts: Vec<Receipt>,
-    /// What the block asks of the consensus layer (EIP-7685).
+    /// Requests of the block to the consensus layer (EIP-7685).
     pub requests: Requests,
     /// Gas used by all transactions.
     pub gas_used: u64,
     /// Blob gas used by all transactions.
     pub blob_gas_used: u64,
     /// What the block changed.
-    pub changes: Changes,
+    pub changes: StateChanges,
     /// The state root after the block.
     pub state_root: B256,
 }
 
-impl Executed {
-    /// What the header of the block must say.
-    pub(crate) fn outcome(&self) -> Outcome {
-        Outcome {
+impl BlockExecutionResult {
+    /// Returns the values that the header must commit to.
+    pub(crate) fn outcome(&self) -> ExecutionSummary {
+        ExecutionSummary {
             gas_used: self.gas_used,
             receipts_root: self.receipts_root(),
             logs_bloom: self.logs_bloom(),
@@ -79,29 +79,29 @@ impl Executed {
 /// Gives the state root after some changes: asked at the end of a block, and after each transaction before
 /// Byzantium.
 pub trait RootAfter {
-    /// What can go wrong.
+    /// Why a root cannot be computed.
     type Error: std::error::Error + Send + Sync + 'static;
     /// Applies further changes, and gives the root after them.
-    fn root_after(&mut self, changes: &Changes) -> Result<B256, Self::Error>;
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, Self::Error>;
 }
 
 /// Executes a block on the state that its parent left.
 ///
 /// `senders` are those of its transactions. Nothing is compared with the header here.
 pub fn execute_block<S, R>(
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     block: &Block,
     senders: &[Address],
     source: S,
     roots: &mut R,
-) -> Result<Executed, ExecutionFault>
+) -> Result<BlockExecutionResult, ExecutionFault>
 where
     S: StateSource,
     R: RootAfter,
 {
     let mut run = BlockRun::new(rules, block, source);
     let receipts_carry_roots = !rules.is_byzantium_active_at_block(block.header.number);
-    let mut changes = Changes::default();
+    let mut changes = StateChanges::default();
 
     run.before_transactions()?;
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
@@ -119,12 +119,12 @@ where
     let state_root = roots.root_after(&last_step).map_err(ExecutionFault::root)?;
     changes.extend(last_step);
     let BlockRun { receipts, gas_used, blob_gas_used, .. } = run;
-    Ok(Executed { receipts, requests, gas_used, blob_gas_used, changes, state_root })
+    Ok(BlockExecutionResult { receipts, requests, gas_used, blob_gas_used, changes, state_root })
 }
 
 /// A block under execution.
 struct BlockRun<'a, S: StateSource> {
-    rules: Rules<'a>,
+    rules: BlockRules<'a>,
     block: &'a Block,
     evm: BlockEvm<S>,
     receipts: Vec<Receipt>,
@@ -133,7 +133,7 @@ struct BlockRun<'a, S: StateSource> {
 }
 
 impl<'a, S: StateSource> BlockRun<'a, S> {
-    fn new(rules: Rules<'a>, block: &'a Block, source: S) -> Self {
+    fn new(rules: BlockRules<'a>, block: &'a Block, source: S) -> Self {
         let env = rules.evm_env(&block.header);
         let mut evm = Context::mainnet()
             .with_db(WorkingState::new(source))

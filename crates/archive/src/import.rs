@@ -4,17 +4,14 @@
 //! only after everything its header states about it was found to be true. The first block for which that
 //! fails stops the import; what came before it stays.
 
-mod genesis;
-mod group;
 mod raw;
 mod recover;
 mod reorganise;
-mod roots;
 
-pub(crate) use genesis::store_genesis;
 pub use raw::RawRecordsError;
 
 use crate::{
+    archive::Archive,
     blockfile::{BlockFile, BlockFileError},
     chain::Block,
     check::{self, Ancestry, BlockFault},
@@ -22,14 +19,13 @@ use crate::{
     logs::LogIndexer,
     read::Snapshot,
     rows::BlockPlace,
-    store::{Archive, REPLACEABLE_BLOCKS_MIN, Savepoint, Savepoints, StoreError},
+    store::{REPLACEABLE_BLOCKS_MIN, Savepoint, Savepoints, StoreError},
+    write::{BlockTables, LatestState, NewBlock, ProvenExecution, StateTables, Tries},
 };
 use alloy_consensus::{Header, Sealed};
 use alloy_primitives::{B256, U256};
-use group::{BlockTables, Latest, NewBlock, Proven, StateTables};
-use recover::{Read, Recovered, RecoveryFault};
+use recover::{RecoveredBlock, RecoveryFault, ReplaceableBlocks, SourceBlock};
 use redb::WriteTransaction;
-use roots::Tries;
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
@@ -48,14 +44,14 @@ const GROUP_GAS_MAX: u64 = 2_000_000_000;
 /// Decoded blocks that may wait for execution. A block can have some 10 MB.
 const QUEUE_BLOCKS_MAX: usize = 32;
 
-/// What an import has done so far.
+/// The progress of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ImportProgress {
     /// Number of the newest block in the archive.
     pub head: u64,
     /// Blocks stored by this import.
     pub blocks: u64,
-    /// Blocks passed over, because the archive had them already.
+    /// Blocks that were skipped because the archive already had them.
     pub skipped: u64,
     /// Transactions in the stored blocks.
     pub transactions: u64,
@@ -65,10 +61,10 @@ pub struct Progress {
     pub bytes_read: u64,
 }
 
-/// Somebody who looks on, and may stop the import after the block in hand.
-pub trait Watch {
+/// Receives the progress of an import, and may stop it after the current block.
+pub trait ImportObserver {
     /// Called after every block.
-    fn progressed(&mut self, progress: &Progress);
+    fn progressed(&mut self, progress: &ImportProgress);
 
     /// Whether the import should end now.
     fn should_stop(&self) -> bool {
@@ -76,49 +72,65 @@ pub trait Watch {
     }
 }
 
-/// Looks away.
-impl Watch for () {
-    fn progressed(&mut self, _progress: &Progress) {}
+/// Ignores progress and never stops the import.
+#[derive(Clone, Copy, Debug)]
+pub struct NoProgress;
+
+impl ImportObserver for NoProgress {
+    fn progressed(&mut self, _progress: &ImportProgress) {}
 }
 
 impl Archive {
-    /// Imports the blocks of a file. Blocks that are there already are passed over.
+    /// Imports the blocks of a file. Blocks that the archive already has are skipped.
     ///
     /// When it fails, everything before the block that is named in the error is stored and usable.
-    pub fn import(&self, mut file: BlockFile, watch: &mut impl Watch) -> Result<Progress, ImportError> {
+    pub fn import(
+        &self,
+        mut file: BlockFile,
+        observer: &mut impl ImportObserver,
+    ) -> Result<ImportProgress, ImportError> {
         let blocks = std::iter::from_fn(move || {
             let block = file.next()?.map(|found| found.block);
-            Some(block.map(|block| Read { block, bytes_read: file.bytes_read() }))
+            Some(block.map(|block| SourceBlock { block, bytes_read: file.bytes_read() }))
         });
-        self.import_from(blocks, 0, watch)
+        self.import_from(blocks, ReplaceableBlocks::default(), observer)
     }
 
-    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file. They are taken for final.
-    pub fn import_blocks<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file. They count as final: no reorganisation can replace them.
+    pub fn import_blocks<B>(
+        &self,
+        blocks: B,
+        observer: &mut impl ImportObserver,
+    ) -> Result<ImportProgress, ImportError>
     where
         B: IntoIterator<Item = Block, IntoIter: Send>,
     {
-        self.import_from(blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 })), 0, watch)
+        let blocks = blocks.into_iter().map(|block| Ok(SourceBlock { block, bytes_read: 0 }));
+        self.import_from(blocks, ReplaceableBlocks::default(), observer)
     }
 
-    /// The same with blocks of a chain that may be reorganised: the newest ones can be replaced.
-    pub fn follow_blocks<B>(&self, blocks: B, watch: &mut impl Watch) -> Result<Progress, ImportError>
+    /// Imports blocks of a chain that may be reorganised: the newest ones can be replaced later.
+    pub fn follow_blocks<B>(
+        &self,
+        blocks: B,
+        observer: &mut impl ImportObserver,
+    ) -> Result<ImportProgress, ImportError>
     where
         B: IntoIterator<Item = Block, IntoIter: Send>,
     {
-        let blocks = blocks.into_iter().map(|block| Ok(Read { block, bytes_read: 0 }));
-        self.import_from(blocks, REPLACEABLE_BLOCKS_MIN, watch)
+        let blocks = blocks.into_iter().map(|block| Ok(SourceBlock { block, bytes_read: 0 }));
+        let replaceable = ReplaceableBlocks { last: REPLACEABLE_BLOCKS_MIN, after: self.finalized() };
+        self.import_from(blocks, replaceable, observer)
     }
 
-    /// `replaceable` says how many of the last blocks can be replaced.
     fn import_from<B>(
         &self,
         blocks: B,
-        replaceable: u64,
-        watch: &mut impl Watch,
-    ) -> Result<Progress, ImportError>
+        replaceable: ReplaceableBlocks,
+        observer: &mut impl ImportObserver,
+    ) -> Result<ImportProgress, ImportError>
     where
-        B: Iterator<Item = Result<Read, BlockFileError>> + Send,
+        B: Iterator<Item = Result<SourceBlock, BlockFileError>> + Send,
     {
         let _only_one = self.begin_import();
         thread::scope(|scope| {
@@ -126,12 +138,12 @@ impl Archive {
             let chain = self.chain();
             scope.spawn(move || recover::run(chain, blocks, replaceable, &sender));
             let snapshot = self.snapshot();
-            Import::resume(self, &snapshot, snapshot.head(), receiver)?.run(watch)
+            Import::resume(self, &snapshot, snapshot.head(), receiver)?.run(observer)
         })
     }
 }
 
-type Queue = Receiver<Result<Recovered, RecoveryFault>>;
+type Queue = Receiver<Result<RecoveredBlock, RecoveryFault>>;
 
 /// An import under way.
 struct Import<'a> {
@@ -141,11 +153,11 @@ struct Import<'a> {
     ancestry: Ancestry,
     /// Place of the newest block.
     place: BlockPlace,
-    progress: Progress,
+    progress: ImportProgress,
     /// Whether the blocks from now on can be replaced: each group begins with a savepoint.
     is_replaceable: bool,
     /// A block that waits for the next group.
-    waiting: Option<Recovered>,
+    waiting: Option<RecoveredBlock>,
 }
 
 /// How a group of blocks ended.
@@ -173,15 +185,15 @@ impl<'a> Import<'a> {
             tries: Tries::with_root(header.state_root),
             ancestry: load_ancestry(snapshot, head)?,
             place,
-            progress: Progress { head, ..Progress::default() },
+            progress: ImportProgress { head, ..ImportProgress::default() },
             is_replaceable: false,
             waiting: None,
         })
     }
 
-    fn run(mut self, watch: &mut impl Watch) -> Result<Progress, ImportError> {
+    fn run(mut self, observer: &mut impl ImportObserver) -> Result<ImportProgress, ImportError> {
         loop {
-            match self.import_group(watch)? {
+            match self.import_group(observer)? {
                 GroupEnd::Full => {}
                 GroupEnd::SourceEmpty | GroupEnd::Stopped => return Ok(self.progress),
                 GroupEnd::Fault(fault) => return Err(fault),
@@ -190,7 +202,7 @@ impl<'a> Import<'a> {
     }
 
     /// Imports blocks until it is time to make them durable, and does so.
-    fn import_group(&mut self, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
+    fn import_group(&mut self, observer: &mut impl ImportObserver) -> Result<GroupEnd, ImportError> {
         let transaction = self.archive.begin_write()?;
         let before = self.progress.blocks;
         let savepoint = match self.is_replaceable {
@@ -198,17 +210,14 @@ impl<'a> Import<'a> {
             false => None,
         };
         let end = {
-            let mut group = Group::open(&transaction)?;
+            let mut group = BlockGroup::open(&transaction)?;
             let savepoints = Savepoints::read(&group.blocks.meta)?;
-            let end = self.fill(&mut group, watch)?;
+            let end = self.fill(&mut group, observer)?;
             self.finish(&mut group)?;
             match savepoint {
                 Some(new) => {
-                    savepoints.with(new).keep_for(
-                        self.progress.head,
-                        &transaction,
-                        &mut group.blocks.meta,
-                    )?;
+                    let lowest = self.archive.lowest_replaceable(self.progress.head);
+                    savepoints.with(new).keep_from(lowest, &transaction, &mut group.blocks.meta)?;
                 }
                 // These blocks are final, so that nothing below them is replaced, and savepoints would only make the file grow.
                 None => savepoints.delete(&transaction, &mut group.blocks.meta)?,
@@ -223,21 +232,25 @@ impl<'a> Import<'a> {
         Ok(end)
     }
 
-    /// Writes what is written once per group.
-    fn finish(&mut self, group: &mut Group<'_>) -> Result<(), StoreError> {
+    /// Writes the rows that are written once per group.
+    fn finish(&mut self, group: &mut BlockGroup<'_>) -> Result<(), StoreError> {
         group.indexer.flush(&mut group.blocks.log_index)?;
         self.tries.flush(&mut group.state.trie_nodes)
     }
 
-    fn fill(&mut self, group: &mut Group<'_>, watch: &mut impl Watch) -> Result<GroupEnd, ImportError> {
+    fn fill(
+        &mut self,
+        group: &mut BlockGroup<'_>,
+        observer: &mut impl ImportObserver,
+    ) -> Result<GroupEnd, ImportError> {
         while !group.is_full() {
-            if watch.should_stop() {
+            if observer.should_stop() {
                 return Ok(GroupEnd::Stopped);
             }
             let next = self
                 .waiting
                 .take()
-                .map_or_else(|| self.queue.recv_timeout(group.patience()), |block| Ok(Ok(block)));
+                .map_or_else(|| self.queue.recv_timeout(group.wait_max()), |block| Ok(Ok(block)));
             let recovered = match next {
                 Ok(Ok(recovered)) => recovered,
                 Ok(Err(fault)) => return Ok(GroupEnd::Fault(fault.into())),
@@ -254,12 +267,16 @@ impl<'a> Import<'a> {
                 Err(ImportError::Store(cause)) => return Err(cause.into()),
                 Err(fault) => return Ok(GroupEnd::Fault(fault)),
             }
-            watch.progressed(&self.progress);
+            observer.progressed(&self.progress);
         }
         Ok(GroupEnd::Full)
     }
 
-    fn import_block(&mut self, group: &mut Group<'_>, recovered: &Recovered) -> Result<(), ImportError> {
+    fn import_block(
+        &mut self,
+        group: &mut BlockGroup<'_>,
+        recovered: &RecoveredBlock,
+    ) -> Result<(), ImportError> {
         let number = recovered.block.header.number;
         if number <= self.progress.head {
             self.progress.skipped += 1;
@@ -271,25 +288,29 @@ impl<'a> Import<'a> {
     }
 
     /// Checks and executes a block, and compares everything with its header. Changes nothing.
-    fn prove(&self, group: &Group<'_>, recovered: &Recovered) -> Result<Proven, ImportError> {
+    fn prove(
+        &self,
+        group: &BlockGroup<'_>,
+        recovered: &RecoveredBlock,
+    ) -> Result<ProvenExecution, ImportError> {
         let (chain, block) = (self.archive.chain(), &recovered.block);
         let wrong = |fault| ImportError::bad_block(recovered, BadBlock::Check(fault));
         let checked = check::check_block(chain, &self.ancestry, block).map_err(wrong)?;
 
-        let source = Latest::new(&group.blocks, &group.state);
+        let source = LatestState::new(&group.blocks, &group.state);
         let mut tries = self.tries.begin(&group.state.trie_nodes, &group.state.accounts);
         let rules = chain.rules_at(&block.header);
         let executed = execute_block(rules, block, &recovered.senders, &source, &mut tries)
             .map_err(|fault| ImportError::execution(recovered, fault, source.failure()))?;
-        check::check_outcome(&block.header, &executed.outcome()).map_err(wrong)?;
-        Ok(Proven { checked, executed, changed: tries.finish() })
+        check::check_execution(&block.header, &executed.outcome()).map_err(wrong)?;
+        Ok(ProvenExecution { checked, executed, changed: tries.finish() })
     }
 
     fn store(
         &mut self,
-        group: &mut Group<'_>,
-        recovered: &Recovered,
-        proven: Proven,
+        group: &mut BlockGroup<'_>,
+        recovered: &RecoveredBlock,
+        proven: ProvenExecution,
     ) -> Result<(), StoreError> {
         let block = &recovered.block;
         let new = NewBlock {
@@ -319,16 +340,16 @@ impl<'a> Import<'a> {
 }
 
 /// The blocks that become durable together.
-struct Group<'txn> {
+struct BlockGroup<'txn> {
     blocks: BlockTables<'txn>,
     state: StateTables<'txn>,
     indexer: LogIndexer,
-    /// When it is full; `None` if it takes whatever comes.
+    /// When the group is committed; `None` if it takes all blocks of the queue.
     until: Option<Instant>,
     gas: u64,
 }
 
-impl<'txn> Group<'txn> {
+impl<'txn> BlockGroup<'txn> {
     fn open(transaction: &'txn WriteTransaction) -> Result<Self, StoreError> {
         Ok(Self {
             blocks: BlockTables::open(transaction)?,
@@ -347,8 +368,8 @@ impl<'txn> Group<'txn> {
         })
     }
 
-    /// How long the next block may be waited for.
-    fn patience(&self) -> Duration {
+    /// How long to wait for the next block.
+    fn wait_max(&self) -> Duration {
         self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 }
@@ -385,9 +406,9 @@ struct StoredAncestor {
     total_difficulty: U256,
 }
 
-/// Refuses a block that does not follow the head because blocks before it are missing, or because its chain has another
-/// genesis. Any other wrong parent is found by the checks of its header.
-fn check_place(head: &Sealed<Header>, recovered: &Recovered) -> Result<(), ImportError> {
+/// Rejects a block if blocks between the head and it are missing, or if its chain has another genesis. The header check
+/// finds any other wrong parent.
+fn check_place(head: &Sealed<Header>, recovered: &RecoveredBlock) -> Result<(), ImportError> {
     let header = &recovered.block.header;
     if header.parent_hash == head.hash() {
         return Ok(());
@@ -403,9 +424,9 @@ fn check_place(head: &Sealed<Header>, recovered: &Recovered) -> Result<(), Impor
 }
 
 /// A block that the archive has already must be the same block.
-fn already_there(group: &Group<'_>, recovered: &Recovered, number: u64) -> Result<(), ImportError> {
+fn already_there(group: &BlockGroup<'_>, recovered: &RecoveredBlock, number: u64) -> Result<(), ImportError> {
     use crate::state::StateSource;
-    let stored = Latest::new(&group.blocks, &group.state).block_hash(number)?;
+    let stored = LatestState::new(&group.blocks, &group.state).block_hash(number)?;
     if stored == recovered.hash {
         return Ok(());
     }
@@ -472,7 +493,7 @@ pub enum ImportError {
     #[error(
         "the chain was reorganised down to block {ancestor}, but the archive can only be taken back to {}, because older \
          and imported blocks are taken for final; make a new one with `chaingate import`",
-        Lowest(*lowest)
+        LowestBlock(*lowest)
     )]
     TooDeep {
         /// The newest block that stays.
@@ -486,9 +507,9 @@ pub enum ImportError {
 }
 
 /// Names a block that an archive can be taken back to.
-struct Lowest(Option<u64>);
+struct LowestBlock(Option<u64>);
 
-impl std::fmt::Display for Lowest {
+impl std::fmt::Display for LowestBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(lowest) => write!(f, "block {lowest}"),
@@ -524,13 +545,13 @@ pub enum BadBlock {
 }
 
 impl ImportError {
-    fn bad_block(recovered: &Recovered, fault: BadBlock) -> Self {
+    fn bad_block(recovered: &RecoveredBlock, fault: BadBlock) -> Self {
         let number = recovered.block.header.number;
         Self::BadBlock { number, hash: recovered.hash, fault: Box::new(fault) }
     }
 
     /// A failing store shows up in the middle of execution, and is not the block's fault.
-    fn execution(recovered: &Recovered, fault: ExecutionFault, failure: Option<StoreError>) -> Self {
+    fn execution(recovered: &RecoveredBlock, fault: ExecutionFault, failure: Option<StoreError>) -> Self {
         match (failure, fault.into_store_error()) {
             (Some(cause), _) | (None, Ok(cause)) => Self::Store(cause),
             (None, Err(fault)) => Self::bad_block(recovered, BadBlock::Execution(fault)),

@@ -1,7 +1,7 @@
 //! Blocks that were proven elsewhere, kept in a file of their own: `blocks.redb`.
 //!
-//! Nothing here is executed. A block comes with its receipts and is kept under its number; whoever brings it has proven it,
-//! and knows that it will not be reorganised. Beside whole blocks there are bare headers, which lead from block to block and
+//! Nothing here is executed. A block is kept with its receipts under its number; the caller has proven it and knows that it
+//! is final. Beside whole blocks there are bare headers, which lead from block to block and
 //! say by their blooms which blocks have no logs of some kind.
 //!
 //! The file lies on the same checked storage as the archive: a damaged sector is an error, never an answer.
@@ -10,12 +10,12 @@ mod ranges; // which numbers are there
 mod rows; // every row of the file
 mod snapshot; // reads
 mod tables; // every table of the file
-mod writing; // one transaction
+mod writer; // one transaction
 
 pub use rows::{BlockParts, EncodedBlock, KeptBody, KeptHeader, KeptReceipts};
 pub use snapshot::{KeptChainId, KeptSnapshot};
 
-use crate::store::{Disk, Existing, FileKind, OpenError, StoreError, create};
+use crate::store::{Disk, ExistingFile, FileKind, OpenError, StoreError, create};
 use arc_swap::ArcSwap;
 use redb::{Database, StorageBackend};
 use std::{
@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use tables::FORMAT_VERSION;
-use writing::Writing;
+use writer::KeptBlocksWriter;
 
 /// Name of the file of kept blocks inside the data directory.
 pub const BLOCKS_FILE: &str = "blocks.redb";
@@ -43,13 +43,13 @@ pub struct KeptLimits {
     pub headers_max: Option<u64>,
 }
 
-/// The file, open. One process at a time can have it open.
+/// The open file. Only one process at a time can open it.
 pub struct KeptBlocks {
     disk: Disk,
     path: PathBuf,
     limits: KeptLimits,
     snapshot: ArcSwap<KeptSnapshot>,
-    /// Held for a transaction: there is one at a time.
+    /// Held during a transaction, because only one may run at a time.
     writing: Mutex<()>,
 }
 
@@ -66,7 +66,8 @@ impl KeptBlocks {
         std::fs::create_dir_all(data_dir)
             .map_err(|cause| KeptOpenError::Write { path: data_dir.to_owned(), cause })?;
         if !path.exists() {
-            create(&path, Existing::Keep, write_empty).map_err(|cause| KeptOpenError::at(&path, cause))?;
+            create(&path, ExistingFile::Keep, write_empty)
+                .map_err(|cause| KeptOpenError::at(&path, cause))?;
         }
         let disk = Disk::open(&path, BLOCKS_KIND).map_err(|cause| KeptOpenError::at(&path, cause))?;
         Self::with(disk, path, limits)
@@ -141,7 +142,10 @@ impl KeptBlocks {
         }
     }
 
-    fn write(&self, work: impl FnOnce(&mut Writing<'_>) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn write(
+        &self,
+        work: impl FnOnce(&mut KeptBlocksWriter<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.disk.has_failed() {
             self.reopen();
@@ -150,7 +154,7 @@ impl KeptBlocks {
         let mut transaction = opened.database.begin_write().map_err(StoreError::from)?;
         // Recovery after a crash is then a matter of milliseconds, whatever the size of the file.
         transaction.set_quick_repair(true);
-        let mut writing = Writing::open(&transaction)?;
+        let mut writing = KeptBlocksWriter::open(&transaction)?;
         work(&mut writing)?;
         writing.finish()?;
         transaction.commit().map_err(StoreError::from)?;
@@ -167,7 +171,7 @@ impl KeptBlocks {
 fn write_empty(path: &Path) -> Result<(), OpenError> {
     let disk = Disk::create(path, BLOCKS_KIND)?;
     let transaction = disk.opened().database.begin_write().map_err(StoreError::from)?;
-    Writing::open(&transaction)?.finish()?;
+    KeptBlocksWriter::open(&transaction)?.finish()?;
     Ok(transaction.commit().map_err(StoreError::from)?)
 }
 

@@ -7,8 +7,8 @@
 //! It does not know which ordinals a block has, nor anything of JSON or of what a caller may ask for.
 
 mod chunk; // 65,536 ordinals as a bitmap, in memory and as a row
-mod error; // what can go wrong
-mod group; // the values that a filter allows at one place
+mod error; // errors
+mod term_group; // the values that a filter allows at one place
 mod index; // ordinals of new logs → rows of the index
 mod matches; // the answer of a query: ordinals, and their logs
 mod pack; // consecutive logs as a row
@@ -16,7 +16,7 @@ mod packer; // new logs → packs
 mod query; // a filter over a range of ordinals → matches
 mod row; // one log
 mod stop; // deadline and cancellation
-mod term; // what the index is asked for: the keys of its rows
+mod term; // an address or a topic: the key of an index row
 mod union; // many sets within a chunk as one
 
 pub(crate) use error::{IndexError, QueryError};
@@ -27,7 +27,7 @@ pub use query::LogFilter;
 pub(crate) use query::{LogQuery, plan};
 pub use row::LogRef;
 pub(crate) use row::{LogBlock, LogRow};
-pub(crate) use stop::Stop;
+pub(crate) use stop::StopConditions;
 
 /// The EVM has LOG0 to LOG4 and nothing beyond.
 pub(crate) const TOPICS_MAX: usize = 4;

@@ -1,6 +1,6 @@
 //! A state of which only parts are known. A run on it says what it lacks, and is begun again once that is known.
 
-use crate::state::{Account, StateSource};
+use crate::state::{AccountState, StateSource};
 use alloy_primitives::{Address, B256, Bytes, U256, map::B256Map};
 use revm::{context::DBErrorMarker, state::Bytecode};
 use std::{cell::RefCell, collections::BTreeSet};
@@ -9,10 +9,10 @@ use std::{cell::RefCell, collections::BTreeSet};
 /// values are, so that all of them are found in one run.
 const GUESSED_SLOTS_MAX: usize = 256;
 
-/// What is known of the state after one block. `None` is unknown.
+/// The known part of the state after one block. `None` means unknown.
 pub trait KnownState {
     /// An account; `Some(None)` if it is known that there is none.
-    fn account(&self, address: Address) -> Option<Option<Account>>;
+    fn account(&self, address: Address) -> Option<Option<AccountState>>;
     /// The value of a storage slot of an account that is known.
     fn storage(&self, address: Address, slot: U256) -> Option<U256>;
     /// Code by its hash.
@@ -60,12 +60,12 @@ impl StateParts {
     }
 }
 
-/// What a run has read.
+/// The parts of the state that a run has read.
 #[derive(Debug, Default)]
-pub struct Reads {
-    /// What was known.
+pub struct StateReads {
+    /// Parts that were known.
     pub found: StateParts,
-    /// What was not. If there is any, the run has come to nothing, whatever it ended with.
+    /// Parts that were not known. If there are any, the result of the run is meaningless.
     pub missing: StateParts,
 }
 
@@ -76,7 +76,7 @@ pub struct Reads {
 #[derive(Debug)]
 pub struct PartialState<K> {
     known: K,
-    reads: RefCell<Reads>,
+    reads: RefCell<StateReads>,
     /// An account that has code with this hash.
     code_owners: RefCell<B256Map<Address>>,
 }
@@ -95,13 +95,13 @@ impl<K: KnownState> PartialState<K> {
     }
 
     /// What was read.
-    pub fn into_reads(self) -> Reads {
+    pub fn into_reads(self) -> StateReads {
         self.reads.into_inner()
     }
 
     /// Notes what is missing, and ends the run.
     fn end<T>(&self, note: impl FnOnce(&mut StateParts)) -> Result<T, MissingState> {
-        // After a guess the run may be where no run ever comes.
+        // After a guess the run may be on a path that real runs never take.
         if !self.has_guessed() {
             note(&mut self.reads.borrow_mut().missing);
         }
@@ -112,7 +112,7 @@ impl<K: KnownState> PartialState<K> {
 impl<K: KnownState> StateSource for PartialState<K> {
     type Error = MissingState;
 
-    fn account(&self, address: Address) -> Result<Option<Account>, MissingState> {
+    fn account(&self, address: Address) -> Result<Option<AccountState>, MissingState> {
         let Some(account) = self.known.account(address) else {
             return self.end(|missing| _ = missing.accounts.insert(address));
         };
@@ -125,7 +125,7 @@ impl<K: KnownState> StateSource for PartialState<K> {
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, MissingState> {
         let value = self.known.storage(address, slot);
-        let Reads { found, missing } = &mut *self.reads.borrow_mut();
+        let StateReads { found, missing } = &mut *self.reads.borrow_mut();
         let Some(value) = value else {
             missing.slots.insert((address, slot));
             return if missing.slots.len() < GUESSED_SLOTS_MAX { Ok(U256::ZERO) } else { Err(MissingState) };

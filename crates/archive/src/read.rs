@@ -10,7 +10,7 @@ pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
 use crate::{
     chain::{Block, ChainSpec, Transaction},
     rows::{BlockPlace, BlockRow, ReceiptRow, TransactionRow},
-    store::{ACCOUNTS_CACHED, AccountCache, META_HEAD, Shared, StoreError},
+    store::{ACCOUNTS_CACHED, AccountCache, META_HEAD, SnapshotShared, StoreError},
     tables::{
         ACCOUNTS, BLOCK_NUMBERS, BLOCKS, CODE, LOG_INDEX, LOGS, META, RAW_RECORDS, RECEIPTS, STORAGE,
         TRANSACTION_ORDINALS, TRANSACTIONS,
@@ -21,23 +21,6 @@ use alloy_eips::{eip2718::Decodable2718, eip4895::Withdrawals};
 use alloy_primitives::{Address, B256};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
 use std::{ops::Range, sync::Arc};
-
-/// Which block is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlockId {
-    /// The block with this number.
-    Number(u64),
-    /// The block with this hash.
-    Hash(B256),
-    /// The genesis block.
-    Earliest,
-    /// The newest block.
-    Latest,
-    /// The newest block that will hardly be reorganised. Nobody told the archive which one that is: its head.
-    Safe,
-    /// The newest block that will not be reorganised. Nobody told the archive which one that is: its head.
-    Finalized,
-}
 
 /// A block without its transactions.
 #[derive(Debug, Clone)]
@@ -52,7 +35,7 @@ pub struct BlockData {
     pub withdrawals: Option<Withdrawals>,
 }
 
-/// A transaction and where it stands.
+/// A transaction and its position in the chain.
 #[derive(Debug, Clone)]
 pub struct TransactionData {
     /// The transaction.
@@ -67,10 +50,10 @@ pub struct TransactionData {
     pub block: InBlock,
 }
 
-/// A receipt without its logs, and where it stands.
+/// A receipt without its logs, and its position in the chain.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiptData {
-    /// What the receipt says.
+    /// The fields of the receipt.
     pub row: ReceiptRow,
     /// Hash of its transaction.
     pub transaction_hash: B256,
@@ -94,7 +77,7 @@ impl ReceiptData {
     }
 }
 
-/// What answers repeat of the block that something stands in.
+/// The fields of a block that transactions and receipts repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InBlock {
     /// Its number.
@@ -109,7 +92,7 @@ pub struct InBlock {
 
 /// The archive as of one commit.
 pub struct Snapshot {
-    shared: Arc<Shared>,
+    shared: Arc<SnapshotShared>,
     cached_accounts: Arc<AccountCache>,
     head: u64,
     head_hash: B256,
@@ -131,7 +114,7 @@ impl Snapshot {
     /// The database as it is now. `before` is the snapshot that was taken before it.
     pub(crate) fn take(
         database: &Database,
-        shared: Arc<Shared>,
+        shared: Arc<SnapshotShared>,
         before: Option<&Self>,
     ) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
@@ -188,14 +171,9 @@ impl Snapshot {
         self.head_header.gas_limit
     }
 
-    /// Number of the block that is meant, if there is such a block.
-    pub fn number_of(&self, block: BlockId) -> Result<Option<u64>, StoreError> {
-        Ok(match block {
-            BlockId::Number(number) => (number <= self.head).then_some(number),
-            BlockId::Hash(hash) => self.block_numbers.get(&hash.0)?.map(|number| number.value()),
-            BlockId::Earliest => Some(0),
-            BlockId::Latest | BlockId::Safe | BlockId::Finalized => Some(self.head),
-        })
+    /// Returns the number of the block with this hash, or `None` if the archive does not have it.
+    pub fn number_of(&self, hash: B256) -> Result<Option<u64>, StoreError> {
+        Ok(self.block_numbers.get(&hash.0)?.map(|number| number.value()))
     }
 
     /// Hash of the genesis block.
@@ -295,14 +273,6 @@ impl Snapshot {
     /// The raw transaction records of a block, a JSON array; nothing where there are none.
     pub fn raw_records(&self, number: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.raw_records.get(number)?.map(|records| records.value().to_vec()))
-    }
-
-    /// What answers repeat of a block.
-    pub fn block_facts(&self, number: u64) -> Result<Option<InBlock>, StoreError> {
-        if number > self.head {
-            return Ok(None);
-        }
-        self.in_block(number).map(|(_, block)| Some(block))
     }
 
     /// The state as a block left it. The block must be there.

@@ -2,7 +2,7 @@
 //!
 //! Reading never trusts a row: what does not fit is [`CorruptRow`], never a panic.
 
-use crate::state::Account;
+use crate::state::AccountState;
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::{Address, B256, Bloom, KECCAK256_EMPTY, U256};
@@ -13,7 +13,7 @@ use alloy_trie::EMPTY_ROOT_HASH;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a row of the table `{table}` is damaged")]
 pub struct CorruptRow {
-    /// The table it stands in.
+    /// Its table.
     pub table: &'static str,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A byte that says whether the number behind it counts.
+    /// Reads a number that a leading byte marks as present or absent.
     fn optional_u64(&mut self) -> Result<Option<u64>, CorruptRow> {
         match (self.u8()?, self.u64()?) {
             (0, _) => Ok(None),
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where a block stands and what belongs to it, without its header.
+/// The position of a block and of its transactions and logs, without its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlace {
     /// The block's hash.
@@ -229,14 +229,14 @@ impl<'a> TransactionRow<'a> {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TransactionOutcome {
     /// Whether it succeeded, from Byzantium on.
     Status(bool),
     /// The state root after it, before Byzantium.
     Root(B256),
 }
 
-/// Whom a transaction went to.
+/// The recipient of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     /// It called this address.
@@ -251,16 +251,16 @@ pub struct ReceiptRow {
     /// The EIP-2718 type of the transaction; zero for a legacy one.
     pub transaction_type: u8,
     /// How the transaction ended.
-    pub outcome: Outcome,
+    pub outcome: TransactionOutcome,
     /// Gas used in the block up to and including this transaction.
     pub cumulative_gas_used: u64,
     /// Gas used by this transaction alone.
     pub gas_used: u64,
     /// What the sender paid per gas.
     pub effective_gas_price: u128,
-    /// Who sent it.
+    /// The sender.
     pub from: Address,
-    /// Whom it went to.
+    /// The recipient.
     pub to: Recipient,
     /// Blob gas it used; zero unless it carried blobs.
     pub blob_gas_used: u64,
@@ -281,9 +281,9 @@ impl ReceiptRow {
         let outcome_kind = fields.u8()?;
         let root = fields.hash()?;
         let outcome = match outcome_kind {
-            0 => Outcome::Status(false),
-            1 => Outcome::Status(true),
-            2 => Outcome::Root(root),
+            0 => TransactionOutcome::Status(false),
+            1 => TransactionOutcome::Status(true),
+            2 => TransactionOutcome::Root(root),
             _ => return Err(fields.corrupt()),
         };
         let (cumulative_gas_used, gas_used) = (fields.u64()?, fields.u64()?);
@@ -315,8 +315,8 @@ impl ReceiptRow {
 
     pub(crate) fn write(&self, row: &mut Vec<u8>) {
         let (outcome_kind, root) = match self.outcome {
-            Outcome::Status(success) => (u8::from(success), B256::ZERO),
-            Outcome::Root(root) => (2, root),
+            TransactionOutcome::Status(success) => (u8::from(success), B256::ZERO),
+            TransactionOutcome::Root(root) => (2, root),
         };
         let (to_kind, to) = match self.to {
             Recipient::Called(address) => (0, address),
@@ -345,7 +345,7 @@ impl ReceiptRow {
 /// storage root where the flags say so. An empty row says that the account is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AccountRow {
-    pub(crate) account: Account,
+    pub(crate) account: AccountState,
     pub(crate) storage_root: B256,
 }
 
@@ -369,7 +369,7 @@ impl AccountRow {
         let code_hash = if flags & Self::HAS_CODE != 0 { fields.hash()? } else { KECCAK256_EMPTY };
         let storage_root = if flags & Self::HAS_STORAGE != 0 { fields.hash()? } else { EMPTY_ROOT_HASH };
         fields.end()?;
-        Ok(Some(Self { account: Account { nonce, balance, code_hash }, storage_root }))
+        Ok(Some(Self { account: AccountState { nonce, balance, code_hash }, storage_root }))
     }
 
     pub(crate) fn write(&self, row: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! What a block changes, over what was there before.
+//! The changes of a block over the state before it.
 //!
 //! [`WorkingState`] is what the EVM executes on: it reads through to a [`StateSource`] and keeps every change
 //! to itself, so that a block that turns out wrong leaves no trace.
@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// An account without its storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
+pub struct AccountState {
     /// Number of transactions sent, or contracts created.
     pub nonce: u64,
     /// Wei.
@@ -25,14 +25,14 @@ pub struct Account {
     pub code_hash: B256,
 }
 
-impl Default for Account {
+impl Default for AccountState {
     fn default() -> Self {
         Self { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY }
     }
 }
 
-impl From<Account> for AccountInfo {
-    fn from(account: Account) -> Self {
+impl From<AccountState> for AccountInfo {
+    fn from(account: AccountState) -> Self {
         let code = (account.code_hash == KECCAK256_EMPTY).then(Bytecode::default);
         Self {
             balance: account.balance,
@@ -49,15 +49,14 @@ pub trait StateSource {
     /// What can go wrong when reading.
     type Error: DBErrorMarker;
     /// An account, if it exists.
-    fn account(&self, address: Address) -> Result<Option<Account>, Self::Error>;
+    fn account(&self, address: Address) -> Result<Option<AccountState>, Self::Error>;
     /// The value of a storage slot; zero where nothing was written.
     fn storage(&self, address: Address, slot: U256) -> Result<U256, Self::Error>;
     /// Code by its hash. Only asked for hashes that an account carries.
     fn code(&self, hash: B256) -> Result<Bytecode, Self::Error>;
     /// The hash of an earlier block of the same chain; zero where there is none.
     fn block_hash(&self, number: u64) -> Result<B256, Self::Error>;
-    /// Whether it has said something that it does not know. Then a run only serves to find out what it reads, and is ended
-    /// soon.
+    /// Whether the source has guessed a value. The run then only serves to find out what it reads, and ends soon.
     fn has_guessed(&self) -> bool {
         false
     }
@@ -66,7 +65,7 @@ pub trait StateSource {
 impl<S: StateSource> StateSource for &S {
     type Error = S::Error;
 
-    fn account(&self, address: Address) -> Result<Option<Account>, Self::Error> {
+    fn account(&self, address: Address) -> Result<Option<AccountState>, Self::Error> {
         S::account(self, address)
     }
 
@@ -89,25 +88,25 @@ impl<S: StateSource> StateSource for &S {
 
 /// Net changes to the state, in address and slot order.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
+pub struct StateChanges {
     /// The accounts that changed.
     pub accounts: BTreeMap<Address, AccountChange>,
     /// Code that accounts now carry and may not have been seen before, by its hash.
     pub code: BTreeMap<B256, Bytecode>,
 }
 
-/// What became of one account.
+/// The changes of one account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountChange {
     /// The account as it is now; nothing if it is gone.
-    pub account: Option<Account>,
+    pub account: Option<AccountState>,
     /// Whether all storage from before is gone. Comes before [`Self::storage`].
     pub wiped: bool,
     /// The slots that were written, with their new values.
     pub storage: BTreeMap<U256, U256>,
 }
 
-impl Changes {
+impl StateChanges {
     /// Adds changes that happened after these.
     pub fn extend(&mut self, later: Self) {
         for (address, change) in later.accounts {
@@ -126,18 +125,18 @@ impl Changes {
 /// A state that can be executed on: what was there before, and what has changed since.
 pub(crate) struct WorkingState<S> {
     source: S,
-    known: AddressMap<Known>,
+    known: AddressMap<WorkingAccount>,
     code: B256Map<Bytecode>,
-    changes: Changes,
+    changes: StateChanges,
 }
 
-/// What is known of one account by now.
+/// What is known of one account so far.
 #[derive(Debug, Default)]
-struct Known {
-    account: Option<Account>,
+struct WorkingAccount {
+    account: Option<AccountState>,
     /// The account was there before the block, so it may have storage that is not known here.
     in_source: bool,
-    /// Changes to it were reported, so whoever heard of them may hold storage of it.
+    /// Changes of it were returned by `take_changes`, so their receiver may hold storage of it.
     reported: bool,
     /// Slots that are not known here are zero, whatever the source says.
     storage_complete: bool,
@@ -147,11 +146,16 @@ struct Known {
 impl<S: StateSource> WorkingState<S> {
     /// The state as the source has it.
     pub(crate) fn new(source: S) -> Self {
-        Self { source, known: AddressMap::default(), code: B256Map::default(), changes: Changes::default() }
+        Self {
+            source,
+            known: AddressMap::default(),
+            code: B256Map::default(),
+            changes: StateChanges::default(),
+        }
     }
 
-    /// What has changed since the start, or since this was last called.
-    pub(crate) fn take_changes(&mut self) -> Changes {
+    /// Returns the changes since the start, or since the last call.
+    pub(crate) fn take_changes(&mut self) -> StateChanges {
         std::mem::take(&mut self.changes)
     }
 
@@ -169,8 +173,8 @@ impl<S: StateSource> WorkingState<S> {
         delete_empty: bool,
     ) -> Result<(), S::Error> {
         let known = self.known(address)?;
-        let account = Account { balance, ..known.account.unwrap_or_default() };
-        let account = (!delete_empty || account != Account::default()).then_some(account);
+        let account = AccountState { balance, ..known.account.unwrap_or_default() };
+        let account = (!delete_empty || account != AccountState::default()).then_some(account);
         if known.account != account {
             known.account = account;
             known.reported = true;
@@ -179,14 +183,14 @@ impl<S: StateSource> WorkingState<S> {
         Ok(())
     }
 
-    fn known(&mut self, address: Address) -> Result<&mut Known, S::Error> {
+    fn known(&mut self, address: Address) -> Result<&mut WorkingAccount, S::Error> {
         use alloy_primitives::map::Entry;
         match self.known.entry(address) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(vacant) => {
                 let account = self.source.account(address)?;
                 let in_source = account.is_some();
-                Ok(vacant.insert(Known { account, in_source, ..Known::default() }))
+                Ok(vacant.insert(WorkingAccount { account, in_source, ..WorkingAccount::default() }))
             }
         }
     }
@@ -197,7 +201,7 @@ impl<S: StateSource> WorkingState<S> {
         }
         let gone = evm.is_selfdestructed() || (evm.is_empty() && !evm.is_created());
         let starts_afresh = gone || evm.is_created();
-        let account = (!gone).then_some(Account {
+        let account = (!gone).then_some(AccountState {
             nonce: evm.info.nonce,
             balance: evm.info.balance,
             code_hash: evm.info.code_hash,
@@ -232,7 +236,7 @@ impl<S: StateSource> WorkingState<S> {
     }
 
     /// Code comes with an account when it was created, or when it was delegated by EIP-7702.
-    fn keep_new_code(&mut self, account: Option<Account>, info: &AccountInfo) {
+    fn keep_new_code(&mut self, account: Option<AccountState>, info: &AccountInfo) {
         let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) else { return };
         let Some(code) = &info.code else { return };
         if self.code.insert(account.code_hash, code.clone()).is_none() {

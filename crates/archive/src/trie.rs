@@ -18,13 +18,13 @@
 mod edit; // insert and remove
 mod keys; // the rows of all tries in one table
 mod node; // one node, its RLP and its hash
-mod rows; // flush and forget
+mod rows; // writing changed nodes and dropping loaded ones
 
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, Nibbles};
 
 use edit::Edit;
-use node::Link;
+use node::TrieLink;
 
 pub(crate) use keys::{node_key, storage_trie_range};
 
@@ -37,7 +37,7 @@ pub(crate) use keys::{node_key, storage_trie_range};
 /// An `insert` or `remove` that fails leaves the trie as it was.
 #[derive(Debug, Clone)]
 pub(crate) struct Trie {
-    root: Option<Link>,
+    root: Option<TrieLink>,
     /// Paths whose rows lost their node since the last flush. A new node may have come to such a path.
     gone: Vec<Nibbles>,
     /// Nodes loaded or made since they were last counted.
@@ -74,7 +74,7 @@ impl Trie {
         if root == EMPTY_ROOT_HASH {
             return Self::empty();
         }
-        Self { root: Some(Link::Stored(root)), ..Self::empty() }
+        Self { root: Some(TrieLink::Stored(root)), ..Self::empty() }
     }
 
     /// Sets the value of a hashed key. An empty value is the absence of one, as it is in the protocol.
@@ -105,7 +105,7 @@ impl Trie {
 
     /// The root hash. Hashes what changed since it was last asked for; clones profit from it.
     pub(crate) fn root(&self) -> B256 {
-        self.root.as_ref().map_or(EMPTY_ROOT_HASH, Link::hash)
+        self.root.as_ref().map_or(EMPTY_ROOT_HASH, TrieLink::hash)
     }
 
     /// Brings the store to the present state: first `None` for each path whose node is gone, then `Some(rlp)`

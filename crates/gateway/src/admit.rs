@@ -5,10 +5,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use answers::CallAccount;
+use callers::{Account, Spent};
+use resources::{Clock, Moment, is_within_share};
+
 use crate::authenticate::Caller;
-use crate::callers::{Account, Spent};
-use crate::clock::{Clock, Moment};
-use crate::fair_share::is_within_share;
 
 /// Credits for a method that does not exist. Dearer than a usual call, because only probes make many of these.
 pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
@@ -34,8 +35,9 @@ impl<'a> Permit<'a> {
     }
 
     /// The account that pays for the call, and in whose share of threads and memory it is answered.
-    pub fn account(&self) -> &'a Account {
-        self.account
+    pub fn account(&self) -> CallAccount<'a> {
+        let Account { id, inline_tries_rest_until, .. } = self.account;
+        CallAccount { id: *id, inline_tries_rest_until }
     }
 }
 
@@ -126,7 +128,7 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callers::Plans;
+    use callers::Plans;
 
     #[test]
     fn a_place_is_given_back_however_its_call_ends() {

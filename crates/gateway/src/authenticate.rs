@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::callers::{Account, Directory, Key, Settings};
-use crate::http::Headers;
+use callers::{Account, Denied, Directory, Key, Settings};
+use http::header;
+use http_server::Headers;
 
 /// Proof that a key was recognised. Later steps ask for it, so none of them can run for a stranger.
 #[derive(Clone, Debug)]
@@ -27,46 +28,6 @@ impl Caller {
     }
 }
 
-/// Why a request was rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
-    NoKey,
-    UnknownKey,
-    WrongSecret,
-    /// The token is missing, expired or wrong; callers are not told which.
-    BadToken,
-    Setting(RefusingSetting),
-}
-
-/// The kind of setting of a key that refused a request or a call. Callers are told the kind, never its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusingSetting {
-    Origin,
-    Agent,
-    Address,
-    Method,
-    Network,
-    /// A secret is required and was not sent.
-    Secret,
-}
-
-impl RefusingSetting {
-    pub const ALL: [Self; 6] =
-        [Self::Origin, Self::Agent, Self::Address, Self::Method, Self::Network, Self::Secret];
-
-    /// The name in an error's `data`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Origin => "origin",
-            Self::Agent => "agent",
-            Self::Address => "address",
-            Self::Method => "method",
-            Self::Network => "network",
-            Self::Secret => "secret",
-        }
-    }
-}
-
 /// Keys are short; a longer one is not worth hashing.
 const KEY_BYTES_MAX: usize = 128;
 
@@ -80,7 +41,7 @@ pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> R
     }
     let key = directory.find(key.as_bytes()).ok_or(Denied::UnknownKey)?;
     if let Some(settings) = &key.settings {
-        settings.credentials().check(headers)?;
+        settings.credentials().check(headers.text(&header::AUTHORIZATION).unwrap_or_default())?;
     }
     Ok(Caller { key: Arc::clone(key) })
 }

@@ -1,24 +1,23 @@
 //! What the steps of a request work with: one per process, shared by all connections.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+use answers::{Answers, Rules, Sources};
+use callers::{Directory, StaticKey};
+use http_server::ServerState;
+use methods::Network;
+use resources::{Clock, MemoryBudget};
 
 use crate::admit::Capacity;
-use crate::answer::{Answers, Sources};
-use crate::callers::Directory;
-use crate::clock::Clock;
-use crate::config::Config;
 use crate::limits::Limits;
-use crate::listen::peers::{ClosableConnections, Peers};
-use crate::log::RepeatedWarning;
-use crate::memory::MemoryBudget;
 use crate::meter::Shard;
-use crate::network::Network;
-use crate::resolve::Rules;
 
 /// The public side of the gateway.
 #[derive(Debug)]
 pub struct Edge {
+    /// What the HTTP server shares between connections.
+    pub(crate) server: Arc<ServerState>,
     pub(crate) clock: Clock,
     pub(crate) callers: Directory,
     pub(crate) network: Network,
@@ -28,59 +27,44 @@ pub struct Edge {
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
     pub(crate) shards: Vec<Shard>,
-    pub(crate) connections: Connections,
-    pub(crate) peers: Peers,
-}
-
-/// How many connections there are, and whether new ones are welcome.
-#[derive(Debug)]
-pub(crate) struct Connections {
-    /// A random number that the ids of all requests of this process begin with.
-    pub(crate) process: u32,
-    pub(crate) open: AtomicUsize,
-    /// Connections that are being told that there is no place for them.
-    pub(crate) being_refused: AtomicUsize,
-    pub(crate) closable: ClosableConnections,
-    /// How many there were; each takes its number from here.
-    pub(crate) seen: AtomicU64,
-    pub(crate) draining: AtomicBool,
-    pub(crate) accept_failures: RepeatedWarning,
-}
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self {
-            process: rand::random(),
-            open: AtomicUsize::default(),
-            being_refused: AtomicUsize::default(),
-            closable: ClosableConnections::default(),
-            seen: AtomicU64::default(),
-            draining: AtomicBool::default(),
-            accept_failures: RepeatedWarning::default(),
-        }
-    }
 }
 
 impl Edge {
-    pub fn new(config: &Config, sources: impl Into<Sources>) -> io::Result<Self> {
-        let shards = std::iter::repeat_with(Shard::default).take(config.listen.workers.max(1)).collect();
-        let memory = MemoryBudget::new(config.limits.memory_bytes_max);
+    pub fn new(
+        listen: &http_server::Config,
+        limits: &Limits,
+        keys: &[StaticKey],
+        network: &Network,
+        sources: impl Into<Sources>,
+    ) -> io::Result<Self> {
+        let shards = std::iter::repeat_with(Shard::default).take(listen.workers.max(1)).collect();
+        let memory = MemoryBudget::new(limits.memory_bytes_max);
+        let server = Arc::new(ServerState::new(listen, limits.listen.clone(), memory.clone()));
         Ok(Self {
-            clock: Clock::default(),
-            callers: Directory::new(&config.keys),
+            clock: server.clock,
+            server,
+            callers: Directory::new(keys),
             rules: Rules {
-                unsupported_tags: config.network.unsupported_tags.clone(),
-                log_blocks_max: config.limits.answer.log_blocks_max,
+                unsupported_tags: network.unsupported_tags.clone(),
+                log_blocks_max: limits.answer.log_blocks_max,
             },
-            network: config.network.clone(),
-            answers: Answers::new(sources.into(), config.limits.answer.clone(), memory.clone())?,
-            capacity: Capacity::new(config.limits.http.calls_in_flight_max),
+            network: network.clone(),
+            answers: Answers::new(sources.into(), limits.answer.clone(), memory.clone())?,
+            capacity: Capacity::new(limits.http.calls_in_flight_max),
             memory,
-            limits: config.limits.clone(),
+            limits: limits.clone(),
             shards,
-            connections: Connections::default(),
-            peers: Peers::new(&config.listen.proxies, &config.limits.listen),
         })
+    }
+
+    /// Every key that is let in.
+    pub fn callers(&self) -> &Directory {
+        &self.callers
+    }
+
+    /// Who answers.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Whether a load balancer should send callers here.
@@ -90,7 +74,7 @@ impl Edge {
 
     /// Why callers should not be sent here, if so.
     pub(crate) fn unready(&self) -> Option<&'static str> {
-        if self.connections.draining.load(Relaxed) {
+        if self.server.is_draining() {
             return Some("draining");
         }
         let pool = self.answers.remote()?.pool();

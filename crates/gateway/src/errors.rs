@@ -9,19 +9,16 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ::http::StatusCode;
+use answers::{Failure, Unresolved};
+use callers::{Denied, RefusingSetting, Spent};
+use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, ErrorObject, Id};
+use methods;
+use methods::{ParamFault, Tag};
 
 use crate::admit::NotAdmitted;
-use crate::answer::Failure;
-use crate::authenticate::{Denied, RefusingSetting};
-use crate::callers::Spent;
-use crate::http::Refused;
-use crate::listen::TooManyUnauthenticated;
 use crate::meter::Outcome;
-use crate::methods;
-use crate::params::{ParamFault, Tag};
 use crate::parse::Unanswerable;
-use crate::resolve::Unresolved;
 use crate::shape::ReplyRefused;
 
 /// What a caller is told when there is no result.
@@ -280,6 +277,7 @@ impl From<Unresolved> for ErrorReply {
                 Self::call(INVALID_PARAMS, format!("range {blocks} exceeds limit of {most}"))
             }
             Unresolved::NoHeader => Self::call(EXECUTION, "header not found"),
+            Unresolved::NotCanonical => Self::call(EXECUTION, "hash is not currently canonical"),
             Unresolved::NoHeaderForHash => Self::call(EXECUTION, "header for hash not found"),
             Unresolved::UnknownLogsBlock => Self::call(EXECUTION, "unknown block"),
             Unresolved::NoBlockForTag(tag) => {

@@ -3,7 +3,6 @@
 //! Logging never blocks and never fails a call. Lines wait in a bounded queue for the one thread that writes them; lines
 //! that do not fit, or that cannot be written, are dropped and counted.
 
-mod repeated; // one line for many equal events
 mod writer; // the queue and its thread
 
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -20,8 +19,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub(crate) use repeated::RepeatedWarning;
-pub(crate) use writer::BackgroundWriter;
+pub use writer::BackgroundWriter;
 
 /// How long the process waits at its end for the reader of the log.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,14 +32,14 @@ pub(crate) fn lines_dropped() -> u64 {
 }
 
 impl BackgroundWriter {
-    pub(crate) fn to_stderr() -> io::Result<Self> {
+    pub fn to_stderr() -> io::Result<Self> {
         Self::start(stderr(), &LINES_DROPPED)
     }
 }
 
 /// Writes the last lines when it is dropped, for at most a second.
 #[derive(Debug)]
-pub(crate) struct LogGuard {
+pub struct LogGuard {
     writer: BackgroundWriter,
 }
 
@@ -52,7 +50,7 @@ impl Drop for LogGuard {
 }
 
 /// Starts the log. `RUST_LOG` chooses what is logged, within the limit of [`may_be_logged`].
-pub(crate) fn start() -> Result<LogGuard, String> {
+pub fn start() -> Result<LogGuard, String> {
     let writer = BackgroundWriter::to_stderr().map_err(|error| format!("cannot start the log: {error}"))?;
     let (chosen, mistake) = chosen_filter();
     let allowed = filter_fn(may_be_logged).with_max_level_hint(LevelFilter::TRACE);
@@ -82,7 +80,21 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 5] = ["archive", "chaingate", "gateway", "jsonrpc", "nodes"];
+const CRATES_WITHOUT_SECRETS: [&str; 13] = [
+    "answers",
+    "archive",
+    "callers",
+    "chain_builder",
+    "chaingate",
+    "demo",
+    "gateway",
+    "http_server",
+    "jsonrpc",
+    "methods",
+    "nodes",
+    "resources",
+    "settings",
+];
 
 /// Whether a line may be logged, whatever `RUST_LOG` says.
 ///

@@ -4,16 +4,13 @@
 //! counted as abandoned by the same way. Each worker counts in a shard of its own, so that counting never makes two
 //! cores wait for each other; the operator's page adds the shards up.
 
-mod histogram; // times by their length
-
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use methods::{METHODS, MethodId};
+use resources::{Clock, Histogram, Moment};
 
 use crate::admit;
 use crate::authenticate::Caller;
-use crate::clock::{Clock, Moment};
-use crate::methods::{METHODS, MethodId};
-
-pub(crate) use histogram::{BOUNDS_US, Histogram, Times};
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +67,6 @@ impl Outcome {
 pub struct Shard {
     /// By the place of the method in its table; names that we do not know share the place behind the last.
     pub(crate) methods: Vec<MethodCounts>,
-    pub(crate) http: HttpCounts,
     /// How long answers took that are given on the thread of their connection.
     pub(crate) reads: Histogram,
 }
@@ -83,29 +79,10 @@ pub(crate) struct MethodCounts {
     pub(crate) credits: AtomicU64,
 }
 
-/// What was counted for requests and connections.
-#[derive(Debug, Default)]
-pub(crate) struct HttpCounts {
-    pub(crate) requests: AtomicU64,
-    pub(crate) bytes_in: AtomicU64,
-    pub(crate) bytes_out: AtomicU64,
-    pub(crate) connections: AtomicU64,
-    /// Connections for which there was no place.
-    pub(crate) turned_away: AtomicU64,
-    /// Connections that were refused because their address has too many.
-    pub(crate) address_refused: AtomicU64,
-    /// Connections without a recognised key that were closed to make room.
-    pub(crate) closed_for_others: AtomicU64,
-    /// Requests without a valid key from addresses that made too many.
-    pub(crate) unauthenticated_refused: AtomicU64,
-    /// By hundreds of the status.
-    pub(crate) statuses: [AtomicU64; 6],
-}
-
 impl Default for Shard {
     fn default() -> Self {
         let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
-        Self { methods, http: HttpCounts::default(), reads: Histogram::default() }
+        Self { methods, reads: Histogram::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 //! It has a thread of its own and a bounded number of short connections, so that it answers while callers overload the
 //! gateway, and cannot take file descriptors away from them.
 
-pub(crate) mod hosts; // names under which it answers
+mod hosts; // names under which it answers
 mod metrics; // Prometheus text
 mod status; // what is served, and why not
 
@@ -22,6 +22,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use resources::RepeatedWarning;
+use settings::Section;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -29,7 +31,6 @@ use tokio::time::timeout;
 
 use self::hosts::AllowedHosts;
 use crate::edge::Edge;
-use crate::log::RepeatedWarning;
 use crate::respond::ReplyBody;
 
 /// How long the head of a request may take. Scrapers are few and near.
@@ -46,6 +47,25 @@ const BUFFER_BYTES_MAX: usize = 8 << 10;
 
 /// How long accepting pauses when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where the operator's listener is, and under which names it answers.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub address: SocketAddr,
+    /// Host names under which it answers, besides `localhost` and IP addresses.
+    pub hosts: Vec<String>,
+}
+
+impl Config {
+    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+        let address = section.address("operator", SocketAddr::from(([127, 0, 0, 1], 8546)));
+        let hosts = section.texts("operator_hosts").unwrap_or_default();
+        if let Some(mistake) = hosts.iter().find_map(|host| hosts::host_mistake(host)) {
+            section.mistake("operator_hosts", mistake);
+        }
+        Self { address, hosts }
+    }
+}
 
 /// What the connections share.
 #[derive(Debug)]

@@ -2,14 +2,11 @@
 //!
 //! That the body is JSON-RPC was settled by the `jsonrpc` crate; here a call meets the method table.
 
+use callers::{RefusingSetting, Settings};
 use jsonrpc::{Call, CallFault, Item};
+use methods::{BlockParam, MethodId, Network, ParamFault, Query};
 
 use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
-use crate::authenticate::RefusingSetting;
-use crate::callers::Settings;
-use crate::methods::MethodId;
-use crate::network::Network;
-use crate::params::{BlockParam, ParamFault, Query};
 
 /// A call that can be answered.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ pub fn parse(
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
     let asked = Asked { method, query };
     if let Some(settings) = settings {
-        settings.allow_call(&asked).map_err(Unanswerable::NotAllowed)?;
+        settings.allow_call(asked.method, &asked.query).map_err(Unanswerable::NotAllowed)?;
     }
     Ok(asked)
 }

@@ -2,97 +2,117 @@
 
 mod batch_buffer; // copies into the reply of a batch
 mod calls; // a body → its calls
+mod pass; // the calls on the chain of one moment
 
 use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::HeaderName;
+use answers::{
+    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Resolved, Unanswered,
+    Verification, resolve,
+};
 use bytes::Bytes;
+use callers::Denied;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
+use http::header::{self, HeaderName};
+use http_server::{
+    Body, BodyRefused, Connection, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, RequestId,
+    Service, ServiceReply, read_body,
+};
 use jsonrpc::{BodyFault, Id, Request};
+use methods::{self, Method, Missing, Work as Place};
+use methods::{BlockParam, Query};
+use resources::{AccountMemory, MemoryCharge, Moment, OverBudget};
 use tokio::time::{Instant, sleep};
 
 use crate::admit::{self, Permit, admit};
-use crate::answer::{
-    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Unanswered, Verification,
-};
-use crate::authenticate::{Caller, Denied, authenticate};
-use crate::clock::Moment;
+use crate::authenticate::{Caller, authenticate};
 use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::http::{self, Body, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Route};
-use crate::listen::{Connection, RequestId};
-use crate::memory::{AccountMemory, MemoryCharge, OverBudget};
 use crate::meter::{Outcome, Shard, Ticket};
-use crate::methods::{self, Method, Missing, Work as Place};
-use crate::params::{BlockParam, Query};
-use crate::resolve::{Resolved, resolve};
 use crate::respond::{Reply, respond};
+use crate::route::{Route, route};
 use crate::shape::ReplyLimit;
 
 use calls::{ReadCall, ReadRequest};
+use pass::{BATCH_REPETITIONS_MAX, Pass};
 
-/// Answers one HTTP request.
-// `Send` is stated because the compiler cannot infer it for a generic `B`.
-#[expect(clippy::manual_async_fn)]
-pub(crate) fn serve<'s, 'a: 's, B: Body<'a>>(
-    connection: &'s Connection,
-    id: RequestId,
-    head: &'s Head<'_>,
-    body: &'s mut B,
-) -> impl Future<Output = Reply> + Send {
-    async move {
-        let mut caller = None;
-        let reply = match steps(connection, id, head, body, &mut caller).await {
-            Ok(reply) => reply,
-            Err(error) => Reply::error(Id::NULL, &error),
-        };
-        let reply = respond(connection, id, head.headers, reply).await;
-        log(connection, id, caller.as_ref(), &reply);
+impl Service for Edge {
+    type Reply = Reply;
+
+    // `Send` is stated because the compiler cannot infer it for a generic `B`.
+    #[expect(clippy::manual_async_fn)]
+    fn answer<'s, 'a: 's, B: Body<'a>>(
+        self: &'s Arc<Self>,
+        connection: &'s Connection,
+        id: RequestId,
+        head: &'s Head<'_>,
+        body: &'s mut B,
+    ) -> impl Future<Output = Reply> + Send {
+        async move {
+            let mut caller = None;
+            let reply = match steps(self, connection, id, head, body, &mut caller).await {
+                Ok(reply) => reply,
+                Err(error) => Reply::error(Id::NULL, &error),
+            };
+            let reply = respond(self, connection, id, head.headers, reply).await;
+            log(self, connection, id, caller.as_ref(), &reply);
+            reply
+        }
+    }
+
+    async fn refuse_request(&self, connection: &Connection, id: RequestId, refused: Refused) -> Reply {
+        let reply = Reply::error(Id::NULL, &refused.into());
+        let reply = respond(self, connection, id, Headers::Lines(&[]), reply).await;
+        log(self, connection, id, None, &reply);
         reply
+    }
+
+    fn refuse_connection(&self, id: RequestId) -> Reply {
+        Reply::error(Id::NULL, &over_capacity()).with_request_id(id)
     }
 }
 
 /// Logs one line per request at the level debug. The path is left out, because it has the key; the name that the
 /// configuration gives the key is logged instead.
-pub(crate) fn log(connection: &Connection, id: RequestId, caller: Option<&Caller>, reply: &Reply) {
+fn log(edge: &Edge, connection: &Connection, id: RequestId, caller: Option<&Caller>, reply: &Reply) {
     tracing::debug!(
         request = %id,
         key = caller.map(Caller::key_name),
         status = reply.status().as_u16(),
-        bytes = reply.len(),
-        us = connection.edge().clock.now().since(connection.now()).as_micros() as u64,
+        bytes = reply.body_len(),
+        us = edge.clock.now().since(connection.now()).as_micros() as u64,
         "answered"
     );
 }
 
 async fn steps<'a>(
+    edge: &Arc<Edge>,
     connection: &Connection,
     id: RequestId,
     head: &Head<'_>,
     body: &mut impl Body<'a>,
     recognised: &mut Option<Caller>,
 ) -> Result<Reply, ErrorReply> {
-    let edge = connection.edge_arc();
-    let routed = http::route(head, &edge.limits.http);
+    let routed = route(head, &edge.limits.http);
     let key = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key } => key,
     };
-    let caller = match caller(connection, key, head.headers) {
+    let caller = match caller(edge, connection, key, head.headers) {
         Ok(caller) => &*recognised.insert(caller),
         Err(refused) => {
             body.skip().await;
             return Err(refused);
         }
     };
-    let ReceivedBody { bytes, charge } = http::body(connection, head, body, caller).await?;
+    let ReceivedBody { bytes, charge } = read(edge, connection, head, body, caller).await?;
     let work = Work {
         edge,
-        shard: connection.shard(),
+        shard: &edge.shards[connection.worker()],
         caller,
         pinned: edge.answers.pin(),
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
@@ -103,6 +123,27 @@ async fn steps<'a>(
     };
     let reply = body.attend(pin!(calls(&work, bytes))).await??;
     Ok(reply.for_account(caller.account().id))
+}
+
+/// Reads the whole body. One that is refused is paid for by what was inflated.
+async fn read<'a>(
+    edge: &Edge,
+    connection: &Connection,
+    head: &Head<'_>,
+    body: &mut impl Body<'a>,
+    caller: &Caller,
+) -> Result<ReceivedBody<'a>, ErrorReply> {
+    let (account, threads) = (caller.account().id, edge.answers.threads());
+    let read = read_body(connection, head, body, account, edge.limits.http.body_bytes_max, threads).await;
+    match read {
+        Ok(received) => Ok(received),
+        Err(BodyRefused { refused, inflated }) => {
+            if let Some(bytes) = inflated {
+                admit::charge(caller, admit::refused_credits(bytes), &edge.clock, connection.now())?;
+            }
+            Err(refused.into())
+        }
+    }
 }
 
 /// The calls of a request → its reply.
@@ -116,7 +157,7 @@ async fn calls(work: &Work<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply
         Ok(Request::Single(item)) => Ok(single(work, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
-            batch(work, items.iter().map(|item| read(item, bytes))).await
+            batch(work, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
         }
         Err(fault) => refuse(work, text.len(), fault),
     }
@@ -128,7 +169,11 @@ async fn large(work: &Work<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
     let len = text.len();
     match calls::read_in_pool(work.edge, work.caller, text, work.body.clone()).await? {
         Ok(ReadRequest::Single(call)) => Ok(single(work, *call).await),
-        Ok(ReadRequest::Batch(calls)) => batch(work, calls.into_iter()).await,
+        Ok(ReadRequest::Batch(calls)) => {
+            // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
+            let mut calls = Some(calls);
+            batch(work, || calls.take().into_iter().flatten(), 0).await
+        }
         Err(fault) => refuse(work, len, fault),
     }
 }
@@ -147,13 +192,18 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
 }
 
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
-fn caller(connection: &Connection, key: &str, headers: Headers<'_>) -> Result<Caller, ErrorReply> {
-    let edge = connection.edge();
+fn caller(
+    edge: &Edge,
+    connection: &Connection,
+    key: &str,
+    headers: Headers<'_>,
+) -> Result<Caller, ErrorReply> {
     let caller = authenticate(&edge.callers, key, headers)
         .map_err(|denied| unauthenticated(connection, headers, denied))?;
     connection.recognize(caller.account().id);
+    let text = |name| headers.text(name).unwrap_or_default();
     if let Some(settings) = caller.settings()
-        && let Err(setting) = settings.allow_request(headers)
+        && let Err(setting) = settings.allow_request(text(&header::ORIGIN), text(&header::USER_AGENT))
     {
         admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, connection.now())?;
         return Err(Denied::Setting(setting).into());
@@ -189,42 +239,63 @@ struct Work<'a> {
     body: Option<Arc<MemoryCharge>>,
 }
 
-/// One call → its answer. The result is appended to `out`, unless it is shared.
-async fn answer(
-    work: &Work<'_>,
+/// One call of a request → its answer. `place` is its place in the request. The result is appended to `out`, unless it is shared.
+async fn answer<'w>(
+    work: &Work<'w>,
+    pass: &Pass<'w>,
+    place: usize,
     call: ReadCall<'_>,
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Answered, ErrorReply> {
     let Work { edge, shard, caller, now, .. } = *work;
-    let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
-    let outcome = async {
+    let mut ticket = pass.ticket(place, || {
+        let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
         ticket.is_for(call.parsed.as_ref().ok().map(|asked| asked.method));
-        let permit = admit(caller, call.credits, &edge.capacity, &edge.clock, now)?;
-        ticket.paid(permit.credits());
+        ticket
+    });
+    let outcome = async {
+        // What is repeated was paid for the first time.
+        let credits = if pass.is_first() { call.credits } else { 0 };
+        let permit =
+            admit(caller, credits, &edge.capacity, &edge.clock, now).inspect_err(|_| pass.refuse())?;
+        if let Some(ticket) = ticket.as_mut().filter(|_| pass.is_first()) {
+            ticket.paid(permit.credits());
+        }
         let asked = call.parsed?;
-        let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else { return Ok(Answered::Silently) };
+        let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else {
+            return Ok(Tried::Answered(Answered::Silently));
+        };
         let (method, start) = (asked.method.row(), out.len());
         let named = asked.query.named();
-        let repetition = match limit.is_for_batch() {
-            true => Repetition::No,
-            false => Repetition::Yes { deadline: None },
+        let is_of_batch = limit.is_for_batch();
+        let repetition = if is_of_batch { pass.repetition() } else { Repetition::Yes { deadline: None } };
+        let pinned = pass.pinned(&work.pinned);
+        let answered = match try_answer(work, &permit, method, asked.query, pinned, repetition, out).await? {
+            Tried::Answered(answered) => answered,
+            lost @ Tried::Reorganised(_) if is_of_batch => return Ok(lost),
+            // Boxed: the future is large, and few calls need it.
+            Tried::Reorganised(before) => {
+                Box::pin(answer_again(work, &permit, method, named, before, out)).await?
+            }
         };
-        let answered =
-            match try_answer(work, &permit, method, asked.query, &work.pinned, repetition, out).await? {
-                Tried::Answered(answered) => answered,
-                // Boxed: the future is large, and few calls need it.
-                Tried::Reorganised(before) => {
-                    Box::pin(answer_again(work, &permit, method, named, before, out)).await?
-                }
-            };
-        let Answered::With(answer) = answered else { return Ok(answered) };
+        let Answered::With(answer) = answered else { return Ok(Tried::Answered(answered)) };
         let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
         limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
-        Ok(Answered::With(answer))
+        Ok(Tried::Answered(Answered::With(answer)))
     }
     .await;
-    ticket.ends(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
+    let (outcome, lost) = match outcome {
+        Ok(Tried::Answered(answered)) => (Ok(answered), None),
+        Ok(Tried::Reorganised(before)) => (Err(Failure::Unavailable.into()), Some(before.deadline)),
+        Err(error) => (Err(error), None),
+    };
+    if let Some(ticket) = &mut ticket {
+        ticket.ends(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
+    }
+    if let Some(deadline) = lost {
+        pass.lose(place, ticket, deadline);
+    }
     outcome
 }
 
@@ -258,7 +329,7 @@ async fn try_answer(
     let begun = edge.clock.now();
     let body = work.body.clone();
     let call = Pending { method, query, sight, may_fail_over, at_pending, repetition, body };
-    let answer = edge.answers.answer(permit, call, out).await;
+    let answer = edge.answers.answer(permit.account(), call, out).await;
     if method.work == Place::Inline {
         shard.reads.record(edge.clock.now().since(begun));
     }
@@ -319,17 +390,17 @@ enum Answered {
 }
 
 async fn single(work: &Work<'_>, call: ReadCall<'_>) -> Reply {
-    let limit = ReplyLimit::for_single();
+    let (limit, pass) = (ReplyLimit::for_single(), Pass::first(0));
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
         // A notification is admitted and metered like any call, and nothing is said about how it went.
-        let _unsaid = answer(work, call, &limit, &mut unused).await;
+        let _unsaid = answer(work, &pass, 0, call, &limit, &mut unused).await;
         return Reply::silent();
     };
     let id = Id::from_raw(&id);
     let mut out = Vec::with_capacity(REPLY_BYTES_USUAL);
     jsonrpc::begin_result(&mut out, id);
-    let reply = match answer(work, call, &limit, &mut out).await {
+    let reply = match answer(work, &pass, 0, call, &limit, &mut out).await {
         Ok(Answered::With(Answer { provenance, shared: Some(shared) })) => {
             Reply::result(around(out, shared), Some(provenance))
         }
@@ -357,26 +428,49 @@ fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
     [before.into(), shared, Bytes::from_static(b"}")]
 }
 
-async fn batch<'t>(
+/// The calls of a batch, which `read` reads anew for each pass → its reply.
+async fn batch<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     work: &Work<'_>,
-    calls: impl Iterator<Item = ReadCall<'t>> + Send,
+    mut read: impl FnMut() -> I,
+    repetitions_max: u32,
 ) -> Result<Reply, ErrorReply> {
     admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
-    let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
-    let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
-    if work.edge.answers.remote().is_some() {
-        together(work, calls, &limit, &mut reply).await;
-    } else {
-        for (index, call) in calls.enumerate() {
-            if index % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
-                tokio::task::yield_now().await;
-            }
-            batch_buffer::make_room(&mut reply.out).await;
-            let end = element(work, call, &limit, &mut reply.out).await;
-            reply.end_element(end).await;
+    let mut pass = Pass::first(repetitions_max);
+    loop {
+        let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
+        let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
+        if work.edge.answers.remote().is_some() {
+            together(work, &pass, read(), &limit, &mut reply).await;
+        } else {
+            one_after_another(work, &pass, read(), &limit, &mut reply).await;
+        }
+        if !pass.is_first() && pass.has_lost_calls() {
+            // An executed chain may be a moment behind the view of the nodes.
+            sleep(REPEATED_AFTER).await;
+        }
+        match pass.next(|| work.edge.answers.pin()) {
+            Some(next) => pass = next,
+            None => return Ok(reply.finish(limit)),
         }
     }
-    Ok(reply.finish(limit))
+}
+
+/// Answers the calls of a batch from a chain of our own.
+async fn one_after_another<'w, 't>(
+    work: &Work<'w>,
+    pass: &Pass<'w>,
+    calls: impl Iterator<Item = ReadCall<'t>> + Send,
+    limit: &ReplyLimit<'_>,
+    reply: &mut BatchReply,
+) {
+    for (place, call) in calls.enumerate() {
+        if place % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        batch_buffer::make_room(&mut reply.out).await;
+        let end = element(work, pass, place, call, limit, &mut reply.out).await;
+        reply.end_element(end).await;
+    }
 }
 
 /// The reply to a batch as it grows.
@@ -454,20 +548,22 @@ const CALLS_AT_ONCE: usize = 64;
 
 /// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
 /// Shared results are copied into the reply when it is their turn, within the limit that all of them have taken from.
-async fn together<'t>(
-    work: &Work<'_>,
-    mut calls: impl Iterator<Item = ReadCall<'t>> + Send,
+async fn together<'w, 't>(
+    work: &Work<'w>,
+    pass: &Pass<'w>,
+    calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
     reply: &mut BatchReply,
 ) {
     let mut waiting = FuturesOrdered::new();
+    let mut calls = calls.enumerate();
     loop {
         while waiting.len() < CALLS_AT_ONCE
-            && let Some(call) = calls.next()
+            && let Some((place, call)) = calls.next()
         {
             let alone = async move {
                 let mut out = Vec::new();
-                let end = element(work, call, limit, &mut out).await;
+                let end = element(work, pass, place, call, limit, &mut out).await;
                 (out, end)
             };
             waiting.push_back(alone.boxed());
@@ -495,22 +591,24 @@ impl ElementEnd {
 }
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
-async fn element(
-    work: &Work<'_>,
+async fn element<'w>(
+    work: &Work<'w>,
+    pass: &Pass<'w>,
+    place: usize,
     call: ReadCall<'_>,
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
 ) -> ElementEnd {
     let start = out.len();
     let Some(id) = call.id.clone() else {
-        let unsaid = answer(work, call, limit, out).await;
+        let unsaid = answer(work, pass, place, call, limit, out).await;
         out.truncate(start);
         return unsaid.err().map_or(ElementEnd::Written(None), |error| ElementEnd::of_error(&error));
     };
     let id = Id::from_raw(&id);
     jsonrpc::begin_result(out, id);
     let mut end = ElementEnd::Written(None);
-    match answer(work, call, limit, out).await {
+    match answer(work, pass, place, call, limit, out).await {
         Ok(Answered::With(Answer { shared: Some(shared), provenance })) => {
             return ElementEnd::Shared(shared, provenance.verified);
         }

@@ -10,22 +10,22 @@ use std::task::{Context, Poll};
 
 use ::http::StatusCode;
 use ::http::header::{self, HeaderName};
+use answers::{Origin, Provenance, Verification};
 use bytes::Bytes;
+use http_server::{
+    Connection, Encoding, Headers, Lines, RequestId, ServiceReply, accepted_encoding, compress,
+};
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
+use methods::BlockRef;
+use resources::{AccountId, AccountMemory, CHARGED_BYTES_MIN, OverBudget};
 
-use crate::answer::{Origin, Provenance, Verification};
-use crate::callers::AccountId;
+use crate::edge::Edge;
 use crate::errors::ErrorReply;
-use crate::http::Headers;
-use crate::http::compress::{self, Encoding};
-use crate::listen::{Connection, RequestId};
-use crate::memory::{AccountMemory, CHARGED_BYTES_MIN, OverBudget};
-use crate::resolve::BlockRef;
 
 /// A reply: its body, and what its head depends on.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub struct Reply {
     status: StatusCode,
     parts: [Bytes; 3],
     provenance: Option<Provenance>,
@@ -92,7 +92,7 @@ impl Reply {
 
     /// The same reply, charged to its account. A shared part of 16 KiB or more was charged when it was lent.
     pub(crate) fn charged(mut self, memory: AccountMemory<'_>) -> Result<Self, OverBudget> {
-        let is_short = self.len() <= CHARGED_BYTES_MIN;
+        let is_short = self.body_len() <= CHARGED_BYTES_MIN;
         if memory.counts_small() && is_short && !self.parts[1].is_empty() {
             // HTTP/2 sends a short reply in one piece, which has to carry the charge.
             self.parts = [self.parts.concat().into(), Bytes::new(), Bytes::new()];
@@ -123,33 +123,20 @@ impl Reply {
     pub(crate) fn preflight() -> Self {
         Self { extra: Extra::Preflight, ..Self::silent() }
     }
-
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.parts.iter().map(Bytes::len).sum()
-    }
-
-    pub(crate) fn into_parts(self) -> [Bytes; 3] {
-        self.parts
-    }
 }
 
 /// Compresses a reply if its caller accepts that, counts it and gives it the id of its request.
 pub(crate) async fn respond(
+    edge: &Edge,
     connection: &Connection,
     id: RequestId,
     headers: Headers<'_>,
     mut reply: Reply,
 ) -> Reply {
-    let edge = connection.edge();
     reply.request_id = Some(id);
-    if reply.len() >= edge.limits.http.compress_bytes_min
-        && let Some(encoding) = compress::accepted(headers)
-        && let Some(smaller) =
-            compress::compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
+    if reply.body_len() >= edge.limits.http.compress_bytes_min
+        && let Some(encoding) = accepted_encoding(headers)
+        && let Some(smaller) = compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
         && let Ok(smaller) = connection.memory(reply.account).hold(smaller)
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];
@@ -159,20 +146,26 @@ pub(crate) async fn respond(
     reply
 }
 
-/// Where the lines of a head are put down.
-pub(crate) trait Lines {
-    fn line(&mut self, name: &HeaderName, value: &str);
-}
+impl ServiceReply for Reply {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
 
-impl Reply {
-    /// The lines of the head, without those that tell where the reply ends.
-    pub(crate) fn head(&self, lines: &mut impl Lines) {
+    fn body_len(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum()
+    }
+
+    fn into_parts(self) -> [Bytes; 3] {
+        self.parts
+    }
+
+    fn head(&self, lines: &mut impl Lines) {
         let vary = if self.encoding.is_some() { "Origin, Accept-Encoding" } else { "Origin" };
         lines.line(&header::VARY, vary);
         lines.line(&header::X_CONTENT_TYPE_OPTIONS, "nosniff");
         lines.line(&header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
         lines.line(&header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-        if self.len() > 0 {
+        if self.body_len() > 0 {
             lines.line(&header::CONTENT_TYPE, "application/json");
         }
         if let Some(id) = self.request_id {
@@ -252,9 +245,9 @@ fn say_extra(lines: &mut impl Lines, extra: &Extra) {
 }
 
 fn count(connection: &Connection, reply: &Reply) {
-    let counts = &connection.shard().http;
+    let counts = connection.counts();
     counts.requests.fetch_add(1, Relaxed);
-    counts.bytes_out.fetch_add(reply.len() as u64, Relaxed);
+    counts.bytes_out.fetch_add(reply.body_len() as u64, Relaxed);
     counts.statuses[usize::from(reply.status.as_u16() / 100).min(5)].fetch_add(1, Relaxed);
 }
 

@@ -6,8 +6,7 @@
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-
-use crate::memory::{AccountMemory, MemoryCharge, OverBudget};
+use resources::{AccountMemory, MemoryCharge, OverBudget};
 
 /// Why an answer has no place in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +79,8 @@ impl<'m> ReplyLimit<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callers::AccountId;
-    use crate::memory::MemoryBudget;
+    use resources::AccountId;
+    use resources::MemoryBudget;
 
     #[test]
     fn a_batch_takes_no_more_than_its_limit_and_is_charged_while_it_grows() {

@@ -6,6 +6,8 @@
 //! | a result that another may know better| good                   | kept as the fallback; another that has the block |
 //! | a null where we know of something    | good                   | another                                          |
 //! | a result that cannot be true         | a lie                  | another                                          |
+//! | a result whose proof fails           | a lie, if another node | another                                          |
+//! |                                      | proves the same        |                                                  |
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
 //! | "too wide a range"                   | good, and it is learned| another; when none is left, the widest range     |
@@ -17,9 +19,11 @@
 //! |                                      |                        | is not kept back for a silent node               |
 //! | the deadline                         | mildly bad             | the fallback, or none                            |
 //!
-//! "Another" is within the retry budget, which counts what was asked in vain. A call that it refuses waits: for as long as
-//! it has time if someone is well, and for a moment if all who are left seem to be down. When all were tried and some
-//! failed or lied, those are tried once more. The first answer that is believed wins, and whoever is still at it is dropped.
+//! The retry budget pays for "another", and counts only attempts in vain. A call that it refuses waits: for as long as it has time
+//! if a node is well, and for a moment if all nodes that are left seem to be down. When all were tried and some failed or were
+//! rejected, those are tried once more. The first answer that is believed wins, and the other attempts are dropped.
+//!
+//! [`progress`] holds a status per node, [`next_action`] decides from it what is done next, and [`driver`] does it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,25 +31,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::budget::Budgets;
-use crate::call::{Ask, Call, Fault, Reply, RpcError};
-use crate::node::{Lack, Node};
+use crate::call::{Ask, Call, RpcError};
+use crate::node::Node;
 
+mod driver;
 mod meaning;
-mod race;
+mod next_action;
+mod progress;
 
 #[cfg(test)]
 pub(crate) mod script;
 #[cfg(test)]
 mod tests;
 
+use driver::Driver;
+pub(crate) use meaning::ErrorMeaning;
 pub(crate) use meaning::read;
-pub use meaning::{CallerError, Meaning, RangeLimit};
-pub use race::NODES_MAX;
-pub(crate) use race::ROUNDS_MAX;
-use race::{Event, Race};
+pub use meaning::{CallerError, RangeLimit};
+
+/// The most nodes of a pool. Every call looks at all of them when it chooses one.
+pub const NODES_MAX: usize = 128;
+/// How often all nodes of a pool are tried. The second time is for those that failed, which may have been a moment's trouble;
+/// with a single node there is nobody else to ask.
+pub(crate) const ROUNDS_MAX: u32 = 2;
 
 /// What a result is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +68,8 @@ pub enum Judgement {
     Late,
     /// It cannot be true, and why. The words are for the log.
     Wrong(&'static str),
+    /// Its proof fails. The node is passed over for this call; whether it is to blame shows when another node proves the same.
+    Unproven,
     /// It could not be checked, because no thread was free. That is not the node's fault.
     Unchecked,
 }
@@ -82,17 +95,17 @@ impl From<Judgement> for Judging<'_> {
     }
 }
 
-pub type Judge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
+pub(crate) type Judge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
 
 /// What all calls of one pool have in common.
 #[derive(Debug)]
-pub struct Rules {
-    pub budgets: Budgets,
-    pub dice: Dice,
+pub(crate) struct Rules {
+    pub(crate) budgets: Budgets,
+    pub(crate) rng: NodeRng,
     /// What a node means by an error.
-    pub read: fn(&RpcError, &Call) -> Meaning,
+    pub(crate) read: fn(&RpcError, &Call) -> ErrorMeaning,
     /// How often all nodes are tried.
-    pub rounds_max: u32,
+    pub(crate) rounds_max: u32,
 }
 
 /// What came of a call, as far as it was answered.
@@ -100,8 +113,6 @@ pub struct Rules {
 pub struct Answered<A> {
     pub said: Said,
     pub node: Arc<Node<A>>,
-    /// How many times a node was asked.
-    pub tried: u32,
     /// False if it is a doubtful result that no other node could better.
     pub sure: bool,
     /// Whether every node of this chain was asked, and none had anything to say.
@@ -120,18 +131,19 @@ pub enum Said {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
-    /// All who could be asked failed, or there are none. `lack` says so if none of them has what the call needs:
-    /// then asking later will not help either.
-    #[error("no node could answer ({tried} attempts)")]
-    Out { tried: u32, lack: Option<Lack> },
-    #[error("no answer before the deadline ({tried} attempts)")]
-    Deadline { tried: u32 },
-    #[error("an answer could not be checked in time ({tried} attempts)")]
-    Unchecked { tried: u32 },
+    #[error("no node could answer")]
+    Unavailable,
+    /// Asking later will not help either.
+    #[error("no node has what the call needs")]
+    Lacking,
+    #[error("no answer before the deadline")]
+    Deadline,
+    #[error("an answer could not be checked in time")]
+    Unchecked,
 }
 
 /// Asks nodes until one answers.
-pub async fn ask<A: Ask>(
+pub(crate) async fn ask<A: Ask>(
     nodes: &[Arc<Node<A>>],
     call: &Call,
     judge: Judge<'_, '_, A>,
@@ -140,119 +152,22 @@ pub async fn ask<A: Ask>(
 ) -> Result<Answered<A>, Failed> {
     let now = Instant::now();
     if now >= deadline {
-        return Err(Failed::Deadline { tried: 0 });
+        return Err(Failed::Deadline);
     }
-    let mut race = Race::new(nodes, call, rules, deadline);
-    race.begin(now);
-    while race.is_on() {
-        match race.next().await {
-            Event::Replied(by, reply) => match settle(&mut race, by, reply, judge).await {
-                Next::Done(said) => return Ok(race.won(by, said)),
-                Next::Another => race.ask_another(),
-                Next::Unchecked => return race.end(|tried| Failed::Unchecked { tried }),
-            },
-            Event::Slow(runner) => race.hedge(runner),
-            Event::Overdue(runner) => race.replace(runner),
-            Event::BudgetMayBeBack => race.ask_another(),
-            Event::Deadline => return race.end(|tried| Failed::Deadline { tried }),
-        }
-    }
-    let lack = race.lack();
-    race.grant_narrower_range();
-    race.end(|tried| Failed::Out { tried, lack })
-}
-
-enum Next {
-    Done(Said),
-    Another,
-    Unchecked,
-}
-
-/// What follows from a reply: for the node's health, for what is known of it, and for the call.
-async fn settle<A: Ask>(
-    race: &mut Race<'_, A>,
-    by: race::By,
-    reply: Result<Reply, Fault>,
-    judge: Judge<'_, '_, A>,
-) -> Next {
-    let node = race.node(by);
-    match reply {
-        Ok(Reply::Result(result)) => weigh(race, by, result, judge).await,
-        Ok(Reply::Error(error)) => match (race.rules.read)(&error, race.call) {
-            Meaning::Node(fault) => {
-                node.bad(fault, Instant::now());
-                race.failed(by);
-                Next::Another
-            }
-            Meaning::Unclear => {
-                race.failed(by);
-                Next::Another
-            }
-            Meaning::Caller(error) => {
-                node.good(Instant::now());
-                Next::Done(Said::Error(error))
-            }
-            Meaning::NotHere(lack) => {
-                node.good(Instant::now());
-                node.known().learn(lack, race.call.method, race.call.needs.block);
-                race.lacks(lack);
-                Next::Another
-            }
-            Meaning::Limit(limit) => {
-                node.good(Instant::now());
-                limit.blocks.into_iter().for_each(|blocks| node.known().narrow_log_range(blocks));
-                race.limited(by, limit).map_or(Next::Another, |limit| Next::Done(Said::Limit(limit)))
-            }
-        },
-        // The node has taken note of it.
-        Err(_) => {
-            race.failed(by);
-            Next::Another
-        }
-    }
-}
-
-async fn weigh<A: Ask>(race: &mut Race<'_, A>, by: race::By, result: Bytes, judge: Judge<'_, '_, A>) -> Next {
-    let node = race.node(by);
-    let judgement = match judge(node, &result) {
-        Judging::Done(judgement) => judgement,
-        Judging::Elsewhere(work) => timeout_at(race.deadline(), work).await.unwrap_or(Judgement::Unchecked),
-    };
-    match judgement {
-        Judgement::Believed => {
-            node.good(Instant::now());
-            Next::Done(Said::Result(result))
-        }
-        Judgement::Doubtful => {
-            node.good(Instant::now());
-            race.keep(by, result);
-            Next::Another
-        }
-        Judgement::Late => {
-            node.good(Instant::now());
-            race.late(by);
-            Next::Another
-        }
-        Judgement::Wrong(reason) => {
-            tracing::warn!(node = node.name(), method = race.call.method, reason, "a node's answer is wrong");
-            node.bad(Fault::Wrong, Instant::now());
-            race.failed(by);
-            Next::Another
-        }
-        Judgement::Unchecked => Next::Unchecked,
-    }
+    rules.budgets.deposit(now);
+    Driver::new(nodes, call, judge, rules, deadline).run().await
 }
 
 /// Random numbers that a test can know beforehand (splitmix64). They choose nodes, and protect nothing.
 #[derive(Debug)]
-pub struct Dice(AtomicU64);
+pub(crate) struct NodeRng(AtomicU64);
 
-impl Dice {
-    pub fn seeded(seed: u64) -> Self {
+impl NodeRng {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    pub fn roll(&self) -> u64 {
+    pub(crate) fn next_u64(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let z = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

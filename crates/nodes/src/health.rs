@@ -112,6 +112,11 @@ impl Health {
         }
     }
 
+    /// Whether the last call on the node failed.
+    pub fn fails_calls(&self) -> bool {
+        self.state.lock().failed_calls
+    }
+
     /// For how long the node is still left out because it was proven to lie.
     pub fn left_out_for_lie(&self, now: Instant) -> Option<Duration> {
         let until_ms = self.state.lock().lied_until_ms;

@@ -35,6 +35,13 @@ const UNRESPONSIVE_FACTOR: u32 = 4;
 /// but not before this time: a short pause is nothing unusual.
 const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
 
+/// How long a node that has placed a transaction in a block that is not on the chain is asked after the others for places. It may
+/// be on another branch, or make places up, each of which costs a look-up at all nodes.
+const PLACES_DOUBTED_FOR: Duration = Duration::from_secs(60);
+
+/// Methods that say which block a transaction is in.
+const PLACE_METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
+
 pub struct Node<A> {
     /// Host and port: what may be shown to anyone.
     name: String,
@@ -54,6 +61,8 @@ pub struct Node<A> {
     polled_at: AtomicU64,
     /// and to the last call that was given up without a reply.
     silent_at: AtomicU64,
+    /// Microseconds from the origin to when it is asked for places as before.
+    places_doubted_until: AtomicU64,
 }
 
 impl<A: Ask> Node<A> {
@@ -73,6 +82,7 @@ impl<A: Ask> Node<A> {
             replied_at: AtomicU64::new(0),
             polled_at: AtomicU64::new(0),
             silent_at: AtomicU64::new(0),
+            places_doubted_until: AtomicU64::new(0),
         }
     }
 
@@ -209,17 +219,26 @@ impl<A: Ask> Node<A> {
         }
     }
 
+    /// Asks this node after the others, for a while, which block a transaction is in.
+    pub fn doubt_places(&self, now: Instant) {
+        self.places_doubted_until.fetch_max(self.microseconds(now + PLACES_DOUBTED_FOR), Relaxed);
+    }
+
+    fn are_places_doubted(&self, method: &str, now: Instant) -> bool {
+        PLACE_METHODS.contains(&method) && self.microseconds(now) < self.places_doubted_until.load(Relaxed)
+    }
+
     /// This node as the choice sees it.
     pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
         let expected_us = self.expected(call.class, now).as_micros().max(1);
         let load = u128::from(self.in_flight(call.class)) + 1;
         let grade = self.health.grade(now);
+        let is_doubted = self.is_unresponsive(now)
+            || self.has_fallen_silent()
+            || self.are_places_doubted(call.method, now);
         Candidate {
-            grade: if self.is_unresponsive(now) || self.has_fallen_silent() {
-                grade.max(Grade::Doubted)
-            } else {
-                grade
-            },
+            grade: if is_doubted { grade.max(Grade::Doubted) } else { grade },
+            fails_calls: self.health.fails_calls(),
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
             lowest_state: self.known.lowest_state_for(call.method),

@@ -7,15 +7,16 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use alloy_primitives::U64;
+use alloy_primitives::{B256, U64};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::call::{Ask, Call, Class, Fault, Needs, Reply};
+use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply};
 use crate::health::Grade;
 use crate::node::Node;
 use crate::outage_log::{OutageLog, advice};
+use crate::watch::read_block;
 
 /// How much may be asked of a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Partner<A> {
     /// What it may be asked; anything, if nothing is named.
     methods: Option<Vec<&'static str>>,
     allowance: Allowance,
+    /// A block that its chain must have.
+    checkpoint: Option<BlockId>,
     spent: Mutex<Spent>,
     probed: Mutex<Probed>,
 }
@@ -40,6 +43,8 @@ pub struct Partner<A> {
 struct Probed {
     /// Which chain it is of, as it said last.
     chain_id: Option<u64>,
+    /// The block that it has in the place of the checkpoint, if that is another one.
+    other_checkpoint: Option<B256>,
     /// Whether the last probe was answered.
     has_answered: bool,
     /// Whether the log has told that it is of another chain.
@@ -96,7 +101,13 @@ impl<A: Ask> Partner<A> {
         // Nobody watches a partner: it is of this chain because the operator says so.
         node.known().welcome();
         let spent = Spent { second_began: Instant::now(), in_second: 0, days: Default::default() };
-        Self { node: Arc::new(node), methods, allowance, spent: Mutex::new(spent), probed: Mutex::default() }
+        let (spent, probed) = (Mutex::new(spent), Mutex::default());
+        Self { node: Arc::new(node), methods, allowance, checkpoint: None, spent, probed }
+    }
+
+    /// The same, asked only if it has this block or does not say what it has in its place.
+    pub(crate) fn with_checkpoint(self, checkpoint: Option<BlockId>) -> Self {
+        Self { checkpoint, ..self }
     }
 
     pub fn node(&self) -> &Arc<Node<A>> {
@@ -108,13 +119,17 @@ impl<A: Ask> Partner<A> {
         self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
     }
 
-    /// Whether it is of this chain. It is asked for that out of its budget, unless a probe has done so.
-    pub async fn is_of(&self, chain_id: u64, deadline: Instant) -> bool {
-        if self.chain_id().is_none() {
+    /// Whether it is of this chain, as far as the chain is known. It is asked for that out of its budget, unless a probe has done
+    /// so.
+    pub async fn is_of(&self, chain_id: Option<u64>, deadline: Instant) -> bool {
+        let must_be_known = chain_id.is_some() || self.checkpoint.is_some();
+        if must_be_known && self.chain_id().is_none() {
             self.probe(deadline).await;
         }
-        self.compare(Some(chain_id));
-        self.chain_id() == Some(chain_id)
+        self.compare(chain_id);
+        let probed = self.probed.lock();
+        let is_same_id = chain_id.is_none_or(|ours| probed.chain_id == Some(ours));
+        is_same_id && probed.other_checkpoint.is_none() && (probed.chain_id.is_some() || !must_be_known)
     }
 
     fn chain_id(&self) -> Option<u64> {
@@ -124,7 +139,8 @@ impl<A: Ask> Partner<A> {
     /// Whether it has answered the last probe, and is of this chain as far as that is known.
     pub fn is_usable(&self, ours: Option<u64>) -> bool {
         let probed = self.probed.lock();
-        probed.has_answered && ours.is_none_or(|ours| probed.chain_id == Some(ours))
+        let is_same_id = ours.is_none_or(|ours| probed.chain_id == Some(ours));
+        probed.has_answered && is_same_id && probed.other_checkpoint.is_none()
     }
 
     /// Time between two probes.
@@ -135,10 +151,13 @@ impl<A: Ask> Partner<A> {
 
     /// Asks it which chain it is of, if its budget allows that, and tells what is wrong with it.
     pub(crate) async fn probe(&self, deadline: Instant) {
-        if !self.take(1) {
+        if !self.take(1 + u64::from(self.checkpoint.is_some())) {
             return;
         }
         let chain_id = self.ask_chain_id(deadline).await;
+        if chain_id.is_ok() {
+            self.probe_checkpoint(deadline).await;
+        }
         let mut probed = self.probed.lock();
         probed.has_answered = chain_id.is_ok();
         let (partner, now) = (self.node.name(), Instant::now());
@@ -160,6 +179,27 @@ impl<A: Ask> Partner<A> {
         }
     }
 
+    /// Asks it for the block in the place of the checkpoint. One that does not have it may have dropped it.
+    async fn probe_checkpoint(&self, deadline: Instant) {
+        let Some(ours) = self.checkpoint else { return };
+        let call = question("eth_getBlockByNumber", format!(r#"["{:#x}",false]"#, ours.number));
+        let Ok(Reply::Result(result)) = self.node.ask(&call, deadline).await else { return };
+        // Only its hash is compared, which needs no proof.
+        let Ok(Some(theirs)) = read_block(&result, false) else { return };
+        let other = Some(theirs.id.hash).filter(|theirs| *theirs != ours.hash);
+        let before = std::mem::replace(&mut self.probed.lock().other_checkpoint, other);
+        if let Some(theirs) = other.filter(|_| before != other) {
+            let (partner, number, ours) = (self.node.name(), ours.number, ours.hash);
+            tracing::error!(
+                partner,
+                number,
+                %theirs,
+                %ours,
+                "this partner has another block in the place of the checkpoint and is not asked"
+            );
+        }
+    }
+
     /// Tells, once, that it is of another chain than ours.
     pub(crate) fn compare(&self, ours: Option<u64>) {
         let mut probed = self.probed.lock();
@@ -177,13 +217,7 @@ impl<A: Ask> Partner<A> {
     }
 
     async fn ask_chain_id(&self, deadline: Instant) -> Result<u64, Fault> {
-        let call = Call {
-            method: "eth_chainId",
-            params: Bytes::from_static(b"[]"),
-            class: Class::Quick,
-            needs: Needs::default(),
-            may_hedge: false,
-        };
+        let call = question("eth_chainId", "[]".to_owned());
         let Reply::Result(result) = self.node.ask(&call, deadline).await? else { return Err(Fault::Refused) };
         serde_json::from_slice::<U64>(&result).map(|id| id.to()).map_err(|_| Fault::Garbled)
     }
@@ -216,6 +250,11 @@ impl<A: Ask> Partner<A> {
         }
         has_budget
     }
+}
+
+fn question(method: &'static str, params: String) -> Call {
+    let params = Bytes::from(params);
+    Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
 }
 
 /// The number of this day, which begins at 00:00 UTC.

@@ -9,6 +9,9 @@ use crate::health::Grade;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub grade: Grade,
+    /// Whether the last call on it failed. It tells nodes apart that are all down: one that was proven wrong is down for minutes, and
+    /// may answer well meanwhile.
+    pub fails_calls: bool,
     /// Expected latency × (calls in flight + 1).
     pub cost: u64,
     /// Number of its newest block, if it has said.
@@ -25,19 +28,24 @@ pub struct Candidate {
 /// Two are drawn instead of taking the cheapest of all, or every call of a moment would go to the same node before its
 /// load shows.
 pub(crate) fn pick(candidates: &[Candidate], needs: Needs, worst: Grade, random: u64) -> Option<usize> {
-    let best = candidates.iter().filter(|c| c.can_answer(needs)).map(|c| c.grade).min()?;
+    let best = candidates.iter().filter(|c| c.can_answer(needs)).map(Candidate::rank).min()?;
     let drawn = |nth: usize| {
         let mut equals =
-            candidates.iter().enumerate().filter(|(_, c)| c.grade == best && c.can_answer(needs));
+            candidates.iter().enumerate().filter(|(_, c)| c.rank() == best && c.can_answer(needs));
         equals.nth(nth)
     };
-    let equals = candidates.iter().filter(|c| c.grade == best && c.can_answer(needs)).count();
+    let equals = candidates.iter().filter(|c| c.rank() == best && c.can_answer(needs)).count();
     let (first, second) = two_of(equals, random);
     let cheaper = [drawn(first), drawn(second)].into_iter().flatten().min_by_key(|(_, c)| c.cost)?;
-    (best <= worst).then_some(cheaper.0)
+    (best.0 <= worst).then_some(cheaper.0)
 }
 
 impl Candidate {
+    /// Its place in the order of preference, the best first.
+    fn rank(&self) -> (Grade, bool) {
+        (self.grade, self.grade == Grade::Down && self.fails_calls)
+    }
+
     /// Whether it has what the call needs. One whose head is unknown is not known to have any block.
     pub fn can_answer(&self, needs: Needs) -> bool {
         let Some(block) = needs.block else { return !self.excluded };
@@ -61,8 +69,14 @@ mod tests {
 
     use super::*;
 
-    const WELL: Candidate =
-        Candidate { grade: Grade::Up, cost: 10, head: Some(100), lowest_state: 0, excluded: false };
+    const WELL: Candidate = Candidate {
+        grade: Grade::Up,
+        fails_calls: false,
+        cost: 10,
+        head: Some(100),
+        lowest_state: 0,
+        excluded: false,
+    };
     const NEEDS: Needs = Needs { block: Some(90), state: true, log_blocks: 0 };
 
     fn picked(candidates: &[Candidate]) -> Option<usize> {
@@ -92,6 +106,16 @@ mod tests {
         assert_eq!(picked(&[down]), Some(0), "a closed door helps nobody");
     }
 
+    /// All three were proven wrong, and only one of them answers at all.
+    #[test]
+    fn of_nodes_that_are_down_one_that_answers_comes_first() {
+        let down = Candidate { grade: Grade::Down, ..WELL };
+        let failing = Candidate { fails_calls: true, cost: 1, ..down };
+        assert_eq!(picked(&[failing, down, failing]), Some(1));
+        let doubted = Candidate { grade: Grade::Doubted, fails_calls: true, cost: 99, ..WELL };
+        assert_eq!(picked(&[down, doubted]), Some(1), "only among those that are down");
+    }
+
     #[test]
     fn the_poorest_health_that_will_do_is_a_limit() {
         let down = Candidate { grade: Grade::Down, ..WELL };
@@ -117,6 +141,7 @@ mod tests {
         (grade, 0..50_u64, prop::option::of(80..110_u64), 0..110_u64, prop::bool::weighted(0.2)).prop_map(
             |(grade, cost, head, lowest_state, excluded)| Candidate {
                 grade,
+                fails_calls: cost.is_multiple_of(2),
                 cost,
                 head,
                 lowest_state,

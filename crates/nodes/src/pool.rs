@@ -20,18 +20,19 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::Family;
-use crate::attempt::{self, Answered, Dice, Failed, Judging, Rules};
+use crate::attempt::{self, Answered, Failed, Judging, NodeRng, Rules};
 use crate::budget::Budgets;
 use crate::call::Call;
 use crate::health::Grade;
+use crate::left_out::LeftOut;
 use crate::node::{Node, Standing};
 use crate::partner::{Allowance, Partner};
 use crate::transport::{Client, Endpoint, Limits, ReplyBuffers};
 use crate::view::{self, Canon, View};
-use crate::watch::{self, LeftOut};
+use crate::watch;
 use watched::WatchedNode;
 
-pub use confirm::{NodeAnswer, QuorumCall};
+pub use confirm::{NodeAnswer, QuorumCall, QuorumEvent};
 pub use everyone::Replies;
 pub use fetch::{NotFetched, Proof, Proving};
 pub use supplier::Supplier;
@@ -95,7 +96,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// How an answer is judged: by the number of its node and by what it says.
+/// How an answer is judged: by the number of its node and by what it says. Partners are numbered after the nodes.
 pub(crate) type Judge<'a, 'j> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j> + Sync);
 
 impl Pool {
@@ -117,13 +118,16 @@ impl Pool {
         let partners: Arc<[_]> = settings
             .partners
             .into_iter()
-            .map(|partner| Partner::new(make(partner.remote), partner.methods, partner.allowance))
+            .map(|partner| {
+                let of_it = Partner::new(make(partner.remote), partner.methods, partner.allowance);
+                of_it.with_checkpoint(settings.view.checkpoint)
+            })
             .collect();
         let (view, chain_id) = (View::new(settings.view), settings.watch.chain_id);
         let watcher = Watcher::start(watched, Arc::clone(&partners), Arc::clone(&view), settings.watch)?;
         let rules = |rounds_max| Rules {
             budgets: Budgets::new(now),
-            dice: Dice::seeded(rand::random()),
+            rng: NodeRng::seeded(rand::random()),
             read: attempt::read,
             rounds_max,
         };

@@ -14,98 +14,11 @@ mod uncles; // headers of uncles
 #[cfg(test)]
 mod tests;
 
-use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
-
+pub use crate::proof_failure::{ProofFailure, Unproven};
+pub use crate::raw::SignedTransaction;
 pub use account::{AccountProof, ProvenAccount, prove_code};
 pub use body::ProvenBody;
-pub(crate) use header::has_gap;
 pub use header::{FeeFields, ProvenHeader, prove_header};
 pub use place::{PendingTransaction, PlaceClaim};
 pub use receipts::{ProvenReceipts, TransactionReceipt};
 pub use uncles::{ProvenUncles, UNCLES_MAX};
-
-/// A signed transaction in its consensus form.
-pub type SignedTransaction = EthereumTxEnvelope<TxEip4844>;
-
-/// Why a delivery is not proven block data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unproven {
-    /// The node does not have the block. It need not be to blame for that.
-    #[error("it is not there")]
-    NotThere,
-    /// A transaction is of a type whose encoding is unknown here, or has no signature, so that no root can be computed.
-    /// That proves nothing about the node.
-    #[error("a transaction of type {0:#x} cannot be proven")]
-    UnknownType(u64),
-    /// The node has delivered something that is not the block.
-    #[error("{0}")]
-    Wrong(#[from] ProofFailure),
-}
-
-/// Which part of a delivery is not what the block's hash commits to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProofFailure {
-    #[error("a member is missing, twice there, or no such value")]
-    Malformed,
-    #[error("the hash of the header is another one")]
-    HeaderHash,
-    #[error("the block has another number")]
-    OtherNumber,
-    #[error("the transactions are not those of the header's root")]
-    TransactionsRoot,
-    #[error("the withdrawals are not those of the header's root")]
-    WithdrawalsRoot,
-    #[error("the uncles are not those of the header's hash")]
-    UnclesHash,
-    #[error("the receipts are not those of the header's root")]
-    ReceiptsRoot,
-    #[error("the blooms of the receipts are not the header's")]
-    LogsBloom,
-    #[error("the gas of the receipts does not grow")]
-    GasUsed,
-    #[error("the block does not contain the transaction")]
-    NotInBlock,
-    #[error("the account is not proven by the state root")]
-    StateRoot,
-    #[error("a slot is not proven by the storage root")]
-    StorageRoot,
-    #[error("the code has another hash")]
-    CodeHash,
-}
-
-impl ProofFailure {
-    pub const ALL: [Self; 13] = [
-        Self::Malformed,
-        Self::HeaderHash,
-        Self::OtherNumber,
-        Self::TransactionsRoot,
-        Self::WithdrawalsRoot,
-        Self::UnclesHash,
-        Self::ReceiptsRoot,
-        Self::LogsBloom,
-        Self::GasUsed,
-        Self::NotInBlock,
-        Self::StateRoot,
-        Self::StorageRoot,
-        Self::CodeHash,
-    ];
-
-    /// The name in metrics and in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "shape",
-            Self::HeaderHash => "header_hash",
-            Self::OtherNumber => "number",
-            Self::TransactionsRoot => "transactions_root",
-            Self::WithdrawalsRoot => "withdrawals_root",
-            Self::UnclesHash => "uncles",
-            Self::ReceiptsRoot => "receipts_root",
-            Self::LogsBloom => "bloom",
-            Self::GasUsed => "gas",
-            Self::NotInBlock => "other_block",
-            Self::StateRoot => "state_root",
-            Self::StorageRoot => "storage_root",
-            Self::CodeHash => "code_hash",
-        }
-    }
-}

@@ -3,7 +3,6 @@
 
 pub(crate) mod hex; // numbers and bytes as JSON writes them
 mod cursor; // a cursor over JSON text, which is validated on the way
-mod usual; // one log as common nodes write it
 mod log; // one log
 mod spans; // where each log of an answer lies
 pub(crate) mod header; // a block
@@ -13,9 +12,14 @@ pub(crate) mod receipt; // a receipt and its logs
 #[cfg(test)]
 pub(crate) mod tests;
 
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+
 pub use spans::{LogSpan, read_logs};
 
 /// Whether this is one JSON value.
 fn is_json(result: &[u8]) -> bool {
     std::str::from_utf8(result).is_ok_and(|text| jsonrpc::Value::read(text).is_some())
 }
+
+/// A signed transaction in its consensus form.
+pub type SignedTransaction = EthereumTxEnvelope<TxEip4844>;

@@ -25,6 +25,7 @@ mod outcome; // bytes → replies
 mod bare; // the same for large replies of the usual form
 
 mod stats; // what went over the wire
+mod target; // where requests over HTTP/2 go
 mod heads; // new heads, over a WebSocket
 
 #[cfg(test)]

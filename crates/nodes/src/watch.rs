@@ -15,7 +15,6 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::left_out::LeftOut;
 use crate::view::View;
 use crate::{Ask, BlockId, Fault};
 use chain::{Chain, ConfiguredIdentity};
@@ -72,86 +72,6 @@ pub trait Watched: Send + Sync + 'static {
     /// is lost, so the sender must not wait for anyone.
     fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
         None
-    }
-}
-
-/// Why a node is left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeftOut {
-    OtherChain {
-        theirs: u64,
-        ours: u64,
-    },
-    OtherGenesis {
-        theirs: B256,
-        ours: B256,
-    },
-    /// Its chain does not have the block that the operator says must be there.
-    OtherCheckpoint {
-        theirs: B256,
-        ours: BlockId,
-    },
-    Syncing,
-    /// Fewer nodes than a quorum have said which chain they are of.
-    TooFew {
-        answered: usize,
-        quorum: usize,
-    },
-    /// No quorum of the nodes agrees on a chain. What each has said.
-    Undecided {
-        nodes: String,
-    },
-}
-
-impl LeftOut {
-    /// A word for metrics.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::OtherChain { .. } => "other_chain",
-            Self::OtherGenesis { .. } => "other_genesis",
-            Self::OtherCheckpoint { .. } => "checkpoint",
-            Self::Syncing => "syncing",
-            Self::TooFew { .. } => "too_few",
-            Self::Undecided { .. } => "undecided",
-        }
-    }
-}
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherChain { theirs, ours } => {
-                write!(f, "its chain id is {theirs}, not {ours}: correct its url, or chain_id in [network]")
-            }
-            Self::OtherGenesis { theirs, ours } => {
-                write!(
-                    f,
-                    "its block 0 is {theirs}, not {ours}: it is a node of another chain, correct its url"
-                )
-            }
-            Self::OtherCheckpoint { theirs, ours: BlockId { number, hash } } => {
-                write!(
-                    f,
-                    "its block {number} is {theirs}, and the checkpoint in [network] is {hash}: its chain is a forged one, or the \
-                     checkpoint is wrong"
-                )
-            }
-            Self::Syncing => write!(f, "it is syncing, and used as soon as it has ended"),
-            Self::TooFew { answered, quorum } => {
-                write!(
-                    f,
-                    "{answered} of the nodes have said which chain they are of, and it takes {quorum}: look why the others do not \
-                     answer, or set quorum in [pool]"
-                )
-            }
-            Self::Undecided { nodes } => {
-                write!(
-                    f,
-                    "the nodes do not agree on a chain ({nodes}): set chain_id and genesis_hash in [network], or remove those of \
-                     another chain"
-                )
-            }
-        }
     }
 }
 

@@ -15,7 +15,7 @@ pub use folder::{Summary, official_tests, run_folder};
 pub use selection::selection;
 
 use alloy_primitives::U256;
-use archive::{BlockId, StateSource};
+use archive::StateSource;
 use branches::Branches;
 
 /// What became of a test.
@@ -85,7 +85,7 @@ fn check_end(test: &BlockchainTest, branches: &mut Branches) -> Result<(), Strin
     let archive = branches.archive_at(test.last_block_hash)?;
     let snapshot = archive.snapshot();
     let text = |error: archive::StoreError| error.to_string();
-    let number = snapshot.number_of(BlockId::Hash(test.last_block_hash)).map_err(text)?;
+    let number = snapshot.number_of(test.last_block_hash).map_err(text)?;
     let number = number.ok_or("the last block is not in the archive")?;
     if let Some(expected) = test.post_state_root {
         let found = snapshot.header(number).map_err(text)?.map(|header| header.state_root);

@@ -14,10 +14,8 @@ use alloy_consensus::transaction::Recovered;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, U256, address, keccak256};
-use archive::{
-    Transaction,
-    build::{BlockPlan, Signer, system_contracts},
-};
+use archive::Transaction;
+use chain_builder::{BlockPlan, Signer, system_contracts};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::BTreeMap;
 

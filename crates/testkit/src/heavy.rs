@@ -9,10 +9,8 @@ use alloy_consensus::{TxEip1559, transaction::Recovered};
 use alloy_eips::{eip2935::HISTORY_STORAGE_ADDRESS, eip4788::BEACON_ROOTS_ADDRESS};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
-use archive::{
-    LogFilter, Transaction,
-    build::{BlockPlan, BuiltBlock, ChainBuilder, Signer, system_contracts, write_blocks},
-};
+use archive::{LogFilter, Transaction};
+use chain_builder::{BlockPlan, BuiltBlock, ChainBuilder, Signer, system_contracts, write_blocks};
 use std::{num::NonZero, thread};
 
 /// Where the [`contracts::token`] of [`transaction_heavy`] is.

@@ -4,10 +4,8 @@
 use alloy_consensus::{Header, Sealed};
 use alloy_genesis::Genesis;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, U256};
-use archive::{
-    Account, LogFilter, Receipt, Transaction,
-    build::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, StoredAccount, write_blocks},
-};
+use archive::{AccountState, LogFilter, Receipt, Transaction};
+use chain_builder::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, StoredAccount, write_blocks};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
@@ -122,7 +120,7 @@ impl Model {
     }
 
     /// An account after a block, if it existed.
-    pub fn account_at(&self, address: Address, number: u64) -> Option<Account> {
+    pub fn account_at(&self, address: Address, number: u64) -> Option<AccountState> {
         self.state(number)?.get(&address).map(|stored| stored.account)
     }
 

@@ -10,10 +10,8 @@ use alloy_rpc_types_eth::TransactionRequest;
 use alloy_trie::{
     EMPTY_ROOT_HASH, HashBuilder, Nibbles, TrieAccount, proof::ProofRetainer, root::storage_root,
 };
-use archive::{
-    Account, CallLimits, ChainSpec, ContractCode, KnownState, Overrides, PartialState,
-    build::{BuiltBlock, MemoryState, StoredAccount},
-};
+use archive::{AccountState, CallLimits, ChainSpec, ContractCode, KnownState, Overrides, PartialState};
+use chain_builder::{BuiltBlock, MemoryState, StoredAccount};
 use serde_json::{Value, json};
 
 /// Every state of a chain.
@@ -173,7 +171,7 @@ struct WholeState<'a> {
 }
 
 impl KnownState for WholeState<'_> {
-    fn account(&self, address: Address) -> Option<Option<Account>> {
+    fn account(&self, address: Address) -> Option<Option<AccountState>> {
         Some(self.state.get(&address).map(|stored| stored.account))
     }
 
@@ -270,7 +268,7 @@ fn root_of(stored: &StoredAccount) -> B256 {
 }
 
 fn leaf(stored: &StoredAccount) -> Vec<u8> {
-    let Account { nonce, balance, code_hash } = stored.account;
+    let AccountState { nonce, balance, code_hash } = stored.account;
     alloy_rlp::encode(TrieAccount { nonce, balance, storage_root: root_of(stored), code_hash })
 }
 

@@ -10,11 +10,8 @@ use crate::{
 use alloy_consensus::{Eip658Value, TxType};
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use alloy_rlp::Decodable;
-use archive::{
-    Block, ChainSpec, Changes, LogFilter, RootAfter,
-    build::{BuiltBlock, MemoryState},
-    execute_block,
-};
+use archive::{Block, ChainSpec, LogFilter, RootAfter, StateChanges, execute_block};
+use chain_builder::{BuiltBlock, MemoryState};
 use std::{collections::BTreeSet, convert::Infallible};
 
 /// Roots after each transaction, from a state that is kept beside the one that is executed on.
@@ -23,7 +20,7 @@ struct Roots(MemoryState);
 impl RootAfter for Roots {
     type Error = Infallible;
 
-    fn root_after(&mut self, changes: &Changes) -> Result<B256, Infallible> {
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, Infallible> {
         self.0.apply(changes);
         Ok(self.0.root())
     }
@@ -153,7 +150,7 @@ fn has_every_fate(model: &Model) {
             }
             back += usize::from(was_gone && before.is_none() && exists(address, number));
             let account = model.account_at(address, number).unwrap_or_default();
-            empty += usize::from(exists(address, number) && account == archive::Account::default());
+            empty += usize::from(exists(address, number) && account == archive::AccountState::default());
             delegated += usize::from(model.code_at(address, number).starts_with(&[0xef, 0x01, 0x00]));
             assert!(account.code_hash == KECCAK256_EMPTY || !model.code_at(address, number).is_empty());
         }

@@ -4,9 +4,9 @@ use crate::model::{MinedLog, Model, logs_of};
 use alloy_consensus::{Eip658Value, Transaction as _, TxReceipt, Typed2718};
 use alloy_primitives::{Address, B256, Bytes, Log, LogData, TxKind, U256};
 use archive::{
-    BlockId, LogFilter, LogLimits, LogsError, Outcome, Recipient, Snapshot, StateSource, StoreError,
-    build::BuiltBlock,
+    LogFilter, LogLimits, LogsError, Recipient, Snapshot, StateSource, StoreError, TransactionOutcome,
 };
+use chain_builder::BuiltBlock;
 use std::{
     fmt::{self, Debug, Display},
     ops::{ControlFlow, RangeInclusive},
@@ -78,7 +78,7 @@ impl Truth {
         same("hash of the head", hash, Some(known.hash()))?;
         same("a block after the head", snapshot.block(head + 1)?.map(drop), None)?;
         for later in self.model.blocks().iter().filter(|block| block.block.header.number > head).take(3) {
-            same("a later hash", snapshot.number_of(BlockId::Hash(later.hash))?, None)?;
+            same("a later hash", snapshot.number_of(later.hash)?, None)?;
             for transaction in &later.block.body.transactions {
                 let hash = *transaction.tx_hash();
                 same("a later transaction", snapshot.transaction(hash)?.map(|found| found.hash), None)?;
@@ -96,7 +96,7 @@ impl Truth {
         let header = self.model.header(number).map(|header| (header.hash(), header.clone_inner()));
         same("header", Some((found.place.hash, found.header)), header)?;
         let Some(block) = self.model.block(number) else { return Ok(()) };
-        same("number", snapshot.number_of(BlockId::Hash(block.hash))?, Some(number))?;
+        same("number", snapshot.number_of(block.hash)?, Some(number))?;
         same("uncles", found.uncles, block.block.body.ommers.clone())?;
         same("withdrawals", found.withdrawals, block.block.body.withdrawals.clone())?;
         same("size", found.place.size as usize, block.rlp().len())?;
@@ -160,8 +160,8 @@ fn check_receipts(snapshot: &Snapshot, block: &BuiltBlock) -> Checked {
     for (index, (found, expected)) in found.iter().zip(&block.receipts).enumerate() {
         let (transaction, sender) = (&block.block.body.transactions[index], block.senders[index]);
         let outcome = match expected.status_or_post_state() {
-            Eip658Value::Eip658(success) => Outcome::Status(success),
-            Eip658Value::PostState(root) => Outcome::Root(root),
+            Eip658Value::Eip658(success) => TransactionOutcome::Status(success),
+            Eip658Value::PostState(root) => TransactionOutcome::Root(root),
         };
         let gas = expected.cumulative_gas_used();
         let row = &found.row;

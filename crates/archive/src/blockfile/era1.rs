@@ -6,7 +6,7 @@
 //! are skipped: executing the blocks gives both. The accumulator is skipped too: that each block names its
 //! parent's hash proves the same. The index at the end shows that nothing was cut off.
 
-use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source, parts};
+use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, OffsetReader, parts};
 use crate::chain::Transaction;
 use alloy_consensus::{BlockBody, Header};
 use alloy_rlp::Decodable;
@@ -22,7 +22,7 @@ const BLOCKS_MAX: u64 = 8192;
 /// First block, one offset per block, number of blocks.
 const INDEX_BYTES_MAX: u64 = 8 + 8 * BLOCKS_MAX + 8;
 
-/// What precedes every payload: type, length, and two bytes that are 0.
+/// Bytes before every payload: type, length, and two bytes that are 0.
 const RECORD_HEADER_BYTES: u64 = 8;
 
 /// Types of records.
@@ -38,7 +38,7 @@ mod kind {
     pub(super) const INDEX: u16 = 0x3266;
 }
 
-/// What has been seen of a file.
+/// What has been read of a file so far.
 #[derive(Debug, Default)]
 pub(super) struct Era1 {
     first: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Era1 {
 }
 
 /// A record whose payload comes next.
-struct Record {
+struct Era1Record {
     kind: u16,
     bytes: u32,
     offset: u64,
@@ -55,7 +55,7 @@ struct Record {
 impl Era1 {
     pub(super) fn next<R: Read + Seek>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut OffsetReader<R>,
         last: Option<u64>,
     ) -> Result<Option<BlockAt>, BlockFileFault> {
         loop {
@@ -78,8 +78,8 @@ impl Era1 {
     /// A header, and the body in the record after it.
     fn read_block<R: Read + Seek>(
         &mut self,
-        source: &mut Source<R>,
-        record: Record,
+        source: &mut OffsetReader<R>,
+        record: Era1Record,
         last: Option<u64>,
     ) -> Result<BlockAt, BlockFileFault> {
         let header: Header = read_compressed(source, &record, last)?;
@@ -93,11 +93,11 @@ impl Era1 {
         Ok(BlockAt { block: body.into_block(header), offset: record.offset })
     }
 
-    /// The index has to speak of the blocks that were read, and nothing may come after it.
+    /// Checks that the index lists the blocks that were read, and that nothing follows it.
     fn read_index<R: Read + Seek>(
         &self,
-        source: &mut Source<R>,
-        record: Record,
+        source: &mut OffsetReader<R>,
+        record: Era1Record,
         last: Option<u64>,
     ) -> Result<(), BlockFileFault> {
         let bytes = u64::from(record.bytes);
@@ -121,12 +121,12 @@ impl Era1 {
     }
 }
 
-impl Record {
+impl Era1Record {
     fn undecodable(&self, last: Option<u64>, reason: impl std::fmt::Display) -> BlockFileFault {
         BlockFileFault::undecodable("record", self.offset, last, reason)
     }
 
-    /// The checksums of the payload are right, so what cannot be decoded was written so.
+    /// The checksums of the payload are correct, so an undecodable payload was written like this.
     fn malformed(&self, last: Option<u64>, reason: alloy_rlp::Error, payload: &[u8]) -> BlockFileFault {
         let found = if self.kind == kind::BODY { parts::find_in_body(payload) } else { None };
         let (part, reason) = found.map_or(("its payload".into(), reason), |found| (found.part, found.reason));
@@ -139,8 +139,11 @@ fn number(bytes: Option<&[u8; 8]>) -> u64 {
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Reads what precedes a payload, and makes sure that the payload is there.
-fn read_record<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Result<Record, BlockFileFault> {
+/// Reads the header of a record, and checks that the file contains its payload.
+fn read_record<R: Read + Seek>(
+    source: &mut OffsetReader<R>,
+    last: Option<u64>,
+) -> Result<Era1Record, BlockFileFault> {
     let (offset, end) = (source.offset(), source.bytes_total());
     if source.remaining() == 0 {
         return Err(BlockFileFault::NoIndex { end, last });
@@ -154,8 +157,11 @@ fn read_record<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Res
     else {
         return Err(truncated);
     };
-    let record =
-        Record { kind: u16::from_le_bytes([k0, k1]), bytes: u32::from_le_bytes([b0, b1, b2, b3]), offset };
+    let record = Era1Record {
+        kind: u16::from_le_bytes([k0, k1]),
+        bytes: u32::from_le_bytes([b0, b1, b2, b3]),
+        offset,
+    };
     if reserved != [0, 0] {
         return Err(record.undecodable(last, "its reserved bytes are not 0"));
     }
@@ -165,11 +171,10 @@ fn read_record<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Res
     Ok(record)
 }
 
-/// Unpacks and decodes a payload. What unpacks to more than a block's limit is refused before it fills the
-/// memory.
+/// Decompresses and decodes a payload. Decompression stops at the block size limit, so that a small file cannot fill the memory.
 fn read_compressed<T: Decodable, R: Read + Seek>(
-    source: &mut Source<R>,
-    record: &Record,
+    source: &mut OffsetReader<R>,
+    record: &Era1Record,
     last: Option<u64>,
 ) -> Result<T, BlockFileFault> {
     let too_large = |bytes| BlockFileFault::TooLarge {

@@ -1,4 +1,4 @@
-//! Why a file gives no block, or no further one. Each fault prints as a sentence that says what to do.
+//! Why reading a block file stopped. Every message says what to do.
 
 use super::parts::BadPart;
 use alloy_primitives::Bytes;
@@ -14,7 +14,7 @@ pub struct BlockFileError {
     pub fault: BlockFileFault,
 }
 
-/// What can be wrong with a file of blocks.
+/// Why a block file cannot be read.
 ///
 /// `offset` is where the block or record in question begins, `last` the number of the last good block before
 /// it.
@@ -27,58 +27,58 @@ pub enum BlockFileFault {
     /// A directory, a pipe or a device.
     #[error("not a regular file; name the block files one by one")]
     NotAFile,
-    /// The operating system says no.
+    /// The operating system reports an error.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     /// No bytes at all.
     #[error("the file is empty; fetch or export it again")]
     Empty,
-    /// Packed as a whole.
+    /// The file is compressed with gzip.
     #[error("the file is packed with gzip; unpack it first, for example with gunzip")]
     Gzip,
     /// Consensus blocks, which hold no complete execution blocks.
     #[error("an era file of the beacon chain; export the execution blocks as RLP, or use era1 files")]
     BeaconEra,
-    /// Something else.
+    /// The format is unknown.
     #[error("neither RLP blocks nor an era1 file: it begins with {first}; export the blocks as RLP")]
     Unknown { first: Bytes },
-    /// The end comes too early.
+    /// The file ends in the middle of an item.
     #[error(
         "the file ends at byte {end}, in the middle of the {item} that begins at byte {offset}, {}; fetch it again",
-        After(*last)
+        AfterBlock(*last)
     )]
     Truncated { item: &'static str, offset: u64, end: u64, last: Option<u64> },
-    /// Bigger than any block.
+    /// An item is larger than any block may be.
     #[error(
         "the {item} at byte {offset}, {}, has at least {bytes} bytes, and at most {max} are accepted; the file is \
          likely damaged, fetch it again",
-        After(*last)
+        AfterBlock(*last)
     )]
     TooLarge { item: &'static str, offset: u64, last: Option<u64>, bytes: u64, max: u64 },
-    /// Of the right size, but not what it should be.
+    /// An item cannot be decoded.
     #[error(
         "the {item} at byte {offset}, {}, cannot be decoded: {reason}; the file is likely damaged, fetch it again",
-        After(*last)
+        AfterBlock(*last)
     )]
     Undecodable { item: &'static str, offset: u64, last: Option<u64>, reason: String },
-    /// A part of a block that cannot be decoded, although it is what somebody wrote.
+    /// A part of a block cannot be decoded although its checksum or root is correct.
     #[error(
         "the {item} at byte {offset}, {}: {part} cannot be decoded: {reason}; the file is intact, but the block \
          does not follow the rules that this version knows",
-        After(*last)
+        AfterBlock(*last)
     )]
     Malformed { item: &'static str, offset: u64, last: Option<u64>, part: String, reason: String },
     /// Bytes that do not begin a block where one could begin.
     #[error(
         "from byte {offset}, {}, to its end at byte {end} the file holds no block; cut that part off or fetch the \
          file again",
-        After(*last)
+        AfterBlock(*last)
     )]
     Trailing { offset: u64, end: u64, last: Option<u64> },
     /// An era1 file that ends between two records.
     #[error(
         "the file ends at byte {end}, {}, without the block index with which every era1 file ends; fetch it again",
-        After(*last)
+        AfterBlock(*last)
     )]
     NoIndex { end: u64, last: Option<u64> },
 }
@@ -115,10 +115,10 @@ impl BlockFileFault {
     }
 }
 
-/// Says after which block.
-struct After(Option<u64>);
+/// Prints the block after which a fault is.
+struct AfterBlock(Option<u64>);
 
-impl fmt::Display for After {
+impl fmt::Display for AfterBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(number) => write!(f, "after block {number}"),

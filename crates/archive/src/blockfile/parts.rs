@@ -56,7 +56,7 @@ fn decode<T: Decodable>(mut item: &[u8]) -> alloy_rlp::Result<T> {
     if item.is_empty() { Ok(value) } else { Err(alloy_rlp::Error::UnexpectedLength) }
 }
 
-/// The root over transactions as they stand: typed ones without the string around them.
+/// The root over encoded transactions; typed ones are unwrapped from their RLP string.
 fn transactions_root(items: &[&[u8]]) -> alloy_primitives::B256 {
     ordered_trie_root_with_encoder(items, |item, out| {
         let is_list = item.first().is_some_and(|first| *first >= EMPTY_LIST_CODE);

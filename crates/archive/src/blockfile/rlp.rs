@@ -1,6 +1,6 @@
 //! RLP blocks, one directly after the other. The genesis block may be the first of them.
 
-use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, Source, parts};
+use super::{BLOCK_BYTES_MAX, BlockAt, BlockFileFault, OffsetReader, parts};
 use crate::chain::Block;
 use alloy_rlp::Decodable;
 use std::io::{Read, Seek};
@@ -8,7 +8,7 @@ use std::io::{Read, Seek};
 /// First byte of the shortest list.
 const LIST: u8 = 0xc0;
 
-/// Up to this first byte it says the length of the list itself; after it, how many bytes say the length.
+/// The highest first byte that encodes the length of the list itself; higher ones encode the number of length bytes.
 const SHORT_LIST_MAX: u8 = 0xf7;
 
 /// Enough for the length of any block that is accepted.
@@ -34,7 +34,7 @@ pub(super) struct RlpBlocks;
 impl RlpBlocks {
     pub(super) fn next<R: Read + Seek>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut OffsetReader<R>,
         last: Option<u64>,
     ) -> Result<Option<BlockAt>, BlockFileFault> {
         if source.remaining() == 0 {
@@ -56,7 +56,10 @@ fn decode(mut bytes: &[u8]) -> alloy_rlp::Result<Block> {
 }
 
 /// The bytes of the list that begins here. Their form is left to the decoder.
-fn read_list<R: Read + Seek>(source: &mut Source<R>, last: Option<u64>) -> Result<&[u8], BlockFileFault> {
+fn read_list<R: Read + Seek>(
+    source: &mut OffsetReader<R>,
+    last: Option<u64>,
+) -> Result<&[u8], BlockFileFault> {
     let (offset, end) = (source.offset(), source.bytes_total());
     let truncated = BlockFileFault::Truncated { item: "block", offset, end, last };
     let first = source.read(1)?.first().copied().unwrap_or_default();

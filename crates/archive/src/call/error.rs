@@ -1,10 +1,10 @@
-//! What can go wrong, in the words that every client of Ethereum nodes knows.
+//! Errors of calls, with the messages of geth, which clients of Ethereum nodes match on.
 
 use super::{
-    Outcome,
+    CallResult,
+    limits::{FrameFault, StopReason},
     overrides::OverrideError,
     revert::revert_message,
-    watch::{Fault, Stop},
 };
 use alloy_primitives::{Address, Bytes, U256};
 use revm::{
@@ -19,65 +19,65 @@ use revm::{
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The contract undid everything and said why.
+    /// The contract reverted.
     #[error("{}", revert_message(data))]
     Reverted {
-        /// What it said.
+        /// The revert data.
         data: Bytes,
     },
-    /// The EVM broke off.
+    /// The EVM halted.
     #[error(transparent)]
     Halted(Halt),
-    /// No gas limit that the message may have is enough.
+    /// The message fails even with the highest gas limit that it may have.
     #[error("gas required exceeds allowance ({allowance})")]
     GasExceedsAllowance {
-        /// The highest that it may have.
+        /// That gas limit.
         allowance: u64,
     },
     /// The message cannot run at all.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The overrides make no sense.
+    Refused(#[from] CallRejection),
+    /// The overrides are invalid.
     #[error(transparent)]
     Overrides(#[from] OverrideError),
     /// The run was stopped from outside.
     #[error(transparent)]
-    Stopped(#[from] Stop),
+    Stopped(#[from] StopReason),
     /// The state could not be read.
     #[error("state: {0}")]
     State(Box<dyn std::error::Error + Send + Sync>),
-    /// The EVM failed in a way that should not be.
+    /// The EVM failed unexpectedly.
     #[error("evm: {0}")]
     Internal(String),
-    /// Something panicked.
+    /// The EVM panicked.
     #[error("evm panicked: {message}")]
     Panicked {
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
 
-/// How a message broke the rules of the EVM.
+/// Why the EVM halted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
-    /// All gas is spent.
+    /// The gas is used up.
     #[error("out of gas")]
     OutOfGas,
-    /// An operand is so large that its price has no number.
+    /// An operand is so large that its gas cost overflows.
     #[error("gas uint64 overflow")]
     GasOverflow,
-    /// No such instruction, or not yet.
+    /// The instruction does not exist in this fork.
     #[error("invalid opcode: {}", opcode_name(*opcode))]
     InvalidOpcode {
         /// Its byte.
         opcode: u8,
     },
-    /// An instruction wants more from the stack than it holds.
+    /// The stack has fewer items than the instruction takes.
     #[error("stack underflow ({have} <=> {want})")]
     StackUnderflow {
         /// Items on the stack.
         have: usize,
-        /// Items that the instruction wants.
+        /// Items that the instruction takes.
         want: usize,
     },
     /// The stack is full.
@@ -88,7 +88,7 @@ pub enum Halt {
         /// Items with which the instruction could still have run.
         limit: usize,
     },
-    /// A jump to where no jump may go.
+    /// The target of a jump is not a `JUMPDEST`.
     #[error("invalid jump destination")]
     InvalidJump,
     /// A change of state where only reads are allowed.
@@ -109,23 +109,23 @@ pub enum Halt {
     /// The created code is too large.
     #[error("max code size exceeded")]
     CodeTooLarge,
-    /// The code that creates is too large.
+    /// The initcode is too large.
     #[error("max initcode size exceeded")]
     InitcodeTooLarge,
     /// The created code starts with a byte that is reserved.
     #[error("invalid code: must not begin with 0xef")]
     CodeStartsWithEf,
-    /// The account can create no more.
+    /// The nonce of the creating account cannot be raised.
     #[error("nonce uint64 overflow")]
     NonceOverflow,
-    /// A precompile does not like its input.
+    /// A precompile rejected its input.
     #[error("{0}")]
     Precompile(String),
 }
 
 /// Why a message cannot run at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CallRejection {
     #[error("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")]
     ConflictingFees,
     #[error("chainId does not match node's (have={have}, want={want})")]
@@ -182,8 +182,8 @@ fn opcode_name(opcode: u8) -> String {
     }
 }
 
-/// How a message ended that the EVM broke off.
-pub(super) fn halted(reason: HaltReason, fault: Option<Fault>) -> Outcome {
+/// Converts the reason of a halt, with the frame in which it happened, into a result.
+pub(super) fn halted(reason: HaltReason, fault: Option<FrameFault>) -> CallResult {
     let halt = match reason {
         HaltReason::OutOfGas(OutOfGasError::InvalidOperand) => Halt::GasOverflow,
         HaltReason::OutOfGas(_) => Halt::OutOfGas,
@@ -207,44 +207,44 @@ pub(super) fn halted(reason: HaltReason, fault: Option<Fault>) -> Outcome {
         HaltReason::PrecompileErrorWithContext(text) => Halt::Precompile(text),
         HaltReason::PrecompileError => Halt::Precompile("precompile failed".to_owned()),
     };
-    Outcome::Halted(halt)
+    CallResult::Halted(halt)
 }
 
-/// A halt whose text tells where it happened.
+/// Converts a halt whose message contains the opcode or the stack height.
 ///
 /// revm calls it an overflow when DUP and SWAP reach below the stack, so the numbers decide.
-fn fault_halt(result: InstructionResult, fault: Option<Fault>) -> Halt {
+fn fault_halt(result: InstructionResult, fault: Option<FrameFault>) -> Halt {
     let fault = fault.filter(|fault| fault.result == result);
     let (opcode, have) = fault.map_or((0, 0), |fault| (fault.opcode, fault.stack_len));
     let want = OpCode::new(opcode).map_or(0, |opcode| usize::from(opcode.inputs()));
     match result {
         InstructionResult::StackUnderflow => Halt::StackUnderflow { have, want },
         InstructionResult::StackOverflow if have < want => Halt::StackUnderflow { have, want },
-        // Whatever the instruction takes, it leaves one item more.
+        // Every instruction that can overflow the stack adds exactly one item.
         InstructionResult::StackOverflow => Halt::StackOverflow { have, limit: STACK_LIMIT - 1 },
         _ => Halt::InvalidOpcode { opcode },
     }
 }
 
-/// Why the EVM refuses a message.
-pub(super) fn refusal(cause: InvalidTransaction, tx: &TxEnv, cfg: &CfgEnv) -> Refusal {
+/// Converts the reason for which revm rejected a message.
+pub(super) fn refusal(cause: InvalidTransaction, tx: &TxEnv, cfg: &CfgEnv) -> CallRejection {
     use InvalidTransaction as Cause;
     let address = tx.caller;
     match cause {
         Cause::LackOfFundForMaxFee { fee, balance } => {
-            Refusal::InsufficientFunds { address, have: *balance, want: *fee }
+            CallRejection::InsufficientFunds { address, have: *balance, want: *fee }
         }
-        Cause::OverflowPaymentInTransaction => Refusal::CostOverflow { address },
+        Cause::OverflowPaymentInTransaction => CallRejection::CostOverflow { address },
         Cause::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => {
-            Refusal::IntrinsicGasTooLow { have: gas_limit, want: initial_gas }
+            CallRejection::IntrinsicGasTooLow { have: gas_limit, want: initial_gas }
         }
         Cause::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => {
-            Refusal::FloorGasTooLow { have: gas_limit, want: gas_floor }
+            CallRejection::FloorGasTooLow { have: gas_limit, want: gas_floor }
         }
         Cause::CreateInitCodeSizeLimit => {
-            Refusal::InitcodeTooLarge { size: tx.data.len(), limit: cfg.max_initcode_size() }
+            CallRejection::InitcodeTooLarge { size: tx.data.len(), limit: cfg.max_initcode_size() }
         }
-        Cause::TooManyBlobs { have, max } => Refusal::TooManyBlobs { have, max },
-        other => Refusal::Other(other.to_string()),
+        Cause::TooManyBlobs { have, max } => CallRejection::TooManyBlobs { have, max },
+        other => CallRejection::Other(other.to_string()),
     }
 }

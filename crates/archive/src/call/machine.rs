@@ -1,12 +1,13 @@
-//! The EVM with a watch on it.
+//! The EVM with limits on time and memory.
 //!
-//! It is revm's in all but two things: the loop over instructions looks at the [`Watch`](super::watch::Watch)
-//! from time to time, and frames let go of what nobody can read any more.
+//! It is revm's in all but two things: the loop over instructions checks the [`LimitTracker`](super::limits::LimitTracker)
+//! at intervals, and finished frames free their buffers.
 
 use super::{
-    precompiles::WatchedPrecompiles,
-    reader::{ReadError, Reader},
-    watch::{Fault, Stop},
+    host::Host,
+    limits::{FrameFault, StopReason},
+    precompiles::LimitedPrecompiles,
+    reader::{ReadError, StateReader},
 };
 use crate::{eip1283, state::StateSource};
 use alloy_evm::EvmEnv;
@@ -14,8 +15,8 @@ use alloy_primitives::{Bytes, Log};
 use revm::{
     Context,
     context::{
-        BlockEnv, CfgEnv, ContextError, ContextTr, Evm, FrameStack, Journal, JournalEntry, JournalTr,
-        LocalContext, TxEnv,
+        CfgEnv, ContextError, ContextTr, Evm, FrameStack, Journal, JournalEntry, JournalTr, LocalContext,
+        TxEnv,
         result::{EVMError, ExecutionResult},
     },
     handler::{
@@ -48,20 +49,22 @@ const LOG_BYTES: u64 = 2 * size_of::<Log>() as u64 + 128;
 /// Bytes of a word of EVM memory.
 const WORD_BYTES: usize = 32;
 
-/// What instructions see of the world.
-pub(super) type Host<'a, 'l, S> = Context<BlockEnv, TxEnv, CfgEnv, &'a mut Reader<'l, S>>;
-
 type Instructions<'a, 'l, S> = EthInstructions<EthInterpreter, Host<'a, 'l, S>>;
 
 type Fatal<S> = ReadError<<S as StateSource>::Error>;
 
 /// An EVM that runs one message.
 pub(super) struct Machine<'a, 'l, S: StateSource> {
-    evm: Evm<Host<'a, 'l, S>, (), Instructions<'a, 'l, S>, WatchedPrecompiles, EthFrame>,
+    evm: Evm<Host<'a, 'l, S>, (), Instructions<'a, 'l, S>, LimitedPrecompiles, EthFrame>,
 }
 
 impl<'a, 'l, S: StateSource> Machine<'a, 'l, S> {
-    pub(super) fn new(reader: &'a mut Reader<'l, S>, env: &EvmEnv, tx: TxEnv, has_eip1283: bool) -> Self {
+    pub(super) fn new(
+        reader: &'a mut StateReader<'l, S>,
+        env: &EvmEnv,
+        tx: TxEnv,
+        has_eip1283: bool,
+    ) -> Self {
         let cfg = &env.cfg_env;
         let mut journaled_state = Journal::new(reader);
         journaled_state.set_spec_id(cfg.spec);
@@ -84,7 +87,7 @@ impl<'a, 'l, S: StateSource> Machine<'a, 'l, S> {
             ctx: host,
             inspector: (),
             instruction,
-            precompiles: WatchedPrecompiles::new(cfg.spec),
+            precompiles: LimitedPrecompiles::new(cfg.spec),
             frame_stack: FrameStack::new(),
         };
         Self { evm }
@@ -98,7 +101,7 @@ impl<'a, 'l, S: StateSource> Machine<'a, 'l, S> {
 impl<'a, 'l, S: StateSource> EvmTr for Machine<'a, 'l, S> {
     type Context = Host<'a, 'l, S>;
     type Instructions = Instructions<'a, 'l, S>;
-    type Precompiles = WatchedPrecompiles;
+    type Precompiles = LimitedPrecompiles;
     type Frame = EthFrame;
 
     fn all(&self) -> (&Self::Context, &Self::Instructions, &Self::Precompiles, &FrameStack<EthFrame>) {
@@ -117,7 +120,7 @@ impl<'a, 'l, S: StateSource> EvmTr for Machine<'a, 'l, S> {
         input: FrameInit,
     ) -> Result<FrameInitResult<'_, EthFrame>, ContextDbError<Self::Context>> {
         if self.evm.frame_stack.index().is_some() {
-            // The result of the new frame replaces what the last one returned.
+            // The result of the new frame replaces the return data of the last one.
             self.evm.frame_stack.get().interpreter.return_data.set_buffer(Bytes::new());
         }
         self.evm.frame_init(input)
@@ -126,12 +129,12 @@ impl<'a, 'l, S: StateSource> EvmTr for Machine<'a, 'l, S> {
     fn frame_run(&mut self) -> Result<FrameInitOrResult<EthFrame>, ContextDbError<Self::Context>> {
         let Evm { ctx: host, instruction, frame_stack, .. } = &mut self.evm;
         let frame = frame_stack.get();
-        let action = run_watched(&mut frame.interpreter, instruction, host)
+        let action = run_within_limits(&mut frame.interpreter, instruction, host)
             .map_err(|stop| ContextError::Db(ReadError::Stopped(stop)))?;
         let next = frame.process_next_action::<_, ContextDbError<Self::Context>>(host, action)?;
         if let ItemOrResult::Result(_) = next {
             frame.set_finished(true);
-            let_go(frame);
+            free_buffers(frame);
         }
         Ok(next)
     }
@@ -145,57 +148,57 @@ impl<'a, 'l, S: StateSource> EvmTr for Machine<'a, 'l, S> {
 }
 
 /// Runs a frame until it ends or calls another.
-fn run_watched<'a, 'l, S: StateSource>(
+fn run_within_limits<'a, 'l, S: StateSource>(
     interpreter: &mut Interpreter,
     instructions: &Instructions<'a, 'l, S>,
     host: &mut Host<'a, 'l, S>,
-) -> Result<InterpreterAction, Stop> {
-    let mut gas_at_look = interpreter.gas.remaining();
-    let mut gas_to_look = host.db().watch.gas_to_look();
-    let mut look_below = gas_at_look.saturating_sub(gas_to_look);
+) -> Result<InterpreterAction, StopReason> {
+    let mut gas_at_check = interpreter.gas.remaining();
+    let mut gas_to_next_check = host.db().limits.gas_to_next_check();
+    let mut check_below = gas_at_check.saturating_sub(gas_to_next_check);
     let end = loop {
         if let Err(end) = interpreter.step(instructions.instruction_table(), instructions.gas_table(), host) {
             break end;
         }
-        if interpreter.gas.remaining() < look_below {
-            look(host)?;
-            gas_at_look = interpreter.gas.remaining();
-            gas_to_look = host.db().watch.look_every_gas();
-            look_below = gas_at_look.saturating_sub(gas_to_look);
+        if interpreter.gas.remaining() < check_below {
+            check_limits(host)?;
+            gas_at_check = interpreter.gas.remaining();
+            gas_to_next_check = host.db().limits.check_every_gas();
+            check_below = gas_at_check.saturating_sub(gas_to_next_check);
         }
     };
-    note_end(interpreter, host, end)?;
+    record_end(interpreter, host, end)?;
     if interpreter.bytecode.action().is_none() {
         interpreter.halt(end);
     }
-    let spent = gas_at_look.saturating_sub(interpreter.gas.remaining());
-    host.db_mut().watch.set_gas_to_look(gas_to_look.saturating_sub(spent));
+    let spent = gas_at_check.saturating_sub(interpreter.gas.remaining());
+    host.db_mut().limits.set_gas_to_next_check(gas_to_next_check.saturating_sub(spent));
     Ok(interpreter.take_next_action())
 }
 
-/// Looks at the clock and at what the run holds by now.
+/// Checks the deadline and the memory that the run holds.
 #[cold]
-fn look<S: StateSource>(host: &mut Host<'_, '_, S>) -> Result<(), Stop> {
+fn check_limits<S: StateSource>(host: &mut Host<'_, '_, S>) -> Result<(), StopReason> {
     let Journal { database: reader, inner: journal } = &mut host.journaled_state;
-    reader.watch.look()?;
+    reader.limits.check_limits()?;
     let mut bytes = journal.state.len() as u64 * ACCOUNT_BYTES
         + journal.journal.len() as u64 * JOURNAL_ENTRY_BYTES
         + journal.logs.len() as u64 * LOG_BYTES;
-    if reader.watch.counts_slots() {
+    if reader.limits.is_slot_count_due() {
         let slots: usize = journal.state.values().map(|account| account.storage.len()).sum();
         bytes += slots as u64 * SLOT_BYTES;
     }
-    reader.watch.holds(bytes)
+    reader.limits.check_memory(bytes)
 }
 
-/// Notes what the error texts need to know, and stops for good where the memory limit was the reason.
+/// Records what error messages need, and stops the whole run if the memory limit was the reason.
 ///
-/// To the contract the limit would look like running out of gas, and what it makes of that would be wrong.
-fn note_end<S: StateSource>(
+/// A calling contract would take the limit for running out of gas and go on with a wrong result.
+fn record_end<S: StateSource>(
     interpreter: &Interpreter,
     host: &mut Host<'_, '_, S>,
     end: InstructionResult,
-) -> Result<(), Stop> {
+) -> Result<(), StopReason> {
     use InstructionResult as End;
     match end {
         End::OpcodeNotFound
@@ -205,20 +208,18 @@ fn note_end<S: StateSource>(
         | End::StackOverflow => {
             let at = interpreter.bytecode.pc().saturating_sub(1);
             let opcode = interpreter.bytecode.bytecode_slice().get(at).copied().unwrap_or_default();
-            let fault = Fault { result: end, opcode, stack_len: interpreter.stack.len() };
-            host.db_mut().watch.set_fault(fault);
+            let fault = FrameFault { result: end, opcode, stack_len: interpreter.stack.len() };
+            host.db_mut().limits.set_fault(fault);
             Ok(())
         }
         End::MemoryLimitOOG if could_pay_for_limit(interpreter, &host.cfg) => {
-            Err(host.db_mut().watch.stop_for_memory())
+            Err(host.db_mut().limits.stop_for_memory())
         }
         _ => Ok(()),
     }
 }
 
-/// Whether a frame that hit the memory limit has the gas to come that far at all.
-///
-/// If not, then it is simply out of gas.
+/// Whether a frame that hit the memory limit could pay for that much memory; if not, it is out of gas.
 fn could_pay_for_limit(interpreter: &Interpreter, cfg: &CfgEnv) -> bool {
     let limit = usize::try_from(cfg.memory_limit).unwrap_or(usize::MAX);
     let words = limit.saturating_sub(interpreter.memory.local_memory_offset()) / WORD_BYTES;
@@ -227,8 +228,8 @@ fn could_pay_for_limit(interpreter: &Interpreter, cfg: &CfgEnv) -> bool {
     interpreter.gas.remaining() >= price.saturating_sub(paid)
 }
 
-/// Empties a frame that is done: it stays in the pool of frames, and a thousand of them would hold much.
-fn let_go(frame: &mut EthFrame) {
+/// Frees the buffers of a finished frame: revm keeps frames for reuse, and a thousand of them would hold much memory.
+fn free_buffers(frame: &mut EthFrame) {
     frame.interpreter.return_data.set_buffer(Bytes::new());
     if matches!(frame.input, FrameInput::Create(_)) {
         frame.input = FrameInput::Empty;

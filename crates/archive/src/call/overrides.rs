@@ -1,6 +1,6 @@
-//! The block and the state as the caller wants them to be.
+//! Overrides of the block and of the state.
 
-use crate::{chain::Rules, state::Account};
+use crate::{chain::BlockRules, state::AccountState};
 use alloy_consensus::Header;
 use alloy_evm::EvmEnv;
 use alloy_primitives::{
@@ -19,22 +19,22 @@ use revm::{
 };
 use std::collections::BTreeMap;
 
-/// The price of blob gas in a block that has no say in it: the least that there is.
+/// The blob gas price of a block whose header does not state one: the minimum of the protocol.
 const LEAST_BLOB_GAS_PRICE: u128 = 1;
 
-/// What a caller wants to be different.
+/// The overrides of one call.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Accounts.
+    /// Overrides of accounts.
     pub state: Option<StateOverride>,
-    /// The block.
+    /// Overrides of the block.
     pub block: Option<BlockOverrides>,
 }
 
 /// Why overrides cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
-    /// Both ways to say what an account's storage holds.
+    /// An account overrides its storage in both possible ways.
     #[error("account {0} has both 'state' and 'stateDiff'")]
     BothStateAndDiff(Address),
     /// Only precompiles can be moved.
@@ -48,11 +48,11 @@ pub enum OverrideError {
     BeaconRoot,
 }
 
-/// The EVM's view of a block, with what the caller wants to be different.
+/// Returns the EVM's view of a block with its overrides.
 ///
 /// The fork follows the overridden number and time.
 pub(super) fn block_env(
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     header: &Header,
     overrides: Option<&BlockOverrides>,
 ) -> Result<EvmEnv, OverrideError> {
@@ -61,12 +61,12 @@ pub(super) fn block_env(
         None => rules.evm_env(header),
     };
     let cfg = &mut env.cfg_env;
-    // A message is no transaction: nobody signed it, and it takes no room in the block.
+    // A message is not a transaction: it has no signature, and it does not count against the block gas limit.
     cfg.disable_nonce_check = true;
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.tx_gas_limit_cap = Some(u64::MAX);
-    // A block that was put behind a fork may lack what that fork brought.
+    // An overridden number or time may put the block after a fork whose header fields it lacks.
     if cfg.spec.is_enabled_in(SpecId::MERGE) {
         env.block_env.prevrandao.get_or_insert(header.mix_hash);
     }
@@ -79,7 +79,7 @@ pub(super) fn block_env(
 }
 
 fn overridden_env(
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     header: &Header,
     overrides: &BlockOverrides,
 ) -> Result<EvmEnv, OverrideError> {
@@ -107,7 +107,7 @@ fn overridden_env(
     Ok(env)
 }
 
-/// What is different from the source, by where it is looked up.
+/// The overridden state, by address.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     accounts: AddressMap<OverlaidAccount>,
@@ -138,10 +138,10 @@ impl Overlay {
         Ok(overlay)
     }
 
-    /// An account as it is to be, given what the source has.
+    /// Applies the overrides of an account to what the source has.
     pub(super) fn account(&self, address: Address, account: Option<AccountInfo>) -> Option<AccountInfo> {
         let Some(overlaid) = self.accounts.get(&address) else { return account };
-        let mut account = account.unwrap_or_else(|| Account::default().into());
+        let mut account = account.unwrap_or_else(|| AccountState::default().into());
         account.nonce = overlaid.nonce.unwrap_or(account.nonce);
         account.balance = overlaid.balance.unwrap_or(account.balance);
         if let Some((hash, code)) = &overlaid.code {
@@ -151,19 +151,19 @@ impl Overlay {
         Some(account)
     }
 
-    /// A slot as it is to be, if it is to be different.
+    /// Returns the overridden value of a slot.
     pub(super) fn storage(&self, address: Address, slot: U256) -> Option<U256> {
         let overlaid = self.accounts.get(&address)?;
         let value = overlaid.storage.get(&slot).copied();
         value.or_else(|| overlaid.storage_complete.then_some(U256::ZERO))
     }
 
-    /// The hash that a block is to have, if it is to be different.
+    /// Returns the overridden hash of a block.
     pub(super) fn block_hash(&self, number: u64) -> Option<B256> {
         self.block_hashes.get(&number).copied()
     }
 
-    /// The usual address of the precompile that answers at an address now; none if it is an account.
+    /// Returns the original address of the precompile that is called at an address, or `None` if it is an account.
     pub(super) fn precompile(&self, address: Address) -> Option<Address> {
         self.precompiles.get(&address).copied().unwrap_or(Some(address))
     }
@@ -190,13 +190,12 @@ fn words(storage: B256Map<B256>) -> U256Map<U256> {
     storage.into_iter().map(|(slot, value)| (slot.into(), value.into())).collect()
 }
 
-/// Any bytes can be code. What looks like a delegation but is none is run, and fails at its first byte.
+/// Accepts any bytes as code. A malformed delegation is run as code, and fails at its first byte.
 pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
-/// Which precompile answers where: an override takes the precompile away from its address, a move puts it
-/// elsewhere.
+/// Returns the address of each precompile after moves; an override without a move removes its precompile.
 fn moved_precompiles(
     state: &StateOverride,
     spec: SpecId,

@@ -1,11 +1,11 @@
 //! Precompiled contracts that keep to the deadline.
 //!
-//! Nothing can stop one once it runs, so what it will take is known before: from its input where the price says
-//! little about it ([`work`]), and from its gas everywhere else. All of them compute their price first.
+//! A running precompile cannot be stopped, so its time is estimated before it runs: from its input where the gas price
+//! says little about the time ([`work`]), and from its gas otherwise. Every precompile computes its price first.
 
 mod work;
 
-use super::{machine::Host, watch::Stop};
+use super::{host::Host, limits::StopReason};
 use crate::state::StateSource;
 use alloy_primitives::{Address, map::AddressSet};
 use revm::{
@@ -19,18 +19,18 @@ use work::PrecompileSpeed;
 
 /// The precompiles of a fork.
 #[derive(Debug)]
-pub(super) struct WatchedPrecompiles {
+pub(super) struct LimitedPrecompiles {
     usual: &'static Precompiles,
     spec: SpecId,
 }
 
-impl WatchedPrecompiles {
+impl LimitedPrecompiles {
     pub(super) fn new(spec: SpecId) -> Self {
         Self { usual: Precompiles::new(PrecompileSpecId::from_spec_id(spec)), spec }
     }
 }
 
-impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrecompiles {
+impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for LimitedPrecompiles {
     type Output = InterpreterResult;
 
     fn set_spec(&mut self, spec: <<Host<'a, 'l, S> as ContextTr>::Cfg as Cfg>::Spec) -> bool {
@@ -48,7 +48,7 @@ impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrec
             return Ok(None);
         };
         let output = run_in_time(precompile, self.spec, host, inputs)?;
-        note_halt(host, &output);
+        record_halt(host, &output);
         Ok(Some(precompile_output_to_interpreter_result(output, inputs.gas_limit)))
     }
 
@@ -61,18 +61,18 @@ impl<'a, 'l, S: StateSource> PrecompileProvider<Host<'a, 'l, S>> for WatchedPrec
     }
 }
 
-/// Runs a precompile if it can end in time; otherwise the run is over.
+/// Runs a precompile if it can end in time; otherwise stops the run.
 ///
-/// The text of the error is not seen by anyone: the watch remembers why.
+/// The text of the error is never shown, because the limit tracker holds the reason.
 fn run_in_time<S: StateSource>(
     precompile: &Precompile,
     spec: SpecId,
     host: &mut Host<'_, '_, S>,
     inputs: &CallInputs,
 ) -> Result<PrecompileOutput, String> {
-    let text = |stop: Stop| stop.to_string();
-    let time = host.db_mut().watch.precompile_time().map_err(text)?;
-    let strict = host.db().watch.is_strict();
+    let text = |stop: StopReason| stop.to_string();
+    let time = host.db_mut().limits.precompile_time().map_err(text)?;
+    let strict = host.db().limits.is_strict();
     let speed = if strict { PrecompileSpeed::CAUTIOUS } else { PrecompileSpeed::MEASURED };
     let gas_in_time = {
         let input = inputs.input.as_bytes(host);
@@ -83,13 +83,13 @@ fn run_in_time<S: StateSource>(
     let output = output.map_err(|fatal| fatal.to_string())?;
     let out_of_gas = matches!(&output.status, PrecompileStatus::Halt(reason) if reason.is_oog());
     if out_of_gas && gas < inputs.gas_limit {
-        return Err(text(host.db_mut().watch.stop_precompile()));
+        return Err(text(host.db_mut().limits.stop_precompile()));
     }
     Ok(output)
 }
 
-/// A message sent straight to a precompile is told what was wrong with its input.
-fn note_halt<S: StateSource>(host: &mut Host<'_, '_, S>, output: &PrecompileOutput) {
+/// Keeps the error of a precompile that the message calls directly, because it becomes the error of the call.
+fn record_halt<S: StateSource>(host: &mut Host<'_, '_, S>, output: &PrecompileOutput) {
     if let PrecompileStatus::Halt(reason) = &output.status
         && !reason.is_oog()
         && host.journal().depth() == 1

@@ -1,9 +1,9 @@
-//! The state that a message sees: overrides first, then the source. Every read is watched.
+//! The state that a message sees: overrides first, then the source. Every read counts against the limits.
 
 use super::{
     error::CallError,
+    limits::{LimitTracker, StopReason},
     overrides::Overlay,
-    watch::{Stop, Watch},
 };
 use crate::state::StateSource;
 use alloy_primitives::{Address, B256, U256, map::B256Map};
@@ -13,26 +13,26 @@ use revm::{
     state::{AccountInfo, Bytecode},
 };
 
-/// A state to run on.
-pub(super) struct Reader<'l, S> {
+/// The state that a run reads: the source with its overrides.
+pub(super) struct StateReader<'l, S> {
     source: S,
     pub(super) overlay: Overlay,
-    pub(super) watch: Watch<'l>,
-    /// Code that was read: many contracts have the same, and it is large.
+    pub(super) limits: LimitTracker<'l>,
+    /// Code that was read, because many contracts share the same large code.
     code: B256Map<Bytecode>,
 }
 
-impl<'l, S: StateSource> Reader<'l, S> {
-    pub(super) fn new(source: S, overlay: Overlay, watch: Watch<'l>) -> Self {
-        Self { source, overlay, watch, code: B256Map::default() }
+impl<'l, S: StateSource> StateReader<'l, S> {
+    pub(super) fn new(source: S, overlay: Overlay, limits: LimitTracker<'l>) -> Self {
+        Self { source, overlay, limits, code: B256Map::default() }
     }
 }
 
-impl<S: StateSource> Database for Reader<'_, S> {
+impl<S: StateSource> Database for StateReader<'_, S> {
     type Error = ReadError<S::Error>;
 
     fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Self::Error> {
-        self.watch.read()?;
+        self.limits.read()?;
         let account = self.source.account(address).map_err(ReadError::Source)?.map(AccountInfo::from);
         Ok(self.overlay.account(address, account))
     }
@@ -41,9 +41,9 @@ impl<S: StateSource> Database for Reader<'_, S> {
         if let Some(code) = self.code.get(&hash) {
             return Ok(code.clone());
         }
-        self.watch.read()?;
+        self.limits.read()?;
         let code = self.source.code(hash).map_err(ReadError::Source)?;
-        self.watch.code_read(code.len())?;
+        self.limits.code_read(code.len())?;
         self.code.insert(hash, code.clone());
         Ok(code)
     }
@@ -52,10 +52,10 @@ impl<S: StateSource> Database for Reader<'_, S> {
         if let Some(value) = self.overlay.storage(address, slot) {
             return Ok(value);
         }
-        self.watch.read()?;
+        self.limits.read()?;
         let value = self.source.storage(address, slot).map_err(ReadError::Source)?;
         if self.source.has_guessed() {
-            self.watch.end_soon();
+            self.limits.end_soon();
         }
         Ok(value)
     }
@@ -64,7 +64,7 @@ impl<S: StateSource> Database for Reader<'_, S> {
         if let Some(hash) = self.overlay.block_hash(number) {
             return Ok(hash);
         }
-        self.watch.read()?;
+        self.limits.read()?;
         self.source.block_hash(number).map_err(ReadError::Source)
     }
 }
@@ -77,7 +77,7 @@ pub(super) enum ReadError<E> {
     Source(E),
     /// The run is over.
     #[error(transparent)]
-    Stopped(#[from] Stop),
+    Stopped(#[from] StopReason),
 }
 
 impl<E: DBErrorMarker> DBErrorMarker for ReadError<E> {}

@@ -1,4 +1,4 @@
-//! What a contract said when it reverted, in words.
+//! The error message of a revert.
 
 use alloy_primitives::{U256, hex};
 use std::borrow::Cow;
@@ -14,7 +14,8 @@ const WORD_BYTES: usize = 32;
 
 /// The message of a revert with this data.
 ///
-/// Only what is encoded without fault is put into words. A custom error is not: its name is not in the data.
+/// Only valid encodings of `Error(string)` and `Panic(uint256)` are decoded. A custom error is not, because its name is
+/// not in the data.
 pub fn revert_message(data: &[u8]) -> String {
     match reason(data) {
         Some(reason) => format!("execution reverted: {reason}"),

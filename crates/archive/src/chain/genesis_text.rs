@@ -29,20 +29,20 @@ const HEADER_NUMBERS: [&str; 9] = [
 /// Parses the text of a genesis file.
 pub(super) fn parse(text: &str) -> Result<Genesis, GenesisError> {
     let file = GenesisText { text };
-    let members: Members<'_> = serde_json::from_str(text)?;
+    let members: GenesisMembers<'_> = serde_json::from_str(text)?;
     file.check(&members)?;
     let quoted = file.with_quoted_terminal_difficulty(&members);
     serde_json::from_str(&quoted).map_err(|error| file.wrong_member(&members).unwrap_or(error.into()))
 }
 
 /// The members of a JSON object in their order; equal keys are all there.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+struct GenesisMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GenesisMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = GenesisMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -53,14 +53,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(GenesisMembers(members))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-impl<'a> Members<'a> {
+impl<'a> GenesisMembers<'a> {
     /// The members of an object; none if the value is no object, which is for the reader of the values to refuse.
     fn of(value: &'a RawValue) -> Self {
         serde_json::from_str(value.get()).unwrap_or(Self(Vec::new()))
@@ -77,33 +77,33 @@ struct GenesisText<'a> {
 
 impl<'a> GenesisText<'a> {
     /// Finds what no reader of single values can see.
-    fn check(&self, root: &Members<'a>) -> Result<(), GenesisError> {
+    fn check(&self, root: &GenesisMembers<'a>) -> Result<(), GenesisError> {
         self.check_object("", root, |key| HEADER_NUMBERS.contains(&key))?;
         let Some(config) = root.get("config") else {
             return Err(GenesisError::Missing { line: 1, field: "config" });
         };
-        let members = Members::of(config);
+        let members = GenesisMembers::of(config);
         self.check_object("config.", &members, is_config_number)?;
         if members.get("chainId").is_none() {
             return Err(GenesisError::Missing { line: self.line(config), field: "config.chainId" });
         }
-        if let Some(schedule) = members.get("blobSchedule").map(Members::of) {
+        if let Some(schedule) = members.get("blobSchedule").map(GenesisMembers::of) {
             self.check_object("config.blobSchedule.", &schedule, |_| false)?;
             for (fork, params) in &schedule.0 {
                 let path = format!("config.blobSchedule.{fork}.");
-                self.check_object(&path, &Members::of(params), |_| true)?;
+                self.check_object(&path, &GenesisMembers::of(params), |_| true)?;
             }
         }
-        root.get("alloc").map_or(Ok(()), |alloc| self.check_accounts(&Members::of(alloc)))
+        root.get("alloc").map_or(Ok(()), |alloc| self.check_accounts(&GenesisMembers::of(alloc)))
     }
 
-    fn check_accounts(&self, accounts: &Members<'a>) -> Result<(), GenesisError> {
+    fn check_accounts(&self, accounts: &GenesisMembers<'a>) -> Result<(), GenesisError> {
         self.check_duplicates("alloc.", accounts, normalised)?;
         for (address, account) in &accounts.0 {
-            let (path, members) = (format!("alloc.{address}."), Members::of(account));
+            let (path, members) = (format!("alloc.{address}."), GenesisMembers::of(account));
             self.check_object(&path, &members, |key| key == "nonce" || key == "balance")?;
             if let Some(storage) = members.get("storage") {
-                self.check_duplicates(&format!("{path}storage."), &Members::of(storage), normalised)?;
+                self.check_duplicates(&format!("{path}storage."), &GenesisMembers::of(storage), normalised)?;
             }
         }
         Ok(())
@@ -112,7 +112,7 @@ impl<'a> GenesisText<'a> {
     fn check_object(
         &self,
         path: &str,
-        members: &Members<'a>,
+        members: &GenesisMembers<'a>,
         is_number: impl Fn(&str) -> bool,
     ) -> Result<(), GenesisError> {
         self.check_duplicates(path, members, str::to_owned)?;
@@ -125,7 +125,7 @@ impl<'a> GenesisText<'a> {
     fn check_duplicates(
         &self,
         path: &str,
-        members: &Members<'a>,
+        members: &GenesisMembers<'a>,
         same: impl Fn(&str) -> String,
     ) -> Result<(), GenesisError> {
         let mut first = BTreeMap::new();
@@ -139,7 +139,7 @@ impl<'a> GenesisText<'a> {
     }
 
     /// The first member that cannot be read on its own.
-    fn wrong_member(&self, root: &Members<'a>) -> Option<GenesisError> {
+    fn wrong_member(&self, root: &GenesisMembers<'a>) -> Option<GenesisError> {
         root.0.iter().find_map(|(key, value)| {
             let problem = problem_with(|member| member, key, value)?;
             let inner = match key.as_str() {
@@ -152,7 +152,7 @@ impl<'a> GenesisText<'a> {
     }
 
     fn wrong_account(&self, alloc: &'a RawValue) -> Option<GenesisError> {
-        Members::of(alloc).0.iter().find_map(|(address, account)| {
+        GenesisMembers::of(alloc).0.iter().find_map(|(address, account)| {
             let problem = problem_with(|member| format!("{{\"alloc\":{member}}}"), address, account)?;
             // Every account has to have a balance, so each member is tried beside one.
             let path = format!("alloc.{address}.");
@@ -171,7 +171,7 @@ impl<'a> GenesisText<'a> {
         object: &'a RawValue,
         genesis: impl Fn(String) -> String,
     ) -> Option<GenesisError> {
-        Members::of(object).0.iter().find_map(|(key, value)| {
+        GenesisMembers::of(object).0.iter().find_map(|(key, value)| {
             let problem = problem_with(&genesis, key, value)?;
             Some(self.wrong(value, format!("{path}{key}"), problem))
         })
@@ -179,8 +179,8 @@ impl<'a> GenesisText<'a> {
 
     /// geth writes the terminal total difficulty as a bare number of any size, but a JSON number beyond 64 bits
     /// is read as a floating-point number, which rounds it. In quotes it keeps all its digits.
-    fn with_quoted_terminal_difficulty(&self, root: &Members<'a>) -> Cow<'a, str> {
-        let config = root.get("config").map(Members::of);
+    fn with_quoted_terminal_difficulty(&self, root: &GenesisMembers<'a>) -> Cow<'a, str> {
+        let config = root.get("config").map(GenesisMembers::of);
         let value = config.as_ref().and_then(|config| config.get("terminalTotalDifficulty"));
         let bare = value.map(RawValue::get).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let Some(digits) = bare else { return self.text.into() };

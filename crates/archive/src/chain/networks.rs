@@ -6,7 +6,7 @@ use alloy_genesis::{ChainConfig, Genesis};
 use alloy_primitives::U256;
 
 /// When the forks of a network came into force: by block up to London, by time from Shanghai on.
-struct Network {
+struct NetworkForks {
     chain_id: u64,
     homestead: u64,
     dao: Option<u64>,
@@ -28,7 +28,7 @@ struct Network {
 }
 
 /// A network that has had all forks by block since its genesis.
-const YOUNG: Network = Network {
+const YOUNG: NetworkForks = NetworkForks {
     chain_id: 0,
     homestead: 0,
     dao: None,
@@ -48,7 +48,7 @@ const YOUNG: Network = Network {
     blobs_2: 0,
 };
 
-const MAINNET: Network = Network {
+const MAINNET: NetworkForks = NetworkForks {
     chain_id: 1,
     homestead: 1_150_000,
     dao: Some(1_920_000),
@@ -68,7 +68,7 @@ const MAINNET: Network = Network {
     blobs_2: 1_767_747_671,
 };
 
-const SEPOLIA: Network = Network {
+const SEPOLIA: NetworkForks = NetworkForks {
     chain_id: 11_155_111,
     terminal_total_difficulty: 17_000_000_000_000_000,
     shanghai: 1_677_557_088,
@@ -80,7 +80,7 @@ const SEPOLIA: Network = Network {
     ..YOUNG
 };
 
-const HOLESKY: Network = Network {
+const HOLESKY: NetworkForks = NetworkForks {
     chain_id: 17_000,
     shanghai: 1_696_000_704,
     cancun: 1_707_305_664,
@@ -91,7 +91,7 @@ const HOLESKY: Network = Network {
     ..YOUNG
 };
 
-const HOODI: Network = Network {
+const HOODI: NetworkForks = NetworkForks {
     chain_id: 560_048,
     prague: 1_742_999_832,
     osaka: 1_761_677_592,
@@ -115,7 +115,7 @@ impl ChainSpec {
     }
 }
 
-impl Network {
+impl NetworkForks {
     fn config(&self) -> ChainConfig {
         ChainConfig {
             chain_id: self.chain_id,

@@ -12,7 +12,7 @@ pub(crate) const GENERATIONS: usize = 7;
 /// It starts with one block and grows by [`push`](Self::push). To continue a stored chain with head `n`,
 /// start at block `n - 6` (or at the genesis) with its total difficulty, and push the blocks up to `n`.
 #[derive(Debug, Clone)]
-pub(crate) struct Ancestry {
+pub struct Ancestry {
     parent: Ancestor,
     /// Newest first.
     older: VecDeque<Ancestor>,
@@ -38,13 +38,13 @@ impl Ancestry {
     }
 
     /// An ancestry that consists of the genesis block.
-    pub(crate) fn at_genesis(header: Sealed<Header>) -> Self {
+    pub fn at_genesis(header: Sealed<Header>) -> Self {
         let total_difficulty = header.difficulty;
         Self::starting_at(header, Vec::new(), total_difficulty)
     }
 
     /// Takes the next block of the chain.
-    pub(crate) fn push(&mut self, header: Sealed<Header>, uncle_hashes: Vec<B256>) {
+    pub fn push(&mut self, header: Sealed<Header>, uncle_hashes: Vec<B256>) {
         debug_assert_eq!(header.parent_hash, self.parent.header.hash());
         self.total_difficulty = self.total_difficulty.saturating_add(header.difficulty);
         let before = std::mem::replace(&mut self.parent, Ancestor { header, uncle_hashes });
@@ -53,12 +53,12 @@ impl Ancestry {
     }
 
     /// The newest block.
-    pub(crate) fn parent(&self) -> &Sealed<Header> {
+    pub fn parent(&self) -> &Sealed<Header> {
         &self.parent.header
     }
 
     /// The difficulty of the chain up to and with the newest block.
-    pub(crate) fn total_difficulty(&self) -> U256 {
+    pub fn total_difficulty(&self) -> U256 {
         self.total_difficulty
     }
 

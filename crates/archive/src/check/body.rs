@@ -4,7 +4,7 @@ use super::{
     BlockFault, TransactionFault,
     header::{at_most, equal, present},
 };
-use crate::chain::{Block, ChainSpec, Rules, Transaction};
+use crate::chain::{Block, BlockRules, ChainSpec, Transaction};
 use alloy_consensus::{
     Transaction as _, TxType,
     proofs::{calculate_ommers_root, calculate_transaction_root, calculate_withdrawals_root},
@@ -42,7 +42,7 @@ pub(super) fn check_body(chain: &ChainSpec, block: &Block) -> Result<(), BlockFa
 
 fn check_transaction(
     chain: &ChainSpec,
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     block: &Block,
     transaction: &Transaction,
 ) -> Result<(), TransactionFault> {

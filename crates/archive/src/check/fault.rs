@@ -1,5 +1,4 @@
-//! What can be wrong with a block. Each fault prints as one sentence with what was expected and what was
-//! found.
+//! Why a block is invalid. Each message names the expected and the found value.
 //!
 //! A root or a hash that sums up the body or the execution is expected to be what the header says, and found
 //! to be what the body or the execution gives. Everything else is found in the block.

@@ -1,10 +1,8 @@
 //! A header against its parent.
 
-use super::{
-    BlockFault,
-    fees::{expected_base_fee, expected_excess_blob_gas},
-};
-use crate::chain::{ChainSpec, Rules};
+use super::BlockFault;
+use crate::chain::fees::{expected_base_fee, expected_excess_blob_gas};
+use crate::chain::{BlockRules, ChainSpec};
 use alloy_consensus::{Header, Sealed, constants::MAXIMUM_EXTRA_DATA_SIZE};
 use alloy_eips::{
     eip1559::{DEFAULT_ELASTICITY_MULTIPLIER, GAS_LIMIT_BOUND_DIVISOR},
@@ -19,10 +17,10 @@ const GAS_LIMIT_MIN: u64 = 5_000;
 /// geth's upper bound: gas is counted in signed 64-bit numbers in places.
 const GAS_LIMIT_MAX: u64 = i64::MAX as u64;
 
-/// What miners wrote into their blocks to tell the two sides of the DAO fork apart.
+/// Extra data by which blocks of the side that supports the DAO fork are marked.
 const DAO_EXTRA_DATA: &[u8] = b"dao-hard-fork";
 
-/// For how many blocks, the fork block included, they had to.
+/// Number of blocks, the fork block included, that must carry the extra data.
 const DAO_EXTRA_DATA_BLOCKS: u64 = 10;
 
 /// The block is the one after its parent.
@@ -59,7 +57,7 @@ pub(super) fn check_header(chain: &ChainSpec, parent: &Header, header: &Header) 
     check_forks_by_time(chain, rules, parent, header)
 }
 
-fn check_extra_data(chain: &ChainSpec, rules: Rules<'_>, header: &Header) -> Result<(), BlockFault> {
+fn check_extra_data(chain: &ChainSpec, rules: BlockRules<'_>, header: &Header) -> Result<(), BlockFault> {
     let found = &header.extra_data;
     at_most("extra data bytes", MAXIMUM_EXTRA_DATA_SIZE as u64, found.len() as u64)?;
     let since_fork = chain.config().dao_fork_block.and_then(|fork| header.number.checked_sub(fork));
@@ -75,7 +73,7 @@ fn check_extra_data(chain: &ChainSpec, rules: Rules<'_>, header: &Header) -> Res
     }
 }
 
-fn check_gas(rules: Rules<'_>, parent: &Header, header: &Header) -> Result<(), BlockFault> {
+fn check_gas(rules: BlockRules<'_>, parent: &Header, header: &Header) -> Result<(), BlockFault> {
     let london = rules.is_london_active_at_block(header.number);
     let first_of_london = london && !rules.is_london_active_at_block(parent.number);
     // EIP-1559 aims at half of the limit, so the fork block doubles it to keep aiming at the same.
@@ -99,7 +97,7 @@ fn check_gas(rules: Rules<'_>, parent: &Header, header: &Header) -> Result<(), B
 /// The fields that came with Shanghai and later forks, which only blocks without proof of work can have.
 fn check_forks_by_time(
     chain: &ChainSpec,
-    rules: Rules<'_>,
+    rules: BlockRules<'_>,
     parent: &Header,
     header: &Header,
 ) -> Result<(), BlockFault> {

@@ -6,6 +6,7 @@ mod rules; // one row per rule of headers
 mod scene; // made-up chains that are right
 
 use super::*;
+use crate::chain::fees::{expected_base_fee, expected_excess_blob_gas};
 use alloy_consensus::Header;
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{Bloom, U256};
@@ -134,7 +135,7 @@ fn the_reserve_price_of_blobs_holds_from_osaka_on() {
 #[test]
 fn execution_has_to_give_what_the_header_says() {
     let header = Scene::at("osaka").block.header;
-    let good = Outcome {
+    let good = ExecutionSummary {
         gas_used: header.gas_used,
         receipts_root: header.receipts_root,
         logs_bloom: header.logs_bloom,
@@ -142,11 +143,11 @@ fn execution_has_to_give_what_the_header_says() {
         requests_hash: header.requests_hash,
         state_root: header.state_root,
     };
-    assert_eq!(check_outcome(&header, &good), Ok(()));
-    let text = |spoil: fn(&mut Outcome)| {
+    assert_eq!(check_execution(&header, &good), Ok(()));
+    let text = |spoil: fn(&mut ExecutionSummary)| {
         let mut outcome = good.clone();
         spoil(&mut outcome);
-        check_outcome(&header, &outcome).unwrap_err().to_string()
+        check_execution(&header, &outcome).unwrap_err().to_string()
     };
     let empty = header.receipts_root;
     let one = B256::with_last_byte(1);

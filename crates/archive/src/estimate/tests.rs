@@ -96,7 +96,7 @@ fn deep_calls_get_the_part_that_is_kept_back() {
     let used = {
         let (chain, header) = (chain(SPEC), header(SPEC));
         let limits = limits();
-        let mut trial = Prepared::new(
+        let mut trial = PreparedCall::new(
             &world,
             chain.rules_at(&header),
             &header,
@@ -105,7 +105,7 @@ fn deep_calls_get_the_part_that_is_kept_back() {
             &limits,
         )
         .unwrap();
-        let Outcome::Returned { gas, .. } = trial.run(BLOCK_GAS_LIMIT).unwrap() else { panic!("failed") };
+        let CallResult::Returned { gas, .. } = trial.run(BLOCK_GAS_LIMIT).unwrap() else { panic!("failed") };
         gas.tx_gas_used()
     };
     assert!(!succeeds_with(&world, &to_contract(), used), "what is used should not be enough");

@@ -16,7 +16,7 @@ const LOG_BYTES: usize = 576;
 const WORD_BYTES: usize = 32;
 
 /// A byte string of the log.
-struct Field {
+struct DepositField {
     offset_name: &'static str,
     size_name: &'static str,
     /// Offset of its length, which its bytes follow.
@@ -25,17 +25,17 @@ struct Field {
 }
 
 /// The byte strings in their order.
-const FIELDS: [Field; 5] = [
-    Field { offset_name: "pubkey offset", size_name: "pubkey size", offset: 160, size: 48 },
-    Field {
+const FIELDS: [DepositField; 5] = [
+    DepositField { offset_name: "pubkey offset", size_name: "pubkey size", offset: 160, size: 48 },
+    DepositField {
         offset_name: "withdrawal credentials offset",
         size_name: "withdrawal credentials size",
         offset: 256,
         size: 32,
     },
-    Field { offset_name: "amount offset", size_name: "amount size", offset: 320, size: 8 },
-    Field { offset_name: "signature offset", size_name: "signature size", offset: 384, size: 96 },
-    Field { offset_name: "index offset", size_name: "index size", offset: 512, size: 8 },
+    DepositField { offset_name: "amount offset", size_name: "amount size", offset: 320, size: 8 },
+    DepositField { offset_name: "signature offset", size_name: "signature size", offset: 384, size: 96 },
+    DepositField { offset_name: "index offset", size_name: "index size", offset: 512, size: 8 },
 ];
 
 /// Appends the deposits in the logs of a block, if there are any.
@@ -51,7 +51,7 @@ pub(super) fn append_requests(
                 continue;
             }
             append_deposit(&found.data.data, &mut deposits).map_err(|mismatch| {
-                let Mismatch { field, expected, found } = mismatch;
+                let DepositMismatch { field, expected, found } = mismatch;
                 SystemFault::DepositLog { transaction, log, field, expected, found }
             })?;
         }
@@ -64,15 +64,15 @@ pub(super) fn append_requests(
 
 /// What is wrong with a deposit log.
 #[derive(Debug, PartialEq, Eq)]
-struct Mismatch {
+struct DepositMismatch {
     field: &'static str,
     expected: usize,
     found: String,
 }
 
-fn append_deposit(data: &[u8], deposits: &mut Vec<u8>) -> Result<(), Mismatch> {
+fn append_deposit(data: &[u8], deposits: &mut Vec<u8>) -> Result<(), DepositMismatch> {
     if data.len() != LOG_BYTES {
-        return Err(Mismatch { field: "length", expected: LOG_BYTES, found: data.len().to_string() });
+        return Err(DepositMismatch { field: "length", expected: LOG_BYTES, found: data.len().to_string() });
     }
     for (index, field) in FIELDS.iter().enumerate() {
         expect_word(data, index * WORD_BYTES, field.offset_name, field.offset)?;
@@ -83,13 +83,13 @@ fn append_deposit(data: &[u8], deposits: &mut Vec<u8>) -> Result<(), Mismatch> {
     Ok(())
 }
 
-fn expect_word(data: &[u8], at: usize, field: &'static str, expected: usize) -> Result<(), Mismatch> {
+fn expect_word(data: &[u8], at: usize, field: &'static str, expected: usize) -> Result<(), DepositMismatch> {
     let word = data.get(at..at + WORD_BYTES).unwrap_or_default();
     let found = U256::try_from_be_slice(word).unwrap_or_default();
     if found == U256::from(expected) {
         return Ok(());
     }
-    Err(Mismatch { field, expected, found: found.to_string() })
+    Err(DepositMismatch { field, expected, found: found.to_string() })
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
             let mut data = valid_log();
             data.resize(length, 0);
             let found = length.to_string();
-            assert_eq!(refused(&data), Mismatch { field: "length", expected: LOG_BYTES, found });
+            assert_eq!(refused(&data), DepositMismatch { field: "length", expected: LOG_BYTES, found });
         }
         for (index, field) in FIELDS.iter().enumerate() {
             for (at, name) in [(index * WORD_BYTES, field.offset_name), (field.offset, field.size_name)] {

@@ -2,7 +2,8 @@
 //! their own, one block a line: `{"block": 7, "records": [ … ]}`.
 
 use crate::{
-    store::{Archive, Savepoints, StoreError},
+    archive::Archive,
+    store::{Savepoints, StoreError},
     tables::{META, RAW_RECORDS},
 };
 use serde::Deserialize;
@@ -41,7 +42,7 @@ const KINDS: [(&str, &[&str]); 3] = [
 /// A line of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct RawRecordsLine {
     block: u64,
     records: Vec<Map<String, Value>>,
 }
@@ -77,7 +78,7 @@ impl Archive {
 
 /// The block of a line, and its records as compact JSON.
 fn parse(line: &str, head: u64) -> Result<(u64, Vec<u8>), String> {
-    let line: Line = serde_json::from_str(line).map_err(|cause| cause.to_string())?;
+    let line: RawRecordsLine = serde_json::from_str(line).map_err(|cause| cause.to_string())?;
     if line.block > head {
         return Err(format!("block {} is beyond the head of the archive, which is {head}", line.block));
     }

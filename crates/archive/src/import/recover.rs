@@ -12,15 +12,15 @@ use std::{collections::VecDeque, sync::mpsc::SyncSender};
 
 /// A block as a source gave it.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct SourceBlock {
     pub(super) block: Block,
     /// How far the source was read when the block was complete.
     pub(super) bytes_read: u64,
 }
 
-/// A block with what can be known of it without a state.
+/// A block with its hash, size and senders, which need no state.
 #[derive(Debug)]
-pub(super) struct Recovered {
+pub(super) struct RecoveredBlock {
     pub(super) block: Block,
     pub(super) bytes_read: u64,
     /// Length of the block's RLP.
@@ -31,21 +31,28 @@ pub(super) struct Recovered {
     pub(super) is_replaceable: bool,
 }
 
-/// Why there is no next block.
+/// Why the source gives no further block.
 #[derive(Debug)]
 pub(super) enum RecoveryFault {
     Source(BlockFileError),
     Signature { number: u64, hash: B256, index: usize },
 }
 
-/// Feeds the queue until the source is empty, something is wrong, or nobody listens any more.
-///
-/// The last blocks, so many as are `replaceable`, are marked and therefore read ahead.
+/// Which blocks can be replaced later.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReplaceableBlocks {
+    /// The number of last blocks of the source that are replaceable; the source is read ahead by as many.
+    pub(super) last: u64,
+    /// The newest finalized block, if it is known; all blocks after it are replaceable.
+    pub(super) after: Option<u64>,
+}
+
+/// Fills the queue until the source is empty, a block is invalid, or the receiver is dropped. Marks replaceable blocks.
 pub(super) fn run(
     chain: &ChainSpec,
-    mut blocks: impl Iterator<Item = Result<Read, BlockFileError>>,
-    replaceable: u64,
-    queue: &SyncSender<Result<Recovered, RecoveryFault>>,
+    mut blocks: impl Iterator<Item = Result<SourceBlock, BlockFileError>>,
+    replaceable: ReplaceableBlocks,
+    queue: &SyncSender<Result<RecoveredBlock, RecoveryFault>>,
 ) {
     let mut ahead = VecDeque::new();
     let fault = loop {
@@ -54,14 +61,17 @@ pub(super) fn run(
             Ok(recovered) => ahead.push_back(recovered),
             Err(fault) => break Some(fault),
         }
-        if ahead.len() as u64 > replaceable
+        if ahead.len() as u64 > replaceable.last
             && let Some(recovered) = ahead.pop_front()
-            && queue.send(Ok(recovered)).is_err()
         {
-            return;
+            let number = recovered.block.header.number;
+            let is_replaceable = replaceable.after.is_some_and(|finalized| number > finalized);
+            if queue.send(Ok(RecoveredBlock { is_replaceable, ..recovered })).is_err() {
+                return;
+            }
         }
     };
-    let last = ahead.into_iter().map(|recovered| Ok(Recovered { is_replaceable: true, ..recovered }));
+    let last = ahead.into_iter().map(|recovered| Ok(RecoveredBlock { is_replaceable: true, ..recovered }));
     for block in last.chain(fault.map(Err)) {
         if queue.send(block).is_err() {
             return;
@@ -69,8 +79,8 @@ pub(super) fn run(
     }
 }
 
-fn recover(chain: &ChainSpec, read: Read) -> Result<Recovered, RecoveryFault> {
-    let Read { block, bytes_read } = read;
+fn recover(chain: &ChainSpec, read: SourceBlock) -> Result<RecoveredBlock, RecoveryFault> {
+    let SourceBlock { block, bytes_read } = read;
     let header = &block.header;
     let hash = header.hash_slow();
     let homestead = chain.rules_at(header).is_homestead_active_at_block(header.number);
@@ -85,7 +95,7 @@ fn recover(chain: &ChainSpec, read: Read) -> Result<Recovered, RecoveryFault> {
         })
         .collect::<Result<_, _>>()?;
     let size = u32::try_from(block.length()).unwrap_or(u32::MAX);
-    Ok(Recovered { block, bytes_read, size, hash, senders, is_replaceable: false })
+    Ok(RecoveredBlock { block, bytes_read, size, hash, senders, is_replaceable: false })
 }
 
 /// Before Homestead the upper half of the signatures was as good as the lower one (EIP-2).

@@ -1,4 +1,4 @@
-//! Which numbers are there: ranges without gaps.
+//! The block numbers that are kept, as ranges without gaps.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -41,7 +41,7 @@ impl Ranges {
         self.0.iter().map(|(lowest, newest)| newest - lowest + 1).sum()
     }
 
-    /// Upwards.
+    /// Iterates over the ranges in ascending order.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = RangeInclusive<u64>> + '_ {
         self.0.iter().map(|(lowest, newest)| *lowest..=*newest)
     }

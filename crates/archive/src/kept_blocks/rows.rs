@@ -10,7 +10,7 @@ use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::{B256, Bloom};
 use alloy_rlp::{Decodable, Encodable, encode_list, list_length};
 
-/// A block as whoever has proven it hands it over.
+/// A proven block that is to be kept.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockParts<'a> {
     pub hash: B256,

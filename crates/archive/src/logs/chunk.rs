@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use super::error::Damaged;
+use super::error::DamagedLogRow;
 
 const CHUNK_BITS: u32 = 16;
 const LOW_MASK: u64 = (1 << CHUNK_BITS) - 1;
@@ -72,10 +72,10 @@ pub(super) fn encode_into(lows: &mut RoaringBitmap, row: &mut Vec<u8>) -> std::i
 
 /// The bitmap of a row. Every way in which the bytes can be wrong is an error, because a wrong bitmap would
 /// be a wrong answer.
-pub(super) fn decode(number: u32, row: &[u8]) -> Result<RoaringBitmap, Damaged> {
+pub(super) fn decode(number: u32, row: &[u8]) -> Result<RoaringBitmap, DamagedLogRow> {
     let mut rest = row;
     match RoaringBitmap::deserialize_from(&mut rest) {
         Ok(lows) if rest.is_empty() && lows.max().is_some_and(|low| u64::from(low) <= LOW_MASK) => Ok(lows),
-        _ => Err(Damaged { what: "the index", ordinal: first_ordinal(number) }),
+        _ => Err(DamagedLogRow { what: "the index", ordinal: first_ordinal(number) }),
     }
 }

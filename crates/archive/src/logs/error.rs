@@ -1,4 +1,4 @@
-//! What can go wrong with logs, on the way in and on the way out.
+//! Errors of writing and reading logs.
 
 use redb::StorageError;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use super::row::TopicsTooMany;
 /// A row that cannot be what was once written: the file was damaged, or written by something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the archive is damaged: {what} of log {ordinal}")]
-pub(crate) struct Damaged {
+pub(crate) struct DamagedLogRow {
     pub(crate) what: &'static str,
     pub(crate) ordinal: u64,
 }
@@ -21,7 +21,7 @@ pub(crate) enum IndexError {
     #[error("log {0} is beyond what the index can count")]
     OrdinalTooLarge(u64),
     #[error(transparent)]
-    Damaged(#[from] Damaged),
+    Damaged(#[from] DamagedLogRow),
     #[error(transparent)]
     Store(#[from] StorageError),
 }
@@ -38,7 +38,7 @@ pub(crate) enum QueryError {
     #[error("query was cancelled")]
     Cancelled,
     #[error(transparent)]
-    Damaged(#[from] Damaged),
+    Damaged(#[from] DamagedLogRow),
     #[error(transparent)]
     Store(#[from] StorageError),
 }

@@ -8,7 +8,7 @@ use super::{
     chunk,
     error::IndexError,
     row::check_topics,
-    term::{Key, Term, chunk_of},
+    term::{IndexKey, Term, chunk_of},
 };
 
 /// What one row costs in memory before its ordinals: key, vector, the map's control byte and its spare room.
@@ -22,7 +22,7 @@ const ROW_BYTES: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct LogIndexer {
     // The keys hold addresses and topics that anyone may choose: the map's hasher is seeded at random.
-    rows: HashMap<Key, Vec<u16>>,
+    rows: HashMap<IndexKey, Vec<u16>>,
     lows_total: usize,
 }
 
@@ -39,7 +39,7 @@ impl LogIndexer {
         Ok(())
     }
 
-    fn push(&mut self, key: Key, low: u16) {
+    fn push(&mut self, key: IndexKey, low: u16) {
         self.rows.entry(key).or_default().push(low);
         self.lows_total += 1;
     }
@@ -64,7 +64,7 @@ impl LogIndexer {
     /// given up; what was gathered is still there.
     pub(crate) fn flush(
         &mut self,
-        table: &mut Table<'_, &'static Key, &'static [u8]>,
+        table: &mut Table<'_, &'static IndexKey, &'static [u8]>,
     ) -> Result<(), IndexError> {
         // In key order, so that neighbouring rows change while their page is at hand.
         let mut gathered: Vec<_> = self.rows.iter().collect();

@@ -9,10 +9,10 @@ use redb::ReadableTable;
 
 use super::{
     chunk::Chunk,
-    error::{Damaged, QueryError},
-    pack::{Pack, Packed, data_key, pack_of},
+    error::{DamagedLogRow, QueryError},
+    pack::{Pack, PackedLog, data_key, pack_of},
     row::LogRef,
-    stop::Stop,
+    stop::StopConditions,
 };
 
 /// How many logs are read between two looks at the deadline: about a hundred microseconds of work.
@@ -84,7 +84,7 @@ impl Matches {
 pub(crate) fn read<B>(
     logs: &impl LogTable,
     matches: &Matches,
-    stop: Stop<'_>,
+    stop: StopConditions<'_>,
     mut each: impl FnMut(u64, LogRef<'_>) -> ControlFlow<B>,
 ) -> Result<ControlFlow<B>, QueryError> {
     let mut ordinals = matches.ordinals();
@@ -112,7 +112,7 @@ fn read_run<B>(
     each: &mut impl FnMut(u64, LogRef<'_>) -> ControlFlow<B>,
 ) -> Result<ControlFlow<B>, QueryError> {
     let ([first, ..], [.., last]) = (run, run) else { return Ok(ControlFlow::Continue(())) };
-    let missing = |ordinal| Damaged { what: "no row", ordinal };
+    let missing = |ordinal| DamagedLogRow { what: "no row", ordinal };
     if pack_of(*first) == pack_of(*last) {
         let row = logs.get(pack_of(*first))?.ok_or(missing(*first))?;
         return read_pack(logs, row.value(), run, each);
@@ -145,11 +145,11 @@ fn read_pack<B>(
 ) -> Result<ControlFlow<B>, QueryError> {
     let pack = Pack::decode(row);
     for ordinal in wanted.iter().copied() {
-        let damaged = |what| Damaged { what, ordinal };
+        let damaged = |what| DamagedLogRow { what, ordinal };
         let log = pack.and_then(|pack| pack.log(ordinal)).ok_or(damaged("the row"))?;
         let flow = match log {
-            Packed::Whole(log) => each(ordinal, log),
-            Packed::WithoutData(log) => {
+            PackedLog::Whole(log) => each(ordinal, log),
+            PackedLog::WithoutData(log) => {
                 let data = logs.get(data_key(ordinal))?.ok_or(damaged("no data"))?;
                 each(ordinal, LogRef { data: data.value(), ..log })
             }

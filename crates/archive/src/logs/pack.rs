@@ -45,7 +45,7 @@ pub(super) struct Pack<'a> {
 
 /// A log of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packed<'a> {
+pub(super) enum PackedLog<'a> {
     Whole(LogRef<'a>),
     /// Its data has a row of its own.
     WithoutData(LogRef<'a>),
@@ -66,7 +66,7 @@ impl<'a> Pack<'a> {
     }
 
     /// The log with this ordinal; None where the pack does not have it, or is damaged.
-    pub(super) fn log(&self, ordinal: u64) -> Option<Packed<'a>> {
+    pub(super) fn log(&self, ordinal: u64) -> Option<PackedLog<'a>> {
         let at = (ordinal % PACK_LOGS) as usize;
         let [transaction, end @ ..] = self.places.get(at)?;
         let start = at.checked_sub(1).map_or([0; 4], |before| {
@@ -98,8 +98,8 @@ impl<'a> Pack<'a> {
             data,
         };
         match topic_count & DATA_ELSEWHERE {
-            0 => Some(Packed::Whole(log)),
-            _ => data.is_empty().then_some(Packed::WithoutData(log)),
+            0 => Some(PackedLog::Whole(log)),
+            _ => data.is_empty().then_some(PackedLog::WithoutData(log)),
         }
     }
 }

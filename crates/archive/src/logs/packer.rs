@@ -3,33 +3,33 @@
 use redb::{ReadableTable, Table};
 
 use super::{
-    error::{Damaged, IndexError},
+    error::{DamagedLogRow, IndexError},
     pack::{
         BLOCK_BYTES, DATA_ELSEWHERE, PACK_LOGS, PACKED_DATA_MAX, Pack, TRANSACTION_BYTES, data_key, pack_of,
     },
     row::{LogRow, check_topics},
 };
 
-type LogTable<'txn> = Table<'txn, u64, &'static [u8]>;
+type WritableLogTable<'txn> = Table<'txn, u64, &'static [u8]>;
 
 /// Appends the logs of a block to those that are there, in chain order. The last pack is mostly not full, and is
 /// rewritten by the next block that has logs.
 pub(crate) struct LogPacker<'t, 'txn> {
-    table: &'t mut LogTable<'txn>,
+    table: &'t mut WritableLogTable<'txn>,
     next: u64,
-    pack: Unfinished,
+    pack: PackBuilder,
 }
 
 impl<'t, 'txn> LogPacker<'t, 'txn> {
     /// Goes on behind the logs that are there. `next` is the ordinal of the first new one.
-    pub(crate) fn resume(table: &'t mut LogTable<'txn>, next: u64) -> Result<Self, IndexError> {
+    pub(crate) fn resume(table: &'t mut WritableLogTable<'txn>, next: u64) -> Result<Self, IndexError> {
         let there = next % PACK_LOGS;
-        let mut pack = Unfinished::default();
+        let mut pack = PackBuilder::default();
         if there > 0 {
-            let damaged = |what| Damaged { what, ordinal: next - 1 };
+            let damaged = |what| DamagedLogRow { what, ordinal: next - 1 };
             let row = table.get(pack_of(next))?.ok_or(damaged("no row"))?;
             let last = Pack::decode(row.value()).filter(|last| last.len() == there);
-            pack = Unfinished::of(&last.ok_or(damaged("the row"))?);
+            pack = PackBuilder::of(&last.ok_or(damaged("the row"))?);
         }
         Ok(Self { table, next, pack })
     }
@@ -71,14 +71,14 @@ impl<'t, 'txn> LogPacker<'t, 'txn> {
 
 /// A pack that still grows, part by part.
 #[derive(Debug, Default)]
-struct Unfinished {
+struct PackBuilder {
     blocks: Vec<[u8; BLOCK_BYTES]>,
     transactions: Vec<[u8; TRANSACTION_BYTES]>,
     places: Vec<[u8; 5]>,
     logs: Vec<u8>,
 }
 
-impl Unfinished {
+impl PackBuilder {
     fn of(pack: &Pack<'_>) -> Self {
         Self {
             blocks: pack.blocks.to_vec(),

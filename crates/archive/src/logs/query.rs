@@ -8,10 +8,10 @@ use super::{
     TOPICS_MAX,
     chunk::{self, Chunk},
     error::QueryError,
-    group::Group,
     matches::Matches,
-    stop::{Pace, Stop},
+    stop::{StopCheck, StopConditions},
     term::{IndexTable, Term},
+    term_group::TermGroup,
 };
 
 /// The first stretch of chunks that is searched at once: a million logs, so a small chain is one stretch.
@@ -21,48 +21,48 @@ const STRETCH_CHUNKS_FIRST: u32 = 16;
 /// because every chunk of a stretch may hold 8 KiB in memory, for the logs found and for the next group.
 const STRETCH_CHUNKS_MAX: u32 = 1024;
 
-/// What a log must have.
+/// The addresses and topics that a log must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Any of these; none = any address.
+    /// The log has one of these addresses; if empty, any address.
     pub addresses: Vec<Address>,
-    /// By position any of these; none = any topic, but there has to be one.
+    /// The log has at each position one of these topics; if empty, any topic, but the log must have one.
     pub topics: Vec<Vec<B256>>,
 }
 
 impl LogFilter {
     /// What has to hold together. Nothing at all where the filter lets every log through; None where it lets
     /// none through, because it has more positions than a log can have.
-    fn groups(&self) -> Option<Vec<Group>> {
+    fn groups(&self) -> Option<Vec<TermGroup>> {
         if self.topics.len() > TOPICS_MAX {
             return None;
         }
         let mut groups = Vec::new();
         if !self.addresses.is_empty() {
-            groups.push(Group::new(self.addresses.iter().map(Term::address)));
+            groups.push(TermGroup::new(self.addresses.iter().map(Term::address)));
         }
         for (position, topics) in self.topics.iter().enumerate() {
             if !topics.is_empty() {
-                groups.push(Group::new(topics.iter().map(|topic| Term::topic(position, topic))));
+                groups.push(TermGroup::new(topics.iter().map(|topic| Term::topic(position, topic))));
             }
         }
         // A topic at the last position says that there are enough of them. A wildcard there does not.
         if self.topics.last().is_some_and(Vec::is_empty) {
-            groups.push(Group::new((self.topics.len()..=TOPICS_MAX).map(Term::topic_count)));
+            groups.push(TermGroup::new((self.topics.len()..=TOPICS_MAX).map(Term::topic_count)));
         }
         Some(groups)
     }
 }
 
-/// A filter, where to look, and when to give up.
+/// A filter, the ordinals to search, and the limits of the search.
 #[derive(Debug, Clone)]
 pub(crate) struct LogQuery<'a> {
     /// The ordinals of the logs of the block range.
     pub(crate) ordinals: Range<u64>,
     pub(crate) filter: &'a LogFilter,
-    /// The most matches that are an answer.
+    /// The largest number of matches.
     pub(crate) limit: usize,
-    pub(crate) stop: Stop<'a>,
+    pub(crate) stop: StopConditions<'a>,
 }
 
 /// Finds the ordinals that match. Reads no log, and no index either where every log matches.
@@ -72,10 +72,10 @@ pub(crate) fn plan(index: &impl IndexTable, query: &LogQuery<'_>) -> Result<Matc
     if groups.is_empty() {
         return within(Matches::all(query.ordinals.clone()), query.limit);
     }
-    let mut pace = query.stop.pace();
+    let mut stop_check = query.stop.stop_check();
     let mut matches = Matches::default();
     for chunks in stretches(&query.ordinals) {
-        matches.extend(search(index, &groups, &chunks, &query.ordinals, &mut pace)?);
+        matches.extend(search(index, &groups, &chunks, &query.ordinals, &mut stop_check)?);
         // Chain order means that nothing further on can change which matches are the first ones.
         matches = within(matches, query.limit)?;
     }
@@ -111,37 +111,37 @@ fn stretches(ordinals: &Range<u64>) -> impl Iterator<Item = RangeInclusive<u32>>
 /// of the others only the chunks that are still in question are read.
 fn search(
     index: &impl IndexTable,
-    groups: &[Group],
+    groups: &[TermGroup],
     chunks: &RangeInclusive<u32>,
     ordinals: &Range<u64>,
-    pace: &mut Pace<'_>,
+    stop_check: &mut StopCheck<'_>,
 ) -> Result<Vec<Chunk>, QueryError> {
-    let order = by_weight(index, groups, chunks, pace)?;
+    let order = by_weight(index, groups, chunks, stop_check)?;
     let Some((first, others)) = order.split_first() else { return Ok(Vec::new()) };
-    let mut found = first.load(index, chunks, pace)?;
+    let mut found = first.load(index, chunks, stop_check)?;
     for chunk in &mut found {
         chunk.clip(ordinals);
     }
     found.retain(|chunk| !chunk.is_empty());
     for group in others {
-        group.narrow(index, &mut found, pace)?;
+        group.narrow(index, &mut found, stop_check)?;
     }
     Ok(found)
 }
 
 fn by_weight<'g>(
     index: &impl IndexTable,
-    groups: &'g [Group],
+    groups: &'g [TermGroup],
     chunks: &RangeInclusive<u32>,
-    pace: &mut Pace<'_>,
-) -> Result<Vec<&'g Group>, QueryError> {
+    stop_check: &mut StopCheck<'_>,
+) -> Result<Vec<&'g TermGroup>, QueryError> {
     if let [only] = groups {
         return Ok(vec![only]);
     }
     let mut lightest = usize::MAX;
     let mut weighed = Vec::with_capacity(groups.len());
     for group in groups {
-        let weight = group.weigh(index, chunks, lightest, pace)?;
+        let weight = group.weigh(index, chunks, lightest, stop_check)?;
         lightest = lightest.min(weight);
         weighed.push((weight, group));
     }

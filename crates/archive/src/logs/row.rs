@@ -1,4 +1,4 @@
-//! One log: on its way into the archive, and read from there without a copy.
+//! One log: as it is written to the archive, and as a borrowed view of its row.
 
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
@@ -10,12 +10,12 @@ use super::TOPICS_MAX;
 #[error("a log has {0} topics, the most is {TOPICS_MAX}")]
 pub(crate) struct TopicsTooMany(pub(crate) usize);
 
-/// Refuses what no log can have, so that rows and index agree on what a log is.
+/// Rejects more topics than a log can have, so that rows and index agree.
 pub(super) fn check_topics(topics: &[B256]) -> Result<(), TopicsTooMany> {
     if topics.len() > TOPICS_MAX { Err(TopicsTooMany(topics.len())) } else { Ok(()) }
 }
 
-/// The block of a log on its way into the archive.
+/// The block of a log that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogBlock {
     pub(crate) number: u64,
@@ -23,7 +23,7 @@ pub(crate) struct LogBlock {
     pub(crate) timestamp: u64,
 }
 
-/// A log on its way into the archive.
+/// A log that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogRow<'a> {
     pub(crate) block: &'a LogBlock,

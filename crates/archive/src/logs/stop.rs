@@ -1,4 +1,4 @@
-//! Deadline and cancellation: a query that nobody waits for any more really stops.
+//! Deadline and cancellation of queries.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,14 +11,14 @@ use super::error::QueryError;
 /// millisecond even when each row has to come from disk.
 const STEPS_PER_CHECK: u32 = 8;
 
-/// When to give up. By default never.
+/// When a query stops. By default it never does.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stop<'a> {
+pub(crate) struct StopConditions<'a> {
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancel: Option<&'a AtomicBool>,
 }
 
-impl<'a> Stop<'a> {
+impl<'a> StopConditions<'a> {
     pub(super) fn check(&self) -> Result<(), QueryError> {
         if self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
             return Err(QueryError::Cancelled);
@@ -29,20 +29,20 @@ impl<'a> Stop<'a> {
         Ok(())
     }
 
-    pub(super) fn pace(self) -> Pace<'a> {
-        Pace { stop: self, steps: 0 }
+    pub(super) fn stop_check(self) -> StopCheck<'a> {
+        StopCheck { stop: self, steps: 0 }
     }
 }
 
-/// Counts small steps and checks now and then.
+/// Counts steps and checks the stop conditions every few of them.
 #[derive(Debug)]
-pub(super) struct Pace<'a> {
-    stop: Stop<'a>,
+pub(super) struct StopCheck<'a> {
+    stop: StopConditions<'a>,
     steps: u32,
 }
 
-impl Pace<'_> {
-    /// The first step checks, so that a query that is late already does nothing.
+impl StopCheck<'_> {
+    /// Counts a step. The first one checks, so that a query whose deadline has passed does nothing.
     pub(super) fn step(&mut self) -> Result<(), QueryError> {
         let due = self.steps.is_multiple_of(STEPS_PER_CHECK);
         self.steps = self.steps.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! What the index is asked for: "this address", "this topic at this position", "this many topics".
+//! A term of the index: "this address", "this topic at this position", "this many topics".
 //!
 //! A row's key is kind (1 byte), value (32 bytes) and chunk (4 bytes, big-endian), so the chunks of one term
 //! lie side by side in chain order.
@@ -7,11 +7,11 @@ use alloy_primitives::{Address, B256};
 use redb::ReadableTable;
 
 /// The key of a row of the index.
-pub(super) type Key = [u8; 37];
+pub(super) type IndexKey = [u8; 37];
 
 /// The index, in a read or in a write transaction.
-pub(crate) trait IndexTable: ReadableTable<&'static Key, &'static [u8]> {}
-impl<T: ReadableTable<&'static Key, &'static [u8]>> IndexTable for T {}
+pub(crate) trait IndexTable: ReadableTable<&'static IndexKey, &'static [u8]> {}
+impl<T: ReadableTable<&'static IndexKey, &'static [u8]>> IndexTable for T {}
 
 const KIND_ADDRESS: u8 = 0;
 const KIND_FIRST_TOPIC: u8 = 1; // Positions 0 to 3 are the kinds 1 to 4.
@@ -42,7 +42,7 @@ impl Term {
         Self::new(KIND_TOPIC_COUNT, B256::with_last_byte(count as u8))
     }
 
-    pub(super) fn key(&self, chunk: u32) -> Key {
+    pub(super) fn key(&self, chunk: u32) -> IndexKey {
         let mut key = [0; 37];
         key[..33].copy_from_slice(&self.0);
         key[33..].copy_from_slice(&chunk.to_be_bytes());
@@ -51,7 +51,7 @@ impl Term {
 }
 
 /// The chunk that a key ends with.
-pub(super) fn chunk_of(key: &Key) -> u32 {
+pub(super) fn chunk_of(key: &IndexKey) -> u32 {
     let [.., a, b, c, d] = *key;
     u32::from_be_bytes([a, b, c, d])
 }

@@ -15,8 +15,8 @@ use alloy_primitives::{Address, B256};
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, backends::InMemoryBackend};
 
 use super::{
-    error::Damaged,
-    pack::{PACK_LOGS, PACKED_DATA_MAX, Pack, Packed, data_key, pack_of},
+    error::DamagedLogRow,
+    pack::{PACK_LOGS, PACKED_DATA_MAX, Pack, PackedLog, data_key, pack_of},
     row::TopicsTooMany,
     *,
 };
@@ -171,7 +171,7 @@ impl Archive {
     }
 
     fn plan(&self, ordinals: Range<u64>, filter: &LogFilter, limit: usize) -> Result<Matches, QueryError> {
-        plan(&self.index(), &LogQuery { ordinals, filter, limit, stop: Stop::default() })
+        plan(&self.index(), &LogQuery { ordinals, filter, limit, stop: StopConditions::default() })
     }
 
     fn find(&self, ordinals: Range<u64>, filter: &LogFilter) -> Vec<u64> {
@@ -184,7 +184,7 @@ impl Archive {
     /// Which logs `read` hands over, each checked against its row.
     fn read(&self, matches: &Matches, logs: &[TestLog]) -> Vec<u64> {
         let mut seen = Vec::new();
-        let flow = read(&self.logs(), matches, Stop::default(), |ordinal, found| {
+        let flow = read(&self.logs(), matches, StopConditions::default(), |ordinal, found| {
             let at = logs.binary_search_by_key(&ordinal, |log| log.ordinal).unwrap();
             assert!(is_same(&found, &logs[at]), "{found:?}");
             seen.push(ordinal);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    call::{CallError, CallLimits, Deadline, Overrides, Stop, call, tests::support::*},
+    call::{CallError, CallLimits, Deadline, Overrides, StopReason, call, tests::support::*},
     estimate::estimate,
 };
 use alloy_primitives::keccak256;
@@ -18,7 +18,7 @@ struct Known<'w> {
 }
 
 impl KnownState for &Known<'_> {
-    fn account(&self, address: Address) -> Option<Option<Account>> {
+    fn account(&self, address: Address) -> Option<Option<AccountState>> {
         let is_known = self.parts.accounts.contains(&address);
         is_known.then(|| self.world.accounts.get(&address).copied())
     }
@@ -117,7 +117,7 @@ fn a_loop_that_a_guess_leads_to_ends_soon() {
     let limits = CallLimits { gas_cap: u64::MAX / 4, deadline, ..limits() };
     let rules = chain.rules_at(&header);
     let stopped = call(&state, rules, &header, to_contract(), Overrides::default(), &limits).unwrap_err();
-    assert!(matches!(stopped, CallError::Stopped(Stop::Cancelled)), "{stopped:?}");
+    assert!(matches!(stopped, CallError::Stopped(StopReason::Cancelled)), "{stopped:?}");
     assert_eq!(state.into_reads().missing.slots.len(), 1);
 }
 
@@ -143,7 +143,7 @@ fn what_was_read_is_told() {
     let known = Known { world: &world, parts };
     let state = PartialState::new(&known);
     call(&state, chain.rules_at(&header), &header, to_contract(), Overrides::default(), &limits).unwrap();
-    let Reads { found, missing } = state.into_reads();
+    let StateReads { found, missing } = state.into_reads();
     assert!(missing.is_empty());
     assert_eq!((found.slots, found.code), (known.parts.slots.clone(), known.parts.code.clone()));
     assert!(found.accounts.contains(&CONTRACT) && found.accounts.is_subset(&known.parts.accounts));

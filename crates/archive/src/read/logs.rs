@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::{
-    logs::{self, LogFilter, LogQuery, LogRef, Matches, QueryError, Stop},
+    logs::{self, LogFilter, LogQuery, LogRef, Matches, QueryError, StopConditions},
     store::StoreError,
 };
 use std::{
@@ -11,10 +11,10 @@ use std::{
     time::Instant,
 };
 
-/// How much a query for logs may cost.
+/// The limits of a log query.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLimits<'a> {
-    /// The most logs that are an answer.
+    /// The largest number of logs that may match.
     pub results_max: usize,
     /// When the query must have ended.
     pub deadline: Option<Instant>,
@@ -32,7 +32,7 @@ impl LogLimits<'_> {
 pub struct FoundLogs<'a> {
     snapshot: &'a Snapshot,
     matches: Matches,
-    stop: Stop<'a>,
+    stop: StopConditions<'a>,
 }
 
 impl Snapshot {
@@ -43,7 +43,7 @@ impl Snapshot {
         filter: &LogFilter,
         limits: LogLimits<'a>,
     ) -> Result<FoundLogs<'a>, LogsError> {
-        let stop = Stop { deadline: limits.deadline, cancel: limits.cancel };
+        let stop = StopConditions { deadline: limits.deadline, cancel: limits.cancel };
         let from = *blocks.start();
         let query =
             LogQuery { ordinals: self.log_ordinals(blocks)?, filter, limit: limits.results_max, stop };
@@ -58,7 +58,7 @@ impl Snapshot {
 
     /// The logs with these ordinals.
     pub fn logs_by_ordinal(&self, ordinals: Range<u64>) -> FoundLogs<'_> {
-        let stop = Stop { deadline: None, cancel: None };
+        let stop = StopConditions { deadline: None, cancel: None };
         FoundLogs { snapshot: self, matches: Matches::all(ordinals), stop }
     }
 
@@ -92,7 +92,7 @@ impl FoundLogs<'_> {
         self.matches.is_empty()
     }
 
-    /// Hands over the logs in chain order, until `each` breaks off.
+    /// Passes the logs to `each` in chain order, until it breaks.
     pub fn read<B>(
         &self,
         mut each: impl FnMut(LogRef<'_>) -> ControlFlow<B>,
@@ -104,7 +104,7 @@ impl FoundLogs<'_> {
 /// Why a query for logs has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
-    /// More logs match than may be given.
+    /// More logs match than the limit allows.
     #[error("more logs match than the limit allows")]
     TooMany {
         /// The last block up to which an answer from the same start fits; nothing if not even the first does.
@@ -113,7 +113,7 @@ pub enum LogsError {
     /// The deadline passed.
     #[error("the deadline passed")]
     Timeout,
-    /// The query was called off.
+    /// The query was cancelled.
     #[error("the query was called off")]
     Cancelled,
     /// Reading failed.

@@ -3,7 +3,7 @@
 use super::Snapshot;
 use crate::{
     rows::{AccountRow, CorruptRow, account_key, read_storage_value, storage_key},
-    state::{Account, StateSource},
+    state::{AccountState, StateSource},
     store::StoreError,
 };
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
@@ -34,7 +34,7 @@ impl<'a> StateAt<'a> {
 impl StateSource for StateAt<'_> {
     type Error = StoreError;
 
-    fn account(&self, address: Address) -> Result<Option<Account>, StoreError> {
+    fn account(&self, address: Address) -> Result<Option<AccountState>, StoreError> {
         let cache = &self.snapshot.cached_accounts;
         // A block that is yet to come may still change the account.
         let cached = self.number <= self.snapshot.head;

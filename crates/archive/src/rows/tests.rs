@@ -91,7 +91,7 @@ fn an_account_that_is_gone_is_an_empty_row() {
 #[test]
 fn an_account_with_nothing_takes_ten_bytes() {
     let mut row = Vec::new();
-    AccountRow { account: Account::default(), storage_root: EMPTY_ROOT_HASH }.write(&mut row);
+    AccountRow { account: AccountState::default(), storage_root: EMPTY_ROOT_HASH }.write(&mut row);
     assert_eq!(row, [0; 10]);
 }
 
@@ -108,7 +108,7 @@ fn kinds_that_do_not_exist_are_refused() {
     let mut row = Vec::new();
     let receipt = ReceiptRow {
         transaction_type: 0,
-        outcome: Outcome::Status(true),
+        outcome: TransactionOutcome::Status(true),
         cumulative_gas_used: 0,
         gas_used: 0,
         effective_gas_price: 0,
@@ -213,7 +213,10 @@ fn any_withdrawal() -> impl Strategy<Value = Withdrawal> {
 }
 
 fn any_receipt() -> impl Strategy<Value = ReceiptRow> {
-    let outcome = prop_oneof![any::<bool>().prop_map(Outcome::Status), any_hash().prop_map(Outcome::Root)];
+    let outcome = prop_oneof![
+        any::<bool>().prop_map(TransactionOutcome::Status),
+        any_hash().prop_map(TransactionOutcome::Root)
+    ];
     let to =
         prop_oneof![any_address().prop_map(Recipient::Called), any_address().prop_map(Recipient::Created)];
     let logs = prop_oneof![Just(0), any::<u32>()];
@@ -241,7 +244,7 @@ fn any_account() -> impl Strategy<Value = AccountRow> {
     // Balances of every length.
     let balance = (any_u256(), 0_usize..=256).prop_map(|(balance, bits)| balance.wrapping_shr(bits));
     (any::<u64>(), balance, code_hash, storage_root).prop_map(|(nonce, balance, code_hash, storage_root)| {
-        AccountRow { account: Account { nonce, balance, code_hash }, storage_root }
+        AccountRow { account: AccountState { nonce, balance, code_hash }, storage_root }
     })
 }
 

@@ -61,7 +61,7 @@ fn an_empty_account_that_was_created_exists() {
     let mut state = state();
     let made = evm_account(&mut state, BOB).with_touched_mark().with_created_mark();
     commit(&mut state, BOB, made);
-    let exists = AccountChange { account: Some(Account::default()), ..AccountChange::default() };
+    let exists = AccountChange { account: Some(AccountState::default()), ..AccountChange::default() };
     assert_eq!(change_of(&mut state, BOB), exists);
 }
 
@@ -149,7 +149,7 @@ fn steps_put_together_are_the_same_as_one() {
     };
     let mut at_once = state();
     steps(&mut at_once, &mut |_| {});
-    let (mut in_steps, mut sum) = (state(), Changes::default());
+    let (mut in_steps, mut sum) = (state(), StateChanges::default());
     steps(&mut in_steps, &mut |state| sum.extend(state.take_changes()));
     sum.extend(in_steps.take_changes());
     assert_eq!(sum.accounts, at_once.take_changes().accounts);
@@ -187,8 +187,8 @@ struct Source;
 impl StateSource for Source {
     type Error = Infallible;
 
-    fn account(&self, address: Address) -> Result<Option<Account>, Infallible> {
-        Ok((address == ALICE).then(|| Account { balance: TWO, ..Account::default() }))
+    fn account(&self, address: Address) -> Result<Option<AccountState>, Infallible> {
+        Ok((address == ALICE).then(|| AccountState { balance: TWO, ..AccountState::default() }))
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, Infallible> {

@@ -2,12 +2,12 @@
 //!
 //! redb takes one failed read or write for the end: whatever is not in its cache is refused from then on. For a
 //! file of terabytes, one bad sector that nobody can repair must not be that. So the database is opened again, on
-//! the same file, and only who asks for that sector gets an error, and who was reading at that very moment. Where
+//! the same file, and only reads of that sector and reads that were running at the time fail. Where
 //! opening fails, the old database stays, with what is in its cache, until the next attempt.
 
 use super::{
     OpenError, StoreError,
-    checked::{Checked, Health},
+    checksummed_file::{ChecksummedFile, FileHealth},
 };
 use arc_swap::ArcSwap;
 use redb::{Database, DatabaseError, StorageBackend, backends::FileBackend};
@@ -19,10 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long nobody tries to open the database again after that failed: meanwhile what is in its cache is answered.
+/// Time between two attempts to reopen the database. Meanwhile its cache still answers.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a file holds.
+/// The format and the cache size of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileKind {
     /// The version of its tables and rows. A file of another version is refused.
@@ -35,54 +35,54 @@ pub(crate) struct FileKind {
 #[derive(Debug)]
 pub(crate) struct Disk {
     kind: FileKind,
-    // In the order in which they have to go: a database that is dropped still writes.
-    current: ArcSwap<Opened>,
+    // Fields drop in this order: the database still writes when it is dropped, so the lock goes last.
+    current: ArcSwap<OpenDatabase>,
     file: Arc<dyn StorageBackend>,
     /// When opening failed.
     reopening: Mutex<Option<Instant>>,
-    _lock: Option<Lock>,
+    _lock: Option<FileLock>,
 }
 
 /// The database, from one failure of the disk to the next.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenDatabase {
     pub(crate) database: Database,
-    health: Arc<Health>,
+    health: Arc<FileHealth>,
 }
 
 impl Disk {
     /// Opens the database in a file.
     pub(crate) fn open(path: &Path, kind: FileKind) -> Result<Self, OpenError> {
-        let (lock, file) = Lock::take(path, File::options().read(true).write(true))?;
-        Self::with(file, kind, Some(lock), Checked::open)
+        let (lock, file) = FileLock::take(path, File::options().read(true).write(true))?;
+        Self::with(file, kind, Some(lock), ChecksummedFile::open)
             .map_err(|cause| OpenError::from_database(path, cause))
     }
 
     /// Opens the database in something that behaves like a file.
     pub(crate) fn open_on(file: Arc<dyn StorageBackend>, kind: FileKind) -> Result<Self, DatabaseError> {
-        Self::with(file, kind, None, Checked::open)
+        Self::with(file, kind, None, ChecksummedFile::open)
     }
 
     /// Makes a new file.
     pub(crate) fn create(path: &Path, kind: FileKind) -> Result<Self, OpenError> {
-        let (lock, file) = Lock::take(path, File::options().read(true).write(true).create_new(true))?;
-        Self::with(file, kind, Some(lock), Checked::create)
+        let (lock, file) = FileLock::take(path, File::options().read(true).write(true).create_new(true))?;
+        Self::with(file, kind, Some(lock), ChecksummedFile::create)
             .map_err(|cause| OpenError::from_database(path, cause))
     }
 
     fn with(
         file: Arc<dyn StorageBackend>,
         kind: FileKind,
-        lock: Option<Lock>,
-        checked: fn(Arc<dyn StorageBackend>, u32) -> Checked,
+        lock: Option<FileLock>,
+        checked: fn(Arc<dyn StorageBackend>, u32) -> ChecksummedFile,
     ) -> Result<Self, DatabaseError> {
-        let opened = Opened::new(checked(Arc::clone(&file), kind.version), kind)?;
+        let opened = OpenDatabase::new(checked(Arc::clone(&file), kind.version), kind)?;
         let current = ArcSwap::from_pointee(opened);
         Ok(Self { kind, current, file, reopening: Mutex::default(), _lock: lock })
     }
 
     /// The database as it is open now.
-    pub(crate) fn opened(&self) -> Arc<Opened> {
+    pub(crate) fn opened(&self) -> Arc<OpenDatabase> {
         self.current.load_full()
     }
 
@@ -98,26 +98,27 @@ impl Disk {
         self.current.load().health.has_failed()
     }
 
-    /// Opens the database anew after a failure, and lets `look` see it before anybody else does.
+    /// Opens the database anew after a failure, and passes it to `check` before anything else uses it.
     pub(crate) fn reopen(
         &self,
-        look: impl FnOnce(&Database) -> Result<(), StoreError>,
+        check: impl FnOnce(&Database) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut failed = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.has_failed() || failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Ok(());
         }
         self.current.load().health.retire();
-        let reopened = Opened::new(Checked::open(Arc::clone(&self.file), self.kind.version), self.kind)
-            .map_err(StoreError::from)
-            .and_then(|opened| look(&opened.database).map(|()| opened));
+        let reopened =
+            OpenDatabase::new(ChecksummedFile::open(Arc::clone(&self.file), self.kind.version), self.kind)
+                .map_err(StoreError::from)
+                .and_then(|opened| check(&opened.database).map(|()| opened));
         *failed = reopened.is_err().then(Instant::now);
         reopened.map(|opened| self.current.store(Arc::new(opened)))
     }
 }
 
-impl Opened {
-    fn new(checked: Checked, kind: FileKind) -> Result<Self, DatabaseError> {
+impl OpenDatabase {
+    fn new(checked: ChecksummedFile, kind: FileKind) -> Result<Self, DatabaseError> {
         let health = checked.health();
         let database =
             Database::builder().set_cache_size(kind.page_cache_bytes).create_with_backend(checked)?;
@@ -128,9 +129,9 @@ impl Opened {
 /// Keeps other processes away from a file. Snapshots may live longer than the archive, and keep its file open; the
 /// lock goes with the archive.
 #[derive(Debug)]
-struct Lock(File);
+struct FileLock(File);
 
-impl Lock {
+impl FileLock {
     fn take(path: &Path, options: &OpenOptions) -> Result<(Self, Arc<dyn StorageBackend>), OpenError> {
         let failed = |cause: io::Error| OpenError::Store(StoreError::from(redb::Error::Io(cause)));
         let file = options.open(path).map_err(failed)?;
@@ -144,9 +145,9 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the file lets go of it as well, only later.
+        // Closing the file releases the lock too, only later.
         let _ = self.0.unlock();
     }
 }

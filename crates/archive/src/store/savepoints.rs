@@ -11,6 +11,17 @@ use redb::{ReadableTable, Table, WriteTransaction};
 /// How many of the newest blocks can be replaced, at least: two epochs of Ethereum, after which blocks are finalized.
 pub const REPLACEABLE_BLOCKS_MIN: u64 = 64;
 
+/// How many can be replaced, at most, while blocks are not finalized: each of them keeps the pages that it replaced, so that a chain on
+/// which nothing is finalized would make the file grow without end.
+const REPLACEABLE_BLOCKS_MAX: u64 = 255;
+
+/// The lowest block whose successors can be replaced when `head` is the newest: those that are not finalized, within the bounds.
+pub(crate) fn lowest_replaceable(head: u64, finalized: Option<u64>) -> u64 {
+    let at_least = head.saturating_sub(REPLACEABLE_BLOCKS_MIN);
+    let at_most = head.saturating_sub(REPLACEABLE_BLOCKS_MAX);
+    finalized.map_or(at_least, |finalized| at_least.min(finalized)).max(at_most)
+}
+
 /// The row of `meta` that lists the savepoints.
 const META_SAVEPOINTS: &str = "savepoints";
 
@@ -85,14 +96,13 @@ impl Savepoints {
         self
     }
 
-    /// Deletes those that nobody needs any more now that `head` is the newest block, and writes the others down.
-    pub(crate) fn keep_for(
+    /// Deletes those that are older than the newest one at which the block `lowest` was there, and writes the others down.
+    pub(crate) fn keep_from(
         mut self,
-        head: u64,
+        lowest: u64,
         transaction: &WriteTransaction,
         meta: &mut Table<'_, &'static str, &'static [u8]>,
     ) -> Result<(), StoreError> {
-        let lowest = head.saturating_sub(REPLACEABLE_BLOCKS_MIN);
         let obsolete = self.0.iter().rposition(|savepoint| savepoint.head <= lowest).unwrap_or(0);
         for savepoint in self.0.drain(..obsolete) {
             transaction.delete_persistent_savepoint(savepoint.id)?;
@@ -113,5 +123,25 @@ impl Savepoints {
             transaction.delete_persistent_savepoint(savepoint.id)?;
         }
         self.write(meta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_are_not_finalized_can_be_replaced_within_bounds() {
+        for (head, finalized, lowest) in [
+            (1_000, None, 936),
+            (1_000, Some(990), 936),
+            (1_000, Some(900), 900),
+            (1_000, Some(100), 745),
+            (1_000, Some(2_000), 936),
+            (50, Some(40), 0),
+            (100, Some(0), 0),
+        ] {
+            assert_eq!(lowest_replaceable(head, finalized), lowest, "{head} {finalized:?}");
+        }
     }
 }

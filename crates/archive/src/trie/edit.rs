@@ -9,7 +9,7 @@ use alloy_trie::Nibbles;
 
 use super::{
     NodeSource, TrieError,
-    node::{Children, Kind, Link, Node},
+    node::{Children, LoadedNode, LoadedNodeKind, TrieLink},
 };
 
 /// One change of one key.
@@ -39,16 +39,17 @@ impl<'a, S: NodeSource> Edit<'a, S> {
     /// Sets the value below `link`, which lies `depth` nibbles down. Says whether that changed anything.
     pub(super) fn insert(
         &mut self,
-        link: &mut Link,
+        link: &mut TrieLink,
         depth: usize,
         value: &[u8],
     ) -> Result<bool, TrieError<S::Error>> {
         let node = Arc::make_mut(self.load(link, self.path(depth))?);
         match &mut node.kind {
-            Kind::Leaf { rest, value: old } => {
+            LoadedNodeKind::Leaf { rest, value: old } => {
                 let common = self.common(rest, depth);
                 if common < rest.len() {
-                    let below = Kind::Leaf { rest: rest.slice(common + 1..), value: mem::take(old) };
+                    let below =
+                        LoadedNodeKind::Leaf { rest: rest.slice(common + 1..), value: mem::take(old) };
                     let below = self.make(below);
                     node.kind = self.part(*rest, common, below, depth, value);
                 } else if **old == *value {
@@ -57,7 +58,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
                     *old = value.into();
                 }
             }
-            Kind::Extension { rest, child } => {
+            LoadedNodeKind::Extension { rest, child } => {
                 let common = self.common(rest, depth);
                 if common < rest.len() {
                     let below = self.shorten(rest.slice(common + 1..), child.clone());
@@ -66,7 +67,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
                     return Ok(false);
                 }
             }
-            Kind::Branch(children) => match &mut children[self.nibble(depth)] {
+            LoadedNodeKind::Branch(children) => match &mut children[self.nibble(depth)] {
                 Some(child) => {
                     if !self.insert(child, depth + 1, value)? {
                         return Ok(false);
@@ -80,7 +81,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
     }
 
     /// Takes the key out of a whole trie.
-    pub(super) fn remove_from(&mut self, root: &mut Option<Link>) -> Result<(), TrieError<S::Error>> {
+    pub(super) fn remove_from(&mut self, root: &mut Option<TrieLink>) -> Result<(), TrieError<S::Error>> {
         let Some(link) = root else { return Ok(()) };
         if self.remove(link, 0)? == Removal::TakeOut {
             self.take_out(root, Nibbles::new());
@@ -88,14 +89,14 @@ impl<'a, S: NodeSource> Edit<'a, S> {
         Ok(())
     }
 
-    fn remove(&mut self, link: &mut Link, depth: usize) -> Result<Removal, TrieError<S::Error>> {
+    fn remove(&mut self, link: &mut TrieLink, depth: usize) -> Result<Removal, TrieError<S::Error>> {
         let node = Arc::make_mut(self.load(link, self.path(depth))?);
         match &mut node.kind {
-            Kind::Leaf { rest, .. } => {
+            LoadedNodeKind::Leaf { rest, .. } => {
                 let found = self.common(rest, depth) == rest.len();
                 return Ok(if found { Removal::TakeOut } else { Removal::Nothing });
             }
-            Kind::Extension { rest, child } => {
+            LoadedNodeKind::Extension { rest, child } => {
                 let below = depth + rest.len();
                 // The child is a branch, which is never taken out: it has two children at least.
                 if self.common(rest, depth) < rest.len() || self.remove(child, below)? != Removal::Changed {
@@ -104,7 +105,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
                 // This cannot fail any more, as the child is in memory.
                 node.kind = self.join(*rest, child, self.path(below))?;
             }
-            Kind::Branch(children) => {
+            LoadedNodeKind::Branch(children) => {
                 let nibble = self.nibble(depth);
                 let Some(child) = &mut children[nibble] else { return Ok(Removal::Nothing) };
                 match self.remove(child, depth + 1)? {
@@ -130,7 +131,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
         children: &mut Children,
         nibble: usize,
         depth: usize,
-    ) -> Result<Option<Kind>, TrieError<S::Error>> {
+    ) -> Result<Option<LoadedNodeKind>, TrieError<S::Error>> {
         let others = (0_u8..).zip(children).filter(|(other, _)| usize::from(*other) != nibble);
         let mut others = others.filter_map(|(other, link)| Some((other, link.as_mut()?)));
         let (Some((other, link)), None) = (others.next(), others.next()) else { return Ok(None) };
@@ -140,55 +141,71 @@ impl<'a, S: NodeSource> Edit<'a, S> {
 
     /// The node that leads over `rest` to `child`, which lies at `path`. Where the child is itself a leaf or an
     /// extension, the two become one, and the child's path is left.
-    fn join(&mut self, rest: Nibbles, child: &mut Link, path: Nibbles) -> Result<Kind, TrieError<S::Error>> {
+    fn join(
+        &mut self,
+        rest: Nibbles,
+        child: &mut TrieLink,
+        path: Nibbles,
+    ) -> Result<LoadedNodeKind, TrieError<S::Error>> {
         let node = Arc::clone(self.load(child, path)?);
         let joined = match &node.kind {
-            Kind::Leaf { rest: more, value } => Kind::Leaf { rest: rest.join(more), value: value.clone() },
-            Kind::Extension { rest: more, child } => {
-                Kind::Extension { rest: rest.join(more), child: child.clone() }
+            LoadedNodeKind::Leaf { rest: more, value } => {
+                LoadedNodeKind::Leaf { rest: rest.join(more), value: value.clone() }
             }
-            Kind::Branch(_) => return Ok(Kind::Extension { rest, child: Link::Loaded(node) }),
+            LoadedNodeKind::Extension { rest: more, child } => {
+                LoadedNodeKind::Extension { rest: rest.join(more), child: child.clone() }
+            }
+            LoadedNodeKind::Branch(_) => {
+                return Ok(LoadedNodeKind::Extension { rest, child: TrieLink::Loaded(node) });
+            }
         };
         self.leave(&node, path);
         Ok(joined)
     }
 
     /// Where `rest` parts from the key after `common` nibbles: a branch with what was below and a new leaf.
-    fn part(&mut self, rest: Nibbles, common: usize, below: Link, depth: usize, value: &[u8]) -> Kind {
+    fn part(
+        &mut self,
+        rest: Nibbles,
+        common: usize,
+        below: TrieLink,
+        depth: usize,
+        value: &[u8],
+    ) -> LoadedNodeKind {
         let depth = depth + common;
         let mut children = Box::<Children>::default();
         children[usize::from(rest.get_unchecked(common))] = Some(below);
         children[self.nibble(depth)] = Some(self.leaf(depth + 1, value));
-        let branch = Kind::Branch(children);
+        let branch = LoadedNodeKind::Branch(children);
         if common == 0 {
             return branch;
         }
-        Kind::Extension { rest: rest.slice(..common), child: self.make(branch) }
+        LoadedNodeKind::Extension { rest: rest.slice(..common), child: self.make(branch) }
     }
 
     /// What remains of an extension to `child` when only `rest` is left of its path. The child does not move.
-    fn shorten(&mut self, rest: Nibbles, child: Link) -> Link {
-        if rest.is_empty() { child } else { self.make(Kind::Extension { rest, child }) }
+    fn shorten(&mut self, rest: Nibbles, child: TrieLink) -> TrieLink {
+        if rest.is_empty() { child } else { self.make(LoadedNodeKind::Extension { rest, child }) }
     }
 
     /// A leaf for the key, `depth` nibbles down.
-    pub(super) fn leaf(&mut self, depth: usize, value: &[u8]) -> Link {
-        self.make(Kind::Leaf { rest: self.key.slice(depth..), value: value.into() })
+    pub(super) fn leaf(&mut self, depth: usize, value: &[u8]) -> TrieLink {
+        self.make(LoadedNodeKind::Leaf { rest: self.key.slice(depth..), value: value.into() })
     }
 
-    fn make(&mut self, kind: Kind) -> Link {
+    fn make(&mut self, kind: LoadedNodeKind) -> TrieLink {
         *self.loaded += 1;
-        Link::new(kind)
+        TrieLink::new(kind)
     }
 
-    fn take_out(&mut self, slot: &mut Option<Link>, path: Nibbles) {
-        if let Some(Link::Loaded(node)) = slot.take() {
+    fn take_out(&mut self, slot: &mut Option<TrieLink>, path: Nibbles) {
+        if let Some(TrieLink::Loaded(node)) = slot.take() {
             self.leave(&node, path);
         }
     }
 
     /// Remembers the row of a node that will not be at `path` any more.
-    fn leave(&mut self, node: &Node, path: Nibbles) {
+    fn leave(&mut self, node: &LoadedNode, path: Nibbles) {
         if node.has_row {
             self.gone.push(path);
         }
@@ -197,17 +214,17 @@ impl<'a, S: NodeSource> Edit<'a, S> {
     /// The node behind a link, read and checked if it is not in memory yet.
     fn load<'l>(
         &mut self,
-        link: &'l mut Link,
+        link: &'l mut TrieLink,
         path: Nibbles,
-    ) -> Result<&'l mut Arc<Node>, TrieError<S::Error>> {
-        if let Link::Stored(hash) = link {
+    ) -> Result<&'l mut Arc<LoadedNode>, TrieError<S::Error>> {
+        if let TrieLink::Stored(hash) = link {
             let node = read(self.source, hash, path)?;
             *self.loaded += 1;
-            *link = Link::Loaded(Arc::new(node));
+            *link = TrieLink::Loaded(Arc::new(node));
         }
         match link {
-            Link::Loaded(node) => Ok(node),
-            Link::Stored(_) => unreachable!("the link was loaded above"),
+            TrieLink::Loaded(node) => Ok(node),
+            TrieLink::Stored(_) => unreachable!("the link was loaded above"),
         }
     }
 
@@ -230,12 +247,12 @@ pub(super) fn read<S: NodeSource>(
     source: &S,
     hash: &B256,
     path: Nibbles,
-) -> Result<Node, TrieError<S::Error>> {
+) -> Result<LoadedNode, TrieError<S::Error>> {
     let decode = |rlp: &[u8]| {
         if keccak256(rlp) != *hash {
             return Err(alloy_rlp::Error::Custom("it does not have the hash that its parent names"));
         }
-        Node::from_row(rlp, hash, path.len())
+        LoadedNode::from_row(rlp, hash, path.len())
     };
     match source.node(&path, decode) {
         Ok(Some(Ok(node))) => Ok(node),

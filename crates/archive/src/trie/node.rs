@@ -16,8 +16,8 @@ const KEY_NIBBLES: usize = 64;
 const HASHED_FROM: usize = 32;
 
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct LoadedNode {
+    pub(super) kind: LoadedNodeKind,
     /// How the parent names this node: computed when first asked for, then common to all clones.
     reference: OnceLock<RlpNode>,
     /// The store has a row at the path of this node, whatever that row says.
@@ -28,27 +28,27 @@ pub(super) struct Node {
 
 /// `rest` is the part of the path from the node to the value or to the child.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum LoadedNodeKind {
     Leaf { rest: Nibbles, value: Box<[u8]> },
-    Extension { rest: Nibbles, child: Link },
+    Extension { rest: Nibbles, child: TrieLink },
     Branch(Box<Children>),
 }
 
 /// A branch holds no value of its own, since all keys have the same length.
-pub(super) type Children = [Option<Link>; 16];
+pub(super) type Children = [Option<TrieLink>; 16];
 
 /// The way from a parent to its child.
 #[derive(Debug, Clone)]
-pub(super) enum Link {
+pub(super) enum TrieLink {
     /// Not in memory. The store's row at the child's path has this hash.
     Stored(B256),
-    Loaded(Arc<Node>),
+    Loaded(Arc<LoadedNode>),
 }
 
-impl Link {
+impl TrieLink {
     /// A node that the store does not have yet.
-    pub(super) fn new(kind: Kind) -> Self {
-        Self::Loaded(Arc::new(Node { kind, reference: OnceLock::new(), has_row: false, unsaved: true }))
+    pub(super) fn new(kind: LoadedNodeKind) -> Self {
+        Self::Loaded(Arc::new(LoadedNode { kind, reference: OnceLock::new(), has_row: false, unsaved: true }))
     }
 
     pub(super) fn reference(&self, scratch: &mut Vec<u8>) -> RlpNode {
@@ -73,18 +73,18 @@ impl Link {
         if reference.len() >= HASHED_FROM {
             return Err(alloy_rlp::Error::Custom("an inlined node is too long"));
         }
-        let kind = Kind::decode(reference, depth)?;
-        Ok(Self::Loaded(Arc::new(Node::clean(kind, reference.clone(), false))))
+        let kind = LoadedNodeKind::decode(reference, depth)?;
+        Ok(Self::Loaded(Arc::new(LoadedNode::clean(kind, reference.clone(), false))))
     }
 }
 
-impl Node {
+impl LoadedNode {
     /// The node of a row whose hash was found right, at `depth` nibbles below the root.
     pub(super) fn from_row(rlp: &[u8], hash: &B256, depth: usize) -> alloy_rlp::Result<Self> {
-        Ok(Self::clean(Kind::decode(rlp, depth)?, RlpNode::word_rlp(hash), true))
+        Ok(Self::clean(LoadedNodeKind::decode(rlp, depth)?, RlpNode::word_rlp(hash), true))
     }
 
-    fn clean(kind: Kind, reference: RlpNode, has_row: bool) -> Self {
+    fn clean(kind: LoadedNodeKind, reference: RlpNode, has_row: bool) -> Self {
         Self { kind, reference: OnceLock::from(reference), has_row, unsaved: false }
     }
 
@@ -105,16 +105,16 @@ impl Node {
     /// Leaves the RLP of the node in `out`, and nothing else.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match &self.kind {
-            Kind::Leaf { rest, value } => {
+            LoadedNodeKind::Leaf { rest, value } => {
                 out.clear();
                 LeafNodeRef { key: rest, value }.encode(out);
             }
-            Kind::Extension { rest, child } => {
+            LoadedNodeKind::Extension { rest, child } => {
                 let child = child.reference(out);
                 out.clear();
                 ExtensionNodeRef { key: rest, child: &child }.encode(out);
             }
-            Kind::Branch(children) => {
+            LoadedNodeKind::Branch(children) => {
                 let mut references: [RlpNode; 16] = Default::default();
                 let (mut mask, mut count) = (TrieMask::default(), 0);
                 for (nibble, link) in (0..).zip(children.iter()) {
@@ -131,7 +131,7 @@ impl Node {
     }
 }
 
-impl Kind {
+impl LoadedNodeKind {
     /// Besides the RLP, checks what the rest of this module relies on: no path ends anywhere but at the length
     /// of a key, and a branch branches.
     fn decode(mut rlp: &[u8], depth: usize) -> alloy_rlp::Result<Self> {
@@ -146,13 +146,13 @@ impl Kind {
             TrieNode::Extension(extension)
                 if !extension.key.is_empty() && depth + extension.key.len() < KEY_NIBBLES =>
             {
-                let child = Link::decode(&extension.child, depth + extension.key.len())?;
+                let child = TrieLink::decode(&extension.child, depth + extension.key.len())?;
                 Ok(Self::Extension { rest: extension.key, child })
             }
             TrieNode::Branch(branch) if branch.stack.len() >= 2 && depth < KEY_NIBBLES => {
                 let mut children = Box::<Children>::default();
                 for (slot, (_, reference)) in children.iter_mut().zip(branch.as_ref().children()) {
-                    *slot = reference.map(|reference| Link::decode(reference, depth + 1)).transpose()?;
+                    *slot = reference.map(|reference| TrieLink::decode(reference, depth + 1)).transpose()?;
                 }
                 Ok(Self::Branch(children))
             }

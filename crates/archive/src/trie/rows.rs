@@ -1,19 +1,19 @@
-//! What passes between memory and the store: flush writes what changed, forget drops what can be read again.
+//! Flush writes changed nodes to the store; forget drops loaded nodes that can be read again.
 
 use std::sync::Arc;
 
 use alloy_trie::Nibbles;
 
-use super::node::{Kind, Link, Node};
+use super::node::{LoadedNode, LoadedNodeKind, TrieLink};
 
 /// Writes the unsaved nodes from `link` down, and takes away the rows of those that are inlined by now.
 pub(super) fn flush<E>(
-    link: &mut Link,
+    link: &mut TrieLink,
     path: Nibbles,
     scratch: &mut Vec<u8>,
     sink: &mut impl FnMut(&Nibbles, Option<&[u8]>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let Link::Loaded(node) = link else { return Ok(()) };
+    let TrieLink::Loaded(node) = link else { return Ok(()) };
     if !node.unsaved {
         return Ok(());
     }
@@ -35,13 +35,13 @@ pub(super) fn flush<E>(
 }
 
 /// Drops what lies `levels` or more nodes below the root. Returns how many nodes are left.
-pub(super) fn forget(link: &mut Link, depth: usize, levels: usize) -> usize {
-    let Link::Loaded(node) = link else { return 0 };
+pub(super) fn forget(link: &mut TrieLink, depth: usize, levels: usize) -> usize {
+    let TrieLink::Loaded(node) = link else { return 0 };
     if depth >= levels && node.has_row && !node.unsaved {
-        *link = Link::Stored(link.hash());
+        *link = TrieLink::Stored(link.hash());
         return 0;
     }
-    if let Kind::Leaf { .. } = node.kind {
+    if let LoadedNodeKind::Leaf { .. } = node.kind {
         return 1;
     }
     let below = children(Arc::make_mut(node)).map(|(_, child)| forget(child, depth + 1, levels));
@@ -49,14 +49,14 @@ pub(super) fn forget(link: &mut Link, depth: usize, levels: usize) -> usize {
 }
 
 /// The children of a node, each with the nibbles that lead to it.
-fn children(node: &mut Node) -> impl Iterator<Item = (Nibbles, &mut Link)> {
+fn children(node: &mut LoadedNode) -> impl Iterator<Item = (Nibbles, &mut TrieLink)> {
     let (extension, branch) = match &mut node.kind {
-        Kind::Leaf { .. } => (None, None),
-        Kind::Extension { rest, child } => (Some((*rest, child)), None),
-        Kind::Branch(children) => (None, Some(children.iter_mut())),
+        LoadedNodeKind::Leaf { .. } => (None, None),
+        LoadedNodeKind::Extension { rest, child } => (Some((*rest, child)), None),
+        LoadedNodeKind::Branch(children) => (None, Some(children.iter_mut())),
     };
     let branch = (0..).zip(branch.into_iter().flatten());
-    let branch = branch.filter_map(|(nibble, child): (u8, &mut Option<Link>)| {
+    let branch = branch.filter_map(|(nibble, child): (u8, &mut Option<TrieLink>)| {
         Some((Nibbles::from_nibbles_unchecked([nibble]), child.as_mut()?))
     });
     extension.into_iter().chain(branch)

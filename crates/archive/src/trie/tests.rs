@@ -15,7 +15,7 @@ use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use super::{
     NodeSource, Trie, TrieError,
     edit::read,
-    node::{Kind, Link},
+    node::{LoadedNodeKind, TrieLink},
     node_key, storage_trie_range,
 };
 use crate::tables::TRIE_NODES;
@@ -41,19 +41,21 @@ impl Trie {
         loop {
             let node = match link {
                 None => return Ok(None),
-                Some(Link::Loaded(node)) => node,
-                Some(Link::Stored(hash)) => Arc::new(read(source, &hash, key.slice(..depth))?),
+                Some(TrieLink::Loaded(node)) => node,
+                Some(TrieLink::Stored(hash)) => Arc::new(read(source, &hash, key.slice(..depth))?),
             };
             match &node.kind {
-                Kind::Leaf { rest, value } => {
+                LoadedNodeKind::Leaf { rest, value } => {
                     return Ok((key.slice(depth..) == *rest).then(|| value.to_vec()));
                 }
-                Kind::Extension { rest, .. } if !key.slice(depth..).starts_with(rest) => return Ok(None),
-                Kind::Extension { rest, child } => {
+                LoadedNodeKind::Extension { rest, .. } if !key.slice(depth..).starts_with(rest) => {
+                    return Ok(None);
+                }
+                LoadedNodeKind::Extension { rest, child } => {
                     depth += rest.len();
                     link = Some(child.clone());
                 }
-                Kind::Branch(children) => {
+                LoadedNodeKind::Branch(children) => {
                     link = children[usize::from(key.get_unchecked(depth))].clone();
                     depth += 1;
                 }

@@ -8,7 +8,7 @@ use alloy_consensus::{
 };
 use alloy_eips::{eip4844::DATA_GAS_PER_BLOB, eip4895::Withdrawal};
 use alloy_primitives::{B64, B256, Bytes, Signature, U256};
-use archive::{Block, BlockId, ImportError};
+use archive::{Block, ImportError};
 use testkit::{
     chain::{Era, signer},
     truth::Truth,
@@ -73,7 +73,7 @@ fn assert_names_the_block(error: ImportError, bad: &Block, says: &str) {
 fn assert_holds_only_good(archive: &Fresh, truth: &Truth, head: u64, bad: &Block) {
     let snapshot = archive.archive.snapshot();
     assert_eq!(snapshot.head(), head);
-    assert_eq!(snapshot.number_of(BlockId::Hash(bad.header.hash_slow())).unwrap(), None);
+    assert_eq!(snapshot.number_of(bad.header.hash_slow()).unwrap(), None);
     archive.assert_true(truth, [head / 2]);
 }
 

@@ -3,7 +3,7 @@
 use alloy_consensus::TxLegacy;
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
-use archive::build::{BlockPlan, ChainBuilder};
+use chain_builder::{BlockPlan, ChainBuilder};
 use testkit::{
     asm::{Asm, op},
     chain::signer,

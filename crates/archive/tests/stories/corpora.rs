@@ -23,7 +23,7 @@ fn imports_to_its_stated_head(name: &str, file: &str) {
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::open_or_create(directory.path(), &genesis).unwrap();
 
-    archive.import(BlockFile::open(corpus.join(file)).unwrap(), &mut ()).unwrap();
+    archive.import(BlockFile::open(corpus.join(file)).unwrap(), &mut archive::NoProgress).unwrap();
 
     let snapshot = archive.snapshot();
     let head = snapshot.place(snapshot.head()).unwrap().unwrap();

@@ -174,7 +174,7 @@ fn read_and_import(disk: Arc<MemoryDisk>, truth: &Truth) -> Fate {
         return fate;
     }
     let left = blocks(truth, archive.snapshot().head() + 1..=truth.model.head());
-    if archive.import_blocks(left, &mut ()).is_err() {
+    if archive.import_blocks(left, &mut archive::NoProgress).is_err() {
         return Fate::NotImported;
     }
     read(&archive, truth, [])

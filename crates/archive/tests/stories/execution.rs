@@ -11,10 +11,8 @@ use alloy_evm::{
     },
 };
 use alloy_primitives::{Address, U256, map::U256Map};
-use archive::{
-    Account, ChainSpec, Receipt, Transaction,
-    build::{BuiltBlock, StoredAccount},
-};
+use archive::{AccountState, ChainSpec, Receipt, Transaction};
+use chain_builder::{BuiltBlock, StoredAccount};
 use revm::{
     context_interface::result::ExecutionResult,
     database::{EmptyDB, State, states::block_hash_cache::BlockHashCache},
@@ -86,7 +84,7 @@ fn accounts(state: &State<EmptyDB>) -> BTreeMap<Address, StoredAccount> {
         let AccountInfo { nonce, balance, code_hash, .. } = plain.info;
         let written = plain.storage.iter().filter(|(_, value)| !value.is_zero());
         let storage = written.map(|(slot, value)| (*slot, *value)).collect();
-        (address, StoredAccount { account: Account { nonce, balance, code_hash }, storage })
+        (address, StoredAccount { account: AccountState { nonce, balance, code_hash }, storage })
     });
     accounts.collect()
 }

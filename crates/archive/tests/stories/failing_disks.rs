@@ -73,7 +73,7 @@ fn an_archive_outlives_a_disk_that_fails_once() {
         }
         truth.check_sample(&archive.snapshot(), []).unwrap();
         let left = blocks(&truth, archive.snapshot().head() + 1..=truth.model.head());
-        archive.import_blocks(left, &mut ()).unwrap();
+        archive.import_blocks(left, &mut archive::NoProgress).unwrap();
         assert_eq!(archive.snapshot().head(), truth.model.head());
     }
 }
@@ -82,7 +82,9 @@ fn an_archive_outlives_a_disk_that_fails_once() {
 fn chain() -> (Truth, Vec<u8>) {
     let truth = Truth::new(random_chain(3, Size { blocks_per_fork: 2, transactions_per_block: 2 }));
     let Fresh { directory, archive } = archive_of(&truth);
-    archive.import_blocks(blocks(&truth, 1..=truth.model.head() - BLOCKS_LEFT), &mut ()).unwrap();
+    archive
+        .import_blocks(blocks(&truth, 1..=truth.model.head() - BLOCKS_LEFT), &mut archive::NoProgress)
+        .unwrap();
     drop(archive);
     let file = std::fs::read(directory.path().join(ARCHIVE_FILE)).unwrap();
     (truth, file)
@@ -98,7 +100,9 @@ fn accesses_of_an_import(truth: &Truth, file: &[u8]) -> u64 {
 fn import_on(disk: &Arc<MemoryDisk>, truth: &Truth) -> Result<(), String> {
     let archive = Archive::open_on(disk.clone()).map_err(|cause| cause.to_string())?;
     for number in archive.snapshot().head() + 1..=truth.model.head() {
-        archive.import_blocks(blocks(truth, [number]), &mut ()).map_err(|cause| cause.to_string())?;
+        archive
+            .import_blocks(blocks(truth, [number]), &mut archive::NoProgress)
+            .map_err(|cause| cause.to_string())?;
     }
     Ok(())
 }
@@ -115,6 +119,6 @@ fn go_on(disk: &Arc<MemoryDisk>, truth: &Truth, what: &str) {
     assert!(head >= truth.model.head() - BLOCKS_LEFT, "{what}: the head is {head}");
     truth.check_sample(&archive.snapshot(), []).unwrap_or_else(|found| panic!("{what}: {found:?}"));
     let left = blocks(truth, head + 1..=truth.model.head());
-    archive.import_blocks(left, &mut ()).unwrap_or_else(|cause| panic!("{what}: {cause}"));
+    archive.import_blocks(left, &mut archive::NoProgress).unwrap_or_else(|cause| panic!("{what}: {cause}"));
     assert_eq!(archive.snapshot().head(), truth.model.head(), "{what}");
 }

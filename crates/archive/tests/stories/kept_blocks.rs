@@ -10,8 +10,8 @@ use super::{
 use alloy_primitives::B256;
 use archive::{
     BLOCKS_FILE, BlockParts, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptOpenError,
-    build::BuiltBlock,
 };
+use chain_builder::BuiltBlock;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -6,15 +6,15 @@ use archive::{ARCHIVE_FILE, Archive, OpenError};
 use redb::{Database, TableDefinition};
 use std::{ops::Range, path::Path};
 
-/// Where the two copies of the front are, and the version in each.
-const FRONTS: [usize; 2] = [0, 4096];
+/// Where the two copies of the file header are, and the version in each.
+const FILE_HEADERS_AT: [usize; 2] = [0, 4096];
 const VERSION: Range<usize> = 12..16;
 
 #[test]
 fn an_archive_that_was_closed_opens_where_it_was() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
-    archive.import_blocks(blocks(&truth, 1..=30), &mut ()).unwrap();
+    archive.import_blocks(blocks(&truth, 1..=30), &mut archive::NoProgress).unwrap();
     drop(archive);
     let archive = Archive::open(directory.path()).unwrap();
     truth.check(&archive.snapshot()).unwrap();
@@ -43,7 +43,7 @@ fn an_open_archive_is_in_use() {
 fn an_archive_of_another_genesis_is_refused() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
-    archive.import_blocks(blocks(&truth, 1..=1), &mut ()).unwrap();
+    archive.import_blocks(blocks(&truth, 1..=1), &mut archive::NoProgress).unwrap();
     let stored = archive.snapshot().genesis_hash().unwrap();
     drop(archive);
     let other =
@@ -59,7 +59,7 @@ fn an_archive_of_another_genesis_is_refused() {
 fn an_archive_of_the_same_genesis_with_other_forks_is_refused() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
-    archive.import_blocks(blocks(&truth, 1..=1), &mut ()).unwrap();
+    archive.import_blocks(blocks(&truth, 1..=1), &mut archive::NoProgress).unwrap();
     drop(archive);
     let mut other: serde_json::Value = serde_json::from_str(&truth.model.genesis_json()).unwrap();
     let bpo2 = other["config"]["bpo2Time"].as_u64().unwrap();
@@ -81,7 +81,7 @@ fn an_archive_without_any_block_makes_room_for_another_genesis() {
         let directory = tempfile::tempdir().unwrap();
         drop(Archive::open_or_create(directory.path(), &wrong.to_string()).unwrap());
         let archive = Archive::open_or_create(directory.path(), &truth.model.genesis_json()).unwrap();
-        archive.import_blocks(blocks(&truth, 1..=3), &mut ()).unwrap();
+        archive.import_blocks(blocks(&truth, 1..=3), &mut archive::NoProgress).unwrap();
         truth.check(&archive.snapshot()).unwrap();
         let names: Vec<_> =
             std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -93,7 +93,7 @@ fn an_archive_without_any_block_makes_room_for_another_genesis() {
 fn a_sound_archive_is_verified_and_says_where_it_is() {
     let truth = small_chain();
     let Fresh { directory, archive } = archive_of(&truth);
-    archive.import_blocks(blocks(&truth, 1..=5), &mut ()).unwrap();
+    archive.import_blocks(blocks(&truth, 1..=5), &mut archive::NoProgress).unwrap();
     assert!(matches!(Archive::verify(directory.path()), Err(OpenError::InUse(_))));
     drop(archive);
     assert_eq!(Archive::verify(directory.path()).unwrap(), 5);
@@ -108,8 +108,8 @@ fn an_archive_of_another_format_version_is_refused_and_left_alone() {
     let ours = std::fs::read(&path).unwrap();
     for version in [0_u32, 1, 3, u32::MAX] {
         let mut other = ours.clone();
-        for front in FRONTS {
-            other[front..][VERSION].copy_from_slice(&version.to_be_bytes());
+        for header in FILE_HEADERS_AT {
+            other[header..][VERSION].copy_from_slice(&version.to_be_bytes());
         }
         std::fs::write(&path, &other).unwrap();
         for opened in [
@@ -127,17 +127,17 @@ fn an_archive_of_another_format_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn an_archive_without_its_front_or_its_end_is_damaged() {
+fn an_archive_without_its_header_or_its_end_is_damaged() {
     let Fresh { directory, archive } = archive_of(&small_chain());
     drop(archive);
     let path = directory.path().join(ARCHIVE_FILE);
     let whole = std::fs::read(&path).unwrap();
-    let mut no_front = whole.clone();
-    for front in FRONTS {
-        no_front[front + VERSION.end] ^= 1;
+    let mut no_header = whole.clone();
+    for header in FILE_HEADERS_AT {
+        no_header[header + VERSION.end] ^= 1;
     }
     let no_end = whole[..whole.len() - 1000].to_vec();
-    for damaged in [no_front, no_end] {
+    for damaged in [no_header, no_end] {
         std::fs::write(&path, damaged).unwrap();
         let error = Archive::open(directory.path()).unwrap_err();
         assert!(matches!(error, OpenError::Damaged(_)), "{error:?}");

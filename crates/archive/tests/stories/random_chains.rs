@@ -4,7 +4,7 @@
 use alloy_consensus::{Transaction as _, TxReceipt};
 use alloy_primitives::{Address, B256, U256};
 use archive::{
-    Archive, BlockFile, BlockId, LogFilter, LogLimits, LogRef, Outcome, Recipient, Snapshot, StateSource,
+    Archive, BlockFile, LogFilter, LogLimits, LogRef, Recipient, Snapshot, StateSource, TransactionOutcome,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 use std::ops::ControlFlow;
@@ -38,13 +38,13 @@ fn imported_in_two_goes(model: &Model, directory: &std::path::Path, seed: u64) -
     let part = (seed as usize * 7) % model.blocks().len();
     let archive = Archive::open_or_create(directory, &model.genesis_json()).unwrap();
     let blocks: Vec<_> = model.blocks()[..part].iter().map(|built| built.block.clone()).collect();
-    archive.import_blocks(blocks, &mut ()).unwrap();
+    archive.import_blocks(blocks, &mut archive::NoProgress).unwrap();
     drop(archive);
 
     let file = directory.join("chain.rlp");
     std::fs::write(&file, model.rlp()).unwrap();
     let archive = Archive::open(directory).unwrap();
-    let progress = archive.import(BlockFile::open(&file).unwrap(), &mut ()).unwrap();
+    let progress = archive.import(BlockFile::open(&file).unwrap(), &mut archive::NoProgress).unwrap();
     assert_eq!(progress.skipped, part as u64);
     archive
 }
@@ -54,7 +54,7 @@ fn blocks_agree(snapshot: &Snapshot, model: &Model) {
         let header = model.header(number).unwrap();
         let data = snapshot.block(number).unwrap().unwrap();
         assert_eq!((data.place.hash, &data.header), (header.hash(), header.inner()), "block {number}");
-        assert_eq!(snapshot.number_of(BlockId::Hash(header.hash())).unwrap(), Some(number));
+        assert_eq!(snapshot.number_of(header.hash()).unwrap(), Some(number));
         let Some(built) = model.block(number) else { continue };
         assert_eq!(data.uncles, built.block.body.ommers);
         assert_eq!(data.withdrawals, built.block.body.withdrawals);
@@ -87,8 +87,8 @@ fn transactions_agree(snapshot: &Snapshot, model: &Model) {
 fn receipt_agrees(snapshot: &Snapshot, mined: &Mined<'_>, hash: B256) {
     let found = snapshot.receipt(hash).unwrap().unwrap();
     let outcome = match found.row.outcome {
-        Outcome::Status(status) => alloy_consensus::Eip658Value::Eip658(status),
-        Outcome::Root(root) => alloy_consensus::Eip658Value::PostState(root),
+        TransactionOutcome::Status(status) => alloy_consensus::Eip658Value::Eip658(status),
+        TransactionOutcome::Root(root) => alloy_consensus::Eip658Value::PostState(root),
     };
     assert_eq!(outcome, mined.receipt.status_or_post_state());
     assert_eq!(found.row.cumulative_gas_used, mined.receipt.cumulative_gas_used());

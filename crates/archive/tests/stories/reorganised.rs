@@ -98,7 +98,7 @@ fn after_every_reorganisation_all_reads_are_those_of_the_new_chain() {
         let head = branches.head();
         if head < DEPTH_MAX || rng.random_bool(0.4) {
             branches.grow(rng.random_range(1..=3));
-            place.archive.follow_blocks(branches.blocks_after(head), &mut ()).unwrap();
+            place.archive.follow_blocks(branches.blocks_after(head), &mut archive::NoProgress).unwrap();
         } else {
             let depth = rng.random_range(1..=DEPTH_MAX);
             branches.branch(head - depth, rng.random_range(1..=depth + 2), step + 100);
@@ -125,7 +125,7 @@ fn an_account_of_the_old_branch_is_not_read_on_the_new_one() {
     let mut branches = Branches::new(2);
     branches.grow(8);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     let old = (place.archive.snapshot(), branches.truth());
     branches.branch(4, 5, 9);
     place.archive.reorganise(4, branches.blocks_after(4)).unwrap();
@@ -149,7 +149,7 @@ fn a_branch_with_a_bad_block_changes_nothing() {
     let mut branches = Branches::new(3);
     branches.grow(10);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     let truth = branches.truth();
     branches.branch(6, 6, 9);
     let mut branch = branches.blocks_after(6);
@@ -168,7 +168,7 @@ fn a_chain_that_came_at_once_can_be_reorganised_anywhere() {
     let mut branches = Branches::new(4);
     branches.grow(12);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     for (ancestor, seed) in [(11, 1), (3, 2), (9, 3), (0, 4)] {
         branches.branch(ancestor, 13 - ancestor, seed);
         place.archive.reorganise(ancestor, branches.blocks_after(ancestor)).unwrap();
@@ -182,7 +182,7 @@ fn the_newest_blocks_can_be_replaced_and_older_ones_cannot() {
     branches.grow(REPLACEABLE_BLOCKS_MIN + 10);
     let place = new_archive(&branches);
     for block in branches.blocks_after(0) {
-        place.archive.follow_blocks([block], &mut ()).unwrap();
+        place.archive.follow_blocks([block], &mut archive::NoProgress).unwrap();
     }
     let truth = branches.truth();
     let lowest = branches.head() - REPLACEABLE_BLOCKS_MIN;
@@ -207,7 +207,7 @@ fn only_the_last_of_many_blocks_can_be_replaced() {
     let mut branches = Branches::new(11);
     branches.grow(REPLACEABLE_BLOCKS_MIN + 40);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     let lowest = branches.head() - REPLACEABLE_BLOCKS_MIN;
     let truth = branches.truth();
     let refused = place.archive.reorganise(lowest - 1, blocks(&truth, [lowest])).unwrap_err();
@@ -218,19 +218,55 @@ fn only_the_last_of_many_blocks_can_be_replaced() {
     branches.truth().check_sample(&place.archive.snapshot(), [lowest, lowest + 1]).unwrap();
 }
 
+/// A reorganisation below the last 64 blocks could not be followed, although nothing was finalized.
+#[test]
+fn blocks_that_are_not_finalized_can_be_replaced() {
+    const FINALIZED: u64 = 20;
+    let mut branches = Branches::new(13);
+    branches.grow(FINALIZED + REPLACEABLE_BLOCKS_MIN + 20);
+    let place = new_archive(&branches);
+    place.archive.set_finalized(Some(FINALIZED));
+    // Many at once, and then one by one.
+    let mut blocks_after = branches.blocks_after(0);
+    let newest = blocks_after.split_off(blocks_after.len() - 10);
+    place.archive.follow_blocks(blocks_after, &mut archive::NoProgress).unwrap();
+    newest
+        .into_iter()
+        .for_each(|block| _ = place.archive.follow_blocks([block], &mut archive::NoProgress).unwrap());
+    let truth = branches.truth();
+    let refused = place.archive.reorganise(FINALIZED - 1, blocks(&truth, [FINALIZED])).unwrap_err();
+    let expected = ImportError::TooDeep { ancestor: FINALIZED - 1, lowest: Some(FINALIZED) };
+    assert_eq!(refused.to_string(), expected.to_string());
+    branches.branch(FINALIZED + 1, 3, 9);
+    place.archive.reorganise(FINALIZED + 1, branches.blocks_after(FINALIZED + 1)).unwrap();
+    branches.truth().check_sample(&place.archive.snapshot(), [FINALIZED, FINALIZED + 2]).unwrap();
+    // What is finalized goes.
+    place.archive.set_finalized(Some(branches.head()));
+    branches.grow(REPLACEABLE_BLOCKS_MIN);
+    let head = branches.head();
+    place
+        .archive
+        .follow_blocks(branches.blocks_after(head - REPLACEABLE_BLOCKS_MIN), &mut archive::NoProgress)
+        .unwrap();
+    let truth = branches.truth();
+    let lowest = head - REPLACEABLE_BLOCKS_MIN;
+    let refused = place.archive.reorganise(lowest - 1, blocks(&truth, [lowest])).unwrap_err();
+    assert!(matches!(refused, ImportError::TooDeep { lowest: Some(_), .. }), "{refused}");
+}
+
 /// Imported blocks are final, and those that are followed after them are not.
 #[test]
 fn imported_blocks_cannot_be_replaced() {
     let mut branches = Branches::new(12);
     branches.grow(5);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     branches.grow(5);
-    place.archive.import_blocks(branches.blocks_after(5), &mut ()).unwrap();
+    place.archive.import_blocks(branches.blocks_after(5), &mut archive::NoProgress).unwrap();
     let refused = place.archive.reorganise(9, branches.blocks_after(9)).unwrap_err();
     assert!(matches!(refused, ImportError::TooDeep { ancestor: 9, lowest: None }), "{refused}");
     branches.grow(2);
-    place.archive.follow_blocks(branches.blocks_after(10), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(10), &mut archive::NoProgress).unwrap();
     branches.branch(10, 3, 7);
     place.archive.reorganise(10, branches.blocks_after(10)).unwrap();
     branches.truth().check(&place.archive.snapshot()).unwrap();
@@ -243,7 +279,7 @@ fn a_disk_may_fail_at_every_access_of_a_reorganisation() {
     branches.grow(9);
     let place = new_archive(&branches);
     for block in branches.blocks_after(0) {
-        place.archive.follow_blocks([block], &mut ()).unwrap();
+        place.archive.follow_blocks([block], &mut archive::NoProgress).unwrap();
     }
     drop(place.archive);
     let file = std::fs::read(place.directory.path().join(ARCHIVE_FILE)).unwrap();
@@ -287,7 +323,7 @@ fn the_head_may_go_down() {
     let mut branches = Branches::new(8);
     branches.grow(9);
     let place = new_archive(&branches);
-    place.archive.follow_blocks(branches.blocks_after(0), &mut ()).unwrap();
+    place.archive.follow_blocks(branches.blocks_after(0), &mut archive::NoProgress).unwrap();
     branches.branch(5, 1, 9);
     place.archive.reorganise(5, branches.blocks_after(5)).unwrap();
     let snapshot = place.archive.snapshot();
@@ -319,8 +355,8 @@ fn what_replaceable_blocks_cost() {
         let (begun, mut sizes) = (Instant::now(), Vec::new());
         for (index, blocks) in all().collect::<Vec<_>>().chunks(together).enumerate() {
             match is_replaceable {
-                true => archive.follow_blocks(blocks.to_vec(), &mut ()).unwrap(),
-                false => archive.import_blocks(blocks.to_vec(), &mut ()).unwrap(),
+                true => archive.follow_blocks(blocks.to_vec(), &mut archive::NoProgress).unwrap(),
+                false => archive.import_blocks(blocks.to_vec(), &mut archive::NoProgress).unwrap(),
             };
             if (index + 1) * together % 100 == 0 {
                 sizes.push(size());

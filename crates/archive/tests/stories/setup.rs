@@ -1,6 +1,6 @@
 //! What the stories share: a chain through all forks, and archives that hold some of it.
 
-use archive::{Archive, Block, BlockFile, ImportError, Progress};
+use archive::{Archive, Block, BlockFile, ImportError, ImportProgress};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::{
@@ -34,14 +34,17 @@ pub(super) fn archive_of(truth: &Truth) -> Fresh {
 }
 
 impl Fresh {
-    pub(super) fn import(&self, blocks: impl IntoIterator<Item = Block>) -> Result<Progress, ImportError> {
+    pub(super) fn import(
+        &self,
+        blocks: impl IntoIterator<Item = Block>,
+    ) -> Result<ImportProgress, ImportError> {
         let blocks: Vec<Block> = blocks.into_iter().collect();
-        self.archive.import_blocks(blocks, &mut ())
+        self.archive.import_blocks(blocks, &mut archive::NoProgress)
     }
 
-    pub(super) fn import_file(&self, bytes: &[u8]) -> Result<Progress, ImportError> {
+    pub(super) fn import_file(&self, bytes: &[u8]) -> Result<ImportProgress, ImportError> {
         let path = write(self.directory.path(), "blocks.rlp", bytes);
-        self.archive.import(BlockFile::open(path).unwrap(), &mut ())
+        self.archive.import(BlockFile::open(path).unwrap(), &mut archive::NoProgress)
     }
 
     pub(super) fn head(&self) -> u64 {

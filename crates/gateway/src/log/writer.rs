@@ -18,7 +18,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// Hands lines to a thread that writes them.
 #[derive(Clone, Debug)]
-pub(crate) struct BackgroundWriter {
+pub struct BackgroundWriter {
     queue: Arc<LineQueue>,
 }
 
@@ -50,7 +50,7 @@ impl BackgroundWriter {
     }
 
     /// Queues whole lines, or drops them if there is no room.
-    pub(crate) fn write_lines(&self, lines: &[u8]) {
+    pub fn write_lines(&self, lines: &[u8]) {
         let mut state = self.queue.state.lock();
         if state.lines.len() + lines.len() > QUEUE_BYTES_MAX {
             return self.queue.count_dropped(lines);
@@ -61,7 +61,7 @@ impl BackgroundWriter {
     }
 
     /// Waits until everything is written, for at most this long. Lines that come later may be lost.
-    pub(crate) fn finish(&self, timeout: Duration) {
+    pub fn finish(&self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         let mut state = self.queue.state.lock();
         state.is_finished = true;

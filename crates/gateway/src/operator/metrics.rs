@@ -5,10 +5,13 @@ mod remote; // nodes and partners
 use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::answer::Cache;
+use answers::Cache;
+use http_server::HttpCounts;
+use resources::{BOUNDS_US, Times};
+
 use crate::edge::Edge;
 use crate::log;
-use crate::meter::{BOUNDS_US, Outcome, Shard, Times};
+use crate::meter::{Outcome, Shard};
 
 pub(super) fn text(edge: &Edge) -> String {
     let mut out = String::with_capacity(32 << 10);
@@ -79,7 +82,11 @@ fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn sum(edge: &Edge, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+fn sum(edge: &Edge, pick: impl Fn(&HttpCounts) -> &AtomicU64) -> u64 {
+    edge.server.counts.iter().map(|counts| pick(counts).load(Relaxed)).sum()
+}
+
+fn sum_of_shards(edge: &Edge, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
     edge.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
 }
 
@@ -98,7 +105,7 @@ fn gauges(out: &mut String, edge: &Edge) {
     gauge(
         "chaingate_connections_open",
         "Open connections of callers.",
-        edge.connections.open.load(Relaxed) as u64,
+        edge.server.open_connections() as u64,
     );
     gauge(
         "chaingate_connections_max",
@@ -143,42 +150,42 @@ fn http(out: &mut String, edge: &Edge) {
     counter(
         "chaingate_connections_total",
         "Connections of callers that were accepted.",
-        sum(edge, |shard| &shard.http.connections),
+        sum(edge, |counts| &counts.connections),
     );
     counter(
         "chaingate_connections_turned_away_total",
         "Connections of callers that were refused because connections_max was reached.",
-        sum(edge, |shard| &shard.http.turned_away),
+        sum(edge, |counts| &counts.turned_away),
     );
     counter(
         "chaingate_connections_refused_by_address_total",
         "Connections refused because their address had connections_per_address_max.",
-        sum(edge, |shard| &shard.http.address_refused),
+        sum(edge, |counts| &counts.address_refused),
     );
     counter(
         "chaingate_connections_closed_for_others_total",
         "Connections without a valid key, and idle ones, that were closed because there was no place for another connection.",
-        sum(edge, |shard| &shard.http.closed_for_others),
+        sum(edge, |counts| &counts.closed_for_others),
     );
     counter(
         "chaingate_unauthenticated_refused_total",
         "Requests without a valid key that were refused because their address made more than unauthenticated_per_second_max.",
-        sum(edge, |shard| &shard.http.unauthenticated_refused),
+        sum(edge, |counts| &counts.unauthenticated_refused),
     );
     counter(
         "chaingate_requests_total",
         "HTTP requests of callers that were answered, refusals included.",
-        sum(edge, |shard| &shard.http.requests),
+        sum(edge, |counts| &counts.requests),
     );
     counter(
         "chaingate_received_bytes_total",
         "Bytes of request bodies read, before they are inflated.",
-        sum(edge, |shard| &shard.http.bytes_in),
+        sum(edge, |counts| &counts.bytes_in),
     );
     counter(
         "chaingate_sent_bytes_total",
         "Bytes of reply bodies, after they are compressed.",
-        sum(edge, |shard| &shard.http.bytes_out),
+        sum(edge, |counts| &counts.bytes_out),
     );
     counter(
         "chaingate_log_lines_dropped_total",
@@ -192,7 +199,7 @@ fn http(out: &mut String, edge: &Edge) {
         "HTTP replies to callers by the class of their status.",
     );
     for hundred in 2..6 {
-        let count = sum(edge, |shard| &shard.http.statuses[hundred]);
+        let count = sum(edge, |counts| &counts.statuses[hundred]);
         let _ok = writeln!(out, "chaingate_responses_total{{status=\"{hundred}xx\"}} {count}");
     }
 }
@@ -206,7 +213,7 @@ fn calls(out: &mut String, edge: &Edge) {
     );
     for (method, index) in Shard::labels() {
         for outcome in Outcome::ALL {
-            let count = sum(edge, |shard| &shard.methods[index].outcomes[outcome as usize]);
+            let count = sum_of_shards(edge, |shard| &shard.methods[index].outcomes[outcome as usize]);
             if count > 0 {
                 let outcome = outcome.label();
                 let _ok = writeln!(
@@ -218,7 +225,7 @@ fn calls(out: &mut String, edge: &Edge) {
     }
     describe(out, "chaingate_credits_total", "counter", "Credits charged for calls, by method.");
     for (method, index) in Shard::labels() {
-        let credits = sum(edge, |shard| &shard.methods[index].credits);
+        let credits = sum_of_shards(edge, |shard| &shard.methods[index].credits);
         if credits > 0 {
             let _ok = writeln!(out, "chaingate_credits_total{{method=\"{method}\"}} {credits}");
         }

@@ -1,11 +1,10 @@
 //! `/status`: what is served and why not, as JSON for people and scripts.
 
+use answers::{ExecutedChain, ExecutionState, FollowState, KeptChain};
 use nodes::{BlockId, Grade, Pool, PoolNode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::answer::remote::follow::{FollowState, KeptChain};
-use crate::answer::remote::{ExecutedChain, ExecutionState};
 use crate::edge::Edge;
 
 pub(super) fn text(edge: &Edge) -> String {

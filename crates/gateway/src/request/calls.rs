@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jsonrpc::{BodyFault, Item, Request};
+use resources::MemoryCharge;
 
 use crate::authenticate::Caller;
 use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::memory::MemoryCharge;
 use crate::parse::{Asked, Unanswerable, parse, price};
 
 /// One call, read as far as that is possible without the chain.

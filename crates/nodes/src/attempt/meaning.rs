@@ -5,7 +5,7 @@ use crate::dialect::{self, Meaning as Words};
 use crate::node::Lack;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub(crate) enum ErrorMeaning {
     /// Any node would say the same.
     Caller(CallerError),
     /// This node lacks what the call needs.
@@ -30,24 +30,24 @@ pub struct RangeLimit {
 }
 
 /// Reads a node's error.
-pub(crate) fn read(error: &RpcError, call: &Call) -> Meaning {
+pub(crate) fn read(error: &RpcError, call: &Call) -> ErrorMeaning {
     match dialect::read(error, call.method) {
         Words::RangeTooWide { most, .. } if call.class == Class::Logs => {
-            Meaning::Limit(RangeLimit { blocks: most })
+            ErrorMeaning::Limit(RangeLimit { blocks: most })
         }
         Words::TooManyResults { .. } | Words::QueryTimeout if call.class == Class::Logs => {
-            Meaning::Limit(RangeLimit { blocks: None })
+            ErrorMeaning::Limit(RangeLimit { blocks: None })
         }
         words @ (Words::Reverted { .. } | Words::Execution(_)) if call.class == Class::Evm => {
-            Meaning::Caller(CallerError(words))
+            ErrorMeaning::Caller(CallerError(words))
         }
-        Words::NoMethod => Meaning::NotHere(Lack::Method),
-        Words::NoBlock => Meaning::NotHere(Lack::Block),
-        Words::NoState => Meaning::NotHere(Lack::State),
+        Words::NoMethod => ErrorMeaning::NotHere(Lack::Method),
+        Words::NoBlock => ErrorMeaning::NotHere(Lack::Block),
+        Words::NoState => ErrorMeaning::NotHere(Lack::State),
         // What callers simulate is theirs, and nodes have more words for what is wrong with it than we know.
-        Words::BadParams | Words::Internal if call.class == Class::Evm => Meaning::Unclear,
-        Words::RateLimited => Meaning::Node(Fault::RateLimited),
+        Words::BadParams | Words::Internal if call.class == Class::Evm => ErrorMeaning::Unclear,
+        Words::RateLimited => ErrorMeaning::Node(Fault::RateLimited),
         // What was asked is well-formed, so a node that says otherwise does not understand it.
-        _ => Meaning::Node(Fault::Refused),
+        _ => ErrorMeaning::Node(Fault::Refused),
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct State {
     /// Weight of the faults since the last good reply or change of state.
     against: u8,
     /// Whether a call has shown a fault, and none since that there is none. Polls cannot show that.
-    failed_calls: bool,
+    pub(super) failed_calls: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
     /// How often the back-off has doubled.
@@ -68,7 +68,8 @@ impl State {
         let by_call = Self { failed_calls: true, ..self };
         match sign {
             // Whoever lied has to wait, whatever else it says.
-            Sign::Good | Sign::PollGood if now_ms < self.lied_until_ms => Self { probed: false, ..self },
+            Sign::Good if now_ms < self.lied_until_ms => Self { probed: false, failed_calls: false, ..self },
+            Sign::PollGood if now_ms < self.lied_until_ms => Self { probed: false, ..self },
             Sign::Good => Self { failed_calls: false, ..self }.after_good(now_ms, chance),
             Sign::PollGood if self.failed_calls => self,
             Sign::PollGood => self.after_good(now_ms, chance),

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::RwLock;
 
 use crate::call::BlockId;
-use crate::watch::LeftOut;
+use crate::left_out::LeftOut;
 
 /// A node that lacks the state of one of its newest blocks has not lost history: the block was reorganised away, or it is late with
 /// it. Live networks have reorganised as many.

@@ -67,6 +67,19 @@ async fn a_call_in_flight_counts_until_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_whose_places_are_doubted_is_asked_after_the_others_for_places_only() {
+    let node = node(Script::hangs());
+    let grade = |method| node.candidate(&Call { method, ..quick() }, Instant::now()).grade;
+    node.doubt_places(Instant::now());
+    for method in PLACE_METHODS {
+        assert_eq!((grade(method), grade("eth_getBalance")), (Grade::Doubted, Grade::Up));
+    }
+    assert_eq!(node.grade(Instant::now()), Grade::Up, "it is not taken for a liar");
+    advance(PLACES_DOUBTED_FOR).await;
+    assert_eq!(PLACE_METHODS.map(grade), [Grade::Up; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_it_lacks_is_learned() {
     let known = Known::default();
     known.set_head(BlockId { number: 100, hash: B256::ZERO });

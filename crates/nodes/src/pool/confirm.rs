@@ -7,7 +7,9 @@
 //! | "not here"                          | good, and it is learned | another                                         |
 //! | an error of the node's own, a fault | bad                     | another; when none is left, the same once more  |
 //! | nothing, for longer than is usual   | nothing yet             | another too, within the hedge budget            |
-//! | nothing, for much longer            | mildly bad, at the end  | another too, within the retry budget            |
+//! | nothing, for much longer            | mildly bad, at the end  | another too, within the retry budget; when none |
+//! |                                     |                         | is left, the caller is told that it may take    |
+//! |                                     |                         | long                                            |
 //!
 //! No node gives two answers to one call, so that nobody votes twice.
 
@@ -21,7 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Pool, PoolNode};
-use crate::attempt::{Meaning, Said};
+use crate::attempt::{ErrorMeaning, Said};
 use crate::budget::REFUSED_PAUSE;
 use crate::call::{Call, Fault, Reply};
 use crate::health::Grade;
@@ -47,9 +49,10 @@ const DOWN_TIME_MAX: Duration = Duration::from_secs(1);
 /// there may be no quorum, and the caller should know.
 const SILENT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A node is overdue after so many times its usual delay,
+/// Multiple of a node's usual delay after which it is overdue.
 const OVERDUE_FACTOR: u32 = 4;
-/// but not before this.
+
+/// Shortest time after which a node is overdue, however quick it usually is.
 const OVERDUE_MIN: Duration = Duration::from_millis(100);
 
 /// What a node said, and which one it was.
@@ -57,6 +60,17 @@ const OVERDUE_MIN: Duration = Duration::from_millis(100);
 pub struct NodeAnswer {
     pub node: usize,
     pub said: Said,
+}
+
+/// What comes next of a call to several nodes.
+#[derive(Debug)]
+pub enum QuorumEvent {
+    Answer(NodeAnswer),
+    /// A node has answered, all others who are still asked are overdue and silent, and nobody else is well who could be asked.
+    /// They are still waited for. This comes once.
+    Stalled,
+    /// Nobody is left who could answer in time.
+    Over,
 }
 
 /// One call on its way to several nodes.
@@ -69,6 +83,9 @@ pub struct QuorumCall<'a> {
     /// What came of each node of the pool.
     progress: Vec<Progress>,
     calls: u64,
+    /// Whether a node has answered.
+    is_answered: bool,
+    has_stalled: bool,
 }
 
 type Replying<'a> = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send + 'a>>;
@@ -80,10 +97,17 @@ struct Runner<'a> {
     /// When somebody else may be asked, too. `None` once that was done.
     slow_at: Option<Instant>,
     overdue_at: Instant,
-    /// When it is given up,
+    /// When it is given up.
     until: Instant,
-    /// and when it is, if it has said nothing to anyone.
+    /// When it is given up if its node has said nothing to anyone.
     until_silent: Instant,
+}
+
+impl Runner<'_> {
+    /// Time that a reply may take until it is overdue.
+    fn overdue_after(&self) -> Duration {
+        self.overdue_at.saturating_duration_since(self.asked_at)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +138,17 @@ impl Pool {
         let begun = Instant::now();
         self.rules.budgets.deposit(begun);
         let progress = vec![Progress::NotAsked; self.nodes.len()];
-        QuorumCall { pool: self, call, begun, deadline, runners: Vec::new(), progress, calls: 0 }
+        QuorumCall {
+            pool: self,
+            call,
+            begun,
+            deadline,
+            runners: Vec::new(),
+            progress,
+            calls: 0,
+            is_answered: false,
+            has_stalled: false,
+        }
     }
 
     /// A quorum of the configured nodes has contradicted this node.
@@ -131,23 +165,40 @@ impl Pool {
 }
 
 impl QuorumCall<'_> {
-    /// The next answer of a node, while this many more are wanted. `None` when nobody is left who could give one in time.
-    pub async fn next(&mut self, wanted: usize) -> Option<NodeAnswer> {
+    /// What comes next, while this many more answers are wanted. Dropping the future loses nothing.
+    pub async fn next(&mut self, wanted: usize) -> QuorumEvent {
         loop {
             let now = Instant::now();
             self.give_up_late_runners(now);
             self.start_runners(wanted, now);
-            let wake_at = self.wake_at(wanted, now)?;
+            if self.stalls(now) {
+                return QuorumEvent::Stalled;
+            }
+            let Some(wake_at) = self.wake_at(wanted, now) else { return QuorumEvent::Over };
             match self.reply_before(wake_at).await {
                 Some((node, reply)) => {
                     if let Some(said) = self.settle(node, reply) {
-                        return Some(NodeAnswer { node, said });
+                        self.is_answered = true;
+                        return QuorumEvent::Answer(NodeAnswer { node, said });
                     }
                 }
-                None if Instant::now() >= self.deadline => return None,
+                None if Instant::now() >= self.deadline => return QuorumEvent::Over,
                 None => self.allow_for_slow_runners(Instant::now()),
             }
         }
+    }
+
+    /// Whether it stalls now, and did not before.
+    fn stalls(&mut self, now: Instant) -> bool {
+        if !self.is_answered || self.has_stalled || self.runners.is_empty() {
+            return false;
+        }
+        let is_overdue = |runner: &Runner<'_>| {
+            now >= runner.overdue_at
+                && self.pool.nodes[runner.node].silent_since(now - runner.overdue_after())
+        };
+        self.has_stalled = self.runners.iter().all(is_overdue) && self.choose(Grade::Up, now).is_none();
+        self.has_stalled
     }
 
     /// The answer was worth having.
@@ -177,7 +228,7 @@ impl QuorumCall<'_> {
     /// Asks as many nodes as are wanted beside those that are slow.
     fn start_runners(&mut self, wanted: usize, now: Instant) {
         while self.runners.iter().filter(|runner| runner.slow_at.is_some()).count() < wanted {
-            let Some(node) = self.choose(now) else { return };
+            let Some(node) = self.choose(Grade::Down, now) else { return };
             let attempts = match self.progress[node] {
                 Progress::Again { attempts, failed, .. } => {
                     if failed && !self.pool.rules.budgets.may_retry(now) {
@@ -207,19 +258,21 @@ impl QuorumCall<'_> {
         node.health().begin_probe(now);
         let delay = node.hedge_delay(call.class);
         let until = if seems_down { deadline.min(now + delay.max(DOWN_TIME_MAX)) } else { deadline };
+        let overdue_after =
+            if seems_down { Duration::ZERO } else { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN) };
         self.runners.push(Runner {
             node: number,
             reply: Box::pin(node.ask(call, deadline)),
             asked_at: now,
             slow_at: Some(now + delay),
-            overdue_at: now + (delay * OVERDUE_FACTOR).max(OVERDUE_MIN),
+            overdue_at: now + overdue_after,
             until,
             until_silent: now + (delay * OVERDUE_FACTOR).max(SILENT_TIME_MAX),
         });
     }
 
-    /// The node that is asked next, if there is one.
-    fn choose(&self, now: Instant) -> Option<usize> {
+    /// The node that is asked next, if there is one in this health or a better one.
+    fn choose(&self, worst: Grade, now: Instant) -> Option<usize> {
         let candidate = |(number, node): (usize, &Arc<PoolNode>)| {
             let candidate = node.candidate(self.call, now);
             let may_be_asked = match self.progress[number] {
@@ -232,14 +285,19 @@ impl QuorumCall<'_> {
             Candidate { excluded: candidate.excluded || !may_be_asked, ..candidate }
         };
         let candidates: Vec<_> = self.pool.nodes.iter().enumerate().map(candidate).collect();
-        pick(&candidates, self.call.needs, Grade::Down, self.pool.rules.dice.roll())
+        pick(&candidates, self.call.needs, worst, self.pool.rules.rng.next_u64())
     }
 
     /// When something has to be done if nobody replies before; `None` if nobody is asked and nobody can be.
     fn wake_at(&self, wanted: usize, now: Instant) -> Option<Instant> {
         let of_runners = self.runners.iter().map(|runner| {
-            let given_up_at = if now < runner.until_silent { runner.until_silent } else { runner.until };
-            runner.slow_at.unwrap_or(runner.until).min(given_up_at).min(runner.until)
+            // A node may fall silent later than that, too.
+            let given_up_at = runner.until_silent.max(now + LATE_CHECKED_EVERY);
+            // One that is overdue may have replied to another call after it was asked, so it is looked at again.
+            let overdue_at = runner.overdue_at.max(now + LATE_CHECKED_EVERY);
+            let overdue_at = Some(overdue_at).filter(|_| self.is_answered && !self.has_stalled);
+            let slow_at = runner.slow_at.unwrap_or(runner.until);
+            slow_at.min(overdue_at.unwrap_or(runner.until)).min(given_up_at).min(runner.until)
         });
         let prompt = self.runners.iter().filter(|runner| runner.slow_at.is_some()).count();
         let of_others = (prompt < wanted).then(|| self.next_asked_at(now)).flatten();
@@ -305,7 +363,8 @@ impl QuorumCall<'_> {
         let pool = self.pool;
         let (class, progress) = (self.call.class, &mut self.progress);
         self.runners.retain(|runner| {
-            let is_silent = || pool.nodes[runner.node].silent_since(runner.asked_at);
+            let silent_time = runner.until_silent.saturating_duration_since(runner.asked_at);
+            let is_silent = || pool.nodes[runner.node].silent_since(now - silent_time);
             let is_given_up = now >= runner.until || now >= runner.until_silent && is_silent();
             if is_given_up {
                 pool.nodes[runner.node].given_up(class, runner.asked_at, now);
@@ -327,9 +386,9 @@ impl QuorumCall<'_> {
         match reply {
             Ok(Reply::Result(result)) => return Some(Said::Result(result)),
             Ok(Reply::Error(error)) => match (pool.rules.read)(&error, self.call) {
-                Meaning::Caller(error) => return Some(Said::Error(error)),
-                Meaning::Limit(limit) => return Some(Said::Limit(limit)),
-                Meaning::NotHere(lack) => {
+                ErrorMeaning::Caller(error) => return Some(Said::Error(error)),
+                ErrorMeaning::Limit(limit) => return Some(Said::Limit(limit)),
+                ErrorMeaning::NotHere(lack) => {
                     node.good(Instant::now());
                     node.known().learn(lack, self.call.method, self.call.needs.block);
                     if lack == Lack::Block {
@@ -337,11 +396,11 @@ impl QuorumCall<'_> {
                         self.ask_again(number, attempts, false, LATE_CHECKED_EVERY);
                     }
                 }
-                Meaning::Node(fault) => {
+                ErrorMeaning::Node(fault) => {
                     node.bad(fault, Instant::now());
                     self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER);
                 }
-                Meaning::Unclear => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
+                ErrorMeaning::Unclear => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
             },
             // The node has taken note of it.
             Err(_) => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),

@@ -11,8 +11,12 @@ use super::Pool;
 use crate::Family;
 use crate::attempt::Failed;
 use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
+use crate::proof_failure::ProofFailure;
 use crate::view::Canon;
 use crate::watch::read_block;
+
+/// Bytes of a block with the hashes of its transactions: 100,000 of them. It is read on the thread of a connection.
+const BLOCK_BYTES_MAX: usize = 8 << 20;
 
 /// How long the others have to show a block once a quorum of the nodes has said that there is none.
 const NULL_KEPT_BACK_MAX: Duration = Duration::from_secs(2);
@@ -20,37 +24,46 @@ const NULL_KEPT_BACK_MAX: Duration = Duration::from_secs(2);
 impl Pool {
     /// Asks which block has a number below the window. It is learned only if a quorum of the nodes says so.
     pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
-        let found = self.numbered(number, deadline).await?;
+        let found = self.agree_on_number(number, deadline).await?;
         found.into_iter().for_each(|block| canon.learn(block));
         Ok(())
     }
 
     /// Asks again which block has a number below the window, because no node has the one that was learned: it may have been the
-    /// lie of a quorum. Whether it is another one.
+    /// lie of a quorum.
     pub async fn learn_number_again(
         &self,
         canon: &Canon,
         number: u64,
         deadline: Instant,
-    ) -> Result<bool, Failed> {
-        let found = self.numbered(number, deadline).await?;
-        Ok(found.is_some_and(|block| canon.correct(block)))
+    ) -> Result<(), Failed> {
+        let found = self.agree_on_number(number, deadline).await?;
+        found.into_iter().for_each(|block| canon.correct(block));
+        Ok(())
     }
 
-    async fn numbered(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, Failed> {
+    async fn agree_on_number(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, Failed> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
         self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await
     }
 
     /// Asks for the block of a hash. It is learned only if it turns out to be canonical.
     pub async fn learn_hash(&self, canon: &Canon, hash: B256, deadline: Instant) -> Result<(), Failed> {
-        let params = Bytes::from(format!("[\"{hash}\",false]"));
-        let found = self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await?;
-        let Some(block) = found else { return Ok(()) };
+        let Some(block) = self.with_hash(hash, deadline).await? else { return Ok(()) };
         if !canon.knows_number(block.number) {
             self.learn_number(canon, block.number, deadline).await?;
         }
         Ok(())
+    }
+
+    /// Whether a node has the block of a hash, canonical or not. That none has it takes a quorum.
+    pub async fn has_block(&self, hash: B256, deadline: Instant) -> Result<bool, Failed> {
+        Ok(self.with_hash(hash, deadline).await?.is_some())
+    }
+
+    async fn with_hash(&self, hash: B256, deadline: Instant) -> Result<Option<BlockId>, Failed> {
+        let params = Bytes::from(format!("[\"{hash}\",false]"));
+        self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await
     }
 
     /// The block that a quorum of the nodes agrees on; none when a quorum says that there is none.
@@ -71,7 +84,11 @@ impl Pool {
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         while let Some((node, reply)) = replies.next().await {
             let Ok(Reply::Result(result)) = reply else { continue };
-            let read = read_block(&result, self.family == Family::Ethereum);
+            let is_readable = result.len() <= BLOCK_BYTES_MAX;
+            let read = match is_readable {
+                true => read_block(&result, self.family == Family::Ethereum),
+                false => Err(ProofFailure::Malformed),
+            };
             let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
                 Ok(Some(block)) if hash.is_some() && is_asked_for(block) => return Ok(Some(block)),
@@ -89,23 +106,29 @@ impl Pool {
                 // However many do not have it: one may.
                 (true, None) => replies.wait_at_most(NULL_KEPT_BACK_MAX),
                 (true, Some(_)) => {
-                    self.blame_for_other_blocks(tally.dissenters(block).chain(&unproven));
+                    self.note_other_blocks(tally.dissenters(block));
+                    self.convict_unproven(&unproven);
                     return Ok(block);
                 }
             }
         }
-        if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(Failed::Out { tried: 0, lack: None }) }
+        if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(Failed::Unavailable) }
     }
 
-    /// A block that is this deep has been the same for long. Who names another one than a quorum does is on another chain, and
-    /// who delivers none that is proven lies. Where no quorum delivers one, the chain may have blocks that cannot be proven.
-    fn blame_for_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
+    /// Nodes name another block than a quorum does. Nothing proves which one is canonical, so their word is left out of this
+    /// question, and nobody is to blame.
+    fn note_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
+        for &node in nodes {
+            tracing::info!(node = self.nodes[node].name(), "a node names another old block than a quorum");
+        }
+    }
+
+    /// A quorum has delivered the block with its proof, and these nodes something that fails it. Where no quorum delivers one, the
+    /// chain may have blocks that cannot be proven, and nobody is to blame.
+    fn convict_unproven(&self, nodes: &[usize]) {
         for &node in nodes {
             let node = &self.nodes[node];
-            tracing::warn!(
-                node = node.name(),
-                "a node delivered another old block than a quorum, or one that fails its proof"
-            );
+            tracing::warn!(node = node.name(), "a node delivered an old block that fails its proof");
             node.bad(Fault::Wrong, Instant::now());
         }
     }

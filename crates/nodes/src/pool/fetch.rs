@@ -13,7 +13,8 @@ use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
 use crate::attempt::{Failed, Judgement, Judging};
 use crate::call::{Call, Fault};
-use crate::proven::{ProofFailure, Unproven};
+use crate::partner::Partner;
+use crate::proof_failure::{ProofFailure, Unproven};
 
 /// What came of a proof. `None` if it could not be run, because no thread was free.
 pub type Proof<T> = Option<Result<T, Unproven>>;
@@ -51,8 +52,8 @@ pub enum NotFetched {
 }
 
 impl Pool {
-    /// Asks until somebody delivers what `prove` accepts. A delivery that fails its proof proves its sender wrong, and another
-    /// one is asked.
+    /// Asks until somebody delivers what `prove` accepts. Whoever delivers something else is passed over for this call, and
+    /// taken for a liar once another one has delivered it: a proof that fails for every node says more about the proof.
     pub async fn fetch<'p, T: Send>(
         &self,
         supplier: Supplier,
@@ -60,22 +61,39 @@ impl Pool {
         prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
-        let fetching = Fetching { prove, accepted: Mutex::new(None), unknown_types: Mutex::default() };
+        let fetching = Fetching {
+            prove,
+            accepted: Mutex::new(None),
+            failed_proofs: Mutex::default(),
+            unknown_types: Mutex::default(),
+        };
         let judge = |node: usize, result: &Bytes| fetching.judge(node, result);
         let asked = self.ask_of(supplier, call, &judge, deadline).await;
+        let failed_proofs = fetching.failed_proofs.into_inner();
         match (fetching.accepted.into_inner(), asked) {
-            (Some(proven), _) => Ok(proven),
-            (None, Err(Failed::Deadline { .. })) => Err(NotFetched::Deadline),
-            (None, Err(Failed::Out { lack: Some(_), .. })) => Err(NotFetched::Lacking),
-            (None, Err(Failed::Unchecked { .. })) => Err(NotFetched::Busy),
+            (Some((prover, proven)), _) => {
+                for (number, failure) in failed_proofs.into_iter().filter(|(number, _)| *number != prover) {
+                    self.sender(number).into_iter().for_each(|node| convict(node, call, failure));
+                }
+                Ok(proven)
+            }
+            (None, Err(Failed::Deadline)) => Err(NotFetched::Deadline),
+            (None, Err(Failed::Lacking)) => Err(NotFetched::Lacking),
+            (None, Err(Failed::Unchecked)) => Err(NotFetched::Busy),
             (None, _) => {
                 let unknown_types = fetching.unknown_types.into_inner();
                 // One node alone could say so while the others happen not to answer.
-                let is_sure = supplier != Supplier::Nodes || unknown_types.len() >= self.view.quorum();
+                let is_sure = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
                 let unknown_type = unknown_types.into_values().next().filter(|_| is_sure);
                 Err(unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType))
             }
         }
+    }
+
+    /// The node or partner of a number that a judge was called with.
+    fn sender(&self, number: usize) -> Option<&PoolNode> {
+        let partner = || self.partners.get(number.checked_sub(self.nodes.len())?).map(Partner::node);
+        self.nodes.get(number).or_else(partner).map(|node| &**node)
     }
 
     /// Whether a node has shown a head of this number or a higher one.
@@ -84,13 +102,25 @@ impl Pool {
         head.is_some_and(|head| head >= number)
     }
 
+    /// A quorum has another block in the place in which this node has a transaction. It is asked after the others for places, for a
+    /// while.
+    pub fn doubt_places(&self, node: usize) {
+        if let Some(node) = self.nodes.get(node) {
+            tracing::debug!(
+                node = node.name(),
+                "a node placed a transaction in a block that is not on the chain"
+            );
+            node.doubt_places(Instant::now());
+        }
+    }
+
     /// Whether so many nodes are a quorum.
     pub fn is_quorum(&self, nodes: &HashSet<usize>) -> bool {
         nodes.len() >= self.view.quorum()
     }
 
     /// Asks for all of these calls until `prove` accepts what one has delivered. All of it is from one sender, so that a failed proof
-    /// proves that sender wrong. Another node is asked, too, when one is slow; partners are asked one after another.
+    /// tells of that sender alone. Another node is asked, too, when one is slow; partners are asked one after another.
     pub async fn fetch_together<'p, T: Send>(
         &self,
         supplier: Supplier,
@@ -98,10 +128,17 @@ impl Pool {
         prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
-        let mut proofs = ProofsTogether { calls, prove, deadline, failed: NotFetched::Unavailable };
+        let mut proofs = ProofsTogether {
+            calls,
+            prove,
+            deadline,
+            failed_proofs: Vec::new(),
+            failed: NotFetched::Unavailable,
+        };
         match supplier {
-            Supplier::Nodes => {
-                let mut fetching = FetchingTogether::new(self, calls, deadline);
+            Supplier::Nodes | Supplier::Node { .. } => {
+                let nodes = self.best_first(supplier, calls);
+                let mut fetching = FetchingTogether::new(self, nodes, calls, deadline);
                 while let Some((node, results)) = fetching.next().await {
                     if let Some(outcome) = proofs.add(node, results).await {
                         return outcome;
@@ -128,10 +165,16 @@ impl Pool {
         Err(proofs.failed)
     }
 
-    /// Nodes that can answer a call, the best one first.
-    pub(super) fn best_first(&self, call: &Call) -> Vec<&Arc<PoolNode>> {
+    /// Nodes that can answer these calls, the best one first.
+    fn best_first(&self, supplier: Supplier, calls: &[Call]) -> Vec<&Arc<PoolNode>> {
+        let Some(call) = calls.first() else { return Vec::new() };
         let now = Instant::now();
-        let mut nodes: Vec<_> = self.of_this_chain().map(|node| (node, node.candidate(call, now))).collect();
+        let is_meant = |node: &&Arc<PoolNode>| match supplier {
+            Supplier::Node { number } => self.number_of(node) == number,
+            Supplier::Nodes | Supplier::Partners { .. } => true,
+        };
+        let nodes = self.of_this_chain().filter(is_meant);
+        let mut nodes: Vec<_> = nodes.map(|node| (node, node.candidate(call, now))).collect();
         nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
         nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
         nodes.into_iter().map(|(node, _)| node).collect()
@@ -143,12 +186,18 @@ struct ProofsTogether<'c, 'p, T> {
     calls: &'c [Call],
     prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
     deadline: Instant,
+    /// Who has delivered what fails its proof, and how.
+    failed_proofs: Vec<(&'c PoolNode, ProofFailure)>,
     failed: NotFetched,
 }
 
-impl<T: Send> ProofsTogether<'_, '_, T> {
+impl<'c, T: Send> ProofsTogether<'c, '_, T> {
     /// Proves what one has delivered, if it has. `None` if another one is to be asked.
-    async fn add(&mut self, node: &PoolNode, results: Option<Vec<Bytes>>) -> Option<Result<T, NotFetched>> {
+    async fn add(
+        &mut self,
+        node: &'c PoolNode,
+        results: Option<Vec<Bytes>>,
+    ) -> Option<Result<T, NotFetched>> {
         let proof = match (self.prove)(results?) {
             Proving::Done(proof) => Some(proof),
             Proving::Elsewhere(work) => timeout_at(self.deadline, work).await.unwrap_or(None),
@@ -157,18 +206,20 @@ impl<T: Send> ProofsTogether<'_, '_, T> {
             None => return Some(Err(NotFetched::Busy)),
             Some(Ok(proven)) => {
                 node.good(Instant::now());
+                if let Some(call) = self.calls.first() {
+                    self.failed_proofs.iter().for_each(|(wrong, failure)| convict(wrong, call, *failure));
+                }
                 return Some(Ok(proven));
             }
             Some(Err(Unproven::NotThere)) => {}
             Some(Err(Unproven::UnknownType(kind))) => self.failed = NotFetched::UnknownType(kind),
-            Some(Err(Unproven::Wrong(failure))) => {
-                self.calls.iter().take(1).for_each(|call| convict(node, call, failure));
-            }
+            Some(Err(Unproven::Wrong(failure))) => self.failed_proofs.push((node, failure)),
         }
         None
     }
 }
 
+/// Another node has proven what this one delivered wrongly.
 fn convict(node: &PoolNode, call: &Call, failure: ProofFailure) {
     tracing::warn!(
         node = node.name(),
@@ -182,7 +233,10 @@ fn convict(node: &PoolNode, call: &Call, failure: ProofFailure) {
 /// One delivery on its way through the nodes.
 struct Fetching<'p, T> {
     prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
-    accepted: Mutex<Option<T>>,
+    /// What was proven, and who delivered it.
+    accepted: Mutex<Option<(usize, T)>>,
+    /// Who has delivered what fails its proof, and how.
+    failed_proofs: Mutex<Vec<(usize, ProofFailure)>>,
     /// Who says that there is a transaction of an unknown type, and of which.
     unknown_types: Mutex<BTreeMap<usize, u64>>,
 }
@@ -201,7 +255,7 @@ impl<T: Send> Fetching<'_, T> {
         match proof {
             None => Judgement::Unchecked,
             Some(Ok(proven)) => {
-                *self.accepted.lock() = Some(proven);
+                *self.accepted.lock() = Some((node, proven));
                 Judgement::Believed
             }
             Some(Err(Unproven::NotThere)) => Judgement::Late,
@@ -210,7 +264,10 @@ impl<T: Send> Fetching<'_, T> {
                 self.unknown_types.lock().insert(node, kind);
                 Judgement::Late
             }
-            Some(Err(Unproven::Wrong(failure))) => Judgement::Wrong(failure.name()),
+            Some(Err(Unproven::Wrong(failure))) => {
+                self.failed_proofs.lock().push((node, failure));
+                Judgement::Unproven
+            }
         }
     }
 }

@@ -15,10 +15,24 @@ use crate::transport::Client;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Supplier {
     Nodes,
+    /// One of the nodes, by its number, and nobody else.
+    Node {
+        number: usize,
+    },
     /// The partners that may be asked this method, which is the caller's.
     Partners {
         method: &'static str,
     },
+}
+
+impl Supplier {
+    /// Whether it is nodes of the pool that are asked, whose blocks their watchers know.
+    pub fn is_of_pool(self) -> bool {
+        match self {
+            Self::Nodes | Self::Node { .. } => true,
+            Self::Partners { .. } => false,
+        }
+    }
 }
 
 impl Pool {
@@ -32,8 +46,21 @@ impl Pool {
     ) -> Result<Answered<Client>, Failed> {
         match supplier {
             Supplier::Nodes => self.ask(call, judge, deadline).await,
+            Supplier::Node { number } => self.ask_one(number, call, judge, deadline).await,
             Supplier::Partners { method } => self.ask_partner(method, call, judge, deadline).await,
         }
+    }
+
+    async fn ask_one(
+        &self,
+        number: usize,
+        call: &Call,
+        judge: Judge<'_, '_>,
+        deadline: Instant,
+    ) -> Result<Answered<Client>, Failed> {
+        let Some(node) = self.nodes.get(number) else { return Err(Failed::Unavailable) };
+        let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
+        attempt::ask(std::slice::from_ref(node), call, &numbered, &self.rules, deadline).await
     }
 
     /// Asks the first partner that has the method, is well, and has budget left; others only if it has nothing to say.
@@ -46,12 +73,13 @@ impl Pool {
     ) -> Result<Answered<Client>, Failed> {
         // What a partner has is its own affair: nobody watches its head.
         let call = Call { needs: Needs::default(), ..call.clone() };
-        let numbered = |_: &PoolNode, result: &Bytes| judge(self.nodes.len(), result);
-        let mut best = Err(Failed::Out { tried: 0, lack: None });
-        for partner in self.partners_with(method) {
-            if !self.may_ask(partner, 1, deadline).await {
+        let mut best = Err(Failed::Unavailable);
+        for (place, partner) in self.partners.iter().enumerate() {
+            if !partner.has(method) || !self.may_ask(partner, 1, deadline).await {
                 continue;
             }
+            let number = self.nodes.len() + place;
+            let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
             let one = std::slice::from_ref(partner.node());
             match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
                 Ok(answered) if answered.sure => return Ok(answered),
@@ -67,6 +95,7 @@ impl Pool {
         let lacks = |node: &Arc<PoolNode>| node.known().lacks(method);
         match supplier {
             Supplier::Nodes => self.nodes.iter().any(lacks),
+            Supplier::Node { number } => self.nodes.get(number).is_some_and(lacks),
             Supplier::Partners { method: asked } => {
                 self.partners_with(asked).any(|partner| lacks(partner.node()))
             }
@@ -85,15 +114,7 @@ impl Pool {
     /// Takes so many calls out of a partner's budget, if it is worth asking and of this chain.
     pub(super) async fn may_ask(&self, partner: &Partner<Client>, calls: usize, deadline: Instant) -> bool {
         partner.is_worth_asking(Instant::now())
-            && self.is_of_this_chain(partner, deadline).await
+            && partner.is_of(self.chain_id(), deadline).await
             && partner.take(calls as u64)
-    }
-
-    /// Nobody can tell before it is known which chain this is.
-    async fn is_of_this_chain(&self, partner: &Partner<Client>, deadline: Instant) -> bool {
-        match self.chain_id() {
-            Some(chain_id) => partner.is_of(chain_id, deadline).await,
-            None => true,
-        }
     }
 }

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Pool, PoolNode};
-use crate::attempt::{self, Meaning};
+use crate::attempt::{self, ErrorMeaning};
 use crate::budget::REFUSED_PAUSE;
 use crate::call::{Call, Class, Reply};
 
@@ -36,9 +36,15 @@ struct FetchRunner<'a> {
 }
 
 impl<'a> FetchingTogether<'a> {
-    pub(super) fn new(pool: &'a Pool, calls: &'a [Call], deadline: Instant) -> Self {
+    /// `nodes` are those that may be asked, the best one first.
+    pub(super) fn new(
+        pool: &'a Pool,
+        nodes: Vec<&'a Arc<PoolNode>>,
+        calls: &'a [Call],
+        deadline: Instant,
+    ) -> Self {
         pool.rules.budgets.deposit(Instant::now());
-        let mut others = calls.first().map_or_else(Vec::new, |call| pool.best_first(call));
+        let mut others = nodes;
         others.reverse();
         Self { pool, calls, deadline, runners: Vec::new(), others }
     }
@@ -117,9 +123,9 @@ pub(super) async fn ask_all(node: &PoolNode, calls: &[Call], until: Instant) -> 
             Ok(Reply::Result(result)) => results.push(result),
             Ok(Reply::Error(error)) => {
                 match attempt::read(&error, call) {
-                    Meaning::NotHere(lack) => node.known().learn(lack, call.method, call.needs.block),
-                    Meaning::Node(fault) => node.bad(fault, Instant::now()),
-                    Meaning::Caller(_) | Meaning::Limit(_) | Meaning::Unclear => {}
+                    ErrorMeaning::NotHere(lack) => node.known().learn(lack, call.method, call.needs.block),
+                    ErrorMeaning::Node(fault) => node.bad(fault, Instant::now()),
+                    ErrorMeaning::Caller(_) | ErrorMeaning::Limit(_) | ErrorMeaning::Unclear => {}
                 }
                 return None;
             }

@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use super::PoolNode;
 use crate::call::{BlockId, Fault};
+use crate::left_out::LeftOut;
 use crate::transport::{Client, Endpoint, heads};
-use crate::watch::{Hint, LeftOut, Watched};
+use crate::watch::{Hint, Watched};
 
 #[derive(Debug)]
 pub(super) struct WatchedNode {

@@ -76,22 +76,6 @@ pub fn prove_header(json: &[u8], hash: B256) -> Result<Header, Unproven> {
     if header.hash_slow() == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
 }
 
-/// Whether a member is missing before one that is there. The hash of a header is over the values of its members and not over
-/// their names: a value that is moved to a later member leaves the hash as it is.
-pub(crate) fn has_gap(header: &Header) -> bool {
-    let members = [
-        header.base_fee_per_gas.is_some(),
-        header.withdrawals_root.is_some(),
-        header.blob_gas_used.is_some(),
-        header.excess_blob_gas.is_some(),
-        header.parent_beacon_block_root.is_some(),
-        header.requests_hash.is_some(),
-        header.block_access_list_hash.is_some(),
-        header.slot_number.is_some(),
-    ];
-    members.windows(2).any(|pair| pair == [false, true])
-}
-
 fn header(json: &[u8]) -> Result<Header, Unproven> {
     if json.trim_ascii() == b"null" {
         return Err(Unproven::NotThere);

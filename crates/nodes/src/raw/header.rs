@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hex::Hex;
-use crate::proven::has_gap;
 
 /// A block or an uncle as a node writes it. What forks have added is optional here, and asked for later.
 #[derive(Debug, Deserialize)]
@@ -95,4 +94,20 @@ impl RawBlock<'_> {
 
 fn value<T: Clone>(member: &Option<Hex<T>>) -> Option<T> {
     member.as_ref().map(|hex| hex.0.clone())
+}
+
+/// Whether a member is missing before one that is there. The hash of a header is over the values of its members and not over
+/// their names: a value that is moved to a later member leaves the hash as it is.
+pub(crate) fn has_gap(header: &Header) -> bool {
+    let members = [
+        header.base_fee_per_gas.is_some(),
+        header.withdrawals_root.is_some(),
+        header.blob_gas_used.is_some(),
+        header.excess_blob_gas.is_some(),
+        header.parent_beacon_block_root.is_some(),
+        header.requests_hash.is_some(),
+        header.block_access_list_hash.is_some(),
+        header.slot_number.is_some(),
+    ];
+    members.windows(2).any(|pair| pair == [false, true])
 }

@@ -3,11 +3,13 @@
 //! Nodes write the members of all their logs in the same order. A reader remembers the order of the last log and
 //! compares the next name with the one it expects; only where that fails does it look the name up.
 
+mod usual; // one log as common nodes write it
+
 use alloy_primitives::{Address, B256, Bytes, Log, LogData};
 
+use self::usual::UsualReader;
 use super::cursor::Cursor;
 use super::hex;
-use super::usual::UsualReader;
 
 /// The EVM has LOG0 to LOG4.
 const TOPICS_MAX: usize = 4;

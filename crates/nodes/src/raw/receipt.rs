@@ -6,7 +6,7 @@ use alloy_primitives::{B256, Bloom, Bytes, Log, logs_bloom};
 use super::cursor::Cursor;
 use super::hex::FromDigits;
 use super::log::{LogReader, RawLog};
-use crate::proven::ProofFailure;
+use crate::proof_failure::ProofFailure;
 
 /// A receipt as a node writes it.
 #[derive(Debug)]

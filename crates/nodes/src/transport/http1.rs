@@ -9,10 +9,10 @@ use crate::call::Fault;
 use super::dial::Stream;
 use super::gzip;
 use super::head::{Extent, Head};
-use super::lane::Open;
 use super::limits::Limits;
 use super::outcome::Answer;
 use super::receive::Terms;
+use super::stats::Open;
 
 /// Room made before each read: most replies come in one.
 const READ_BYTES: usize = 8 << 10;

@@ -1,6 +1,5 @@
 //! HTTP/2: one connection of hyper's carries all requests of a thread.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,13 +12,13 @@ use tokio::time::timeout;
 use crate::call::Fault;
 
 use super::dial::Stream;
-use super::endpoint::Endpoint;
 use super::gzip;
 use super::http1::Trouble;
-use super::lane::Open;
 use super::limits::Limits;
 use super::outcome::Answer;
 use super::receive::Terms;
+use super::stats::Open;
+use super::target::Target;
 
 /// Bytes that a node may send ahead on one stream: a large reply needs no second round trip.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -94,31 +93,6 @@ impl Http2 {
         let body = collect(response.into_body(), terms).await?;
         let body = if gzip { gzip::inflate(body, terms).await? } else { body };
         Ok(Answer { status, body })
-    }
-}
-
-/// Where requests go and with which headers.
-#[derive(Clone)]
-pub(super) struct Target {
-    endpoint: Arc<Endpoint>,
-}
-
-impl Target {
-    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
-        Self { endpoint }
-    }
-
-    fn request(&self, body: &[u8]) -> Option<http::Request<Full<Bytes>>> {
-        let mut request = http::Request::post(self.endpoint.url())
-            .header("content-type", "application/json")
-            .header("accept", "application/json");
-        if self.endpoint.gzip() {
-            request = request.header("accept-encoding", "gzip");
-        }
-        for (name, value) in self.endpoint.headers() {
-            request = request.header(name, value);
-        }
-        request.body(Full::new(Bytes::copy_from_slice(body))).ok()
     }
 }
 

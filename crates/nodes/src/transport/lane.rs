@@ -25,7 +25,7 @@ use super::waiting::Waiting;
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) setup: Arc<Setup>,
-    pub(super) counters: Counters,
+    pub(super) counters: Arc<Counters>,
     pub(super) habit: Habit,
     state: Mutex<State>,
 }
@@ -85,7 +85,7 @@ impl Lane {
             http2: None,
             closed: false,
         };
-        Self { setup, counters: Counters::default(), habit: Habit::default(), state: Mutex::new(state) }
+        Self { setup, counters: Arc::default(), habit: Habit::default(), state: Mutex::new(state) }
     }
 
     /// Adds a call. Says whether a new line is needed for it, which the caller then starts.
@@ -269,23 +269,5 @@ impl State {
 
     fn may_batch(&self) -> bool {
         self.no_batch_until.is_none_or(|until| Instant::now() >= until)
-    }
-}
-
-/// Counts a connection for as long as it is held.
-#[derive(Debug)]
-pub(super) struct Open(Arc<Lane>);
-
-impl Open {
-    pub(super) fn new(lane: &Arc<Lane>) -> Self {
-        lane.counters.connections_made.fetch_add(1, Relaxed);
-        lane.counters.connections_open.fetch_add(1, Relaxed);
-        Self(Arc::clone(lane))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.counters.connections_open.fetch_sub(1, Relaxed);
     }
 }

@@ -13,10 +13,11 @@ use crate::call::{Fault, Reply};
 
 use super::http1::{Http1, Trouble};
 use super::http2::Http2;
-use super::lane::{Came, Lane, Open, Turn};
+use super::lane::{Came, Lane, Turn};
 use super::outcome::{Answer, BatchFault};
 use super::receive::Terms;
 use super::request::Request;
+use super::stats::Open;
 use super::waiting::Waiting;
 
 /// How long before the deadline of a call its reply stops waiting for memory.
@@ -85,7 +86,7 @@ impl Line {
             return Ok(());
         }
         let dialed = self.lane.setup.dialer.dial().await?;
-        let open = Open::new(&self.lane);
+        let open = Open::new(&self.lane.counters);
         self.connection = Some(if dialed.http2 {
             let connection = Http2::begin(dialed.stream, &self.lane.setup.limits, open).await?;
             self.lane.share_http2(&connection);

@@ -3,9 +3,6 @@
 use super::endpoint::Endpoint;
 use super::waiting::Waiting;
 
-/// What a call costs in bytes beyond its method and params.
-pub(super) const CALL_BYTES: usize = 64;
-
 /// Room for the digits of `Content-Length`. The value is written last, with spaces before it.
 const LENGTH_DIGITS: usize = 10;
 

@@ -8,9 +8,9 @@ use tokio_rustls::rustls::RootCertStore;
 use super::buffer::EndpointMemory;
 use super::dial::Dialer;
 use super::endpoint::Endpoint;
-use super::http2::Target;
 use super::limits::Limits;
 use super::request::Template;
+use super::target::Target;
 use super::tls::Purpose;
 
 pub(super) struct Setup {

@@ -1,5 +1,6 @@
 //! What went over the wire, counted where it happens.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The counters of one lane. Each lane has its own, so that threads do not fight over a cache line.
@@ -12,6 +13,24 @@ pub(super) struct Counters {
     pub(super) batched_calls: AtomicU64,
     pub(super) bytes_out: AtomicU64,
     pub(super) bytes_in: AtomicU64,
+}
+
+/// Counts a connection for as long as it is held.
+#[derive(Debug)]
+pub(super) struct Open(Arc<Counters>);
+
+impl Open {
+    pub(super) fn new(counters: &Arc<Counters>) -> Self {
+        counters.connections_made.fetch_add(1, Relaxed);
+        counters.connections_open.fetch_add(1, Relaxed);
+        Self(Arc::clone(counters))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections_open.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What an endpoint was asked so far.

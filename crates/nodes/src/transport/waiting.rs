@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use crate::call::{Call, Fault, Reply};
 
-use super::request::CALL_BYTES;
+/// What a call costs in bytes beyond its method and params.
+const CALL_BYTES: usize = 64;
 
 /// A call that waits for its turn or its reply.
 #[derive(Debug)]

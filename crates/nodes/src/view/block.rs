@@ -16,7 +16,6 @@ pub struct SeenBlock {
     /// Seconds since 1970.
     pub timestamp: u64,
     pub gas_limit: u64,
-    pub base_fee: Option<u64>,
     pub transactions_root: B256,
     pub logs_bloom: Bloom,
     /// The lists as the node that showed this block reported them. The header does not prove them.
@@ -33,7 +32,6 @@ impl SeenBlock {
             parent: header.parent_hash,
             timestamp: header.timestamp,
             gas_limit: header.gas_limit,
-            base_fee: header.base_fee_per_gas,
             transactions_root: header.transactions_root,
             logs_bloom: header.logs_bloom,
             reported: Arc::default(),

@@ -44,13 +44,19 @@ impl Canon {
         Self::first(&Arc::new(head), Vec::new(), u64::MAX)
     }
 
-    /// The picture after this one, on a chain that has a block in common with it. What leaves the window stays known.
+    /// The picture after this one, on a chain that has a block in common with it. What leaves the window or is reorganised away
+    /// stays known.
     pub(super) fn next(&self, head: &Arc<SeenBlock>, below: Vec<Arc<SeenBlock>>) -> Self {
         let next = Self::picture(head, below, self.epoch, Arc::clone(&self.learned));
         let lowest = next.lowest();
         self.window.iter().take_while(|block| block.id.number < lowest).for_each(|block| {
             next.learned.add(block.id);
         });
+        if !next.has(&self.head.hash) {
+            let lost =
+                self.window.iter().filter(|block| block.id.number >= lowest && !next.has(&block.id.hash));
+            lost.for_each(|block| next.learned.add_side_block(block.id));
+        }
         Self { safe: self.safe, finalized: self.finalized, genesis: self.genesis, ..next }
     }
 
@@ -148,6 +154,17 @@ impl Canon {
         Some(BlockId { number, hash: *hash })
     }
 
+    /// A block that was on the chain of this epoch and is not on this one. `None` does not say that there is none: only the
+    /// newest of them are remembered.
+    pub fn side_block(&self, hash: &B256) -> Option<BlockId> {
+        self.learned.side_block(hash).filter(|_| self.by_hash(hash).is_none())
+    }
+
+    /// Forgets a side block, because no node has it any more.
+    pub fn forget_side_block(&self, hash: &B256) {
+        self.learned.forget_side_block(hash);
+    }
+
     /// The block of the window that lists this transaction, as most nodes report it. A node that does not know it lags
     /// behind; `None` says nothing about older blocks, nor about those whose lists are not agreed on.
     pub fn contains_transaction(&self, hash: &B256) -> Option<BlockId> {
@@ -169,10 +186,11 @@ impl Canon {
         }
     }
 
-    /// Remembers a block below the window in place of the one that had its number until now, because nodes told a wrong one. Whether
-    /// that was another one.
-    pub(crate) fn correct(&self, block: BlockId) -> bool {
-        block.number < self.lowest() && self.learned.correct(block)
+    /// Remembers a block below the window in place of the one that had its number until now, because nodes told a wrong one.
+    pub(crate) fn correct(&self, block: BlockId) {
+        if block.number < self.lowest() {
+            self.learned.correct(block);
+        }
     }
 
     /// The time between two blocks, as their timestamps tell it.

@@ -11,6 +11,9 @@ use crate::BlockId;
 /// Deep numbers that are remembered: some 10 MB when full, and nine days of blocks that come every twelve seconds.
 pub const LEARNED_BLOCKS_MAX: usize = 65_536;
 
+/// Side blocks that are remembered, some 10 KB: those of a hundred usual reorganisations. They are looked through one by one.
+const SIDE_BLOCKS_MAX: usize = 256;
+
 /// Number ↔ hash of deep blocks, all of one epoch: a new epoch starts with a new, empty one.
 #[derive(Debug, Default)]
 pub(super) struct Learned(RwLock<Known>);
@@ -21,6 +24,8 @@ struct Known {
     numbers: B256Map<u64>,
     /// In the order in which they came, so that the oldest knowledge goes first.
     order: VecDeque<u64>,
+    /// Blocks that were reorganised away, in the order in which they were.
+    side_blocks: VecDeque<BlockId>,
 }
 
 impl Learned {
@@ -38,16 +43,36 @@ impl Learned {
         self.0.write().put(block);
     }
 
-    /// Remembers a block in place of another one that has its number. Whether that was another one.
-    pub(super) fn correct(&self, block: BlockId) -> bool {
+    /// A block that was reorganised away. It may be canonical again.
+    pub(super) fn side_block(&self, hash: &B256) -> Option<BlockId> {
+        self.0.read().side_blocks.iter().find(|block| block.hash == *hash).copied()
+    }
+
+    /// Remembers a block that was reorganised away.
+    pub(super) fn add_side_block(&self, block: BlockId) {
+        let mut known = self.0.write();
+        if known.side_blocks.contains(&block) {
+            return;
+        }
+        if known.side_blocks.len() >= SIDE_BLOCKS_MAX {
+            known.side_blocks.pop_front();
+        }
+        known.side_blocks.push_back(block);
+    }
+
+    pub(super) fn forget_side_block(&self, hash: &B256) {
+        self.0.write().side_blocks.retain(|block| block.hash != *hash);
+    }
+
+    /// Remembers a block in place of another one that has its number.
+    pub(super) fn correct(&self, block: BlockId) {
         let mut known = self.0.write();
         let Some(hash) = known.hashes.get_mut(&block.number).filter(|hash| **hash != block.hash) else {
-            return false;
+            return;
         };
         let other = std::mem::replace(hash, block.hash);
         known.numbers.remove(&other);
         known.numbers.insert(block.hash, block.number);
-        true
     }
 }
 
@@ -100,10 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_side_block_makes_room() {
+        let learned = Learned::default();
+        (0..=SIDE_BLOCKS_MAX as u64).for_each(|number| learned.add_side_block(block(number)));
+        learned.add_side_block(block(1));
+        assert_eq!(learned.side_block(&block(0).hash), None);
+        assert_eq!(learned.side_block(&block(1).hash), Some(block(1)));
+        assert_eq!(learned.0.read().side_blocks.len(), SIDE_BLOCKS_MAX);
+        learned.forget_side_block(&block(1).hash);
+        assert_eq!(learned.side_block(&block(1).hash), None);
+    }
+
+    #[test]
     fn a_number_that_was_told_wrong_can_be_corrected() {
         let (learned, other) = (Learned::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
         learned.add(other);
-        assert!(learned.correct(block(7)) && !learned.correct(block(7)));
+        learned.correct(block(7));
         assert_eq!(learned.deep().by_number(7), Some(block(7).hash));
         assert_eq!((learned.by_hash(&other.hash), learned.by_hash(&block(7).hash)), (None, Some(7)));
     }

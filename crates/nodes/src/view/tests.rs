@@ -133,6 +133,26 @@ async fn with_a_quorum_of_one_the_dead_hold_nobody_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_block_that_was_reorganised_away_stays_known_as_a_side_block() {
+    let (view, mut land, tip) = agreed(10);
+    let common = land.ancestor(tip, 2);
+    let lost = BlockId { number: 10, hash: tip };
+    let before = view.canon().unwrap();
+    let other = land.grow(common, 3, SALT_B);
+    (0..3).for_each(|node| land.show(&view, node, other));
+    let canon = view.canon().unwrap();
+    assert_eq!((head(&view).hash, canon.by_hash(&tip)), (other, None));
+    assert_eq!(canon.side_block(&tip), Some(lost));
+    assert_eq!(canon.side_block(&common), None, "it is on both branches");
+    assert_eq!((before.by_hash(&tip), before.side_block(&tip)), (Some(lost), None), "it was canonical then");
+    let back = land.grow(tip, 9, SALT_A);
+    (0..3).for_each(|node| land.show(&view, node, back));
+    let canon = view.canon().unwrap();
+    assert_eq!((canon.by_hash(&tip), canon.side_block(&tip)), (Some(lost), None));
+    assert!(canon.side_block(&other).is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_chain_at_zero_is_served() {
     let view = View::new(Settings::default());
     let mut land = Land::new();

@@ -118,9 +118,11 @@ impl Chain {
         }
         let named = || members().filter_map(|word| word.genesis);
         let genesis = most_frequent(named(), self.quorum);
-        // Where most have dropped block 0 it stays unknown, as long as the others do not contradict each other.
-        let is_disputed = genesis.is_none() && named().any(|one| named().any(|other| one != other));
-        (members().count() >= self.quorum && !is_disputed).then_some(Identity { chain_id, genesis })
+        // Where too few name the same block 0 it stays unknown, as long as a quorum does not contradict itself about it: one that
+        // names another block 0 than the others cannot hold them up, and neither can one that does not have it.
+        let undivided = members().count() - named().count()
+            + most_frequent(named(), 1).map_or(0, |most| named().filter(|one| *one == most).count());
+        (undivided >= self.quorum).then_some(Identity { chain_id, genesis })
     }
 
     /// The chain in place of the settled one: with a block 0 that was unknown, or another one that a majority of all nodes
@@ -249,6 +251,29 @@ mod tests {
         let foreign = Identity { chain_id: 1, genesis: Some(B256::ZERO) };
         assert_eq!(chain.differs(bare), None);
         assert!(matches!(chain.differs(foreign), Some(LeftOut::OtherGenesis { .. })));
+    }
+
+    /// One liar kept the chain undecided for as long as one honest node of three did not say what its block 0 is.
+    #[test]
+    fn a_false_block_0_beside_a_node_without_one_holds_nobody_up() {
+        let bare = Identity { chain_id: 1, genesis: None };
+        let foreign = Identity { chain_id: 1, genesis: Some(B256::ZERO) };
+        for words in
+            [[foreign, bare, identity(1)], [identity(1), foreign, bare], [bare, foreign, identity(1)]]
+        {
+            let chain = of(3, 2);
+            words.into_iter().enumerate().for_each(|(node, word)| chain.says(node, word));
+            assert_eq!(*chain.settled.borrow(), Some(bare), "nobody knows which of the two is false");
+            let without = words.iter().position(|word| *word == bare).unwrap();
+            chain.says(without, identity(1));
+            assert_eq!(*chain.settled.borrow(), Some(identity(1)), "as soon as a quorum names it");
+            assert!(matches!(chain.differs(foreign), Some(LeftOut::OtherGenesis { .. })));
+        }
+        let chain = of(5, 3);
+        [foreign, foreign, identity(1), identity(1)].into_iter().enumerate().for_each(|(node, word)| {
+            chain.says(node, word);
+        });
+        assert_eq!(settled(&chain), None, "no quorum agrees with itself");
     }
 
     #[test]

@@ -6,16 +6,20 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
-use crate::proven::{ProofFailure, has_gap};
+use crate::proof_failure::ProofFailure;
+use crate::raw::header::has_gap;
 use crate::view::{BlockLists, SeenBlock};
 use crate::{BlockId, Fault};
 
 /// The least gas that a transaction uses. A block cannot have more of them than its gas limit pays for.
 const TRANSACTION_GAS_MIN: u64 = 21_000;
 
-/// Transactions of one block whose hashes are kept, for chains whose gas limit is no bound: 2 MB, and many times what any
-/// chain puts into a block.
+/// Transactions of one block, for chains whose gas limit is no bound: many times what any chain puts into a block.
 const TRANSACTIONS_MAX: usize = 65_536;
+
+/// Transactions of a block whose hashes are kept, at some 100 bytes each. They are hints, and one node may show as many blocks of its
+/// own as the view keeps: with this they take 260 MB for three nodes.
+const LISTED_MAX: usize = 2_048;
 
 /// A block names at most two uncles.
 const UNCLES_MAX: usize = 2;
@@ -29,7 +33,6 @@ struct Wire {
     parent_hash: B256,
     timestamp: U64,
     gas_limit: U256,
-    base_fee_per_gas: Option<U256>,
     #[serde(default)]
     transactions_root: B256,
     #[serde(default)]
@@ -52,7 +55,6 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         parent: wire.parent_hash,
         timestamp: wire.timestamp.to(),
         gas_limit: wire.gas_limit.saturating_to(),
-        base_fee: wire.base_fee_per_gas.map(|fee| fee.saturating_to()),
         transactions_root: wire.transactions_root,
         logs_bloom: wire.logs_bloom,
         reported: Arc::new(BlockLists::new(wire.transactions, wire.uncles)),
@@ -66,7 +68,15 @@ pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, Pr
     let block = read(json).map_err(|_| ProofFailure::Malformed)?;
     match block {
         Some(block) if check_hash && !fits(json, &block) => Err(ProofFailure::HeaderHash),
-        block => Ok(block),
+        block => Ok(block.map(without_long_lists)),
+    }
+}
+
+/// The block without its lists if they are too long to be kept.
+pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
+    match block.reported.transactions().len() > LISTED_MAX {
+        true => SeenBlock { reported: Arc::default(), ..block },
+        false => block,
     }
 }
 
@@ -123,7 +133,7 @@ mod tests {
     #[test]
     fn a_header_has_its_hash() {
         let read = read(block().to_string().as_bytes()).unwrap().unwrap();
-        assert_eq!((read.id.number, read.base_fee), (7, Some(9)));
+        assert_eq!(read.id.number, 7);
         assert_eq!(judged(&block()), Some(true));
     }
 
@@ -152,6 +162,17 @@ mod tests {
             let fee = block.as_object_mut().and_then(|members| members.remove("baseFeePerGas"));
             block[name] = fee.unwrap();
             assert_eq!(judged(&block), Some(false), "{name}");
+        }
+    }
+
+    /// A node could fill the memory with blocks of its own that list as many transactions as it likes.
+    #[test]
+    fn long_lists_are_not_kept() {
+        for (transactions, kept) in [(LISTED_MAX, LISTED_MAX), (LISTED_MAX + 1, 0)] {
+            let mut block = block();
+            block["transactions"] = json!(vec![B256::repeat_byte(1); transactions]);
+            let read = read_block(block.to_string().as_bytes(), false).unwrap().unwrap();
+            assert_eq!(read.reported.transactions().len(), kept);
         }
     }
 

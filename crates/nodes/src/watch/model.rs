@@ -90,6 +90,8 @@ pub(super) struct Script {
     /// What it says of states below that.
     pub(super) state_error: &'static str,
     pub(super) hints: Option<watch::Receiver<Option<Hint>>>,
+    /// How often it answers with an error when it is asked for block 0.
+    pub(super) genesis_errors: u32,
 }
 
 /// What the watcher said of it.
@@ -121,6 +123,7 @@ impl ModelNode {
             lowest_state: 0,
             state_error: "missing trie node",
             hints: None,
+            genesis_errors: 0,
         };
         Arc::new(Self { world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
     }
@@ -135,7 +138,11 @@ impl ModelNode {
 
     fn answer(&self, call: &Call) -> Reply {
         let params: Vec<Value> = serde_json::from_slice(&call.params).expect("params are an array");
-        let script = self.script.lock();
+        let mut script = self.script.lock();
+        if call.method == "eth_getBlockByNumber" && params[0] == "0x0" && script.genesis_errors > 0 {
+            script.genesis_errors -= 1;
+            return error("internal error");
+        }
         let result = match call.method {
             "eth_chainId" => json!(format!("{:#x}", script.chain_id)),
             "web3_clientVersion" => json!("model/1"),

@@ -14,6 +14,9 @@ use crate::Fault;
 
 /// A node that has at most this many states is one that prunes as it goes.
 const PRUNED_STATES_MAX: u64 = 1_024;
+/// How soon it is seen whether a node really lacks old states, which would cost all calls about them. It may only have been in
+/// trouble for a moment.
+const CONFIRMED_AFTER: Duration = Duration::from_secs(5);
 /// How soon a node that did not tell is asked again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
@@ -32,7 +35,7 @@ impl<W: Watched> Prober<W> {
         loop {
             let head = self.common.view.ready().await.head().number;
             // Not even that of the head, or no answer: nothing was learned.
-            let Ok(Some(lowest)) = lowest_state(&self.questions(), head).await else {
+            let Ok(Some(lowest)) = self.confirmed_lowest_state(head).await else {
                 sleep(ASK_AGAIN_AFTER).await;
                 continue;
             };
@@ -40,6 +43,19 @@ impl<W: Watched> Prober<W> {
             let states = Some(head - lowest).filter(|&states| lowest > 0 && states <= PRUNED_STATES_MAX);
             self.wait(Instant::now() + self.common.settings.probe_every, states).await;
         }
+    }
+
+    /// The lowest block with state, as two looks find it; `None` if they contradict each other.
+    async fn confirmed_lowest_state(&self, head: u64) -> Result<Option<u64>, Fault> {
+        let questions = self.questions();
+        let first = lowest_state(&questions, head).await?;
+        if first == Some(0) {
+            return Ok(first);
+        }
+        sleep(CONFIRMED_AFTER).await;
+        let second = lowest_state(&questions, head).await?;
+        // A node that prunes may have dropped some states in between.
+        Ok(second.filter(|second| first.is_some_and(|first| first <= *second)))
     }
 
     /// Until the next look; meanwhile the lowest state of a pruning node follows the head.

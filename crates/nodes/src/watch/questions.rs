@@ -5,11 +5,11 @@ use std::time::Duration;
 use alloy_primitives::{B256, U64};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::Watched;
 use super::header::{self, HeaderCheck};
-use crate::attempt::{self, Meaning};
+use crate::attempt::{self, ErrorMeaning};
 use crate::view::SeenBlock;
 use crate::{Ask, Call, Class, Fault, Needs, Reply};
 
@@ -18,6 +18,11 @@ const VERSION_CHARS_MAX: usize = 128;
 
 /// Codes by which nodes and providers say that there were too many requests.
 const RATE_LIMIT_CODES: [i64; 3] = [429, -32005, -32029];
+
+/// How often a node is asked for block 0 that answers with an error,
+const GENESIS_ATTEMPTS_MAX: u32 = 3;
+/// and the pause before it is asked again.
+const GENESIS_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Which block.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +86,25 @@ impl<W: Watched> Questions<'_, W> {
     /// The hash of block 0, which some nodes have dropped. Its header is not checked: not all chains began with one
     /// that is of the form of the others.
     pub(super) async fn genesis(&self) -> Result<Option<B256>, Fault> {
-        let Reply::Result(result) = self.reply(Which::Number(0).call()).await? else { return Ok(None) };
+        let Some(result) = self.genesis_reply().await? else { return Ok(None) };
         let block = header::read(&result)?;
         if block.as_ref().is_some_and(|block| block.id.number != 0) {
             return Err(Fault::Wrong);
         }
         Ok(block.map(|block| block.id.hash))
+    }
+
+    /// What it says of block 0, which it is asked again after an error: that may be a moment's trouble, and without an answer the
+    /// node has no say about block 0 until it is greeted again.
+    async fn genesis_reply(&self) -> Result<Option<Bytes>, Fault> {
+        for attempt in 1..=GENESIS_ATTEMPTS_MAX {
+            match self.reply(Which::Number(0).call()).await? {
+                Reply::Result(result) => return Ok(Some(result)),
+                Reply::Error(_) if attempt < GENESIS_ATTEMPTS_MAX => sleep(GENESIS_ASKED_AGAIN_AFTER).await,
+                Reply::Error(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// A block, or `None` if the node does not have it. An error is a fault here: a node must know its blocks.
@@ -103,15 +121,16 @@ impl<W: Watched> Questions<'_, W> {
         }
     }
 
-    /// Whether the node has the state after a block. Whatever it says instead of a balance, it does not, unless it is in trouble:
+    /// Whether the node has the state after a block. Whatever it says instead of a balance, it does not, unless it wants fewer calls:
     /// that says nothing about its states.
     pub(super) async fn has_state(&self, number: u64) -> Result<bool, Fault> {
         let params = format!(r#"["0x0000000000000000000000000000000000000000","{number:#x}"]"#);
         let call = plain("eth_getBalance", params);
         match self.reply(call.clone()).await? {
-            Reply::Result(balance) => Ok(balance.starts_with(b"\"0x")),
+            Reply::Result(balance) if balance.starts_with(b"\"0x") => Ok(true),
+            Reply::Result(_) => Err(Fault::Garbled),
             Reply::Error(error) => match attempt::read(&error, &call) {
-                Meaning::Node(fault) => Err(fault),
+                ErrorMeaning::Node(Fault::RateLimited) => Err(Fault::RateLimited),
                 _ => Ok(false),
             },
         }
@@ -120,7 +139,7 @@ impl<W: Watched> Questions<'_, W> {
     fn checked(&self, which: Which, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         let Some(block) = header::read(json)? else { return Ok(None) };
         let believed = which.is(&block) && self.headers.believes(json, &block);
-        if believed { Ok(Some(block)) } else { Err(Fault::Wrong) }
+        if believed { Ok(Some(header::without_long_lists(block))) } else { Err(Fault::Wrong) }
     }
 
     async fn result(&self, call: Call) -> Result<Bytes, Fault> {

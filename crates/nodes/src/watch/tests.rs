@@ -171,6 +171,23 @@ async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
 }
 
 /// Liars that were up first settled the chain for good, and the honest nodes were left out when they came.
+/// One liar of three kept all nodes out for as long as one honest node did not say what its block 0 is.
+#[tokio::test(start_paused = true)]
+async fn a_false_block_0_beside_a_node_without_one_is_no_outage() {
+    for (errors, is_known) in [(1, true), (u32::MAX, false)] {
+        let mut story = Story::of(3, 20);
+        let false_tip = story.world.grow(story.world.genesis(9), 20, 9);
+        story.nodes[0] = ModelNode::new(&story.world, false_tip);
+        story.nodes[1].script.lock().genesis_errors = errors;
+        story.start();
+        sleep(20 * SECOND).await;
+        let canon = story.view.ready().await;
+        assert_eq!(canon.head().hash, story.tip);
+        let genesis = canon.genesis().map(|genesis| genesis.hash);
+        assert_eq!(genesis, is_known.then_some(story.genesis), "{errors} errors");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn liars_that_are_up_first_settle_nothing() {
     for (nodes, liars) in [(3, 1), (5, 2)] {
@@ -327,7 +344,7 @@ async fn the_lowest_state_is_found_and_moves_along_where_a_node_prunes() {
     story.nodes[0].script.lock().lowest_state = 873;
     story.start();
     story.view.ready().await;
-    sleep(SECOND).await;
+    sleep(10 * SECOND).await;
     assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(873));
     assert_eq!(story.nodes[1].noted.lock().lowest_state, Some(0));
     let head = story.grow(10);
@@ -347,7 +364,7 @@ async fn a_node_in_trouble_says_nothing_about_its_states() {
     story.start();
     story.view.ready().await;
     sleep(SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().lowest_state, None);
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, None, "nothing was learned");
     story.nodes[0].script.lock().lowest_state = 0;
     sleep(20 * SECOND).await;
     assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(0));

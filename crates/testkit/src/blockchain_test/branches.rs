@@ -88,7 +88,8 @@ impl OpenBranch {
         let path = self.folder.path().join("block.rlp");
         std::fs::write(&path, rlp).map_err(|error| error.to_string())?;
         let file = BlockFile::open(path).map_err(|error| error.to_string())?;
-        let progress = self.archive.import(file, &mut ()).map_err(|error| error.to_string())?;
+        let progress =
+            self.archive.import(file, &mut archive::NoProgress).map_err(|error| error.to_string())?;
         if progress.blocks == 1 { Ok(()) } else { Err("the file holds no new block".into()) }
     }
 }

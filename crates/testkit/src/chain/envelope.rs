@@ -7,7 +7,7 @@ use alloy_eips::{
     eip7702::{Authorization, SignedAuthorization},
 };
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
-use archive::build::Signer;
+use chain_builder::Signer;
 use rand::{Rng, seq::IndexedRandom};
 
 /// As many blobs as the first fork that has them allows in a block.

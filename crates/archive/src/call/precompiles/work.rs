@@ -1,4 +1,4 @@
-//! How much a precompile may be given so that it ends in time.
+//! The gas with which a precompile ends in time.
 //!
 //! The estimates are figures of a [`PrecompileSpeed`]; [`times`] measures them again.
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How fast a machine computes precompiles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PrecompileSpeed {
-    /// The least gas per millisecond, but for those below, whose price says little about their time.
+    /// The lowest gas per millisecond of all precompiles, except for those below, whose price says little about their time.
     gas_per_ms: u64,
     /// Time per bit of the exponent of the smallest exponentiation.
     modexp_bit_ns: u64,
@@ -29,20 +29,18 @@ pub(super) struct PrecompileSpeed {
 }
 
 impl PrecompileSpeed {
-    /// What was measured, rounded to the slower side. A call is refused only if it cannot end in time at this
+    /// The measured speed, rounded down. A call is refused only if it cannot end in time at this
     /// speed; a slower machine may overrun a deadline by as much as it is slower.
     pub(super) const MEASURED: Self =
         Self { gas_per_ms: 20_000, modexp_bit_ns: 100, modexp_product_ns: 10, blake2f_round_ns: 20 };
 
-    /// What every machine reaches, for work that must not outlast its deadline even when the machine is slow and
-    /// busy.
+    /// A speed that every machine reaches, for work that must not outlast its deadline on a slow and busy machine.
     pub(super) const CAUTIOUS: Self =
         Self { gas_per_ms: 4_000, modexp_bit_ns: 200, modexp_product_ns: 20, blake2f_round_ns: 100 };
 
     /// The most gas with which a precompile ends in time.
     ///
-    /// Where the price is known, what cannot be paid may have all the gas there is: it fails before it starts to
-    /// work.
+    /// A precompile whose known price exceeds the gas gets all of it, because it fails before it starts to work.
     pub(super) fn gas_in_time(
         &self,
         id: &PrecompileId,
@@ -124,7 +122,7 @@ mod tests {
         assert_eq!(padded(&input, 0, 0), U256::ZERO);
     }
 
-    /// A made-up machine with round figures.
+    /// A machine with round figures.
     const SPEED: PrecompileSpeed = PrecompileSpeed {
         gas_per_ms: 1_000,
         modexp_bit_ns: 200,

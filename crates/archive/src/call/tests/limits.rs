@@ -1,7 +1,7 @@
 //! Nothing runs longer or grows larger than it may.
 
 use super::support::*;
-use crate::call::{CallError, CallLimits, Deadline, Stop};
+use crate::call::{CallError, CallLimits, Deadline, StopReason};
 use alloy_primitives::{Address, TxKind};
 use alloy_rpc_types_eth::TransactionRequest;
 use revm::primitives::hardfork::SpecId;
@@ -20,7 +20,7 @@ fn in_time() -> CallLimits {
 }
 
 /// Runs the contract and checks that it stops in time.
-fn stop_of(spec: SpecId, world: &World, limits: &CallLimits) -> Stop {
+fn stop_of(spec: SpecId, world: &World, limits: &CallLimits) -> StopReason {
     let start = Instant::now();
     let result = call_at(spec, world, to_contract(), limits);
     assert!(start.elapsed() < TIMEOUT + LATE_MAX, "took {:?}", start.elapsed());
@@ -30,8 +30,8 @@ fn stop_of(spec: SpecId, world: &World, limits: &CallLimits) -> Stop {
     }
 }
 
-fn timed_out() -> Stop {
-    Stop::Timeout { timeout: TIMEOUT }
+fn timed_out() -> StopReason {
+    StopReason::Timeout { timeout: TIMEOUT }
 }
 
 /// Loops that use up the time in different places.
@@ -114,7 +114,7 @@ fn a_precompile_that_is_called_directly_keeps_to_the_deadline_too() {
     let request = TransactionRequest { to, input: input.into(), ..TransactionRequest::default() };
     let limits = CallLimits { gas_cap: u64::MAX / 4, ..in_time() };
     let result = call_at(SpecId::PRAGUE, &World::default(), request, &limits);
-    assert!(matches!(result, Err(CallError::Stopped(Stop::Timeout { .. }))), "{result:?}");
+    assert!(matches!(result, Err(CallError::Stopped(StopReason::Timeout { .. }))), "{result:?}");
 }
 
 /// A pairing of 400 points and 50 million rounds of BLAKE2 were refused within milliseconds, as timeouts.
@@ -150,7 +150,7 @@ fn under_a_strict_deadline_nothing_is_begun_that_cannot_be_stopped() {
     };
     for body in [ecrecover, pairing] {
         let result = run(body);
-        assert!(matches!(result, Err(CallError::Stopped(Stop::Timeout { .. }))), "{body}: {result:?}");
+        assert!(matches!(result, Err(CallError::Stopped(StopReason::Timeout { .. }))), "{body}: {result:?}");
     }
     // A machine that is busy may need more than one try.
     assert!((0..1_000).any(|_| run(sha256).is_ok()), "what takes a microsecond is done");
@@ -166,7 +166,7 @@ fn what_is_cancelled_stops() {
             std::thread::sleep(TIMEOUT);
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), Stop::Cancelled);
+        assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), StopReason::Cancelled);
     });
 }
 
@@ -187,7 +187,7 @@ fn memory_is_counted_over_all_frames() {
     let world = World::default().with_code(CONTRACT, code);
     let limits = CallLimits { gas_cap: 600_000_000, ..limits() };
     let bytes_max = limits.memory_bytes_max;
-    assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), Stop::Memory { bytes_max });
+    assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), StopReason::Memory { bytes_max });
 }
 
 /// What cannot pay for the limit is out of gas, as it would be anywhere else.
@@ -212,7 +212,11 @@ fn what_a_run_holds_is_counted() {
         let code = asm(&format!("0x00 :again 0x01 ADD {body} @again JUMP"));
         let world = World::default().with_code(CONTRACT, code);
         let limits = CallLimits { memory_bytes_max: 4 << 20, ..limits() };
-        assert_eq!(stop_of(spec, &world, &limits), Stop::Memory { bytes_max: 4 << 20 }, "{spec} {body}");
+        assert_eq!(
+            stop_of(spec, &world, &limits),
+            StopReason::Memory { bytes_max: 4 << 20 },
+            "{spec} {body}"
+        );
     }
 }
 
@@ -230,7 +234,7 @@ fn code_is_counted_once() {
     };
     assert!(many(|_| vec![1; 24_000]).is_ok());
     let different = many(|i| i.to_be_bytes().repeat(3_000));
-    assert!(matches!(different, Err(CallError::Stopped(Stop::Memory { .. }))), "{different:?}");
+    assert!(matches!(different, Err(CallError::Stopped(StopReason::Memory { .. }))), "{different:?}");
 }
 
 #[test]

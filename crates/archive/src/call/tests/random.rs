@@ -1,7 +1,7 @@
 //! Whatever is thrown at it, a call comes back in time and in one piece.
 
 use super::support::*;
-use crate::call::{CallError, CallLimits, Deadline, Overrides, Stop};
+use crate::call::{CallError, CallLimits, Deadline, Overrides, StopReason};
 use alloy_primitives::{Address, TxKind, U256};
 use alloy_rpc_types_eth::{
     TransactionRequest,
@@ -84,7 +84,7 @@ proptest! {
             Err(error @ (CallError::Panicked { .. } | CallError::Internal(_) | CallError::State(_))) => {
                 prop_assert!(false, "{error}");
             }
-            Err(CallError::Stopped(Stop::Cancelled)) => prop_assert!(false, "nobody cancelled"),
+            Err(CallError::Stopped(StopReason::Cancelled)) => prop_assert!(false, "nobody cancelled"),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     call::{CallError, CallLimits, Overrides, call},
     chain::ChainSpec,
     estimate::estimate,
-    state::{Account, StateSource},
+    state::{AccountState, StateSource},
 };
 use alloy_consensus::Header;
 use alloy_genesis::{ChainConfig, Genesis};
@@ -30,7 +30,7 @@ impl revm::context::DBErrorMarker for DiskGone {}
 /// A state in memory, with faults at will.
 #[derive(Debug, Default)]
 pub(crate) struct World {
-    pub(crate) accounts: BTreeMap<Address, Account>,
+    pub(crate) accounts: BTreeMap<Address, AccountState>,
     pub(crate) storage: BTreeMap<(Address, U256), U256>,
     pub(crate) code: BTreeMap<B256, Bytecode>,
     pub(crate) reads: Cell<usize>,
@@ -76,7 +76,7 @@ impl World {
 impl StateSource for World {
     type Error = DiskGone;
 
-    fn account(&self, address: Address) -> Result<Option<Account>, DiskGone> {
+    fn account(&self, address: Address) -> Result<Option<AccountState>, DiskGone> {
         self.read()?;
         Ok(self.accounts.get(&address).copied())
     }

@@ -218,10 +218,10 @@ fn blob_fees_are_checked_only_where_one_is_offered() {
 
 #[test]
 fn a_timeout_is_told_in_seconds() {
-    use crate::call::{Deadline, Stop};
+    use crate::call::{Deadline, StopReason};
     use std::time::Duration;
     let _ = Deadline::after(Duration::from_secs(5));
-    let stop = Stop::Timeout { timeout: Duration::from_secs(5) };
+    let stop = StopReason::Timeout { timeout: Duration::from_secs(5) };
     assert_eq!(CallError::from(stop).to_string(), "execution aborted (timeout = 5s)");
     assert_eq!(
         CallError::GasExceedsAllowance { allowance: 21_000 }.to_string(),

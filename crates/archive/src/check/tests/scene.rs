@@ -1,8 +1,9 @@
 //! Chains that follow every rule, up to any fork, with the next block ready to be spoilt.
 
 use crate::{
+    chain::fees::{expected_base_fee, expected_excess_blob_gas},
     chain::{Block, ChainSpec, Transaction},
-    check::{Ancestry, Checked, check_block, expected_base_fee, expected_excess_blob_gas},
+    check::{Ancestry, CheckedBlock, check_block},
 };
 use alloy_consensus::{
     BlockBody, Header, Sealable, SignableTransaction, Transaction as _,
@@ -57,7 +58,7 @@ impl Scene {
         Self { chain, ancestry, block }
     }
 
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckedBlock {
         check_block(&self.chain, &self.ancestry, &self.block).unwrap()
     }
 

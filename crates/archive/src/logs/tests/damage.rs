@@ -65,12 +65,12 @@ fn read_damaged(
     write.commit().unwrap();
     let matches = archive.plan(0..logs.len() as u64, &filter(&[1], &[]), 1_000).unwrap();
     let mut seen = 0;
-    let result = read(&archive.logs(), &matches, Stop::default(), |_, _| {
+    let result = read(&archive.logs(), &matches, StopConditions::default(), |_, _| {
         seen += 1;
         ControlFlow::<()>::Continue(())
     });
     match result {
-        Err(QueryError::Damaged(Damaged { ordinal, .. })) => (ordinal, seen),
+        Err(QueryError::Damaged(DamagedLogRow { ordinal, .. })) => (ordinal, seen),
         other => panic!("{other:?}"),
     }
 }

@@ -86,6 +86,6 @@ fn a_query_sees_what_its_own_write_transaction_flushed() {
     indexer.add(3, &address(1), &[]).unwrap();
     indexer.flush(&mut index).unwrap();
     let filter = filter(&[1], &[]);
-    let query = LogQuery { ordinals: 0..10, filter: &filter, limit: 10, stop: Stop::default() };
+    let query = LogQuery { ordinals: 0..10, filter: &filter, limit: 10, stop: StopConditions::default() };
     assert_eq!(plan(&index, &query).unwrap().ordinals().collect::<Vec<_>>(), [3]);
 }

@@ -172,7 +172,7 @@ proptest! {
         row.truncate(row.len() - end.min(row.len()));
         if let Some(pack) = Pack::decode(&row) {
             for ordinal in 0..40 {
-                if let Some(Packed::Whole(log) | Packed::WithoutData(log)) = pack.log(ordinal) {
+                if let Some(PackedLog::Whole(log) | PackedLog::WithoutData(log)) = pack.log(ordinal) {
                     prop_assert!(log.topics().len() <= TOPICS_MAX);
                 }
             }

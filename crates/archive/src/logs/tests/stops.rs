@@ -79,7 +79,8 @@ const NEVER: usize = usize::MAX;
 fn searches(archive: &Archive, ordinals: Range<u64>, filter: &LogFilter) -> usize {
     let cancel = AtomicBool::new(false);
     let index = Watched::new(archive.index(), NEVER, &cancel);
-    let _ = plan(&index, &LogQuery { ordinals, filter, limit: NEVER, stop: Stop::default() }).unwrap();
+    let _ =
+        plan(&index, &LogQuery { ordinals, filter, limit: NEVER, stop: StopConditions::default() }).unwrap();
     index.searches.get()
 }
 
@@ -107,7 +108,8 @@ fn a_search_beyond_the_limit_ends_early() {
     let archive = long_chain();
     let index = Watched::new(archive.index(), NEVER, &cancel);
     let filter = filter(&[1], &[]);
-    let query = LogQuery { ordinals: 0..2000 << 16, filter: &filter, limit: 5, stop: Stop::default() };
+    let query =
+        LogQuery { ordinals: 0..2000 << 16, filter: &filter, limit: 5, stop: StopConditions::default() };
     let error = plan(&index, &query).unwrap_err();
     assert!(matches!(error, QueryError::TooMany { count: 16, first_beyond } if first_beyond == 5 << 16));
     assert_eq!(index.searches.get(), 1);
@@ -119,7 +121,7 @@ fn a_late_query_does_nothing() {
     let cancel = AtomicBool::new(false);
     let index = Watched::new(archive.index(), NEVER, &cancel);
     let logs = Watched::new(archive.logs(), NEVER, &cancel);
-    let stop = Stop { deadline: Some(Instant::now()), cancel: None };
+    let stop = StopConditions { deadline: Some(Instant::now()), cancel: None };
     for filter in [filter(&[], &[]), filter(&[1], &[])] {
         let query = LogQuery { ordinals: 0..1, filter: &filter, limit: 10, stop };
         assert!(matches!(plan(&index, &query), Err(QueryError::Timeout)));
@@ -138,7 +140,7 @@ fn a_cancelled_search_stops_at_once() {
         let cancel = AtomicBool::new(false);
         let index = Watched::new(archive.index(), 3, &cancel);
         let later = Instant::now() + Duration::from_secs(3600);
-        let stop = Stop { deadline: Some(later), cancel: Some(&cancel) };
+        let stop = StopConditions { deadline: Some(later), cancel: Some(&cancel) };
         let query = LogQuery { ordinals: 0..2000 << 16, filter: &filter, limit: NEVER, stop };
         assert!(matches!(plan(&index, &query), Err(QueryError::Cancelled)));
         assert!(index.searches.get() < 3 + 40, "{} searches", index.searches.get());
@@ -150,7 +152,7 @@ fn reading_stops_when_it_is_cancelled() {
     let logs: Vec<_> = (0..5000).map(|ordinal| log(ordinal, 1, &[])).collect();
     let archive = Archive::with(&logs, 5000);
     let cancel = AtomicBool::new(false);
-    let stop = Stop { deadline: None, cancel: Some(&cancel) };
+    let stop = StopConditions { deadline: None, cancel: Some(&cancel) };
     let mut seen = 0;
     let result = read(&archive.logs(), &Matches::all(0..5000), stop, |_, _| {
         seen += 1;
@@ -168,7 +170,7 @@ fn reading_stops_when_the_reader_has_enough() {
     let matches = archive.plan(0..3000, &filter(&[1], &[]), 1000).unwrap();
     for enough in [1, 2, 300, 1000] {
         let mut seen = 0;
-        let flow = read(&archive.logs(), &matches, Stop::default(), |ordinal, _| {
+        let flow = read(&archive.logs(), &matches, StopConditions::default(), |ordinal, _| {
             seen += 1;
             if seen == enough { ControlFlow::Break(ordinal) } else { ControlFlow::Continue(()) }
         });
@@ -188,7 +190,8 @@ fn logs_close_together_are_read_with_few_searches() {
     {
         let table = Watched::new(archive.logs(), NEVER, &cancel);
         let matches = archive.plan(0..8_000, &filter, 10_000).unwrap();
-        let _ = read(&table, &matches, Stop::default(), |_, _| ControlFlow::<()>::Continue(())).unwrap();
+        let _ = read(&table, &matches, StopConditions::default(), |_, _| ControlFlow::<()>::Continue(()))
+            .unwrap();
         assert_eq!((matches.len(), table.searches.get()), (found, searches));
     }
 }

@@ -5,12 +5,11 @@ mod executed; // the archive that the blocks of the nodes continue
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
+use answers::{FollowState, Remote};
 use nodes::{Class, Grade, PoolNode};
 use tokio::time::Instant;
 
 use super::{describe, label, one};
-use crate::answer::remote::Remote;
-use crate::answer::remote::follow::FollowState;
 
 pub(super) fn write(out: &mut String, remote: &Remote) {
     view(out, remote);

@@ -17,7 +17,7 @@ async fn data_wins_over_null_whoever_is_asked_first() {
 async fn null_is_the_answer_when_nobody_has_more() {
     let pool = Pool::of([Script::answers(NULL), Script::answers(NULL), Script::fails(Fault::Closed)]);
     let answered = pool.ask(&quick()).await.unwrap();
-    assert_eq!((Ok(answered.said), answered.tried, answered.sure), (result(NULL), 4, false));
+    assert_eq!((Ok(answered.said), pool.asked(), answered.sure), (result(NULL), 4, false));
     assert!(!answered.nowhere, "the one that failed may have it");
     assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up), "a null is no fault");
 }
@@ -27,7 +27,7 @@ async fn what_all_members_have_not_is_nowhere() {
     let pool = Pool::of([Script::answers(NULL), Script::answers(NULL), Script::answers(DATA)]);
     pool.nodes[2].known().set_standing(Standing::Stranger);
     let answered = pool.ask(&quick()).await.unwrap();
-    assert_eq!((answered.tried, answered.sure, answered.nowhere), (2, false, true));
+    assert_eq!((pool.asked(), answered.sure, answered.nowhere), (2, false, true));
 }
 
 #[tokio::test(start_paused = true)]

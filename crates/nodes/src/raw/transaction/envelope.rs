@@ -5,7 +5,8 @@ use alloy_eips::eip2930::AccessList;
 use alloy_primitives::{Address, Bytes, Signature, TxKind, U256};
 
 use super::{Hex, RawTransaction};
-use crate::proven::{ProofFailure, SignedTransaction};
+use crate::proof_failure::ProofFailure;
+use crate::raw::SignedTransaction;
 
 /// From here on, a legacy `v` holds the chain's number too (EIP-155).
 const PROTECTED_V: u128 = 35;

@@ -8,11 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::node::*;
 use crate::call::{Fault, Reply};
 use crate::transport::http1::{Http1, Trouble};
-use crate::transport::lane::{Lane, Open};
+use crate::transport::lane::Lane;
 use crate::transport::outcome::{Answer, Habit};
 use crate::transport::pace::Kind;
 use crate::transport::receive::Terms;
 use crate::transport::setup::Setup;
+use crate::transport::stats::Open;
 use crate::transport::{Endpoint, Limits, ReplyBuffers};
 
 const ID: u64 = 7;
@@ -37,7 +38,7 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
         let until = tokio::time::Instant::now() + Duration::from_secs(10);
         let terms = Terms { limits: &Limits::default(), memory: &memory, until };
         let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Heavy));
-        let mut connection = Http1::new(Box::new(ours), Open::new(&lane));
+        let mut connection = Http1::new(Box::new(ours), Open::new(&lane.counters));
         let exchange = connection.exchange(b"POST", &terms);
         tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
     })

@@ -75,7 +75,6 @@ fn block(id: BlockId, parent: B256) -> SeenBlock {
         parent,
         timestamp: id.number * 12,
         gas_limit: 30_000_000,
-        base_fee: Some(7),
         transactions_root: B256::ZERO,
         reported: Arc::new(BlockLists::new(vec![keccak256(id.hash)], Vec::new())),
         agreed: Default::default(),

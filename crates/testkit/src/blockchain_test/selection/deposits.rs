@@ -12,10 +12,8 @@ use alloy_eips::{
 };
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, U256, b256};
-use archive::{
-    Block,
-    build::{BlockPlan, system_contracts},
-};
+use archive::Block;
+use chain_builder::{BlockPlan, system_contracts};
 use serde_json::{Map, Value};
 
 const DEPOSIT_EVENT: B256 = b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");

@@ -8,7 +8,7 @@ use crate::asm::{Asm, op};
 use alloy_consensus::proofs::calculate_ommers_root;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, U256, address};
-use archive::build::BlockPlan;
+use chain_builder::BlockPlan;
 use serde_json::Value;
 
 /// Two of the 116 accounts that the DAO fork drains, and the contract that gets what they had.

@@ -10,7 +10,7 @@ use alloy_eips::{
     eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
 };
 use alloy_primitives::{Address, Bytes};
-use archive::build::{BlockPlan, system_contracts};
+use chain_builder::{BlockPlan, system_contracts};
 use serde_json::{Map, Value};
 
 const WITHDRAWALS: Address = WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;

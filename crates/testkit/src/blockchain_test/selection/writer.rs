@@ -5,10 +5,8 @@ use alloy_consensus::{Header, TxLegacy};
 use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, Bytes, TxKind, U256, hex};
-use archive::{
-    Block, Transaction,
-    build::{BlockPlan, BuiltBlock, ChainBuilder, Signer, StoredAccount},
-};
+use archive::{Block, Transaction};
+use chain_builder::{BlockPlan, BuiltBlock, ChainBuilder, Signer, StoredAccount};
 use serde_json::{Map, Value, json};
 
 const GAS_LIMIT: u64 = 30_000_000;

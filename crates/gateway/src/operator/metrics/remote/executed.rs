@@ -1,6 +1,7 @@
 //! The archive that the blocks of the nodes continue.
 
-use crate::answer::remote::{ExecutedChain, ExecutionState, Remote};
+use answers::{ExecutedChain, ExecutionState, Remote};
+
 use crate::operator::metrics::one;
 
 pub(super) fn write(out: &mut String, remote: &Remote, chain: &ExecutedChain) {

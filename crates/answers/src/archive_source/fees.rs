@@ -1,0 +1,99 @@
+//! What gas costs, and has cost, on the embedded chain.
+
+use crate::budget::Budget;
+use crate::failure::Failure;
+use crate::results::json::Json;
+use crate::results::{
+    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, PriorityFee, Reward, SUGGESTION_BLOCKS, rewards_at,
+    suggested_priority_fee,
+};
+use alloy_consensus::Header;
+use archive::{Snapshot, StoreError};
+use methods::Percentile;
+
+/// The base fee of the block after the head.
+pub(super) fn next_base_fee(snapshot: &Snapshot) -> Result<u128, Failure> {
+    Ok(match snapshot.header(snapshot.head())? {
+        Some(head) => u128::from(snapshot.chain().next_base_fee(&head).unwrap_or(0)),
+        None => 0,
+    })
+}
+
+/// The priority fee that is suggested at the head of `snapshot`. An inline try ends where it is not known yet.
+pub(super) fn priority_fee(
+    known: &PriorityFee,
+    snapshot: &Snapshot,
+    budget: &Budget,
+) -> Result<u128, Failure> {
+    let head = snapshot.head_hash();
+    if let Some(fee) = known.at(head) {
+        return Ok(fee);
+    }
+    if budget.is_brief() {
+        return Err(Failure::QueryTimeout);
+    }
+    let head_number = snapshot.head();
+    let mut paid = Vec::new();
+    for number in head_number.saturating_sub(SUGGESTION_BLOCKS - 1)..=head_number {
+        paid.extend(rewards(snapshot, number)?.into_iter().map(|(reward, _)| reward));
+    }
+    let fee = suggested_priority_fee(paid);
+    known.remember(head, fee);
+    Ok(fee)
+}
+
+fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<Reward>, StoreError> {
+    let receipts = snapshot.receipts(number)?.unwrap_or_default();
+    let paid = receipts.iter().map(|receipt| {
+        let base_fee = u128::from(receipt.block.base_fee.unwrap_or(0));
+        (receipt.row.effective_gas_price.saturating_sub(base_fee), receipt.row.gas_used)
+    });
+    Ok(paid.collect())
+}
+
+/// Writes the fees of the blocks up to `newest`, and of the one after it.
+pub(super) fn history(
+    snapshot: &Snapshot,
+    budget: &Budget,
+    blocks: u64,
+    newest: u64,
+    percentiles: &[Percentile],
+    json: &mut Json<'_>,
+) -> Result<(), Failure> {
+    // Many rows are read between two checks of the deadline, which is too long for an inline try.
+    if budget.is_brief() {
+        return Err(Failure::QueryTimeout);
+    }
+    let blocks = blocks.min(HISTORY_BLOCKS_MAX).min(newest + 1);
+    let oldest = newest + 1 - blocks;
+    let headers = (oldest..=newest).map(|number| header(snapshot, number)).collect::<Result<Vec<_>, _>>()?;
+    let chain = snapshot.chain();
+    let next = headers.last().map_or((0, 0), |last| {
+        (chain.next_base_fee(last).unwrap_or(0), chain.next_blob_fee(last).unwrap_or(0))
+    });
+    let rewards = (oldest..=newest).map(|number| match budget.stopped() {
+        true => Err(Failure::QueryTimeout),
+        false => Ok(rewards_at(rewards(snapshot, number)?, percentiles)),
+    });
+    let rewards = if percentiles.is_empty() { None } else { Some(rewards.collect::<Result<_, _>>()?) };
+    let blocks = headers.iter().map(|header| block_fees(snapshot, header)).collect();
+    FeeHistory { oldest, blocks, next, rewards }.write(json);
+    Ok(())
+}
+
+fn header(snapshot: &Snapshot, number: u64) -> Result<Header, Failure> {
+    snapshot.header(number)?.ok_or(Failure::Unavailable)
+}
+
+fn block_fees(snapshot: &Snapshot, header: &Header) -> BlockFees {
+    let chain = snapshot.chain();
+    let blob_params = chain.blob_params_at(header.timestamp);
+    BlockFees {
+        base_fee: header.base_fee_per_gas.unwrap_or(0),
+        gas_used: header.gas_used,
+        gas_limit: header.gas_limit,
+        blob_fee: chain.blob_fee(header).unwrap_or(0),
+        blob_gas_used: header.blob_gas_used.unwrap_or(0),
+        blob_gas_max: blob_params.map_or(0, |params| params.max_blob_gas_per_block()),
+    }
+}

@@ -1,0 +1,306 @@
+//! Answers that are kept, by what they depend on.
+//!
+//! A key is the whole question with its blocks pinned by hash, so an answer for a block that was reorganised away is not found by
+//! a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head
+//! are kept under the head's hash. Those about a transaction are kept together with the block that it is in, and
+//! are answers only while that block is canonical. Time has no part in it.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use foldhash::quality::RandomState;
+use methods::{BlockRef, LogFilter, Query};
+use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
+use resources::Readers;
+
+use crate::provenance::Verification;
+
+/// What an answer is kept under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// The question names its blocks, or is about a transaction.
+    Query(Query<BlockRef>),
+    /// The question is about the head, which is this.
+    AtHead(Query<BlockRef>, B256),
+    /// The logs of some blocks, mostly an aligned chunk. The hash of its last block stands for all of them.
+    Logs { filter: Arc<LogFilter>, first: u64, last: BlockRef },
+}
+
+/// A question that is looked up without being copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) query: &'a Query<BlockRef>,
+    /// The head, for questions that are about it.
+    pub(super) head: Option<B256>,
+}
+
+impl Hash for Asked<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // As the derived hash of a key does it: the variant first, then its fields.
+        match self.head {
+            None => {
+                std::mem::discriminant(&Key::Query(Query::ChainId)).hash(state);
+                self.query.hash(state);
+            }
+            Some(head) => {
+                std::mem::discriminant(&Key::AtHead(Query::ChainId, B256::ZERO)).hash(state);
+                self.query.hash(state);
+                head.hash(state);
+            }
+        }
+    }
+}
+
+impl Equivalent<Key> for Asked<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        match (key, self.head) {
+            (Key::Query(query), None) => query == self.query,
+            (Key::AtHead(query, at), Some(head)) => *at == head && query == self.query,
+            _ => false,
+        }
+    }
+}
+
+impl Asked<'_> {
+    pub(super) fn key(&self) -> Key {
+        match self.head {
+            None => Key::Query(self.query.clone()),
+            Some(head) => Key::AtHead(self.query.clone(), head),
+        }
+    }
+}
+
+/// Which nodes gave or confirmed an answer, and how many wrong answers were known of them then. When there are more, the answer is
+/// void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenBy {
+    /// One bit for each of the first 64 nodes. Further ones always count.
+    pub(super) nodes: u64,
+    /// Of all of them together.
+    pub(super) wrong_answers: u64,
+}
+
+/// An answer that is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) result: Bytes,
+    /// The block at which it is true.
+    pub(super) block: Option<BlockRef>,
+    pub(super) verified: Verification,
+    /// Who gave it, if nothing proves it.
+    pub(super) given_by: Option<GivenBy>,
+    /// The epoch in which it was kept, if its block was below the view's window even then. A block that was not may
+    /// have lost its place on its way down there.
+    pub(super) deep_in: Option<u64>,
+    /// How many logs there are, for a chunk of them.
+    pub(super) count: u64,
+    pub(super) readers: Readers,
+}
+
+/// All answers that are kept, within a bound on their bytes.
+pub struct Cache {
+    // The hasher is keyed: callers choose what is hashed here.
+    store: Store<Key, Kept, Weight, RandomState, Evictions>,
+    hasher: RandomState,
+    /// Traces of what was not found, each at the place that its hash gives it.
+    missed: Box<[AtomicU64]>,
+    counts: Arc<Counts>,
+    entry_bytes_max: u64,
+}
+
+/// What the metrics tell of the cache.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub hits: AtomicU64,
+    pub misses: AtomicU64,
+    pub evictions: AtomicU64,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+/// What an entry takes beside its text: the key, the places in the table, the allocations.
+const ENTRY_BYTES: u64 = 400;
+
+/// One answer may take this part of the cache.
+const ENTRY_SHARE: u64 = 8;
+
+/// What a usual answer takes, to size the table at first.
+const ENTRY_BYTES_USUAL: u64 = 2_048;
+
+/// What is remembered of questions that had no answer here: some seconds of a busy gateway.
+const MISSES_REMEMBERED: usize = 1 << 16;
+
+impl Cache {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let counts = Arc::<Counts>::default();
+        let entries = usize::try_from(bytes_max / ENTRY_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
+        let evictions = Evictions(Arc::clone(&counts));
+        let hasher = RandomState::default();
+        let store = Store::with(entries, bytes_max, Weight, hasher.clone(), evictions);
+        let missed = std::iter::repeat_with(AtomicU64::default).take(MISSES_REMEMBERED).collect();
+        Self { store, hasher, missed, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
+    }
+
+    /// Whether anything is kept at all.
+    pub(super) fn is_on(&self) -> bool {
+        self.entry_bytes_max > 0
+    }
+
+    pub(super) fn get(&self, asked: &Asked<'_>) -> Option<Kept> {
+        if !self.is_on() {
+            return None;
+        }
+        self.count(self.store.get(asked))
+    }
+
+    pub(super) fn get_logs(&self, key: &Key) -> Option<Kept> {
+        self.count(self.store.get(key))
+    }
+
+    fn count(&self, found: Option<Kept>) -> Option<Kept> {
+        let count = if found.is_some() { &self.counts.hits } else { &self.counts.misses };
+        count.fetch_add(1, Relaxed);
+        found
+    }
+
+    /// Whether the same was looked for in vain a short while ago. What is asked for once, as those do who read a whole
+    /// chain, is not worth a place.
+    pub(super) fn was_missed_before(&self, asked: &Asked<'_>) -> bool {
+        let hash = self.hasher.hash_one(asked);
+        self.missed[hash as usize % self.missed.len()].swap(hash, Relaxed) == hash
+    }
+
+    /// Keeps an answer, unless it would push out too many others.
+    pub(super) fn keep(&self, key: Key, kept: Kept) {
+        if Weight.weight(&key, &kept) <= self.entry_bytes_max {
+            self.store.insert(key, kept);
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.store.weight()
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// An entry weighs its text and what is around it.
+#[derive(Clone, Debug)]
+struct Weight;
+
+impl Weighter<Key, Kept> for Weight {
+    fn weight(&self, key: &Key, kept: &Kept) -> u64 {
+        ENTRY_BYTES + (key.heap_bytes() + kept.result.len()) as u64
+    }
+}
+
+impl Key {
+    /// What a key holds beyond its own size.
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Query(query) | Self::AtHead(query, _) => query.heap_bytes(),
+            Self::Logs { filter, .. } => filter.heap_bytes(),
+        }
+    }
+}
+
+/// Counts what is pushed out.
+#[derive(Clone, Debug)]
+struct Evictions(Arc<Counts>);
+
+impl Lifecycle<Key, Kept> for Evictions {
+    type RequestState = ();
+
+    fn begin_request(&self) {}
+
+    fn on_evict(&self, (): &mut (), _key: Key, _kept: Kept) {
+        self.0.evictions.fetch_add(1, Relaxed);
+    }
+
+    fn end_request(&self, (): ()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn storage(position: u8, hash: u8) -> Query<BlockRef> {
+        let at = BlockRef { number: 7, hash: B256::repeat_byte(hash) };
+        Query::StorageAt { address: Default::default(), position: B256::repeat_byte(position), at }
+    }
+
+    fn kept(text: &str) -> Kept {
+        let result = Bytes::copy_from_slice(text.as_bytes());
+        let verified = Verification::None;
+        Kept {
+            result,
+            block: None,
+            verified,
+            given_by: None,
+            deep_in: None,
+            count: 0,
+            readers: Readers::default(),
+        }
+    }
+
+    #[test]
+    fn a_question_is_found_under_the_key_that_it_makes() {
+        let hasher = RandomState::default();
+        let query = storage(1, 2);
+        for head in [None, Some(B256::repeat_byte(9))] {
+            let asked = Asked { query: &query, head };
+            assert_eq!(hasher.hash_one(asked), hasher.hash_one(asked.key()));
+            assert!(asked.equivalent(&asked.key()));
+        }
+    }
+
+    #[test]
+    fn the_same_question_at_another_block_is_another_question() {
+        let cache = Cache::new(1 << 20);
+        let (old, new) = (storage(1, 2), storage(1, 3));
+        let asked = Asked { query: &old, head: None };
+        cache.keep(asked.key(), kept("1"));
+        assert_eq!(cache.get(&asked).unwrap().result, "1");
+        assert!(cache.get(&Asked { query: &new, head: None }).is_none());
+        assert!(cache.get(&Asked { query: &old, head: Some(B256::ZERO) }).is_none());
+    }
+
+    #[test]
+    fn the_bytes_stay_within_their_bound() {
+        let cache = Cache::new(1 << 20);
+        for number in 0..50_000_u32 {
+            let position = B256::left_padding_from(&number.to_be_bytes());
+            let at = BlockRef { number: 7, hash: B256::ZERO };
+            let query = Query::StorageAt { address: Default::default(), position, at };
+            cache.keep(Asked { query: &query, head: None }.key(), kept(&"x".repeat(100)));
+        }
+        assert!(cache.bytes() <= 1 << 20);
+        assert!(cache.counts().evictions.load(Relaxed) > 40_000);
+    }
+
+    #[test]
+    fn a_question_is_known_by_its_second_time() {
+        let cache = Cache::new(1 << 20);
+        let (first, second) = (storage(1, 2), storage(1, 3));
+        let missed = |query| cache.was_missed_before(&Asked { query, head: None });
+        assert_eq!([missed(&first), missed(&second), missed(&first)], [false, false, true]);
+    }
+
+    #[test]
+    fn an_answer_that_would_push_out_most_others_is_not_kept() {
+        let cache = Cache::new(1 << 20);
+        let query = storage(1, 1);
+        let asked = Asked { query: &query, head: None };
+        cache.keep(asked.key(), kept(&"x".repeat(1 << 19)));
+        assert!(cache.get(&asked).is_none());
+    }
+}

@@ -1,0 +1,13 @@
+//! The account of a call, as far as it matters for answering it.
+
+use std::sync::atomic::AtomicU64;
+
+use resources::AccountId;
+
+/// In whose share of threads and memory a call is answered.
+#[derive(Clone, Copy, Debug)]
+pub struct CallAccount<'a> {
+    pub id: AccountId,
+    /// Until when pooled calls of the account skip their inline try, in nanoseconds of `InlineTries`.
+    pub inline_tries_rest_until: &'a AtomicU64,
+}

@@ -1,0 +1,246 @@
+//! The embedded chain: where its work is done.
+//!
+//! Rows of the method table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows
+//! marked `Pooled` are tried there for 200 µs; what takes longer starts over in its account's share of the pool, under a
+//! deadline, and equal calls of one account share one answer. What is asked for a second time is kept.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use methods::{BlockRef, Deadline, Method, Query, Work};
+use resources::{AccountId, MemoryBudget, MemoryCharge, Readers, Threads};
+
+use super::cache::{Asked, Cache, Kept, Key};
+use super::flights::Flights;
+use super::inline_try::InlineTries;
+use crate::budget::{Budget, ReplyCharge};
+use crate::call_account::CallAccount;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::shared::SharedAnswer;
+use crate::timings::Timings;
+use crate::view::{SnapshotSource, Source};
+
+/// A source that holds the chain itself, and the machinery that guards it.
+pub(super) struct Embedded {
+    source: Arc<dyn SnapshotSource>,
+    threads: Arc<Threads>,
+    /// By account, because a call of another account would wait behind the jobs of this one.
+    flights: Arc<Flights<(AccountId, Key)>>,
+    cache: Arc<Cache>,
+    inline_tries: InlineTries,
+    memory: MemoryBudget,
+    timings: Arc<Timings>,
+    limits: Limits,
+}
+
+impl Embedded {
+    pub(super) fn new(
+        source: Arc<dyn SnapshotSource>,
+        threads: Arc<Threads>,
+        cache: Arc<Cache>,
+        memory: MemoryBudget,
+        timings: Arc<Timings>,
+        limits: Limits,
+    ) -> Self {
+        let (flights, inline_tries) = (Arc::default(), InlineTries::default());
+        Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
+    }
+
+    /// How many calls waited for the answer to an equal one.
+    pub(super) fn shared_calls(&self) -> u64 {
+        self.flights.joined()
+    }
+
+    /// The chain as it is now.
+    pub(super) fn snapshot(&self) -> Arc<dyn Source> {
+        self.source.snapshot()
+    }
+
+    pub(super) async fn answer(
+        &self,
+        call: EmbeddedCall<'_>,
+        method: &Method,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        if !self.cache.is_on() || !is_composed(&call.query) {
+            return self.work_out(method, call, None, out).await;
+        }
+        let asked = call.asked();
+        // In front of nodes, the cache also has what they said about the same head.
+        let kept = self.cache.get(&asked).filter(|kept| kept.verified == Verification::Proven);
+        if let Some(Kept { result, block, readers, .. }) = kept {
+            let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
+            let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
+            return Ok(Answer { provenance, shared: Some(shared) });
+        }
+        let key = self.cache.was_missed_before(&asked).then(|| asked.key());
+        self.work_out(method, call, key, out).await
+    }
+
+    /// Works an answer out, and keeps it if there is a key for it.
+    async fn work_out(
+        &self,
+        method: &Method,
+        call: EmbeddedCall<'_>,
+        key: Option<Key>,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        let start = out.len();
+        let provenance = match method.work {
+            Work::Inline => contained(&**call.source, &call.query, &Budget::default(), out)?,
+            Work::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
+                Some(answered) => answered?,
+                None => return self.pooled(call, deadline, key).await,
+            },
+        };
+        if let Some(key) = key {
+            self.cache.keep(key, kept(Bytes::copy_from_slice(&out[start..]), provenance));
+        }
+        Ok(Answer { provenance, shared: None })
+    }
+
+    /// The answer to pooled work that finishes within an inline try; `None` if it does not or is not tried.
+    fn try_inline(
+        &self,
+        call: &EmbeddedCall<'_>,
+        deadline: Deadline,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<Provenance, Failure>> {
+        // What is under way already is shared.
+        if !self.flights.is_empty() && self.flights.has(&call.flight()) {
+            return None;
+        }
+        let attempt = self.inline_tries.begin(call.account, self.time(deadline).0)?;
+        let start = out.len();
+        match contained(&**call.source, &call.query, &attempt.budget, out) {
+            Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
+                out.truncate(start);
+                self.inline_tries.failed(call.account, &attempt);
+                None
+            }
+            answered => {
+                self.timings.of(deadline).record(attempt.took());
+                Some(answered)
+            }
+        }
+    }
+
+    /// How long heavy work may take, and what is said when it takes longer.
+    fn time(&self, deadline: Deadline) -> (Duration, Failure) {
+        match deadline {
+            Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
+            Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
+            Deadline::Fees | Deadline::Block => (self.limits.call_timeout, Failure::QueryTimeout),
+        }
+    }
+
+    async fn pooled(
+        &self,
+        call: EmbeddedCall<'_>,
+        deadline: Deadline,
+        key: Option<Key>,
+    ) -> Result<Answer, Failure> {
+        let (time, failure) = self.time(deadline);
+        let (account, flight) = (call.account.id, call.flight());
+        let work = |_, abandoned| {
+            let (query, source, timings) = (call.query, Arc::clone(call.source), Arc::clone(&self.timings));
+            let body = call.body;
+            let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
+            let queued = Instant::now();
+            let budget = Budget {
+                deadline: Some(queued + time),
+                abandoned: Some(abandoned),
+                brief: false,
+                reply: Some(reply),
+            };
+            move || {
+                let _body = body;
+                let begun = Instant::now();
+                timings.waits.record(begun - queued);
+                if budget.stopped() {
+                    return Err(failure);
+                }
+                let mut out = Vec::new();
+                let answered = contained(&*source, &query, &budget, &mut out);
+                timings.of(deadline).record(begun.elapsed());
+                let provenance = answered?;
+                let result = without_slack(out);
+                if let Some(key) = key {
+                    cache.keep(key, kept(result.clone(), provenance));
+                }
+                Ok(SharedAnswer::new(provenance, result))
+            }
+        };
+        let answer = self.flights.join(flight, account, &self.threads, work).await?;
+        answer.lend(self.memory.of(account))
+    }
+}
+
+/// One call on its way.
+pub(super) struct EmbeddedCall<'a> {
+    pub(super) account: CallAccount<'a>,
+    /// The chain as the request sees it.
+    pub(super) source: &'a Arc<dyn Source>,
+    pub(super) query: Query<BlockRef>,
+    /// The charge for the body that the query came in.
+    pub(super) body: Option<Arc<MemoryCharge>>,
+}
+
+impl EmbeddedCall<'_> {
+    /// What its answer is kept under. The embedded chain grows seldom, so every answer is kept under the hash of its head.
+    fn asked(&self) -> Asked<'_> {
+        Asked { query: &self.query, head: Some(self.source.head().hash) }
+    }
+
+    /// With which calls in flight it shares its answer.
+    fn flight(&self) -> (AccountId, Key) {
+        (self.account.id, self.asked().key())
+    }
+}
+
+/// A reply whose buffer is not much larger than what is charged for it.
+fn without_slack(mut reply: Vec<u8>) -> Bytes {
+    if reply.capacity() - reply.len() > reply.len() / 4 {
+        reply.shrink_to_fit();
+    }
+    reply.into()
+}
+
+fn kept(result: Bytes, provenance: Provenance) -> Kept {
+    let Provenance { block, verified, .. } = provenance;
+    Kept { result, block, verified, given_by: None, deep_in: None, count: 0, readers: Readers::default() }
+}
+
+/// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be
+/// found among those that are kept.
+fn is_composed(query: &Query<BlockRef>) -> bool {
+    matches!(
+        query,
+        Query::FeeHistory { .. }
+            | Query::Block { .. }
+            | Query::BlockReceipts { .. }
+            | Query::Uncle { .. }
+            | Query::TransactionByIndex { .. }
+            | Query::TransactionByHash { .. }
+            | Query::TransactionReceipt { .. }
+            | Query::RawBlockTransactions { .. }
+            | Query::Logs { .. }
+            | Query::Call { .. }
+            | Query::EstimateGas { .. }
+    )
+}
+
+/// A panic in a source costs one call its answer, and nothing else.
+fn contained(
+    source: &dyn Source,
+    query: &Query<BlockRef>,
+    budget: &Budget,
+    out: &mut Vec<u8>,
+) -> Result<Provenance, Failure> {
+    let answer = catch_unwind(AssertUnwindSafe(|| source.answer(query, budget, out)));
+    answer.unwrap_or_else(|_| Err(Failure::Broken("a source panicked".to_owned())))
+}

@@ -1,0 +1,45 @@
+//! Why there is no answer.
+
+use std::time::Duration;
+
+use alloy_primitives::Bytes as Data;
+use resources::OverBudget;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The EVM met REVERT; the reason is in the data.
+    Reverted { data: Data },
+    /// The EVM stopped for another reason, in the words that clients know.
+    Execution(String),
+    /// The call contradicts the chain (another chain id, a fee below the base fee …).
+    Refused(String),
+    /// More logs than one query may return; `from` to `to` is the widest range from the same start that fits.
+    TooManyResults { from: u64, to: u64, most: u64 },
+    /// The deadline of a search passed.
+    QueryTimeout,
+    /// The deadline of a search passed before the headers of these blocks were fetched. What was fetched is kept.
+    NotIndexed { from: u64, to: u64 },
+    /// The deadline of a simulation passed.
+    CallTimeout(Duration),
+    /// Nobody can answer now; the same call may succeed later.
+    Unavailable,
+    /// The block has a transaction of a type that is unknown here, so nothing proves what nodes say about it.
+    CannotBeProven { transaction_type: u64 },
+    /// No node proves the state, and there are not enough nodes to confirm it.
+    StateNotProven,
+    /// The pool has no place for more work.
+    OverCapacity,
+    /// Our own fault. The text is for the log only.
+    Broken(String),
+}
+
+impl From<OverBudget> for Failure {
+    fn from(_: OverBudget) -> Self {
+        Self::OverCapacity
+    }
+}
+
+pub(crate) fn another_source() -> Failure {
+    Failure::Broken("a view of another source".to_owned())
+}

@@ -1,0 +1,228 @@
+//! Equal calls in flight share one answer, and equal questions on the way to it what they come to.
+//!
+//! The first to ask starts the work, the others wait for it too. When the last of them has gone, the work is told to
+//! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use foldhash::quality::RandomState;
+use parking_lot::Mutex;
+use resources::{AccountId, Threads};
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::shared::SharedAnswer;
+
+type Outcome<T> = Result<T, Failure>;
+
+/// What is under way, by question. Two questions are equal only if the same answer is right for both.
+pub(super) struct Flights<Q, T = SharedAnswer> {
+    // The hasher is keyed: callers choose what is hashed here.
+    under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
+    /// How many have joined a flight of another.
+    joined: AtomicU64,
+}
+
+impl<Q, T> Default for Flights<Q, T> {
+    fn default() -> Self {
+        Self { under_way: Mutex::default(), joined: AtomicU64::default() }
+    }
+}
+
+struct Flight<T> {
+    waiters: Vec<oneshot::Sender<Outcome<T>>>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
+    /// Waits for the answer to `query`, which is started in `pool` for the account unless it is under way already.
+    pub(super) async fn join<W>(
+        self: &Arc<Self>,
+        query: Q,
+        account: AccountId,
+        pool: &Threads,
+        work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
+    ) -> Outcome<T>
+    where
+        W: FnOnce() -> Outcome<T> + Send + 'static,
+        Q: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let query = Arc::new(query);
+        let waiting = Waiting { flights: self, query: &query, receiver };
+        if let Some(abandoned) = self.board(&query, sender) {
+            let (flights, landing) = (Arc::clone(self), Arc::clone(&query));
+            let work = work(Arc::clone(&query), Arc::clone(&abandoned));
+            let job = move || {
+                let outcome = work();
+                flights.land(&landing, &abandoned, &outcome);
+            };
+            if pool.submit(account, job).is_err() {
+                return self.refuse(&query);
+            }
+        }
+        waiting.outcome().await
+    }
+
+    /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
+    /// takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
+    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        let query = Arc::new(query);
+        let mut has_waited = false;
+        loop {
+            let mine = match self.lead_or_wait(&query) {
+                Ok(mine) => mine,
+                Err(receiver) => match receiver.await {
+                    Ok(Err(Failure::Unavailable | Failure::OverCapacity)) if !has_waited => {
+                        has_waited = true;
+                        continue;
+                    }
+                    Ok(outcome) => return outcome,
+                    // The one who was at it has gone.
+                    Err(_) => continue,
+                },
+            };
+            let lead = Lead { flights: self, query: &query, mine: &mine, landed: false };
+            let outcome = work().await;
+            lead.land(&outcome);
+            return outcome;
+        }
+    }
+
+    /// Leads a new flight, or waits for the one under way.
+    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<Outcome<T>>> {
+        match self.under_way.lock().entry(Arc::clone(query)) {
+            Entry::Occupied(mut flight) => {
+                let (sender, receiver) = oneshot::channel();
+                flight.get_mut().waiters.push(sender);
+                self.joined.fetch_add(1, Relaxed);
+                Err(receiver)
+            }
+            Entry::Vacant(place) => {
+                let abandoned = Arc::new(AtomicBool::new(false));
+                place.insert(Flight { waiters: Vec::new(), abandoned: Arc::clone(&abandoned) });
+                Ok(abandoned)
+            }
+        }
+    }
+
+    /// Whether the answer to `query` is under way.
+    pub(super) fn has(&self, query: &Q) -> bool {
+        self.under_way.lock().contains_key(query)
+    }
+
+    /// How often a call joined an equal one in flight.
+    pub(super) fn joined(&self) -> u64 {
+        self.joined.load(Relaxed)
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.under_way.lock().is_empty()
+    }
+
+    /// Adds a waiter; returns the flag of a new flight if there was none to join.
+    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<Outcome<T>>) -> Option<Arc<AtomicBool>> {
+        let mut under_way = self.under_way.lock();
+        if let Some(flight) = under_way.get_mut(query) {
+            flight.waiters.push(waiter);
+            self.joined.fetch_add(1, Relaxed);
+            return None;
+        }
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let flight = Flight { waiters: vec![waiter], abandoned: Arc::clone(&abandoned) };
+        under_way.insert(Arc::clone(query), flight);
+        Some(abandoned)
+    }
+
+    /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
+    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome<T>) {
+        let flight = self.end(query, mine);
+        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
+            // One that hangs up in this moment needs no answer.
+            let _gone = waiter.send(outcome.clone());
+        }
+    }
+
+    /// Takes this very flight out.
+    fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight<T>> {
+        match self.under_way.lock().entry(Arc::clone(query)) {
+            Entry::Occupied(flight) if Arc::ptr_eq(&flight.get().abandoned, mine) => Some(flight.remove()),
+            _ => None,
+        }
+    }
+
+    /// The pool is full: whoever joined in the meantime is refused too.
+    fn refuse(&self, query: &Arc<Q>) -> Outcome<T> {
+        let flight = self.under_way.lock().remove(query);
+        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
+            let _gone = waiter.send(Err(Failure::OverCapacity));
+        }
+        Err(Failure::OverCapacity)
+    }
+
+    /// Someone has gone; if it was the last one, the work has no purpose any more.
+    fn leave(&self, query: &Arc<Q>) {
+        let mut under_way = self.under_way.lock();
+        if let Some(flight) = under_way.get_mut(query) {
+            flight.waiters.retain(|waiter| !waiter.is_closed());
+            if flight.waiters.is_empty() {
+                flight.abandoned.store(true, Relaxed);
+                under_way.remove(query);
+            }
+        }
+    }
+}
+
+/// The one who works out a shared answer. Dropped before it has one, it lets the others know by hanging up on them.
+struct Lead<'a, Q: Eq + Hash, T: Clone> {
+    flights: &'a Flights<Q, T>,
+    query: &'a Arc<Q>,
+    mine: &'a Arc<AtomicBool>,
+    landed: bool,
+}
+
+impl<Q: Eq + Hash, T: Clone> Lead<'_, Q, T> {
+    fn land(mut self, outcome: &Outcome<T>) {
+        self.landed = true;
+        self.flights.land(self.query, self.mine, outcome);
+    }
+}
+
+impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
+    fn drop(&mut self) {
+        if !self.landed {
+            self.flights.end(self.query, self.mine);
+        }
+    }
+}
+
+/// One who waits. Dropped before the answer, it leaves.
+struct Waiting<'a, Q: Eq + Hash, T: Clone> {
+    flights: &'a Flights<Q, T>,
+    query: &'a Arc<Q>,
+    receiver: oneshot::Receiver<Outcome<T>>,
+}
+
+impl<Q: Eq + Hash, T: Clone> Waiting<'_, Q, T> {
+    async fn outcome(mut self) -> Outcome<T> {
+        let outcome = (&mut self.receiver).await;
+        outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
+    }
+}
+
+impl<Q: Eq + Hash, T: Clone> Drop for Waiting<'_, Q, T> {
+    fn drop(&mut self) {
+        // Closed first, so that `leave` sees this waiter as gone.
+        self.receiver.close();
+        self.flights.leave(self.query);
+    }
+}

@@ -1,0 +1,40 @@
+//! Who answers: proven blocks, cache, embedded chain, nodes and partners, and the view that all calls of one request share.
+//! Knows nothing of keys, plans or HTTP.
+
+mod failure; // why there is no answer
+mod provenance; // an answer, and where it came from
+mod limits; // what an answer may take
+mod budget; // what one answer may take while it is made
+mod view; // the seam to whoever holds the chain
+mod resolve; // tags → blocks of the view
+mod call_account; // in whose share a call is answered
+mod unanswered; // calls that are handed back
+mod timings; // how long heavy work took
+mod cache; // answers that are kept, by what they depend on
+mod shared; // one answer for several callers
+mod flights; // equal calls share one answer
+mod results; // results as JSON text
+mod simulation; // what a simulation fails with
+mod archive_source; // the embedded chain, as a source
+mod inline_try; // pooled work that turns out to be cheap
+mod embedded; // the embedded chain: where its work is done
+mod remote; // the pool: nodes and partners
+mod remote_answers; // the pool, and the executed chain that answers without it
+mod answers; // all of them behind one question
+
+pub use answers::{Answers, Pending, Pinned, Sources};
+pub use archive_source::ArchiveSource;
+pub use budget::Budget;
+pub use cache::Cache;
+pub use call_account::CallAccount;
+pub use failure::Failure;
+pub use limits::Limits;
+pub use provenance::{Answer, Origin, Provenance, Verification};
+pub use remote::{
+    ExecutedChain, ExecutionState, FollowState, KeptChain, Mode, Remote, Sight, check_genesis,
+    settings as remote_settings,
+};
+pub use resolve::{Resolved, Rules, Unresolved, resolve};
+pub use timings::Timings;
+pub use unanswered::{Reorganised, Repetition, Unanswered};
+pub use view::{SnapshotSource, Source, View};

@@ -1,0 +1,46 @@
+//! An answer, and where it came from.
+
+use bytes::Bytes;
+use methods::BlockRef;
+
+/// Where an answer came from and at which block it was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    pub origin: Origin,
+    pub block: Option<BlockRef>,
+    pub verified: Verification,
+}
+
+impl Provenance {
+    /// Every block of the archive is proven before it is stored.
+    pub fn archive(block: Option<BlockRef>) -> Self {
+        Self { origin: Origin::Archive, block, verified: Verification::Proven }
+    }
+}
+
+/// How far an answer was verified, as `Chaingate-Verified` names it; the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verification {
+    /// One node said so.
+    None,
+    /// A quorum of the nodes said so.
+    Confirmed,
+    /// The hash of a block commits to it.
+    Proven,
+}
+
+/// The kinds of sources, as `Chaingate-Source` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Cache,
+    Archive,
+    Node,
+    Partner,
+}
+
+/// An answer. Small ones stand in the reply already, the others are shared bytes.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub provenance: Provenance,
+    pub shared: Option<Bytes>,
+}

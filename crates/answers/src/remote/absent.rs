@@ -1,0 +1,87 @@
+//! Receipts that are not there at one head.
+//!
+//! Whoever waits for a transaction asks for its receipt again and again, and a null is doubted by every node. When all of
+//! them have nothing, that is so for as long as the head stands: a receipt comes with a block. With the next head all of
+//! it is forgotten.
+
+use std::collections::HashSet;
+
+use alloy_primitives::B256;
+use methods::BlockRef;
+use parking_lot::Mutex;
+
+/// Transactions that are remembered: more than are waited for between two blocks. Some 4 MB when full.
+const ABSENT_MAX: usize = 65_536;
+
+/// Transactions without a receipt at a head.
+#[derive(Debug, Default)]
+pub(super) struct Absent(Mutex<AtHead>);
+
+#[derive(Debug, Default)]
+struct AtHead {
+    head: Option<BlockRef>,
+    transactions: HashSet<B256>,
+}
+
+impl Absent {
+    /// Whether it is known that there is no such receipt at this head.
+    pub(super) fn has(&self, head: BlockRef, transaction: &B256) -> bool {
+        let known = self.0.lock();
+        known.head == Some(head) && known.transactions.contains(transaction)
+    }
+
+    /// Remembers a transaction as absent. A call that began at an older head says nothing about the present one.
+    pub(super) fn add(&self, head: BlockRef, transaction: B256) {
+        let mut known = self.0.lock();
+        if known.head.is_some_and(|newer| newer.number > head.number) {
+            return;
+        }
+        if known.head != Some(head) {
+            known.head = Some(head);
+            known.transactions.clear();
+        }
+        if known.transactions.len() < ABSENT_MAX {
+            known.transactions.insert(transaction);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: u64) -> B256 {
+        B256::left_padding_from(&number.to_be_bytes())
+    }
+
+    fn head(number: u64) -> BlockRef {
+        BlockRef { number, hash: hash(number) }
+    }
+
+    #[test]
+    fn all_is_forgotten_with_the_next_head() {
+        let absent = Absent::default();
+        absent.add(head(1), hash(7));
+        assert!(absent.has(head(1), &hash(7)));
+        assert!(!absent.has(head(1), &hash(8)) && !absent.has(head(2), &hash(7)));
+        absent.add(head(2), hash(8));
+        assert!(absent.has(head(2), &hash(8)));
+        assert!(!absent.has(head(2), &hash(7)) && !absent.has(head(1), &hash(7)));
+    }
+
+    /// A slow call that had begun at an older head cleared what was known at the newer one.
+    #[test]
+    fn what_was_found_at_an_older_head_changes_nothing() {
+        let absent = Absent::default();
+        absent.add(head(2), hash(8));
+        absent.add(head(1), hash(7));
+        assert!(absent.has(head(2), &hash(8)) && !absent.has(head(1), &hash(7)));
+    }
+
+    #[test]
+    fn there_is_an_end_to_it() {
+        let absent = Absent::default();
+        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(head(1), hash(number)));
+        assert!(absent.has(head(1), &hash(0)) && !absent.has(head(1), &hash(ABSENT_MAX as u64)));
+    }
+}

@@ -1,0 +1,261 @@
+//! Answers about blocks, transactions, receipts and uncles, made from proven blocks.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use methods::{BlockRef, Query};
+use nodes::Family;
+use nodes::proven::ProvenBody;
+use resources::MemoryCharge;
+
+use super::asking::Asking;
+use super::blocks::block_of;
+use super::located::{Located, SoughtBy};
+use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
+use super::{Fetched, Keep, NULL, Remote};
+use crate::budget::{Budget, ReplyCharge};
+use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::results::json::Json;
+use crate::results::{LogWriter, write_pending_transaction, write_uncle};
+
+/// Transactions that are written at once with their senders, each of which takes up to 100 µs to recover.
+const SENDERS_AT_ONCE_MAX: usize = 2;
+
+/// Hashes of transactions, or logs of a receipt, that are written at once: some 100 µs.
+const ITEMS_AT_ONCE_MAX: usize = 128;
+
+/// How long it takes to write a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    Short,
+    /// The blocks that it is made from take this many bytes. They need not be kept any more, and then nobody else accounts for
+    /// them.
+    Long {
+        held_bytes: usize,
+    },
+}
+
+impl Remote {
+    /// Whether block data is answered from proven blocks. Headers of zkSync-like chains cannot be computed.
+    pub(super) fn proves_blocks(&self) -> bool {
+        self.family == Family::Ethereum && self.integrity.proves()
+    }
+
+    /// The answer that proven blocks give; `None` for questions that are not about block data.
+    pub(super) async fn answer_from_blocks(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Fetched, Failure>> {
+        if !self.proves_blocks() {
+            return None;
+        }
+        let answered = match *query {
+            Query::TransactionByHash { hash } => self.transaction(asking, hash).await,
+            Query::TransactionReceipt { hash } => self.receipt(asking, hash).await,
+            Query::Block { block, full } => at(block, self.block(asking, block, full).await),
+            Query::BlockTransactionCount { block } => {
+                let body = self.body(asking, block).await;
+                at(block, body.map(|body| quantity(body.transactions().len())))
+            }
+            Query::BlockReceipts { block } => at(block, self.block_receipts(asking, block).await),
+            Query::UncleCount { block } => at(block, self.uncle_count(asking, block).await),
+            Query::Uncle { block, index } => at(block, self.uncle(asking, block, index).await),
+            Query::TransactionByIndex { block, index } => {
+                at(block, self.transaction_at(asking, block, index).await)
+            }
+            Query::GasPrice | Query::MaxPriorityFeePerGas | Query::FeeHistory { .. } => {
+                return self.answer_fees(asking, query).await;
+            }
+            Query::ChainId
+            | Query::NetVersion
+            | Query::BlockNumber
+            | Query::Syncing
+            | Query::ClientVersion
+            | Query::Discover
+            | Query::Balance { .. }
+            | Query::Code { .. }
+            | Query::TransactionCount { .. }
+            | Query::StorageAt { .. }
+            | Query::RawBlockTransactions { .. }
+            | Query::Logs { .. }
+            | Query::Call { .. }
+            | Query::EstimateGas { .. } => return None,
+        };
+        Some(answered)
+    }
+
+    async fn block(&self, asking: Asking<'_>, block: BlockRef, full: bool) -> Result<Bytes, Failure> {
+        let body = self.body(asking, block).await?;
+        let uncles = self.uncles(asking, &body).await?;
+        let most = if full { SENDERS_AT_ONCE_MAX } else { ITEMS_AT_ONCE_MAX };
+        let work = match body.transactions().len() <= most {
+            true => Writing::Short,
+            false => Writing::Long { held_bytes: body.bytes() },
+        };
+        self.write(asking, work, move |budget, json| write_whole_block(&body, &uncles, full, budget, json))
+            .await
+    }
+
+    async fn block_receipts(&self, asking: Asking<'_>, block: BlockRef) -> Result<Bytes, Failure> {
+        let body = self.body(asking, block).await?;
+        let receipts = self.receipts(asking, &body).await?;
+        let is_short = receipts.len() <= SENDERS_AT_ONCE_MAX && receipts.log_count() <= ITEMS_AT_ONCE_MAX;
+        let work = match is_short {
+            true => Writing::Short,
+            false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },
+        };
+        let blob_fee = blob_fee(self.chain_id(), body.header());
+        self.write(asking, work, move |budget, json| {
+            let (mut logs, mut outcome) = (LogWriter::default(), Ok(()));
+            json.list(0..receipts.len(), |json, index| {
+                if outcome.is_ok() {
+                    let written = write_mined_receipt(&body, &receipts, index, blob_fee, &mut logs, json);
+                    outcome = written.and_then(|()| budget.proceed(json.0.capacity()));
+                }
+            });
+            outcome
+        })
+        .await
+    }
+
+    async fn uncle_count(&self, asking: Asking<'_>, block: BlockRef) -> Result<Bytes, Failure> {
+        let body = self.body(asking, block).await?;
+        let uncles = self.uncles(asking, &body).await?;
+        Ok(quantity(uncles.headers().len()))
+    }
+
+    async fn uncle(&self, asking: Asking<'_>, block: BlockRef, index: u64) -> Result<Bytes, Failure> {
+        let body = self.body(asking, block).await?;
+        let uncles = self.uncles(asking, &body).await?;
+        let uncle = usize::try_from(index).ok().and_then(|index| uncles.headers().get(index));
+        Ok(uncle.map_or(NULL, |uncle| written(|json| write_uncle(uncle, json))))
+    }
+
+    async fn transaction_at(
+        &self,
+        asking: Asking<'_>,
+        block: BlockRef,
+        index: u64,
+    ) -> Result<Bytes, Failure> {
+        let body = self.body(asking, block).await?;
+        match usize::try_from(index).ok().filter(|index| *index < body.transactions().len()) {
+            Some(index) => self.mined_transaction(asking, body, index).await,
+            None => Ok(NULL),
+        }
+    }
+
+    async fn mined_transaction(
+        &self,
+        asking: Asking<'_>,
+        body: Arc<ProvenBody>,
+        index: usize,
+    ) -> Result<Bytes, Failure> {
+        self.write(asking, Writing::Short, move |_, json| write_mined_transaction(&body, index, json)).await
+    }
+
+    async fn transaction(&self, asking: Asking<'_>, hash: B256) -> Result<Fetched, Failure> {
+        match self.locate(asking, hash, SoughtBy::Transaction).await? {
+            Located::Mined { body, index } => {
+                let block = block_of(&body);
+                at(block, self.mined_transaction(asking, body, index).await)
+            }
+            Located::Pending(pending) => {
+                let result =
+                    written(|json| write_pending_transaction(&pending.transaction, pending.sender, json));
+                Ok(not_mined(result, Verification::None, Keep::No))
+            }
+            // It may be pending any moment.
+            Located::Nowhere { .. } => Ok(not_mined(NULL, Verification::Confirmed, Keep::No)),
+        }
+    }
+
+    async fn receipt(&self, asking: Asking<'_>, hash: B256) -> Result<Fetched, Failure> {
+        match self.locate(asking, hash, SoughtBy::Receipt).await? {
+            Located::Mined { body, index } => {
+                let block = block_of(&body);
+                at(block, self.mined_receipt(asking, body, index).await)
+            }
+            Located::Pending(_) => Ok(not_mined(NULL, Verification::Confirmed, Keep::No)),
+            Located::Nowhere { all_say_so } => {
+                let keep = if all_say_so { Keep::Absent } else { Keep::No };
+                Ok(not_mined(NULL, Verification::Confirmed, keep))
+            }
+        }
+    }
+
+    async fn mined_receipt(
+        &self,
+        asking: Asking<'_>,
+        body: Arc<ProvenBody>,
+        index: usize,
+    ) -> Result<Bytes, Failure> {
+        let receipts = self.receipts(asking, &body).await?;
+        let logs = receipts.get(index).map_or(0, |receipt| receipt.logs.len());
+        let blob_fee = blob_fee(self.chain_id(), body.header());
+        let work = match logs <= ITEMS_AT_ONCE_MAX {
+            true => Writing::Short,
+            false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },
+        };
+        self.write(asking, work, move |_, json| {
+            write_mined_receipt(&body, &receipts, index, blob_fee, &mut LogWriter::default(), json)
+        })
+        .await
+    }
+
+    /// Writes a result: at once if it is short, else in the pool of threads, where the account is charged for it while it
+    /// grows, and for what it is made from.
+    async fn write(
+        &self,
+        asking: Asking<'_>,
+        work: Writing,
+        write: impl FnOnce(&Budget, &mut Json<'_>) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<Bytes, Failure> {
+        let reply = ReplyCharge::new(self.memory.clone(), asking.account);
+        let budget =
+            Budget { deadline: Some(asking.deadline.into_std()), reply: Some(reply), ..Budget::default() };
+        let mut charge = MemoryCharge::default();
+        if let Writing::Long { held_bytes } = work {
+            self.memory.of(asking.account).grow(&mut charge, held_bytes)?;
+        }
+        let job = move || {
+            let _charge = charge;
+            let mut out = Vec::new();
+            write(&budget, &mut Json(&mut out))?;
+            budget.charge_reply(out.capacity())?;
+            Ok(Bytes::from(out))
+        };
+        match self.threads.as_ref().filter(|_| work != Writing::Short) {
+            Some(threads) => threads.run(asking.account, job).await.ok_or(Failure::OverCapacity)?,
+            None => job(),
+        }
+    }
+}
+
+/// An answer that is true as long as its block is canonical.
+fn at(block: BlockRef, result: Result<Bytes, Failure>) -> Result<Fetched, Failure> {
+    result.map(|result| Fetched {
+        result,
+        block: Some(block),
+        verified: Verification::Proven,
+        keep: Keep::On(Some(block)),
+        given_by: None,
+    })
+}
+
+/// An answer about a transaction that is in no block.
+fn not_mined(result: Bytes, verified: Verification, keep: Keep) -> Fetched {
+    Fetched { result, block: None, verified, keep, given_by: None }
+}
+
+fn quantity(number: usize) -> Bytes {
+    written(|json| json.quantity(number as u64))
+}
+
+fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
+    let mut out = Vec::new();
+    write(&mut Json(&mut out));
+    out.into()
+}

@@ -1,0 +1,34 @@
+//! Where answers are read, cut, joined and copied: small ones at once, large ones in the pool of threads, because work on
+//! megabytes would keep all other connections of a thread waiting.
+
+use resources::AccountId;
+use tokio::time::timeout;
+
+use super::Remote;
+use crate::failure::Failure;
+
+/// Answers up to this size are read at once, which takes less than 200 µs.
+pub(super) const CHECKED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
+/// Answers up to this size are cut, joined and copied at once, which takes less than 100 µs: nothing in them is hashed.
+pub(super) const COPIED_AT_ONCE_BYTES_MAX: usize = 512 << 10;
+
+impl Remote {
+    /// Does work on this many bytes: up to `at_once_bytes_max` at once, otherwise in the account's share of the pool.
+    pub(super) async fn run_sized<T: Send + 'static>(
+        &self,
+        account: AccountId,
+        bytes: usize,
+        at_once_bytes_max: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        match self.threads.as_ref().filter(|_| bytes > at_once_bytes_max) {
+            Some(threads) => {
+                // As long as the longest of all calls may take.
+                let done = timeout(self.limits.log_timeout, threads.run(account, work)).await;
+                done.ok().flatten().ok_or(Failure::OverCapacity)
+            }
+            None => Ok(work()),
+        }
+    }
+}

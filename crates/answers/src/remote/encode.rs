@@ -1,0 +1,386 @@
+//! A pinned query → the call that goes to a node.
+//!
+//! Blocks are named by hash wherever the method allows it: a node on another fork, or one that has not seen the block,
+//! then says so instead of answering for another block. Everything is written anew from the typed parameters; the
+//! caller's own bytes never reach a node.
+
+use alloy_primitives::{Address, B256};
+use alloy_rpc_types_eth::TransactionRequest;
+use bytes::Bytes;
+use methods::{BlockParam, BlockRef, Blocks, LogFilter, Message, Query, Tag};
+use nodes::{Call, Class, Needs};
+
+use crate::results::json::Json;
+
+/// A proof of more slots takes longer than other look-ups.
+const QUICK_PROOF_SLOTS_MAX: usize = 16;
+
+/// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
+///
+/// `gas_cap` is what a simulation may use, if anybody can tell.
+pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
+    Some(match query {
+        Query::ChainId
+        | Query::NetVersion
+        | Query::BlockNumber
+        | Query::Syncing
+        | Query::ClientVersion
+        | Query::Discover
+        | Query::Logs { .. } => return None,
+        Query::GasPrice => quick("eth_gasPrice", Needs::default(), |_| {}),
+        Query::MaxPriorityFeePerGas => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
+        Query::TransactionByHash { hash } => transaction(*hash),
+        Query::TransactionReceipt { hash } => receipt(*hash),
+        Query::FeeHistory { blocks, newest, percentiles } => {
+            of_class(Class::Bulk, "eth_feeHistory", data_of(newest), |params| {
+                params.quantity(*blocks);
+                params.quantity(newest.number);
+                params.percentiles(percentiles.iter().map(|percentile| percentile.get()));
+            })
+        }
+        Query::Call { message, at } => {
+            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), |params| {
+                params.block(at);
+            })
+        }
+        Query::EstimateGas { message, at } => {
+            let gas = estimate_gas(message, gas_cap);
+            simulation("eth_estimateGas", message, gas, state_of(at), |params| params.block(at))
+        }
+        other => return about_block(other),
+    })
+}
+
+/// The call that answers a query about the pending block. `None` for queries that are not asked at `pending`.
+pub(super) fn pending_call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
+    let of_account = |method, address: &Address, at| {
+        quick(method, state_of(at), |params| {
+            params.address(*address);
+            params.pending();
+        })
+    };
+    Some(match query {
+        Query::Balance { address, at } => of_account("eth_getBalance", address, at),
+        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", address, at),
+        Query::Call { message, at } => {
+            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), Params::pending)
+        }
+        Query::EstimateGas { message, at } => {
+            let gas = estimate_gas(message, gas_cap);
+            simulation("eth_estimateGas", message, gas, state_of(at), Params::pending)
+        }
+        _ => return None,
+    })
+}
+
+/// A call without gas of its own gets all that it may use.
+fn call_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+    message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap))
+}
+
+/// An estimate without gas of its own gets what the node thinks right.
+fn estimate_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+    message.request.gas.map(|gas| capped(gas, gas_cap))
+}
+
+fn capped(gas: u64, cap: Option<u64>) -> u64 {
+    cap.map_or(gas, |cap| gas.min(cap))
+}
+
+/// The call that says which block is meant.
+pub(super) fn lookup(block: BlockParam) -> Call {
+    let method = match block {
+        BlockParam::Hash { .. } => "eth_getBlockByHash",
+        BlockParam::Number(_) | BlockParam::Tag(_) => "eth_getBlockByNumber",
+    };
+    quick(method, Needs::default(), |params| {
+        match block {
+            BlockParam::Hash { hash, .. } => params.hash(hash),
+            BlockParam::Number(number) => params.quantity(number),
+            BlockParam::Tag(tag) => params.text(tag.name()),
+        }
+        params.raw(b"false");
+    })
+}
+
+/// A block without whole transactions, by its number.
+pub(super) fn header_of_number(number: u64) -> Call {
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    quick("eth_getBlockByNumber", needs, |params| {
+        params.quantity(number);
+        params.raw(b"false");
+    })
+}
+
+/// A block without whole transactions, by its hash.
+pub(super) fn header_of_hash(block: &BlockRef) -> Call {
+    quick("eth_getBlockByHash", data_of(block), |params| {
+        params.hash(block.hash);
+        params.raw(b"false");
+    })
+}
+
+/// A block with whole transactions.
+pub(super) fn whole_block(block: &BlockRef) -> Call {
+    of_class(Class::Bulk, "eth_getBlockByHash", data_of(block), |params| {
+        params.hash(block.hash);
+        params.raw(b"true");
+    })
+}
+
+/// A block with whole transactions, by its number.
+pub(super) fn whole_block_of_number(number: u64) -> Call {
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    of_class(Class::Bulk, "eth_getBlockByNumber", needs, |params| {
+        params.quantity(number);
+        params.raw(b"true");
+    })
+}
+
+/// All receipts of a block.
+pub(super) fn block_receipts(block: &BlockRef) -> Call {
+    of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
+}
+
+/// One uncle of a block.
+pub(super) fn uncle(block: &BlockRef, index: u64) -> Call {
+    by_index("eth_getUncleByBlockHashAndIndex", block, index)
+}
+
+/// The code of an account.
+pub(super) fn code(address: Address, at: &BlockRef) -> Call {
+    of_account("eth_getCode", address, at)
+}
+
+/// An account and some of its storage slots, with their proofs.
+pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> Call {
+    let class = if slots.len() <= QUICK_PROOF_SLOTS_MAX { Class::Quick } else { Class::Bulk };
+    of_class(class, "eth_getProof", state_of(at), |params| {
+        params.address(address);
+        params.next().list(slots, |json, slot| json.data(slot.as_slice()));
+        params.block(at);
+    })
+}
+
+/// The accounts and storage slots that a message reads, as far as a node can tell.
+pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> Call {
+    let gas = call_gas(message, Some(gas_cap));
+    simulation("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
+}
+
+/// A transaction, wherever it is.
+pub(super) fn transaction(hash: B256) -> Call {
+    quick("eth_getTransactionByHash", Needs::default(), |params| params.hash(hash))
+}
+
+/// The receipt of a transaction, wherever it is.
+pub(super) fn receipt(hash: B256) -> Call {
+    quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(hash))
+}
+
+/// Queries that name one block.
+fn about_block(query: &Query<BlockRef>) -> Option<Call> {
+    Some(match query {
+        Query::StorageAt { address, position, at } => quick("eth_getStorageAt", state_of(at), |params| {
+            params.address(*address);
+            params.hash(*position);
+            params.block(at);
+        }),
+        Query::Balance { address, at } => of_account("eth_getBalance", *address, at),
+        Query::Code { address, at } => of_account("eth_getCode", *address, at),
+        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", *address, at),
+        Query::Block { block, full: true } => whole_block(block),
+        Query::Block { block, full: false } => header_of_hash(block),
+        Query::BlockTransactionCount { block } => by_hash("eth_getBlockTransactionCountByHash", block),
+        Query::UncleCount { block } => by_hash("eth_getUncleCountByBlockHash", block),
+        Query::BlockReceipts { block } => block_receipts(block),
+        Query::Uncle { block, index } => uncle(block, *index),
+        Query::TransactionByIndex { block, index } => {
+            by_index("eth_getTransactionByBlockHashAndIndex", block, *index)
+        }
+        Query::RawBlockTransactions { block } => {
+            of_class(Class::Bulk, "zks_getRawBlockTransactions", data_of(block), |params| {
+                params.raw(block.number.to_string().as_bytes());
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// The log query for a range of numbers, or for the one block that a caller named by its hash.
+pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> Call {
+    let (newest, log_blocks) = match blocks {
+        Blocks::One(block) => (block, 1),
+        Blocks::Range { from, to } => (to, (to.number - from.number).saturating_add(1)),
+    };
+    let needs = Needs { log_blocks, ..data_of(&newest) };
+    of_class(Class::Logs, "eth_getLogs", needs, |params| params.filter(filter, blocks))
+}
+
+fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+    of_class(Class::Quick, method, needs, write)
+}
+
+fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+    let mut params = Params::new();
+    write(&mut params);
+    Call { method, params: params.end(), class, needs, may_hedge: true }
+}
+
+fn of_account(method: &'static str, address: Address, at: &BlockRef) -> Call {
+    quick(method, state_of(at), |params| {
+        params.address(address);
+        params.block(at);
+    })
+}
+
+fn by_hash(method: &'static str, block: &BlockRef) -> Call {
+    quick(method, data_of(block), |params| params.hash(block.hash))
+}
+
+fn by_index(method: &'static str, block: &BlockRef, index: u64) -> Call {
+    quick(method, data_of(block), |params| {
+        params.hash(block.hash);
+        params.quantity(index);
+    })
+}
+
+fn simulation(
+    method: &'static str,
+    message: &Message,
+    gas: Option<u64>,
+    needs: Needs,
+    write_block: impl FnOnce(&mut Params),
+) -> Call {
+    of_class(Class::Evm, method, needs, |params| {
+        let request = TransactionRequest { gas, ..message.request.clone() };
+        params.serialized(&request);
+        write_block(params);
+        let overrides = &message.overrides;
+        if overrides.state.is_some() || overrides.block.is_some() {
+            params.serialized(&overrides.state.clone().unwrap_or_default());
+        }
+        if let Some(block) = &overrides.block {
+            params.serialized(block);
+        }
+    })
+}
+
+fn data_of(block: &BlockRef) -> Needs {
+    Needs { block: Some(block.number), state: false, log_blocks: 0 }
+}
+
+fn state_of(block: &BlockRef) -> Needs {
+    Needs { block: Some(block.number), state: true, log_blocks: 0 }
+}
+
+/// Room for most parameters without growing.
+const PARAMS_BYTES_USUAL: usize = 256;
+
+/// An array of parameters that is being written.
+struct Params(Vec<u8>);
+
+impl Params {
+    fn new() -> Self {
+        let mut text = Vec::with_capacity(PARAMS_BYTES_USUAL);
+        text.push(b'[');
+        Self(text)
+    }
+
+    fn end(mut self) -> Bytes {
+        self.0.push(b']');
+        self.0.into()
+    }
+
+    /// Begins the next element.
+    fn next(&mut self) -> Json<'_> {
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
+        Json(&mut self.0)
+    }
+
+    fn raw(&mut self, text: &[u8]) {
+        self.next().raw(text);
+    }
+
+    fn hash(&mut self, hash: B256) {
+        self.next().data(hash.as_slice());
+    }
+
+    fn address(&mut self, address: Address) {
+        self.next().data(address.as_slice());
+    }
+
+    fn quantity(&mut self, quantity: u64) {
+        self.next().quantity(quantity);
+    }
+
+    /// Plain text that needs no escapes.
+    fn text(&mut self, text: &str) {
+        let mut json = self.next();
+        json.raw(b"\"");
+        json.raw(text.as_bytes());
+        json.raw(b"\"");
+    }
+
+    fn block(&mut self, block: &BlockRef) {
+        let mut json = self.next();
+        json.raw(br#"{"blockHash":"#);
+        json.data(block.hash.as_slice());
+        json.raw(b"}");
+    }
+
+    fn pending(&mut self) {
+        self.text(Tag::Pending.name());
+    }
+
+    fn percentiles(&mut self, percentiles: impl Iterator<Item = f64>) {
+        self.next().list(percentiles, |json, percentile| {
+            json.raw(percentile.to_string().as_bytes());
+        });
+    }
+
+    /// Types of the field, which know how they are written.
+    fn serialized(&mut self, value: &impl serde::Serialize) {
+        let json = self.next();
+        // Only maps with keys that are no strings fail, and none of these has one.
+        if serde_json::to_writer(&mut *json.0, value).is_err() {
+            json.0.extend_from_slice(b"null");
+        }
+    }
+
+    fn filter(&mut self, filter: &LogFilter, blocks: Blocks<BlockRef>) {
+        let mut json = self.next();
+        match blocks {
+            Blocks::One(block) => {
+                json.raw(br#"{"blockHash":"#);
+                json.data(block.hash.as_slice());
+            }
+            Blocks::Range { from, to } => {
+                json.raw(br#"{"fromBlock":"#);
+                json.quantity(from.number);
+                json.raw(br#","toBlock":"#);
+                json.quantity(to.number);
+            }
+        }
+        if !filter.addresses.is_empty() {
+            json.raw(br#","address":"#);
+            json.list(&filter.addresses, |json, address| {
+                json.data(address.as_slice());
+            });
+        }
+        if !filter.topics.is_empty() {
+            json.raw(br#","topics":"#);
+            json.list(&filter.topics, |json, topics| match topics.is_empty() {
+                true => {
+                    json.raw(b"null");
+                }
+                false => json.list(topics, |json, topic| {
+                    json.data(topic.as_slice());
+                }),
+            });
+        }
+        json.raw(b"}");
+    }
+}

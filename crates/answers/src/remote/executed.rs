@@ -1,0 +1,190 @@
+//! The executed chain: an imported archive that goes on with the blocks of the nodes. What it has is answered from it.
+//!
+//! `live` keeps it at the head of the view: it fetches proven blocks and executes them, on threads of its own. A request sees the
+//! archive and the view as they are at one moment (`moment`). While the archive is at the head it answers everything; while it is
+//! not, it answers what is about blocks that both have, and nodes answer the rest.
+
+mod branch; // where the archive and the view part
+mod live; // new blocks
+mod moment; // archive and view as one request sees them
+mod worker; // the thread that executes
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use arc_swap::ArcSwap;
+use archive::Archive;
+use nodes::Pool;
+use parking_lot::Mutex;
+
+use crate::archive_source::ArchiveSource;
+use crate::view::{SnapshotSource, Source};
+
+pub(crate) use live::ExecutionThread;
+pub(crate) use moment::Executed;
+use moment::Moment;
+
+/// An archive that the blocks of the nodes continue.
+pub struct ExecutedChain {
+    source: Arc<ArchiveSource>,
+    /// The newest moment that a request has seen.
+    moment: ArcSwap<Moment>,
+    replaced: Mutex<Vec<ReplacedBranch>>,
+    state: Mutex<ExecutionState>,
+    counts: ExecutionCounts,
+}
+
+/// A branch that was reorganised away. Its blocks are found by their hashes until they are too old to come back.
+struct ReplacedBranch {
+    /// The newest block that stayed.
+    ancestor: u64,
+    /// The chain as it was.
+    snapshot: Arc<dyn Source>,
+}
+
+/// Replaced branches that are kept, at most: each keeps pages of the file from being used again.
+const REPLACED_BRANCHES_MAX: usize = 16;
+
+/// What was done since the start.
+#[derive(Debug, Default)]
+struct ExecutionCounts {
+    blocks: AtomicU64,
+    reorganisations: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// How the execution of new blocks goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExecutionState {
+    /// No node has shown its chain yet.
+    #[default]
+    Starting,
+    /// Blocks are missing, and are being fetched and executed.
+    Behind,
+    /// The newest block of the nodes is executed.
+    AtHead,
+    /// The next block cannot be executed or written, or the archive cannot be taken back far enough. Nodes answer what it lacks.
+    Stopped(String),
+}
+
+impl ExecutedChain {
+    pub(crate) fn new(source: Arc<ArchiveSource>) -> Self {
+        let moment = Moment::new(source.snapshot(), None, Vec::new());
+        Self {
+            source,
+            moment: ArcSwap::from_pointee(moment),
+            replaced: Mutex::default(),
+            state: Mutex::default(),
+            counts: ExecutionCounts::default(),
+        }
+    }
+
+    /// Who answers from it.
+    pub(crate) fn source(&self) -> Arc<dyn SnapshotSource> {
+        Arc::clone(&self.source) as Arc<dyn SnapshotSource>
+    }
+
+    pub(crate) fn archive(&self) -> &Arc<Archive> {
+        self.source.shared_archive()
+    }
+
+    /// Archive and view as they are now.
+    pub(super) fn at_this_moment(&self, pool: &Pool) -> Executed {
+        let (snapshot, canon) = (self.source.snapshot(), pool.canon());
+        let known = self.moment.load_full();
+        if known.is_of(&snapshot, canon.as_ref()) {
+            return Executed::new(known, pool);
+        }
+        let replaced = self.replaced_chains(snapshot.head().number);
+        let moment = Arc::new(Moment::new(snapshot, canon, replaced));
+        self.moment.store(Arc::clone(&moment));
+        Executed::new(moment, pool)
+    }
+
+    /// Chains with blocks that could come back at this head.
+    fn replaced_chains(&self, head: u64) -> Vec<Arc<dyn Source>> {
+        let (lowest, replaced) = (self.archive().lowest_replaceable(head), self.replaced.lock());
+        let young = replaced.iter().filter(|branch| branch.ancestor >= lowest);
+        young.map(|branch| Arc::clone(&branch.snapshot)).collect()
+    }
+
+    /// Remembers a branch that is about to be reorganised away: whoever sees the new one finds the blocks of the old one, too.
+    fn replaces(&self, branch: ReplacedBranch) {
+        let mut replaced = self.replaced.lock();
+        replaced.insert(0, branch);
+        replaced.truncate(REPLACED_BRANCHES_MAX);
+    }
+
+    /// Forgets the branch that was about to be reorganised away: it stays.
+    fn has_not_replaced(&self) {
+        let mut replaced = self.replaced.lock();
+        if !replaced.is_empty() {
+            replaced.remove(0);
+        }
+    }
+
+    /// Lets go of snapshots that nobody needs any more: they keep pages of the file from being used again.
+    fn forget_old_snapshots(&self, pool: &Pool) {
+        let lowest = self.archive().lowest_replaceable(self.head());
+        self.replaced.lock().retain(|branch| branch.ancestor >= lowest);
+        self.at_this_moment(pool);
+    }
+
+    fn is(&self, state: ExecutionState) {
+        *self.state.lock() = state;
+    }
+
+    /// Blocks are about to be executed. One that has stopped is behind only when that has worked.
+    fn begins(&self) {
+        let mut present = self.state.lock();
+        if !matches!(*present, ExecutionState::Stopped(_)) {
+            *present = ExecutionState::Behind;
+        }
+    }
+
+    /// Says loudly, and once for each reason, why nothing is executed any more.
+    fn has_stopped(&self, reason: String) {
+        self.counts.failures.fetch_add(1, Relaxed);
+        let state = ExecutionState::Stopped(reason);
+        let mut present = self.state.lock();
+        if let ExecutionState::Stopped(reason) = &state
+            && *present != state
+        {
+            tracing::error!(
+                reason,
+                "the next block cannot be executed: nodes answer about the blocks that the archive lacks, and it is tried again with every new head"
+            );
+        }
+        *present = state;
+    }
+}
+
+/// For the metrics.
+impl ExecutedChain {
+    pub fn state(&self) -> ExecutionState {
+        self.state.lock().clone()
+    }
+
+    /// Number of the newest block that was executed.
+    pub fn head(&self) -> u64 {
+        self.archive().current().head()
+    }
+
+    pub fn executed_blocks(&self) -> u64 {
+        self.counts.blocks.load(Relaxed)
+    }
+
+    pub fn reorganisations(&self) -> u64 {
+        self.counts.reorganisations.load(Relaxed)
+    }
+
+    pub fn failures(&self) -> u64 {
+        self.counts.failures.load(Relaxed)
+    }
+}
+
+impl std::fmt::Debug for ExecutedChain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecutedChain").field("source", &self.source).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! Where the archive and the view part, and which blocks lead from there to the head.
+
+use std::collections::VecDeque;
+
+use archive::Snapshot;
+use methods::{BlockParam, BlockRef};
+use nodes::Canon;
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::remote::Remote;
+use crate::remote::asking::Asking;
+use crate::remote::block_ref;
+
+/// Blocks below the window whose headers are fetched at once, from a block that a quorum confirms downwards.
+const SPAN_BLOCKS: u64 = 1_024;
+
+/// What the archive lacks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Branch {
+    /// The newest block of the archive that is canonical.
+    pub(super) ancestor: u64,
+    /// Canonical blocks after it, upwards; more may follow.
+    pub(super) blocks: Vec<BlockRef>,
+}
+
+/// Why there is no branch.
+#[derive(Debug)]
+pub(super) enum NoBranch {
+    /// Nobody can say now.
+    Unknown,
+    /// None of the blocks that can be replaced is canonical.
+    TooDeep,
+    /// The archive cannot be read.
+    Archive(Failure),
+}
+
+impl From<archive::StoreError> for NoBranch {
+    fn from(cause: archive::StoreError) -> Self {
+        Self::Archive(cause.into())
+    }
+}
+
+impl Remote {
+    /// Finds what an archive lacks to be at the head of the view. `lowest` is the lowest block of the archive whose successors can be
+    /// replaced.
+    pub(super) async fn branch_of(
+        &self,
+        asking: Asking<'_>,
+        snapshot: &Snapshot,
+        lowest: u64,
+    ) -> Result<Branch, NoBranch> {
+        let canon = asking.canon;
+        let head = snapshot.head();
+        let mut canonical: VecDeque<BlockRef> = canon
+            .window()
+            .iter()
+            .map(|block| block_ref(block.id))
+            .skip_while(|block| block.number < lowest)
+            .collect();
+        // The window leads to the archive only if both have a block in common there.
+        if let Some(branch) = part(snapshot, &canonical)? {
+            return Ok(branch);
+        }
+        if lowest >= canon.lowest() {
+            return Err(NoBranch::TooDeep);
+        }
+        let top = self.deep_top(head, canon, asking.deadline).await?;
+        if top.number + 1 < canon.lowest() {
+            canonical.clear();
+        }
+        let headers = self.headers_down(asking, top, lowest).await.map_err(|_| NoBranch::Unknown)?;
+        headers.iter().for_each(|header| canonical.push_front(block_ref(header.id)));
+        part(snapshot, &canonical)?.ok_or(NoBranch::TooDeep)
+    }
+
+    /// The block below the window from which headers are fetched downwards.
+    async fn deep_top(&self, head: u64, canon: &Canon, deadline: Instant) -> Result<BlockRef, NoBranch> {
+        let below_window = canon.lowest().saturating_sub(1);
+        if head + SPAN_BLOCKS >= below_window {
+            let lowest = canon.window().first().ok_or(NoBranch::Unknown)?;
+            return Ok(BlockRef { number: below_window, hash: lowest.parent });
+        }
+        let number = head + SPAN_BLOCKS;
+        self.learn(canon, BlockParam::Number(number), deadline).await.map_err(|_| NoBranch::Unknown)?;
+        canon.by_number(number).map(block_ref).ok_or(NoBranch::Unknown)
+    }
+}
+
+/// The newest block of the archive among these, and those that follow it. They go upwards without gaps.
+fn part(snapshot: &Snapshot, canonical: &VecDeque<BlockRef>) -> Result<Option<Branch>, archive::StoreError> {
+    for (index, block) in canonical.iter().enumerate().rev() {
+        let ours = snapshot.place(block.number)?;
+        if ours.is_some_and(|place| place.hash == block.hash) {
+            let blocks = canonical.range(index + 1..).copied().collect();
+            return Ok(Some(Branch { ancestor: block.number, blocks }));
+        }
+    }
+    Ok(None)
+}

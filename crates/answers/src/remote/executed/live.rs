@@ -1,0 +1,347 @@
+//! New blocks: fetched when the view shows them, and executed in their order.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use alloy_consensus::BlockBody;
+use archive::{Block, ImportError, ImportObserver, ImportProgress};
+use futures_util::{Stream, StreamExt, stream};
+use methods::BlockRef;
+use nodes::{Canon, Supplier};
+use resources::AccountId;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+
+use super::branch::{Branch, NoBranch};
+use super::worker::Worker;
+use super::{ExecutedChain, ExecutionState, ReplacedBranch};
+use crate::failure::Failure;
+use crate::remote::Remote;
+use crate::remote::asking::Asking;
+
+/// Blocks that are fetched at the same time: enough that execution does not wait for them.
+const FETCHED_AT_ONCE: usize = 16;
+
+/// Fetched blocks that may wait for execution. A block can have some megabytes.
+const WAITING_BLOCKS_MAX: usize = 16;
+
+/// Blocks of another branch that are executed in one transaction: what they change is in memory until then. Those after them
+/// follow as new blocks do.
+const REPLACED_AT_ONCE: usize = 256;
+
+/// How long one block, or the headers that lead to it, may take over all nodes that are asked.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How soon what could not be fetched or written is tried again, unless the view changes before.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How soon a block that could not be executed is tried again, unless the view changes before.
+const STOPPED_TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
+/// while the others happen not to answer.
+const UNKNOWN_TYPES_MAX: u32 = 5;
+
+/// The thread that keeps the archive at the head. It ends when this is dropped.
+pub(crate) struct ExecutionThread {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ExecutionThread {
+    /// Begins. `None` where no archive is continued.
+    pub(crate) fn start(remote: &Arc<Remote>) -> io::Result<Option<Self>> {
+        let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
+        let (remote, worker) = (Arc::clone(remote), Worker::start()?);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let run = move || {
+            let live = Live {
+                remote: &remote,
+                chain: &chain,
+                worker,
+                account: AccountId::unique(),
+                is_written: true,
+                unknown_types: 0,
+            };
+            runtime.block_on(async {
+                tokio::select! {
+                    _dropped = stopped => {}
+                    () = live.keep_up() => {}
+                }
+            });
+        };
+        let thread = thread::Builder::new().name("chaingate-follow".to_owned()).spawn(run)?;
+        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
+    }
+}
+
+impl Drop for ExecutionThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _joined = thread.join();
+        }
+    }
+}
+
+struct Live<'a> {
+    remote: &'a Remote,
+    chain: &'a Arc<ExecutedChain>,
+    worker: Worker,
+    /// In whose share of the pool of threads blocks are proven: nobody else's.
+    account: AccountId,
+    /// Whether the last attempt to write the archive went well.
+    is_written: bool,
+    /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
+    unknown_types: u32,
+}
+
+/// Why not all blocks were executed.
+enum Held {
+    /// Nodes did not give what was asked, or the view has changed.
+    ForNow,
+    /// A node said that the block has a transaction of an unknown type.
+    UnknownType(String),
+    /// The archive cannot be read or written.
+    Disk(String),
+    /// The same will happen again.
+    ForGood(String),
+}
+
+impl Live<'_> {
+    async fn keep_up(mut self) {
+        let mut changes = self.remote.pool.view().changes();
+        loop {
+            let canon = changes.borrow_and_update().clone();
+            let pause = match canon {
+                Some(canon) => self.step(&canon, &mut changes).await,
+                None => Duration::MAX,
+            };
+            if !pause.is_zero() {
+                // The view lives as long as the nodes, and so longer than this.
+                let _changed_or_late = timeout(pause, changes.changed()).await;
+            }
+        }
+    }
+
+    /// Executes what is missing, or some of it. Gives how long to wait for a change of the view.
+    async fn step(&mut self, canon: &Arc<Canon>, changes: &mut Changes) -> Duration {
+        let advanced = self.advance(canon, changes).await;
+        self.chain.forget_old_snapshots(self.remote.pool());
+        let has_failed_before =
+            !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(Held::Disk(_))));
+        let is_unknown = matches!(advanced, Err(Held::UnknownType(_)));
+        self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
+        match advanced {
+            Ok(true) => {
+                self.chain.is(ExecutionState::AtHead);
+                Duration::MAX
+            }
+            Ok(false) => {
+                self.chain.is(ExecutionState::Behind);
+                Duration::ZERO
+            }
+            Err(Held::ForNow) => TRIED_AGAIN_AFTER,
+            Err(Held::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
+            Err(Held::Disk(cause)) => {
+                if !has_failed_before {
+                    tracing::error!(
+                        cause,
+                        "the archive cannot be read or written: no block is executed until it can"
+                    );
+                }
+                self.chain
+                    .is(ExecutionState::Stopped(format!("the archive cannot be read or written: {cause}")));
+                TRIED_AGAIN_AFTER
+            }
+            Err(Held::ForGood(reason) | Held::UnknownType(reason)) => {
+                self.chain.has_stopped(reason);
+                STOPPED_TRIED_AGAIN_AFTER
+            }
+        }
+    }
+
+    /// Goes towards the head of the view. `false` if more is to be done.
+    async fn advance(&self, canon: &Arc<Canon>, changes: &mut Changes) -> Result<bool, Held> {
+        let archive = self.chain.archive();
+        archive.set_finalized(canon.finalized().map(|block| block.number));
+        let snapshot = archive.snapshot();
+        self.check_genesis(canon)?;
+        let head = snapshot.head();
+        let lowest = archive.lowest_replaceable(head.min(canon.head().number));
+        let branch = self.remote.branch_of(self.asking(canon), &snapshot, lowest).await;
+        // It would keep pages from being used again while blocks are executed.
+        drop(snapshot);
+        let mut branch = branch.map_err(|reason| why_no_branch(reason, head, lowest))?;
+        if branch.blocks.is_empty() {
+            return Ok(true);
+        }
+        // Those below the window are canonical, and so is what the archive will have.
+        branch
+            .blocks
+            .iter()
+            .for_each(|block| canon.learn(nodes::BlockId { number: block.number, hash: block.hash }));
+        let is_last = branch.blocks.last().map(|block| block.hash) == Some(canon.head().hash);
+        if branch.ancestor == head {
+            self.extend(canon, branch).await?;
+            return Ok(is_last);
+        }
+        let is_whole = branch.blocks.len() <= REPLACED_AT_ONCE;
+        branch.blocks.truncate(REPLACED_AT_ONCE);
+        self.reorganise(canon, branch, changes).await?;
+        Ok(is_last && is_whole)
+    }
+
+    /// Another genesis means another chain, and none of its blocks fits.
+    fn check_genesis(&self, canon: &Canon) -> Result<(), Held> {
+        let ours =
+            self.chain.archive().current().genesis_hash().map_err(|cause| Held::Disk(cause.to_string()))?;
+        match canon.genesis() {
+            Some(theirs) if theirs.hash != ours => Err(Held::ForGood(format!(
+                "the archive holds the chain with genesis {ours}, the nodes the one with genesis {}; \
+                 use another data_dir or other nodes",
+                theirs.hash
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Executes blocks that follow the archive's head, while further ones are fetched.
+    async fn extend(&self, canon: &Arc<Canon>, branch: Branch) -> Result<(), Held> {
+        self.chain.begins();
+        let (sender, mut receiver) = mpsc::channel(WAITING_BLOCKS_MAX);
+        let chain = Arc::clone(self.chain);
+        let execution = self.worker.run(move || {
+            let blocks = std::iter::from_fn(move || receiver.blocking_recv());
+            chain.archive().follow_blocks(blocks, &mut Counted { chain: &chain, blocks: 0 })
+        });
+        let fetched = self.send_blocks(canon, &branch.blocks, sender).await;
+        executed(execution.await)?;
+        fetched
+    }
+
+    async fn send_blocks(
+        &self,
+        canon: &Canon,
+        blocks: &[BlockRef],
+        sender: mpsc::Sender<Block>,
+    ) -> Result<(), Held> {
+        let mut fetched = std::pin::pin!(self.fetch(canon, blocks));
+        while let Some(block) = fetched.next().await {
+            if sender.send(block?).await.is_err() {
+                // Execution has ended, and says why.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces blocks of the archive. Nothing changes before the whole branch is there.
+    async fn reorganise(&self, canon: &Canon, branch: Branch, changes: &mut Changes) -> Result<(), Held> {
+        let mut blocks = Vec::with_capacity(branch.blocks.len());
+        let mut fetched = std::pin::pin!(self.fetch(canon, &branch.blocks));
+        while let Some(block) = fetched.next().await {
+            blocks.push(block?);
+        }
+        if changes.has_changed().unwrap_or(false) && !still_leads_there(changes, &branch) {
+            return Err(Held::ForNow);
+        }
+        let (chain, ancestor) = (Arc::clone(self.chain), branch.ancestor);
+        let depth = chain.head().saturating_sub(ancestor);
+        tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
+        chain.replaces(ReplacedBranch { ancestor, snapshot: chain.source().snapshot() });
+        let replaced = self.worker.run(move || chain.archive().reorganise(ancestor, blocks));
+        executed(replaced.await).inspect_err(|_| self.chain.has_not_replaced())?;
+        self.chain.counts.reorganisations.fetch_add(1, Relaxed);
+        self.chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    /// Blocks in their order, some of them fetched ahead.
+    fn fetch<'s>(
+        &'s self,
+        canon: &'s Canon,
+        blocks: &'s [BlockRef],
+    ) -> impl Stream<Item = Result<Block, Held>> + 's {
+        stream::iter(blocks).map(move |block| self.fetch_one(canon, *block)).buffered(FETCHED_AT_ONCE)
+    }
+
+    fn asking<'c>(&self, canon: &'c Canon) -> Asking<'c> {
+        let deadline = Instant::now() + FETCH_TIME_MAX;
+        Asking { account: self.account, canon, deadline, supplier: Supplier::Nodes }
+    }
+
+    async fn fetch_one(&self, canon: &Canon, block: BlockRef) -> Result<Block, Held> {
+        let asking = self.asking(canon);
+        let held = |failure| why_not_fetched(failure, block.number);
+        let body = self.remote.body(asking, block).await.map_err(held)?;
+        let uncles = self.remote.uncles(asking, &body).await.map_err(held)?;
+        Ok(Block {
+            header: body.header().clone(),
+            body: BlockBody {
+                transactions: body.transactions().to_vec(),
+                ommers: uncles.headers().to_vec(),
+                withdrawals: body.withdrawals().cloned(),
+            },
+        })
+    }
+}
+
+type Changes = watch::Receiver<Option<Arc<Canon>>>;
+
+/// Whether a branch is still part of the chain of the view.
+fn still_leads_there(changes: &Changes, branch: &Branch) -> bool {
+    let canon = changes.borrow();
+    let last = branch.blocks.last();
+    last.zip(canon.as_ref()).is_some_and(|(last, canon)| canon.by_hash(&last.hash).is_some())
+}
+
+fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> Held {
+    match reason {
+        NoBranch::Unknown => Held::ForNow,
+        NoBranch::Archive(failure) => Held::Disk(format!("{failure:?}")),
+        NoBranch::TooDeep => Held::ForGood(format!(
+            "the nodes have none of the last {} blocks of the archive up to block {head}, and older ones cannot be \
+             replaced; make a new archive with `chaingate import`",
+            head.saturating_sub(lowest)
+        )),
+    }
+}
+
+fn why_not_fetched(failure: Failure, number: u64) -> Held {
+    match failure {
+        Failure::CannotBeProven { transaction_type } => Held::UnknownType(format!(
+            "block {number} has a transaction of type {transaction_type:#x}, which is unknown to this version"
+        )),
+        _ => Held::ForNow,
+    }
+}
+
+/// What became of an execution.
+fn executed(
+    ended: Result<Result<ImportProgress, ImportError>, oneshot::error::RecvError>,
+) -> Result<(), Held> {
+    match ended {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(ImportError::Store(cause))) => Err(Held::Disk(cause.to_string())),
+        Ok(Err(cause)) => Err(Held::ForGood(cause.to_string())),
+        Err(_) => Err(Held::ForGood("the execution of a block panicked".to_owned())),
+    }
+}
+
+/// Counts blocks as they are executed.
+struct Counted<'a> {
+    chain: &'a ExecutedChain,
+    blocks: u64,
+}
+
+impl ImportObserver for Counted<'_> {
+    fn progressed(&mut self, progress: &ImportProgress) {
+        let new = progress.blocks - std::mem::replace(&mut self.blocks, progress.blocks);
+        self.chain.counts.blocks.fetch_add(new, Relaxed);
+    }
+}

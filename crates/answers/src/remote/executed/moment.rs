@@ -1,0 +1,187 @@
+//! Archive and view as one request sees them.
+
+use std::ptr::addr_eq;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use methods::{BlockParam, BlockRef, Query, Tag};
+use nodes::{Canon, Pool};
+
+use crate::budget::Budget;
+use crate::failure::Failure;
+use crate::provenance::Provenance;
+use crate::remote::block_ref;
+use crate::view::{Source, View};
+
+/// A snapshot of the archive beside a picture of the view.
+pub(super) struct Moment {
+    snapshot: Arc<dyn Source>,
+    /// `None` before any node has shown its chain.
+    canon: Option<Arc<Canon>>,
+    /// The newest block that both have; `None` where that is not known.
+    common: Option<u64>,
+    /// Chains that the archive had before, the newest first.
+    replaced: Vec<Arc<dyn Source>>,
+}
+
+impl Moment {
+    pub(super) fn new(
+        snapshot: Arc<dyn Source>,
+        canon: Option<Arc<Canon>>,
+        replaced: Vec<Arc<dyn Source>>,
+    ) -> Self {
+        let common = canon.as_ref().and_then(|canon| newest_common_block(&*snapshot, canon));
+        Self { snapshot, canon, common, replaced }
+    }
+
+    pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, canon: Option<&Arc<Canon>>) -> bool {
+        let is_same_canon = match (&self.canon, canon) {
+            (Some(ours), Some(other)) => Arc::ptr_eq(ours, other),
+            (None, None) => true,
+            _ => false,
+        };
+        // That the archive's head is on the chain may be learned later, where it is below the window.
+        let is_settled =
+            self.common.is_some() || canon.is_none_or(|canon| self.snapshot.head().number >= canon.lowest());
+        is_same_canon && is_settled && addr_eq(Arc::as_ptr(&self.snapshot), Arc::as_ptr(snapshot))
+    }
+
+    /// Whether the archive has the newest block of the view, and no other.
+    fn is_at_head(&self) -> bool {
+        match &self.canon {
+            Some(canon) => block_ref(canon.head()) == self.snapshot.head(),
+            None => true,
+        }
+    }
+
+    /// Whether the view goes on where the archive ends.
+    fn is_only_behind(&self) -> bool {
+        self.common == Some(self.snapshot.head().number)
+    }
+
+    /// Whether the archive and the view have the same block of this name.
+    fn has(&self, block: BlockParam) -> bool {
+        let Some((canon, common)) = self.canon.as_ref().zip(self.common) else { return false };
+        let is_common = |mark: Option<nodes::BlockId>| mark.is_some_and(|mark| mark.number <= common);
+        match block {
+            BlockParam::Number(number) => number <= common,
+            BlockParam::Hash { hash, .. } => self
+                .snapshot
+                .block_by_hash(hash)
+                .is_ok_and(|found| found.is_some_and(|at| at.number <= common)),
+            BlockParam::Tag(Tag::Earliest) => true,
+            BlockParam::Tag(Tag::Finalized) => is_common(canon.finalized()),
+            BlockParam::Tag(Tag::Safe) => is_common(canon.safe()),
+            BlockParam::Tag(Tag::Latest | Tag::Pending) => false,
+        }
+    }
+
+    /// The chain that a query is about if it names a block that was reorganised away.
+    fn replaced_chain_of(&self, query: &Query<BlockParam>) -> Option<&Arc<dyn Source>> {
+        if self.replaced.is_empty() {
+            return None;
+        }
+        let Some(BlockParam::Hash { hash, must_be_canonical: false }) = query.blocks().next() else {
+            return None;
+        };
+        let has_it = |chain: &dyn Source| chain.block_by_hash(hash).is_ok_and(|found| found.is_some());
+        if has_it(&*self.snapshot) || self.canon.as_ref().is_some_and(|canon| canon.by_hash(&hash).is_some())
+        {
+            return None;
+        }
+        self.replaced.iter().find(|chain| has_it(&***chain))
+    }
+
+    /// A mark of the view, and never above what was executed.
+    fn executed(&self, mark: fn(&Canon) -> Option<nodes::BlockId>) -> Option<BlockRef> {
+        let (mark, head) =
+            (block_ref(self.canon.as_ref().and_then(|canon| mark(canon))?), self.snapshot.head());
+        Some(if mark.number > head.number { head } else { mark })
+    }
+}
+
+/// The newest block that the archive and the view have in common.
+fn newest_common_block(snapshot: &dyn Source, canon: &Canon) -> Option<u64> {
+    let top = snapshot.head().number.min(canon.head().number);
+    let lowest = top.min(canon.lowest());
+    (lowest..=top).rev().find(|number| {
+        let ours = snapshot.block_by_number(*number).ok().flatten();
+        ours.is_some() && canon.by_number(*number).map(block_ref) == ours
+    })
+}
+
+impl View for Moment {
+    fn head(&self) -> BlockRef {
+        self.snapshot.head()
+    }
+
+    fn finalized(&self) -> Option<BlockRef> {
+        self.executed(Canon::finalized)
+    }
+
+    fn safe(&self) -> Option<BlockRef> {
+        self.executed(Canon::safe)
+    }
+
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        self.snapshot.block_by_number(number)
+    }
+
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        self.snapshot.block_by_hash(hash)
+    }
+
+    fn side_block(&self, hash: B256) -> Option<BlockRef> {
+        self.replaced.iter().find_map(|chain| chain.block_by_hash(hash).ok().flatten())
+    }
+}
+
+impl Source for Moment {
+    fn answer(
+        &self,
+        query: &Query<BlockRef>,
+        budget: &Budget,
+        out: &mut Vec<u8>,
+    ) -> Result<Provenance, Failure> {
+        self.snapshot.answer(query, budget, out)
+    }
+}
+
+/// What one request may be answered from the archive.
+pub(crate) struct Executed {
+    moment: Arc<Moment>,
+    source: Arc<dyn Source>,
+    answers_all: bool,
+}
+
+impl Executed {
+    pub(super) fn new(moment: Arc<Moment>, pool: &Pool) -> Self {
+        // When no node answers, an archive that is a little behind is better than nothing.
+        let answers_all = moment.is_at_head() || moment.is_only_behind() && pool.is_silent();
+        Self { source: Arc::clone(&moment) as Arc<dyn Source>, moment, answers_all }
+    }
+
+    /// Who answers a query from the archive, if it has all the blocks that are meant.
+    pub(crate) fn source_for(&self, query: &Query<BlockParam>) -> Option<&Arc<dyn Source>> {
+        let has_blocks = || {
+            let mut blocks = query.blocks().peekable();
+            blocks.peek().is_some() && blocks.all(|block| self.moment.has(block))
+        };
+        let replaced = self.moment.replaced_chain_of(query);
+        replaced.or_else(|| (self.answers_all || has_blocks()).then_some(&self.source))
+    }
+
+    pub(crate) fn canon(&self) -> Option<&Arc<Canon>> {
+        self.moment.canon.as_ref()
+    }
+
+    pub(crate) fn head(&self) -> Option<BlockRef> {
+        self.answers_all.then(|| self.source.head())
+    }
+}
+
+impl std::fmt::Debug for Executed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executed").field("head", &self.source.head()).field("all", &self.answers_all).finish()
+    }
+}

@@ -1,0 +1,284 @@
+//! What gas costs, and has cost, computed from proven blocks.
+
+use std::pin::Pin;
+
+use alloy_consensus::Transaction as _;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use methods::{BlockRef, Percentile, Query};
+use nodes::proven::{FeeFields, ProvenBody};
+
+use super::asking::Asking;
+use super::block_ref;
+use super::mined::{blob_params, knows_blob_params};
+use super::{Fetched, Keep, Remote, head};
+use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::results::json::Json;
+use crate::results::{
+    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
+};
+
+/// Blocks that a history with rewards may span: each of them is fetched whole, with its receipts.
+const REWARD_BLOCKS_MAX: u64 = 128;
+
+/// Blocks that are fetched at the same time.
+const BLOCKS_AT_ONCE: usize = 8;
+
+/// Transactions of which the rewards of a block are sorted at once: some 100 µs.
+const REWARDS_AT_ONCE_MAX: usize = 2_048;
+
+type Rewarding<'a> = Pin<Box<dyn Future<Output = Result<BlockRewards, Failure>> + Send + 'a>>;
+
+/// What to pay in the next block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SuggestedFees {
+    /// `None` if the chain has a rule of its own.
+    next_base_fee: Option<u64>,
+    priority_fee: u128,
+}
+
+/// What is needed of a block for its line of a history.
+struct BlockRewards {
+    fees: FeeFields,
+    rewards: Vec<Reward>,
+}
+
+impl Remote {
+    /// The answer to a question about fees. `None` if proven blocks do not give it: the chain may have a rule of its own for
+    /// the base fee, which its headers show, or parameters for blobs that its headers do not tell.
+    pub(super) async fn answer_fees(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Fetched, Failure>> {
+        let (block, result) = match query {
+            Query::GasPrice => {
+                let price = |fees: SuggestedFees| Some(u128::from(fees.next_base_fee?) + fees.priority_fee);
+                let fees = self.suggested_fees(asking).await;
+                (head(asking.canon), fees.map(|fees| price(fees).map(quantity)))
+            }
+            Query::MaxPriorityFeePerGas => {
+                let fees = self.suggested_fees(asking).await;
+                (head(asking.canon), fees.map(|fees| Some(quantity(fees.priority_fee))))
+            }
+            Query::FeeHistory { blocks, newest, percentiles } => {
+                (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
+            }
+            _ => return None,
+        };
+        let fetched = |result| Fetched {
+            result,
+            block: Some(block),
+            verified: Verification::Proven,
+            keep: Keep::On(Some(block)),
+            given_by: None,
+        };
+        result.map(|result| result.map(fetched)).transpose()
+    }
+
+    /// What is suggested at the head of the view. The blocks are fetched once for each head.
+    async fn suggested_fees(&self, asking: Asking<'_>) -> Result<SuggestedFees, Failure> {
+        let newest = head(asking.canon);
+        if let Some(known) = self.suggested_fees.at(newest.hash) {
+            return Ok(known);
+        }
+        let oldest = newest.number.saturating_sub(SUGGESTION_BLOCKS - 1);
+        let blocks = self.chain_down(asking, newest, oldest).await?;
+        let blocks = self.of_each(blocks, |block| Box::pin(self.paid(asking, block))).await?;
+        let fields: Vec<_> = blocks.iter().map(|block| block.fees).collect();
+        let paid: Vec<_> =
+            blocks.into_iter().flat_map(|block| block.rewards).map(|(reward, _)| reward).collect();
+        let (transactions, suggest) = (paid.len(), move || suggested_priority_fee(paid));
+        let suggested = SuggestedFees {
+            next_base_fee: next_base_fee(&fields),
+            priority_fee: self.run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, suggest).await?,
+        };
+        self.suggested_fees.remember(newest.hash, suggested);
+        Ok(suggested)
+    }
+
+    async fn fee_history(
+        &self,
+        asking: Asking<'_>,
+        count: u64,
+        newest: BlockRef,
+        percentiles: &[Percentile],
+    ) -> Result<Option<Bytes>, Failure> {
+        let most = if percentiles.is_empty() { HISTORY_BLOCKS_MAX } else { REWARD_BLOCKS_MAX };
+        let count = count.min(most).min(newest.number + 1);
+        let oldest = newest.number + 1 - count;
+        let (fields, rewards) = if percentiles.is_empty() || count == 0 {
+            let rewards = (!percentiles.is_empty()).then(Vec::new);
+            (self.fee_fields(asking, newest, count).await?, rewards)
+        } else {
+            let blocks = self.chain_down(asking, newest, oldest).await?;
+            let blocks = self.of_each(blocks, |block| Box::pin(self.rewards(asking, block))).await?;
+            let fields = blocks.iter().map(|block| block.fees).collect();
+            let percentiles = percentiles.to_vec();
+            let transactions = blocks.iter().map(|block| block.rewards.len()).sum();
+            let at =
+                move || blocks.into_iter().map(|block| rewards_at(block.rewards, &percentiles)).collect();
+            (fields, Some(self.run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, at).await?))
+        };
+        let chain_id = self.pool.chain_id();
+        if !knows_blob_params(chain_id) && fields.iter().any(has_blobs) {
+            return Ok(None);
+        }
+        let Some(next_base_fee) = next_base_fee(&fields) else { return Ok(None) };
+        let next = (next_base_fee, fields.last().map_or(0, |last| next_blob_fee(chain_id, last)));
+        let blocks = fields.iter().map(|fields| block_fees(chain_id, fields)).collect();
+        let mut out = Vec::new();
+        FeeHistory { oldest, blocks, next, rewards }.write(&mut Json(&mut out));
+        Ok(Some(out.into()))
+    }
+
+    /// What the headers of the newest blocks up to `newest` say of fees, upwards.
+    async fn fee_fields(
+        &self,
+        asking: Asking<'_>,
+        newest: BlockRef,
+        count: u64,
+    ) -> Result<Vec<FeeFields>, Failure> {
+        let Some(more) = count.checked_sub(1) else { return Ok(Vec::new()) };
+        let lowest = newest.number.saturating_sub(more);
+        let headers = self.headers_down(asking, newest, lowest).await?;
+        Ok(headers.iter().rev().map(|header| header.fees).collect())
+    }
+
+    /// The blocks from `oldest` up to `newest`.
+    async fn chain_down(
+        &self,
+        asking: Asking<'_>,
+        newest: BlockRef,
+        oldest: u64,
+    ) -> Result<Vec<BlockRef>, Failure> {
+        let canon = asking.canon;
+        if oldest >= canon.lowest() {
+            return Ok((oldest..=newest.number)
+                .filter_map(|number| canon.by_number(number))
+                .map(block_ref)
+                .collect());
+        }
+        let headers = self.headers_down(asking, newest, oldest).await?;
+        Ok(headers.iter().rev().map(|header| block_ref(header.id)).collect())
+    }
+
+    /// Fetches something of each block, a few at the same time.
+    async fn of_each<'a>(
+        &'a self,
+        blocks: Vec<BlockRef>,
+        fetch: impl Fn(BlockRef) -> Rewarding<'a>,
+    ) -> Result<Vec<BlockRewards>, Failure> {
+        let mut blocks = blocks.into_iter();
+        let (mut fetching, mut all) = (FuturesOrdered::new(), Vec::with_capacity(blocks.len()));
+        loop {
+            for block in blocks.by_ref().take(BLOCKS_AT_ONCE - fetching.len()) {
+                fetching.push_back(fetch(block));
+            }
+            match fetching.next().await {
+                Some(fetched) => all.push(fetched?),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// What the transactions of a block paid. Nothing is known of the gas that they used.
+    async fn paid(&self, asking: Asking<'_>, block: BlockRef) -> Result<BlockRewards, Failure> {
+        let body = self.body(asking, block).await?;
+        let rewards = tips(&body).map(|tip| (tip, 0)).collect();
+        Ok(BlockRewards { fees: body.header().into(), rewards })
+    }
+
+    async fn rewards(&self, asking: Asking<'_>, block: BlockRef) -> Result<BlockRewards, Failure> {
+        let body = self.body(asking, block).await?;
+        let receipts = self.receipts(asking, &body).await?;
+        let gas_used = |index: usize| receipts.get(index).map_or(0, |receipt| receipt.gas_used);
+        let rewards = tips(&body).enumerate().map(|(index, tip)| (tip, gas_used(index))).collect();
+        Ok(BlockRewards { fees: body.header().into(), rewards })
+    }
+}
+
+/// What each transaction of a block paid per gas on top of the base fee.
+fn tips(body: &ProvenBody) -> impl Iterator<Item = u128> {
+    let base_fee = body.header().base_fee_per_gas;
+    let tip = move |price: u128| price.saturating_sub(u128::from(base_fee.unwrap_or(0)));
+    body.transactions().iter().map(move |transaction| tip(transaction.effective_gas_price(base_fee)))
+}
+
+/// The base fee of the block after these. `None` if they contradict the rule of Ethereum.
+fn next_base_fee(blocks: &[FeeFields]) -> Option<u64> {
+    let next = |block: &FeeFields| {
+        block.base_fee.map(|base_fee| archive::next_base_fee(block.gas_used, block.gas_limit, base_fee))
+    };
+    let follows = |pair: &[FeeFields]| match pair {
+        // The first block with a base fee has what its chain says.
+        [parent, child] => parent.base_fee.is_none() || next(parent) == child.base_fee,
+        _ => true,
+    };
+    let is_usual = blocks.windows(2).all(follows);
+    is_usual.then(|| blocks.last().and_then(next).unwrap_or(0))
+}
+
+/// Whether the parameters for blobs matter to the fees of a block, and of the one after it.
+fn has_blobs(fields: &FeeFields) -> bool {
+    fields.blob_gas_used.unwrap_or(0) > 0 || fields.excess_blob_gas.unwrap_or(0) > 0
+}
+
+fn block_fees(chain_id: Option<u64>, fields: &FeeFields) -> BlockFees {
+    let params = fields.excess_blob_gas.map(|excess| (blob_params(chain_id, fields), excess));
+    BlockFees {
+        base_fee: fields.base_fee.unwrap_or(0),
+        gas_used: fields.gas_used,
+        gas_limit: fields.gas_limit,
+        blob_fee: params.map_or(0, |(params, excess)| params.calc_blob_fee(excess)),
+        blob_gas_used: fields.blob_gas_used.unwrap_or(0),
+        blob_gas_max: params.map_or(0, |(params, _)| params.max_blob_gas_per_block()),
+    }
+}
+
+/// What blobs will cost per gas in the block after this one, should that have the same parameters.
+fn next_blob_fee(chain_id: Option<u64>, fields: &FeeFields) -> u128 {
+    let Some(excess) = fields.excess_blob_gas else { return 0 };
+    let params = blob_params(chain_id, fields);
+    let (used, base_fee) = (fields.blob_gas_used.unwrap_or(0), fields.base_fee.unwrap_or(0));
+    params.calc_blob_fee(params.next_block_excess_blob_gas_osaka(excess, used, base_fee))
+}
+
+fn quantity(fee: u128) -> Bytes {
+    format!("\"{fee:#x}\"").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: FeeFields = FeeFields {
+        timestamp: 0,
+        gas_used: 15_000_000,
+        gas_limit: 30_000_000,
+        base_fee: Some(1_000),
+        blob_gas_used: None,
+        excess_blob_gas: None,
+        has_requests: false,
+    };
+
+    #[test]
+    fn the_next_base_fee_follows_from_the_last_block() {
+        let full = FeeFields { gas_used: 30_000_000, ..BLOCK };
+        assert_eq!(next_base_fee(&[BLOCK]), Some(1_000));
+        assert_eq!(next_base_fee(&[BLOCK, full]), Some(1_125));
+        assert_eq!(next_base_fee(&[FeeFields { base_fee: None, ..BLOCK }, BLOCK]), Some(1_000));
+        assert_eq!(next_base_fee(&[]), Some(0));
+    }
+
+    /// Polygon and others change the base fee more slowly.
+    #[test]
+    fn a_chain_with_a_rule_of_its_own_is_recognised() {
+        let (full, slow) =
+            (FeeFields { gas_used: 30_000_000, ..BLOCK }, FeeFields { base_fee: Some(1_062), ..BLOCK });
+        assert_eq!(next_base_fee(&[full, slow]), None);
+        assert_eq!(next_base_fee(&[BLOCK, FeeFields { base_fee: None, ..BLOCK }]), None);
+    }
+}

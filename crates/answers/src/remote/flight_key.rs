@@ -1,0 +1,80 @@
+//! Which calls share an answer while it is fetched.
+
+use methods::{BlockRef, Query};
+use resources::AccountId;
+
+use crate::cache::{Asked, Key};
+
+/// With whom a call may share its answer while it is fetched.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct FlightKey {
+    /// The account, if the answer takes long: a large answer is read or proven, and code is run, in the share of the pool that the first caller's
+    /// account has, and callers of other accounts would wait behind that account's jobs.
+    account: Option<AccountId>,
+    query: Key,
+}
+
+impl FlightKey {
+    /// A call that names no block is answered from the view of the first who asked, and what is not there yet at one head
+    /// may be there at the next.
+    pub(super) fn of(account: AccountId, head: BlockRef, query: &Query<BlockRef>) -> Self {
+        let names_a_block = query.blocks().next().is_some();
+        let asked = Asked { query, head: (!names_a_block).then_some(head.hash) };
+        Self { account: takes_long(query).then_some(account), query: asked.key() }
+    }
+
+    /// In whose share of the pool the answer is read or proven. An answer that several accounts share is read there only if it is
+    /// much larger than an honest one can be.
+    pub(super) fn paying_account(&self) -> AccountId {
+        self.account.unwrap_or(AccountId::NONE)
+    }
+}
+
+/// Whether an honest answer may be too large to be read at once, or code is run for it here.
+fn takes_long(query: &Query<BlockRef>) -> bool {
+    match query {
+        Query::ChainId
+        | Query::NetVersion
+        | Query::BlockNumber
+        | Query::Syncing
+        | Query::ClientVersion
+        | Query::Discover
+        | Query::GasPrice
+        | Query::MaxPriorityFeePerGas
+        | Query::Balance { .. }
+        | Query::TransactionCount { .. }
+        | Query::StorageAt { .. }
+        | Query::BlockTransactionCount { .. }
+        | Query::UncleCount { .. }
+        | Query::Uncle { .. } => false,
+        Query::FeeHistory { .. }
+        | Query::Code { .. }
+        | Query::Block { .. }
+        | Query::BlockReceipts { .. }
+        | Query::TransactionByIndex { .. }
+        | Query::TransactionByHash { .. }
+        | Query::TransactionReceipt { .. }
+        | Query::RawBlockTransactions { .. }
+        | Query::Logs { .. }
+        | Query::Call { .. }
+        | Query::EstimateGas { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_share_small_answers_and_no_large_ones() {
+        let [one, other] = [AccountId::unique(), AccountId::unique()];
+        let head = BlockRef { number: 7, hash: Default::default() };
+        let key = |account, query: &Query<BlockRef>| FlightKey::of(account, head, query);
+        let small = Query::Balance { address: Default::default(), at: head };
+        assert!(key(one, &small) == key(other, &small));
+        assert_eq!(key(one, &small).paying_account(), AccountId::NONE);
+        let large = Query::BlockReceipts { block: head };
+        assert!(key(one, &large) == key(one, &large) && key(one, &large) != key(other, &large));
+        assert_eq!(key(one, &large).paying_account(), one);
+    }
+}

@@ -1,0 +1,280 @@
+//! Older blocks: fetched downwards by the hashes of parents, from what is kept to the lowest block that is wanted, and wherever
+//! blocks are missing in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::map::B256Map;
+use archive::EncodedBlock;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream;
+use methods::BlockRef;
+use nodes::Supplier;
+use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
+use tokio::time::{Instant, timeout};
+
+use super::kept_chain::KeptChain;
+use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
+use super::recent::RecentBlock;
+use crate::failure::Failure;
+use crate::remote::blocks::{FetchTerms, block_of, not_fetched};
+use crate::remote::{Remote, encode};
+
+/// Bytes of decoded blocks that are under way at a time, which bounds the memory that this takes.
+const BYTES_AT_ONCE_MAX: usize = 16 << 20;
+
+/// Blocks that become durable together, if they are small.
+const CHUNK_BLOCKS_MAX: u64 = 512;
+const CHUNK_BLOCKS_MIN: u64 = 8;
+
+/// Blocks that are asked for at the same time, if they are small.
+const BLOCKS_AT_ONCE_MAX: usize = 64;
+const BLOCKS_AT_ONCE_MIN: usize = 2;
+
+/// How long one block may take over all nodes that are asked.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How soon what failed is tried again; twice as late each time.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const TRIED_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// How often it is seen whether something is missing, beside when something was kept.
+const LOOKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// How often the log says how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// Why a chunk was not filled.
+enum Unfilled {
+    /// No node has it, or the disk cannot be written: later.
+    Later,
+    /// What is kept is not of this chain.
+    Contradiction(String),
+}
+
+/// Fills what is missing, for ever. Returns why that is impossible.
+pub(super) async fn fill(remote: &Remote, kept: &KeptChain) -> String {
+    let mut filling = Filling { remote, kept, block_bytes: BYTES_AT_ONCE_MAX / CHUNK_BLOCKS_MIN as usize };
+    let mut pause = TRIED_AGAIN_AFTER;
+    loop {
+        let Some(gap) = kept.next_gap(remote) else {
+            let _later = timeout(LOOKED_AGAIN_AFTER, kept.grown.notified()).await;
+            continue;
+        };
+        let before = kept.filled_blocks();
+        match filling.fill(gap).await {
+            Ok(()) => pause = TRIED_AGAIN_AFTER,
+            Err(Unfilled::Contradiction(reason)) => return reason,
+            Err(Unfilled::Later) => {
+                pause = if kept.filled_blocks() > before { TRIED_AGAIN_AFTER } else { pause };
+                // What is new may have shown that the disk can be written again.
+                let _woken = timeout(pause, kept.grown.notified()).await;
+                pause = (pause * 2).min(TRIED_AGAIN_AFTER_MAX);
+            }
+        }
+    }
+}
+
+/// Blocks that are missing, from the highest one downwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    top: BlockRef,
+    lowest: u64,
+    /// The view in which they are canonical.
+    epoch: u64,
+}
+
+impl KeptChain {
+    /// What is missing below the newest kept blocks, as far as it is wanted.
+    fn next_gap(&self, remote: &Remote) -> Option<Gap> {
+        let epoch = remote.pool.canon()?.epoch();
+        let linked_from = self.linked_from(epoch)?;
+        let snapshot = self.snapshot();
+        let mut ranges = snapshot.ranges().rev();
+        let newest = ranges.next().filter(|range| linked_from <= *range.end())?;
+        let top = newest.start().checked_sub(1)?;
+        let below = ranges.next().map(|range| *range.end() + 1);
+        let lowest = below.or(self.settings.from).filter(|lowest| *lowest <= top)?;
+        let have = newest.end() - newest.start() + 1;
+        let room = self.settings.blocks_max.map_or(u64::MAX, |most| most.saturating_sub(have));
+        let lowest = lowest.max((top + 1).saturating_sub(room));
+        let header = snapshot.header(*newest.start()).ok().flatten()?;
+        (lowest <= top).then_some(Gap { top: BlockRef { number: top, hash: header.parent }, lowest, epoch })
+    }
+}
+
+struct Filling<'a> {
+    remote: &'a Remote,
+    kept: &'a KeptChain,
+    /// What a block of the last chunk took.
+    block_bytes: usize,
+}
+
+impl Filling<'_> {
+    /// Fetches a chunk while the one before is written.
+    async fn fill(&mut self, gap: Gap) -> Result<(), Unfilled> {
+        let (begun, mut told, before) = (Instant::now(), Instant::now(), self.kept.filled_blocks());
+        let mut next = Some(gap.top);
+        let mut fetched = Vec::new();
+        while next.is_some() || !fetched.is_empty() {
+            let writing = self.write(gap.epoch, std::mem::take(&mut fetched));
+            let fetching = async {
+                match next {
+                    Some(top) => self.fetch_chunk(top, gap.lowest).await,
+                    None => Ok(Vec::new()),
+                }
+            };
+            let (written, chunk) = tokio::join!(writing, fetching);
+            written?;
+            let chunk = chunk?;
+            self.block_bytes = chunk.iter().map(|(_, bytes)| *bytes).sum::<usize>() / chunk.len().max(1);
+            fetched = chunk.into_iter().map(|(block, _)| block).collect();
+            next = self.below(gap, &fetched, next)?;
+            if told.elapsed() > TOLD_EVERY {
+                told = Instant::now();
+                self.tell(gap, next, self.kept.filled_blocks() - before, begun);
+            }
+        }
+        Ok(())
+    }
+
+    /// The block below those that were fetched; `None` at the end of the gap, where it must meet what is kept below.
+    fn below(
+        &self,
+        gap: Gap,
+        fetched: &[EncodedBlock],
+        before: Option<BlockRef>,
+    ) -> Result<Option<BlockRef>, Unfilled> {
+        let (Some(lowest), Some(_)) = (fetched.last(), before) else { return Ok(None) };
+        let Some(number) = lowest.number().checked_sub(1) else { return Ok(None) };
+        let block = BlockRef { number, hash: lowest.parent() };
+        if number >= gap.lowest {
+            return Ok(Some(block));
+        }
+        let snapshot = self.kept.snapshot();
+        let is_whole = snapshot.ranges().any(|range| range.contains(&number));
+        match snapshot.header(number) {
+            Ok(Some(kept)) if is_whole && kept.hash != block.hash => {
+                Err(Unfilled::Contradiction(reorganised(number, kept.hash, block.hash)))
+            }
+            Ok(_) => Ok(None),
+            Err(cause) => {
+                self.kept.read_failed(&cause);
+                Err(Unfilled::Later)
+            }
+        }
+    }
+
+    fn tell(&self, gap: Gap, next: Option<BlockRef>, blocks: u64, begun: Instant) {
+        let left = next.map_or(0, |next| next.number - gap.lowest + 1);
+        let per_second = (blocks as f64 / begun.elapsed().as_secs_f64()).round();
+        tracing::info!(blocks, left, per_second, lowest = gap.lowest, "older blocks are being kept");
+    }
+
+    async fn write(&self, epoch: u64, blocks: Vec<EncodedBlock>) -> Result<(), Unfilled> {
+        let (Some(last), Some(kept)) =
+            (blocks.last().map(EncodedBlock::number), self.remote.kept_chain().cloned())
+        else {
+            return Ok(());
+        };
+        let count = blocks.len() as u64;
+        let write = move || kept.put_blocks(&blocks);
+        match self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await {
+            Ok(Ok(())) => {
+                self.kept.filled(count);
+                self.kept.link(epoch, last);
+                Ok(())
+            }
+            _ => Err(Unfilled::Later),
+        }
+    }
+
+    /// Blocks from `top` downwards, with what they take in memory.
+    async fn fetch_chunk(&self, top: BlockRef, lowest: u64) -> Result<Vec<(EncodedBlock, usize)>, Unfilled> {
+        let fitting = BYTES_AT_ONCE_MAX / self.block_bytes.max(1);
+        let blocks = (fitting as u64).clamp(CHUNK_BLOCKS_MIN, CHUNK_BLOCKS_MAX);
+        let at_once = fitting.clamp(BLOCKS_AT_ONCE_MIN, BLOCKS_AT_ONCE_MAX);
+        let lowest = lowest.max((top.number + 1).saturating_sub(blocks));
+        let claims = (lowest..=top.number).rev().map(|number| self.claimed_body(number));
+        let claimed = stream::iter(claims).buffer_unordered(at_once);
+        // A node may say anything under a number: what does not fit is asked for by its hash.
+        let mut room = BYTES_AT_ONCE_MAX;
+        let within_room = claimed.filter_map(|body| {
+            let body = body.filter(|body| body.bytes() <= room);
+            room -= body.as_ref().map_or(0, |body| body.bytes());
+            ready(body.map(|body| (body.hash(), body)))
+        });
+        let mut claimed: B256Map<_> = within_room.collect().await;
+        let (mut bodies, mut bytes) = (Vec::new(), 0);
+        let mut next = Some(top);
+        while let Some(block) = next {
+            let body = match claimed.remove(&block.hash) {
+                Some(body) => body,
+                None => self.body(block).await?,
+            };
+            let below = block.number.checked_sub(1).filter(|below| *below >= lowest);
+            bytes += body.bytes();
+            // Blocks may be much larger than those of the chunk before.
+            let is_full = bytes > BYTES_AT_ONCE_MAX;
+            next =
+                below.filter(|_| !is_full).map(|number| BlockRef { number, hash: body.header().parent_hash });
+            bodies.push(body);
+        }
+        let whole = stream::iter(bodies.into_iter().map(|body| self.whole(body))).buffered(at_once);
+        whole.collect::<Vec<_>>().await.into_iter().collect()
+    }
+
+    /// What a node has under a number. Whether that is the block that is meant is seen by its hash.
+    async fn claimed_body(&self, number: u64) -> Option<Arc<ProvenBody>> {
+        let prove = |delivery: &Bytes| {
+            let delivery = delivery.clone();
+            self.remote.proving(self.kept.account, delivery.len(), move || {
+                ProvenBody::read_of_number(&delivery, number)
+            })
+        };
+        let deadline = Instant::now() + FETCH_TIME_MAX;
+        let call = encode::whole_block_of_number(number);
+        let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
+        fetched.map_err(not_fetched).ok().map(Arc::new)
+    }
+
+    fn terms(&self) -> FetchTerms {
+        let (pays, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        FetchTerms { pays, deadline, supplier: Supplier::Nodes }
+    }
+
+    async fn body(&self, block: BlockRef) -> Result<Arc<ProvenBody>, Unfilled> {
+        let fetched = self.remote.fetch_body(self.terms(), block).await;
+        fetched.map_err(|failure| self.unfilled(block, &failure))
+    }
+
+    /// A body with its uncles and receipts, encoded.
+    async fn whole(&self, body: Arc<ProvenBody>) -> Result<(EncodedBlock, usize), Unfilled> {
+        let (block, terms) = (block_of(&body), self.terms());
+        let uncles = match ProvenUncles::none(&body) {
+            Some(none) => Ok(Arc::new(none)),
+            None => self.remote.fetch_uncles(terms, &body).await,
+        };
+        let receipts = match ProvenReceipts::none(&body) {
+            Some(none) => Ok(Arc::new(none)),
+            None => self.remote.fetch_receipts(terms, &body).await,
+        };
+        let parts = uncles.and_then(|uncles| receipts.map(|receipts| RecentBlock { body, uncles, receipts }));
+        let whole = parts.map_err(|failure| self.unfilled(block, &failure))?;
+        let bytes = whole.bytes();
+        let encode = move || encoded(&whole);
+        let encoded = self.remote.run_sized(terms.pays, bytes, ENCODED_AT_ONCE_BYTES_MAX, encode).await;
+        encoded.map(|encoded| (encoded, bytes)).map_err(|failure| self.unfilled(block, &failure))
+    }
+
+    fn unfilled(&self, block: BlockRef, failure: &Failure) -> Unfilled {
+        tracing::warn!(
+            number = block.number,
+            ?failure,
+            "an older block cannot be kept yet: no node has delivered it"
+        );
+        Unfilled::Later
+    }
+}

@@ -1,0 +1,281 @@
+//! What is kept: recent blocks in memory, older ones in the file, and how far they are known to be canonical.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use alloy_primitives::B256;
+use archive::{
+    BLOCKS_FILE, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptSnapshot, StoreError,
+};
+use methods::{BlockRef, Network};
+use nodes::Canon;
+use parking_lot::{Mutex, RwLock};
+use resources::{AccountId, RepeatedWarning};
+use tokio::sync::Notify;
+
+use super::recent::{RecentBlock, RecentBlocks};
+use super::settings::Settings;
+
+/// The chain as it is kept here.
+pub struct KeptChain {
+    store: KeptBlocks,
+    pub(super) settings: Settings,
+    /// In whose share of the pool of threads its work is done: nobody else's.
+    pub(super) account: AccountId,
+    pub(super) recent: RwLock<RecentBlocks>,
+    linked: Mutex<Linked>,
+    state: Mutex<FollowState>,
+    /// Told when there may be something to fill.
+    pub(super) grown: Notify,
+    filled_blocks: AtomicU64,
+    disk_failures: AtomicU64,
+    read_warnings: RepeatedWarning,
+}
+
+/// Which blocks of the file are known to be canonical.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linked {
+    epoch: u64,
+    /// The lowest of them; `None` while nothing is known.
+    from: Option<u64>,
+}
+
+/// How following goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FollowState {
+    /// No node has shown its chain yet.
+    #[default]
+    Starting,
+    Following,
+    /// The disk cannot be written.
+    Paused,
+    /// The chain contradicts what is kept; nodes answer.
+    Stopped,
+}
+
+/// Whether the kept blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
+fn check_identity(store: &KeptBlocks, network: &Network) -> Result<(), String> {
+    let Some(KeptChainId { chain_id, genesis }) = store.snapshot().chain() else { return Ok(()) };
+    let what_to_do = format!("remove {BLOCKS_FILE} from data_dir, or use another data_dir");
+    if let Some(ours) = network.chain_id.filter(|ours| *ours != chain_id) {
+        return Err(format!(
+            "the kept blocks are of the chain with id {chain_id}, and chain_id in [network] is {ours}; {what_to_do}"
+        ));
+    }
+    match network.genesis_hash.zip(genesis) {
+        Some((ours, theirs)) if ours != theirs => Err(format!(
+            "the kept blocks are of the chain whose first block is {theirs}, and genesis_hash in [network] is {ours}; {what_to_do}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl std::fmt::Debug for KeptChain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeptChain").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl KeptChain {
+    pub(in crate::remote) fn open(
+        data_dir: &Path,
+        settings: Settings,
+        network: &Network,
+    ) -> Result<Self, String> {
+        let limits = KeptLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };
+        let store =
+            KeptBlocks::open_or_create(data_dir, limits).map_err(|cause| format!("[follow] {cause}"))?;
+        check_identity(&store, network)?;
+        Ok(Self {
+            store,
+            settings,
+            account: AccountId::unique(),
+            recent: RwLock::default(),
+            linked: Mutex::default(),
+            state: Mutex::default(),
+            grown: Notify::new(),
+            filled_blocks: AtomicU64::new(0),
+            disk_failures: AtomicU64::new(0),
+            read_warnings: RepeatedWarning::default(),
+        })
+    }
+
+    pub fn snapshot(&self) -> Arc<KeptSnapshot> {
+        self.store.snapshot()
+    }
+
+    /// A block in memory.
+    pub(in crate::remote) fn recent(&self, hash: &B256) -> Option<RecentBlock> {
+        self.recent.read().get(hash).cloned()
+    }
+
+    /// Reads something of a block from the file; `None` if it is not there or cannot be read.
+    pub(in crate::remote) fn read<T>(
+        &self,
+        block: BlockRef,
+        read: impl FnOnce(&KeptSnapshot) -> Result<Option<T>, StoreError>,
+    ) -> Option<T> {
+        self.reading(|snapshot| match snapshot.header(block.number)? {
+            Some(header) if header.hash == block.hash => read(snapshot),
+            _ => Ok(None),
+        })
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&KeptSnapshot) -> Result<Option<T>, StoreError>) -> Option<T> {
+        match read(&self.store.snapshot()) {
+            Ok(found) => found,
+            Err(cause) => {
+                self.read_failed(&cause);
+                None
+            }
+        }
+    }
+
+    /// Whoever reads asks the nodes instead.
+    pub(in crate::remote) fn read_failed(&self, cause: &dyn std::fmt::Display) {
+        self.disk_failures.fetch_add(1, Relaxed);
+        if let Some(failures) = self.read_warnings.count(Instant::now()) {
+            tracing::error!(%cause, failures, "a kept block cannot be read; nodes are asked");
+        }
+    }
+
+    /// Whether a block is kept, in memory or in the file.
+    pub(in crate::remote) fn has(&self, block: BlockRef) -> bool {
+        let is_whole = |snapshot: &KeptSnapshot| {
+            let is_whole = snapshot.ranges().any(|range| range.contains(&block.number));
+            Ok(is_whole.then_some(()))
+        };
+        self.recent.read().get(&block.hash).is_some() || self.read(block, is_whole).is_some()
+    }
+
+    /// The canonical block of a number, if it is kept.
+    pub(in crate::remote) fn by_number(&self, canon: &Canon, number: u64) -> Option<BlockRef> {
+        if self.linked_from(canon.epoch()).is_none_or(|from| number < from) {
+            return None;
+        }
+        self.reading(|snapshot| {
+            let is_whole = snapshot.ranges().any(|range| range.contains(&number));
+            let header = if is_whole { snapshot.header(number)? } else { None };
+            Ok(header.map(|header| BlockRef { number, hash: header.hash }))
+        })
+    }
+
+    /// The canonical block of a hash, if it is kept.
+    pub(in crate::remote) fn by_hash(&self, canon: &Canon, hash: &B256) -> Option<BlockRef> {
+        let number = self.reading(|snapshot| snapshot.number_of(hash))?;
+        self.by_number(canon, number).filter(|block| block.hash == *hash)
+    }
+
+    /// The canonical block of a transaction, if it is kept.
+    pub(in crate::remote) fn place(&self, canon: &Canon, transaction: &B256) -> Option<BlockRef> {
+        let recent = self.recent.read().place(transaction);
+        let is_canonical = |block: &BlockRef| canon.by_hash(&block.hash).is_some();
+        recent.filter(is_canonical).or_else(|| {
+            let (number, _) = self.reading(|snapshot| snapshot.place(transaction))?;
+            self.by_number(canon, number)
+        })
+    }
+
+    /// The lowest block of the file that is canonical in this epoch of the view.
+    pub(super) fn linked_from(&self, epoch: u64) -> Option<u64> {
+        let linked = *self.linked.lock();
+        linked.from.filter(|_| linked.epoch == epoch)
+    }
+
+    /// Says that all blocks of the range of this block are canonical.
+    pub(super) fn link(&self, epoch: u64, number: u64) {
+        let snapshot = self.store.snapshot();
+        let Some(range) = snapshot.ranges().find(|range| range.contains(&number)) else { return };
+        let mut linked = self.linked.lock();
+        // Somebody has looked at an older view.
+        if epoch < linked.epoch {
+            return;
+        }
+        let from = linked.from.filter(|_| linked.epoch == epoch);
+        *linked = Linked { epoch, from: Some(from.map_or(*range.start(), |from| from.min(*range.start()))) };
+        drop(linked);
+        self.grown.notify_one();
+    }
+
+    pub(super) fn put_blocks(&self, blocks: &[EncodedBlock]) -> Result<(), StoreError> {
+        self.noted(self.store.put_blocks(blocks))
+    }
+
+    pub(in crate::remote) fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
+        self.noted(self.store.put_headers(headers))
+    }
+
+    pub(super) fn set_chain(&self, chain: KeptChainId) -> Result<(), StoreError> {
+        self.noted(self.store.set_chain(chain))
+    }
+
+    /// Says once that the disk cannot be written, and once that it can again.
+    fn noted(&self, written: Result<(), StoreError>) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        match (&written, *state) {
+            (Err(cause), FollowState::Starting | FollowState::Following) => {
+                *state = FollowState::Paused;
+                tracing::error!(%cause, "blocks cannot be kept: following pauses until the disk can be written");
+            }
+            (Ok(()), FollowState::Paused) => {
+                *state = FollowState::Following;
+                tracing::info!("the disk can be written again: following goes on");
+            }
+            _ => {}
+        }
+        drop(state);
+        if written.is_err() {
+            self.disk_failures.fetch_add(1, Relaxed);
+        }
+        written
+    }
+
+    pub(super) fn has_begun(&self) {
+        let mut state = self.state.lock();
+        if *state == FollowState::Starting {
+            *state = FollowState::Following;
+        }
+    }
+
+    /// Gives up what is kept.
+    pub(super) fn stop(&self, reason: &str) {
+        *self.state.lock() = FollowState::Stopped;
+        *self.linked.lock() = Linked::default();
+        self.recent.write().clear();
+        tracing::error!(
+            reason,
+            "following has stopped, and nodes answer; to begin anew, stop this program and remove blocks.redb from data_dir"
+        );
+    }
+
+    pub(super) fn filled(&self, blocks: u64) {
+        self.filled_blocks.fetch_add(blocks, Relaxed);
+    }
+}
+
+/// For the metrics.
+impl KeptChain {
+    pub fn state(&self) -> FollowState {
+        *self.state.lock()
+    }
+
+    pub fn filled_blocks(&self) -> u64 {
+        self.filled_blocks.load(Relaxed)
+    }
+
+    pub fn disk_failures(&self) -> u64 {
+        self.disk_failures.load(Relaxed)
+    }
+
+    pub fn file_bytes(&self) -> u64 {
+        self.store.file_bytes()
+    }
+
+    /// Blocks in memory, and the bytes that they take.
+    pub fn in_memory(&self) -> (usize, usize) {
+        let recent = self.recent.read();
+        (recent.len(), recent.bytes())
+    }
+}

@@ -1,0 +1,326 @@
+//! New blocks: fetched when the view shows them, kept in memory, and written to the file when they cannot be reorganised.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive::{BlockParts, EncodedBlock, KeptChainId};
+use futures_util::StreamExt;
+use futures_util::stream;
+use methods::{BlockParam, BlockRef};
+use nodes::view::WINDOW_BLOCKS;
+use nodes::{Canon, Supplier};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::kept_chain::KeptChain;
+use super::recent::{RECENT_BYTES_MAX, RecentBlock};
+use crate::failure::Failure;
+use crate::remote::Remote;
+use crate::remote::asking::Asking;
+use crate::remote::block_ref;
+
+/// Blocks below the head that are never written: no live network has reorganised as many.
+const UNSTORED_BLOCKS_MIN: u64 = 64;
+
+/// New blocks that are fetched at the same time.
+const BLOCKS_AT_ONCE: usize = 8;
+
+/// How long one block may take over all nodes that are asked.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How soon what failed is tried again, unless the view changes before.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
+/// while the others happen not to answer.
+const UNKNOWN_TYPES_MAX: u32 = 5;
+
+/// Blocks that become durable together: the time of one write is spread over them.
+const GROUP_BLOCKS_MAX: usize = 128;
+/// Bytes of blocks in one write; blocks that were fetched again for it are counted nowhere else.
+const GROUP_BYTES_MAX: usize = 64 << 20;
+
+/// Encoding a block of this size takes less than 200 µs.
+pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
+type Changes = watch::Receiver<Option<Arc<Canon>>>;
+
+/// Follows the view for ever. Returns why that is impossible.
+pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
+    let changes = remote.pool.view().changes();
+    let mut live =
+        Live { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
+    loop {
+        let canon = live.changes.borrow_and_update().clone();
+        let is_done = match canon {
+            Some(canon) => match live.advance(&canon).await {
+                Ok(is_done) => is_done,
+                Err(reason) => return reason,
+            },
+            None => true,
+        };
+        match is_done {
+            true => _ = live.changes.changed().await,
+            false => _ = timeout(TRIED_AGAIN_AFTER, live.changes.changed()).await,
+        }
+    }
+}
+
+struct Live<'a> {
+    remote: &'a Remote,
+    kept: &'a KeptChain,
+    /// The head at the first start.
+    first: Option<u64>,
+    /// The head of the view when it was last looked at.
+    head: Option<BlockRef>,
+    /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
+    unknown_types: u32,
+    /// Blocks below this number are not kept in memory, because those above it take all that there is.
+    lowest_in_memory: u64,
+    changes: Changes,
+}
+
+impl Live<'_> {
+    /// Catches up with the view. `false` if something is left to do.
+    async fn advance(&mut self, canon: &Arc<Canon>) -> Result<bool, String> {
+        self.check_chain(canon)?;
+        self.link(canon).await?;
+        self.kept.has_begun();
+        let wanted = self.wanted(canon);
+        let all_fetched = self.fetch(canon, wanted.clone()).await?;
+        let all_stored = self.store(canon, wanted).await?;
+        self.forget(canon);
+        Ok(all_fetched && all_stored)
+    }
+
+    /// What is kept must be of the chain of the nodes.
+    fn check_chain(&self, canon: &Canon) -> Result<(), String> {
+        let Some(kept) = self.kept.snapshot().chain() else { return Ok(()) };
+        let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != kept.chain_id);
+        let genesis = canon.genesis().map(|block| block.hash);
+        let is_other_genesis = kept.genesis.zip(genesis).is_some_and(|(kept, seen)| kept != seen);
+        match is_other_id || is_other_genesis {
+            true => Err(format!("the kept blocks are of another chain, with chain id {}", kept.chain_id)),
+            false => Ok(()),
+        }
+    }
+
+    /// Sees whether the newest kept block is on the chain of the view.
+    async fn link(&self, canon: &Canon) -> Result<(), String> {
+        let snapshot = self.kept.snapshot();
+        let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
+        let number = canon.head().number.min(*range.end());
+        let is_deep = number < canon.lowest();
+        if !range.contains(&number) || is_deep && self.kept.linked_from(canon.epoch()).is_some() {
+            return Ok(());
+        }
+        if is_deep {
+            let deadline = Instant::now() + FETCH_TIME_MAX;
+            // Where too few nodes can say, the blocks in between will show it.
+            let _unknown = self.remote.learn(canon, BlockParam::Number(number), deadline).await;
+            if !canon.knows_number(number) {
+                return Ok(());
+            }
+        }
+        let Some(canonical) = canon.by_number(number) else { return Ok(()) };
+        match snapshot.header(number) {
+            Ok(Some(header)) if header.hash == canonical.hash => {
+                self.kept.link(canon.epoch(), number);
+                Ok(())
+            }
+            Ok(Some(header)) => Err(reorganised(number, header.hash, canonical.hash)),
+            Ok(None) => Ok(()),
+            Err(cause) => {
+                self.kept.read_failed(&cause);
+                Ok(())
+            }
+        }
+    }
+
+    /// The blocks that should be in memory or, the lower ones, in the file.
+    fn wanted(&mut self, canon: &Canon) -> RangeInclusive<u64> {
+        let head = canon.head().number;
+        let first = *self.first.get_or_insert(head);
+        let newest_kept = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
+        let lowest = match (newest_kept, self.kept.settings.from) {
+            (Some(newest), _) => newest + 1,
+            (None, Some(from)) => from,
+            (None, None) => first,
+        };
+        lowest.max(canon.lowest())..=head
+    }
+
+    /// Fetches what is missing, the newest block first. `false` if something is missing still, or the view has changed.
+    async fn fetch(&mut self, canon: &Arc<Canon>, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+        let missing = self.missing(canon, wanted);
+        let this = &*self;
+        let fetches = missing.into_iter().map(|block| this.fetch_block(canon, block));
+        let mut fetches = stream::iter(fetches).buffer_unordered(BLOCKS_AT_ONCE);
+        let (mut is_done, mut unknown_type) = (true, None);
+        while let Some(fetched) = fetches.next().await {
+            match fetched {
+                Ok(block) => {
+                    let mut recent = this.kept.recent.write();
+                    recent.put(block);
+                    // What is left is below it, and there is no room for it.
+                    if recent.bytes() > RECENT_BYTES_MAX {
+                        return Ok(is_done);
+                    }
+                }
+                Err(Failure::CannotBeProven { transaction_type }) => {
+                    is_done = false;
+                    unknown_type = Some(transaction_type);
+                }
+                Err(_) => is_done = false,
+            }
+            // A newer head comes first.
+            if this.changes.has_changed().unwrap_or(false) {
+                return Ok(false);
+            }
+        }
+        drop(fetches);
+        self.unknown_types = if unknown_type.is_some() { self.unknown_types + 1 } else { 0 };
+        match unknown_type.filter(|_| self.unknown_types >= UNKNOWN_TYPES_MAX) {
+            Some(unknown) => Err(format!("a block has a transaction of the unknown type {unknown:#x}")),
+            None => Ok(is_done),
+        }
+    }
+
+    /// Canonical blocks that are not in memory, downwards.
+    fn missing(&mut self, canon: &Canon, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
+        let head = block_ref(canon.head());
+        let before = self.head.replace(head);
+        let is_reorganised = before.is_some_and(|before| canon.by_hash(&before.hash).is_none());
+        let mut recent = self.kept.recent.write();
+        let mut missing = Vec::new();
+        let wanted = *wanted.start().max(&self.lowest_in_memory)..=*wanted.end();
+        for block in wanted.rev().filter_map(|number| canon.by_number(number)).map(block_ref) {
+            match recent.get(&block.hash).cloned() {
+                // Its transactions may have been in other blocks meanwhile.
+                Some(known) if is_reorganised => recent.put(known),
+                Some(_) => {}
+                None => missing.push(block),
+            }
+        }
+        missing
+    }
+
+    async fn fetch_block(&self, canon: &Canon, block: BlockRef) -> Result<RecentBlock, Failure> {
+        let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
+        let body = self.remote.body(asking, block).await?;
+        let (uncles, receipts) =
+            tokio::try_join!(self.remote.uncles(asking, &body), self.remote.receipts(asking, &body))?;
+        Ok(RecentBlock { body, uncles, receipts })
+    }
+
+    /// Writes what cannot be reorganised any more. `false` if the disk cannot be written.
+    async fn store(&self, canon: &Canon, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+        let Some(newest) = storable(canon) else { return Ok(true) };
+        let mut next = *wanted.start();
+        let newest = newest.min(*wanted.end());
+        loop {
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while next <= newest && group.len() < GROUP_BLOCKS_MAX && bytes < GROUP_BYTES_MAX {
+                let Some(block) = self.block_to_store(canon, next).await else { break };
+                bytes += block.bytes();
+                group.push(block);
+                next += 1;
+            }
+            let Some(lowest) = group.first() else { return Ok(true) };
+            self.check_parent(lowest)?;
+            if !self.store_group(canon, group).await {
+                return Ok(false);
+            }
+            self.kept.link(canon.epoch(), next - 1);
+        }
+    }
+
+    /// A canonical block that is due; fetched again if memory had no room for it.
+    async fn block_to_store(&self, canon: &Canon, number: u64) -> Option<RecentBlock> {
+        let block = canon.by_number(number).map(block_ref)?;
+        match self.kept.recent(&block.hash) {
+            None if number < self.lowest_in_memory => self.fetch_block(canon, block).await.ok(),
+            recent => recent,
+        }
+    }
+
+    /// A block must be a child of the kept one below it, if that is kept.
+    fn check_parent(&self, block: &RecentBlock) -> Result<(), String> {
+        let Some(number) = block.block().number.checked_sub(1) else { return Ok(()) };
+        let snapshot = self.kept.snapshot();
+        if !snapshot.ranges().any(|range| range.contains(&number)) {
+            return Ok(());
+        }
+        let parent = block.body.header().parent_hash;
+        match snapshot.header(number) {
+            Ok(Some(kept)) if kept.hash != parent => Err(reorganised(number, kept.hash, parent)),
+            Ok(_) => Ok(()),
+            Err(cause) => {
+                self.kept.read_failed(&cause);
+                Ok(())
+            }
+        }
+    }
+
+    async fn store_group(&self, canon: &Canon, group: Vec<RecentBlock>) -> bool {
+        let chain = self
+            .remote
+            .pool
+            .chain_id()
+            .map(|chain_id| KeptChainId { chain_id, genesis: canon.genesis().map(|block| block.hash) });
+        let known = self.kept.snapshot().chain();
+        let new_chain =
+            chain.filter(|chain| known.is_none_or(|known| known.genesis.is_none() && known != *chain));
+        let Some(kept) = self.remote.kept_chain().cloned() else { return true };
+        let write = move || {
+            let blocks: Vec<_> = group.iter().map(encoded).collect();
+            if let Some(chain) = new_chain {
+                kept.set_chain(chain)?;
+            }
+            kept.put_blocks(&blocks)
+        };
+        let written = self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await;
+        matches!(written, Ok(Ok(())))
+    }
+
+    /// Forgets what is in the file, or too deep to be on its way there.
+    fn forget(&mut self, canon: &Canon) {
+        let newest = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
+        let stored =
+            newest.filter(|newest| canon.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
+        let unstored = (canon.head().number + 1).saturating_sub(WINDOW_BLOCKS as u64);
+        let lowest = stored.max(unstored);
+        self.lowest_in_memory = self.kept.recent.write().tidy(lowest, RECENT_BYTES_MAX, canon);
+    }
+}
+
+/// The newest block that cannot be reorganised any more. What has left the view's window counts as such however long nothing is
+/// finalized, because the view would not connect to anything below it.
+fn storable(canon: &Canon) -> Option<u64> {
+    let head = canon.head().number;
+    let deep = head.checked_sub(UNSTORED_BLOCKS_MIN)?;
+    let finalized = canon.finalized().map_or(u64::MAX, |block| block.number);
+    let leaving = head.saturating_sub(WINDOW_BLOCKS as u64 - 1);
+    Some(deep.min(finalized).max(leaving))
+}
+
+pub(super) fn reorganised(
+    number: u64,
+    kept: alloy_primitives::B256,
+    canonical: alloy_primitives::B256,
+) -> String {
+    format!("block {number} is {canonical} on the chain of the nodes, and {kept} was kept as final")
+}
+
+pub(super) fn encoded(block: &RecentBlock) -> EncodedBlock {
+    EncodedBlock::new(&BlockParts {
+        hash: block.body.hash(),
+        header: block.body.header(),
+        transactions: block.body.transactions(),
+        uncles: block.uncles.headers(),
+        withdrawals: block.body.withdrawals(),
+        receipts: block.receipts.envelopes(),
+    })
+}

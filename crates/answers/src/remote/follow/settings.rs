@@ -1,0 +1,66 @@
+//! `[follow]` of the configuration.
+
+use settings::Section;
+
+/// Whether blocks are kept, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub mode: Mode,
+    /// Whole blocks that are kept; the newest ones stay.
+    pub blocks_max: Option<u64>,
+    /// Headers that are kept for log queries.
+    pub headers_max: Option<u64>,
+    /// The lowest block that is wanted; by default the head at the first start.
+    pub from: Option<u64>,
+}
+
+/// What is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    Off,
+    /// Proven blocks with their receipts.
+    #[default]
+    Blocks,
+    /// An archive that every new block continues.
+    Full,
+}
+
+/// Two weeks of blocks that come every twelve seconds.
+const BLOCKS_MAX: u64 = 100_000;
+
+/// Some 3.5 GB in the file.
+const HEADERS_MAX: u64 = 10_000_000;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { mode: Mode::Blocks, blocks_max: Some(BLOCKS_MAX), headers_max: Some(HEADERS_MAX), from: None }
+    }
+}
+
+impl Settings {
+    /// `proves_blocks` says whether blocks are proven at all: others are not kept.
+    pub(crate) fn read(section: &mut Section<'_>, proves_blocks: bool) -> Self {
+        let mode = match section.optional_text("mode").as_deref() {
+            None if !proves_blocks => Mode::Off,
+            None => Mode::default(),
+            Some("off") => Mode::Off,
+            Some("blocks") if proves_blocks => Mode::Blocks,
+            Some("full") if proves_blocks => Mode::Full,
+            Some("blocks" | "full") => {
+                let what = "needs proven blocks: family = \"ethereum\" and [integrity] mode = \"prove\"";
+                section.mistake("mode", what);
+                Mode::Off
+            }
+            Some(other) => {
+                section.mistake("mode", &format!("no mode `{other}`; there are off, blocks, full"));
+                Mode::Off
+            }
+        };
+        Self {
+            mode,
+            blocks_max: section.limit("blocks_max", Some(BLOCKS_MAX)),
+            headers_max: section.limit("headers_max", Some(HEADERS_MAX)),
+            from: section.number_or_word("from", "earliest", 0),
+        }
+    }
+}

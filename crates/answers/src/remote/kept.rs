@@ -1,0 +1,135 @@
+//! Proven blocks that are kept: recent ones in memory, older ones in a file. Those need no node.
+
+use std::sync::Arc;
+
+use archive::KeptBody;
+use methods::{BlockParam, BlockRef};
+use nodes::Canon;
+use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
+use resources::AccountId;
+
+use super::Remote;
+use super::follow::{KeptChain, RecentBlock};
+use crate::failure::Failure;
+use crate::provenance::Origin;
+
+/// Rows up to this size are decoded at once: decompressing and hashing them takes less than 200 µs.
+const DECODED_AT_ONCE_BYTES_MAX: usize = 16 << 10;
+
+impl Remote {
+    pub fn kept_chain(&self) -> Option<&Arc<KeptChain>> {
+        self.kept.as_ref()
+    }
+
+    /// The chain that this is, as the nodes, the operator or the kept blocks say.
+    pub(super) fn chain_id(&self) -> Option<u64> {
+        let of_kept = || Some(self.kept.as_ref()?.snapshot().chain()?.chain_id);
+        self.pool.chain_id().or_else(of_kept)
+    }
+
+    /// Where an answer about these blocks comes from.
+    pub(super) fn origin_of(&self, blocks: impl IntoIterator<Item = BlockRef>) -> Origin {
+        let is_kept = |kept: &Arc<KeptChain>| {
+            let mut blocks = blocks.into_iter().peekable();
+            blocks.peek().is_some() && blocks.all(|block| kept.has(block))
+        };
+        if self.kept.as_ref().is_some_and(is_kept) { Origin::Cache } else { Origin::Node }
+    }
+
+    pub(super) fn recent_block(&self, block: BlockRef) -> Option<RecentBlock> {
+        self.kept.as_ref()?.recent(&block.hash)
+    }
+
+    /// Header, transactions and withdrawals of a block, if they are kept.
+    pub(super) async fn kept_body(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<Arc<ProvenBody>>, Failure> {
+        if let Some(recent) = self.recent_block(block) {
+            return Ok(Some(recent.body));
+        }
+        Ok(self.read_block(account, block).await?.map(|(body, _)| body))
+    }
+
+    /// Uncles of a block, if they are kept.
+    pub(super) async fn kept_uncles(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<Arc<ProvenUncles>>, Failure> {
+        if let Some(recent) = self.recent_block(block) {
+            return Ok(Some(recent.uncles));
+        }
+        Ok(self.read_block(account, block).await?.map(|(_, uncles)| uncles))
+    }
+
+    /// Receipts of a block, if they are kept.
+    pub(super) async fn kept_receipts(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<Arc<ProvenReceipts>>, Failure> {
+        if let Some(recent) = self.recent_block(block) {
+            return Ok(Some(recent.receipts));
+        }
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(row) = kept.read(block, |snapshot| snapshot.receipts(block.number)) else { return Ok(None) };
+        let bytes = row.bytes();
+        let decode = move || row.decode().map(|receipts| Arc::new(ProvenReceipts::restored(receipts)));
+        match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
+            Ok(receipts) => {
+                self.blocks.keep_receipts(block.hash, &receipts);
+                Ok(Some(receipts))
+            }
+            Err(cause) => {
+                kept.read_failed(&cause);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn read_block(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<(Arc<ProvenBody>, Arc<ProvenUncles>)>, Failure> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(row) = kept.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
+        let (bytes, decode) = (row.bytes(), move || decoded(&row, block));
+        match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
+            Ok((body, uncles)) => {
+                self.blocks.keep_body(&body);
+                self.blocks.keep_uncles(block.hash, &uncles);
+                Ok(Some((body, uncles)))
+            }
+            Err(cause) => {
+                kept.read_failed(&cause);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes the view know a block below its window that is kept. Says whether it is.
+    pub(super) fn learn_kept(&self, canon: &Canon, block: BlockParam) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        let found = match block {
+            BlockParam::Number(number) => kept.by_number(canon, number),
+            BlockParam::Hash { hash, .. } => kept.by_hash(canon, &hash),
+            BlockParam::Tag(_) => None,
+        };
+        let Some(BlockRef { number, hash }) = found else { return false };
+        canon.learn(nodes::BlockId { number, hash });
+        canon.knows_number(number)
+    }
+}
+
+fn decoded(
+    row: &KeptBody,
+    block: BlockRef,
+) -> Result<(Arc<ProvenBody>, Arc<ProvenUncles>), archive::CorruptRow> {
+    let decoded = row.decode()?;
+    let content = decoded.body;
+    let body = ProvenBody::restored(block.hash, decoded.header, content.transactions, content.withdrawals);
+    Ok((Arc::new(body), Arc::new(ProvenUncles::restored(content.ommers))))
+}

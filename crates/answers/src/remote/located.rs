@@ -1,0 +1,251 @@
+//! Which block a transaction is in. A node's word about it is a claim until the proven block contains the transaction.
+//!
+//! That it is in none is nothing that a block could prove: a quorum of the nodes must say so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use methods::BlockParam;
+use nodes::proven::{PendingTransaction, PlaceClaim, ProofFailure, ProvenBody, Unproven};
+use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply, Supplier};
+use parking_lot::Mutex;
+use tokio::time::timeout_at;
+
+use super::asking::Asking;
+use super::block_ref;
+use super::{Remote, encode, head};
+use crate::failure::Failure;
+
+/// Claims up to this size are read at once.
+const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
+
+/// What a transaction is looked up for. Nodes know of no receipt while it is pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SoughtBy {
+    Transaction,
+    Receipt,
+}
+
+/// Where a transaction is.
+#[derive(Debug)]
+pub(super) enum Located {
+    Mined {
+        body: Arc<ProvenBody>,
+        index: usize,
+    },
+    /// A quorum of the nodes has it in no block, and one of them has it.
+    Pending(Box<PendingTransaction>),
+    /// A quorum of the nodes has it in no block, and none of them has it.
+    Nowhere {
+        /// Whether every node was asked.
+        all_say_so: bool,
+    },
+}
+
+impl Remote {
+    pub(super) async fn locate(
+        &self,
+        asking: Asking<'_>,
+        hash: B256,
+        sought_by: SoughtBy,
+    ) -> Result<Located, Failure> {
+        if let Some(located) = self.locate_without_claims(asking, hash).await? {
+            return Ok(located);
+        }
+        let call = match sought_by {
+            SoughtBy::Transaction => encode::transaction(hash),
+            SoughtBy::Receipt => encode::receipt(hash),
+        };
+        let search = Search { remote: self, asking, hash, sought_by, found: Mutex::default() };
+        let judge = |node: usize, result: &Bytes| search.judge(node, result);
+        let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
+        if let Err(Failed::Unchecked) = asked {
+            search.found.lock().failure = Some(Failure::OverCapacity);
+        }
+        search.settle(&call, asked.is_ok_and(|answered| answered.nowhere)).await
+    }
+
+    /// Looks in the block that it was found in before, or that most nodes list it in.
+    async fn locate_without_claims(
+        &self,
+        asking: Asking<'_>,
+        hash: B256,
+    ) -> Result<Option<Located>, Failure> {
+        let canon = asking.canon;
+        let known = self.blocks.place(&hash);
+        let known = known.filter(|block| canon.by_number(block.number).map(block_ref) == Some(*block));
+        let kept = || self.kept_chain()?.place(canon, &hash);
+        let known = known.or_else(kept);
+        let Some(block) = known.or_else(|| canon.contains_transaction(&hash).map(block_ref)) else {
+            return Ok(None);
+        };
+        let body = self.body(asking, block).await?;
+        Ok(body.position(&hash).map(|index| Located::Mined { body, index }))
+    }
+}
+
+/// A transaction that nodes are asked for.
+struct Search<'a> {
+    remote: &'a Remote,
+    asking: Asking<'a>,
+    hash: B256,
+    sought_by: SoughtBy,
+    found: Mutex<Found>,
+}
+
+/// What the nodes have said so far.
+#[derive(Default)]
+struct Found {
+    mined: Option<(Arc<ProvenBody>, usize)>,
+    pending: Option<Box<PendingTransaction>>,
+    /// Nodes that have it in no block of the view.
+    without: HashSet<usize>,
+    /// Why the block that a node claims could not be looked at.
+    failure: Option<Failure>,
+}
+
+impl Search<'_> {
+    fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
+        let result = result.clone();
+        Judging::Elsewhere(Box::pin(async move {
+            match self.read(result).await {
+                Some(claim) => self.verify(node, claim).await,
+                None => Judgement::Unchecked,
+            }
+        }))
+    }
+
+    async fn read(&self, result: Bytes) -> Option<Result<PlaceClaim, Unproven>> {
+        let (hash, sought_by, bytes) = (self.hash, self.sought_by, result.len());
+        let read = move || match sought_by {
+            SoughtBy::Transaction => PlaceClaim::of_transaction(&result, hash),
+            SoughtBy::Receipt => PlaceClaim::of_receipt(&result),
+        };
+        match self.remote.threads.as_ref().filter(|_| bytes > READ_AT_ONCE_BYTES_MAX) {
+            Some(threads) => threads.run(self.asking.account, read).await,
+            None => Some(read()),
+        }
+    }
+
+    async fn verify(&self, node: usize, claim: Result<PlaceClaim, Unproven>) -> Judgement {
+        match claim {
+            Ok(PlaceClaim::Block(block)) => self.verify_block(node, block).await,
+            Ok(PlaceClaim::Pending(pending)) => {
+                self.found.lock().pending = Some(pending);
+                self.is_without(node)
+            }
+            Ok(PlaceClaim::Nowhere) | Err(Unproven::NotThere | Unproven::UnknownType(_)) => {
+                self.is_without(node)
+            }
+            Err(Unproven::Wrong(failure)) => self.convict(failure),
+        }
+    }
+
+    /// A node has it in no block, so another one may know better. One that is behind cannot know.
+    fn is_without(&self, node: usize) -> Judgement {
+        let is_of_nodes = self.asking.supplier.is_of_pool();
+        // Nobody watches the head of a partner.
+        if is_of_nodes && !self.remote.pool.has_reached(node, head(self.asking.canon).number) {
+            return Judgement::Late;
+        }
+        self.found.lock().without.insert(node);
+        Judgement::Doubtful
+    }
+
+    fn convict(&self, failure: ProofFailure) -> Judgement {
+        self.remote.integrity.count(failure);
+        Judgement::Wrong(failure.name())
+    }
+
+    async fn verify_block(&self, node: usize, claimed: BlockId) -> Judgement {
+        let canon = self.asking.canon;
+        // A hash proves the number of its block.
+        if canon.by_hash(&claimed.hash).is_some_and(|canonical| canonical != claimed) {
+            return self.convict(ProofFailure::NotInBlock);
+        }
+        // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
+        if claimed.number > head(canon).number {
+            return self.is_without(node);
+        }
+        let number = BlockParam::Number(claimed.number);
+        let is_of_nodes = self.asking.supplier.is_of_pool();
+        if is_of_nodes && self.remote.learn(canon, number, self.asking.deadline).await.is_err() {
+            return Judgement::Late;
+        }
+        match canon.by_number(claimed.number) {
+            Some(canonical) if canonical == claimed => self.look_into(claimed).await,
+            // Which block has this number is what the partner says.
+            None if !is_of_nodes => self.look_into(claimed).await,
+            // The node is on another branch, and may be the first on one that the others change to. So it neither has it in this
+            // chain nor says that it is in none. No branch is this long, and the next place may be made up, too.
+            Some(_) if is_of_nodes && claimed.number < canon.lowest() => {
+                self.remote.pool.doubt_places(node);
+                Judgement::Late
+            }
+            _ => Judgement::Late,
+        }
+    }
+
+    async fn look_into(&self, block: BlockId) -> Judgement {
+        match self.remote.body(self.asking, block_ref(block)).await {
+            Ok(body) => match body.position(&self.hash) {
+                Some(index) => {
+                    self.found.lock().mined = Some((body, index));
+                    Judgement::Believed
+                }
+                None => self.convict(ProofFailure::NotInBlock),
+            },
+            Err(failure) => {
+                self.found.lock().failure = Some(failure);
+                Judgement::Late
+            }
+        }
+    }
+
+    /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
+    /// asked, too.
+    async fn settle(&self, call: &Call, all_say_so: bool) -> Result<Located, Failure> {
+        let is_of_nodes = self.asking.supplier.is_of_pool();
+        if is_of_nodes && self.found.lock().mined.is_none() && !self.has_quorum() {
+            self.ask_the_others(call).await;
+        }
+        let has_quorum = self.has_quorum();
+        let found = std::mem::take(&mut *self.found.lock());
+        if let Some((body, index)) = found.mined {
+            return Ok(Located::Mined { body, index });
+        }
+        if !has_quorum || found.failure.is_some() {
+            return Err(found.failure.unwrap_or(Failure::Unavailable));
+        }
+        Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending))
+    }
+
+    /// Whether a quorum of the nodes has it in no block. Of partners, one is asked.
+    fn has_quorum(&self) -> bool {
+        let without = &self.found.lock().without;
+        match self.asking.supplier {
+            Supplier::Nodes | Supplier::Node { .. } => self.remote.pool.is_quorum(without),
+            Supplier::Partners { .. } => !without.is_empty(),
+        }
+    }
+
+    /// Asks those that have not said yet whether they have it in a block.
+    async fn ask_the_others(&self, call: &Call) {
+        let asked = self.found.lock().without.clone();
+        let mut replies = self.remote.pool.ask_everyone(call, &asked, self.asking.deadline);
+        while let Some((node, reply)) = replies.next().await {
+            let Ok(Reply::Result(result)) = reply else { continue };
+            let judgement = match self.judge(node, &result) {
+                Judging::Done(judgement) => judgement,
+                Judging::Elsewhere(judging) => {
+                    timeout_at(self.asking.deadline, judging).await.unwrap_or(Judgement::Unchecked)
+                }
+            };
+            if judgement == Judgement::Believed || self.has_quorum() {
+                break;
+            }
+        }
+    }
+}

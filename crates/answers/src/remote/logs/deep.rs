@@ -1,0 +1,145 @@
+//! Which blocks below the window may have logs that match, as the blooms of their headers say.
+//!
+//! Headers are read from the file of kept blocks. What is not there is fetched downwards, proven by the hashes of parents, and
+//! put there, so that the next query gets further.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archive::KeptHeader;
+use methods::{BlockRef, LogFilter};
+use nodes::proven::ProvenHeader;
+use tokio::time::Instant;
+
+use super::Search;
+use super::blooms::FilterBlooms;
+use crate::failure::Failure;
+use crate::remote::follow::KeptChain;
+
+/// Kept headers that are looked at in one job of the pool: a few milliseconds.
+const SCANNED_AT_ONCE_MAX: u64 = 16_384;
+
+/// Headers that are fetched before they are kept: a second or two.
+const FETCHED_AT_ONCE_MAX: u64 = 1_024;
+
+/// Blocks that may have logs, of one query, at 40 bytes each. No query could look into so many before its deadline.
+const MAYBE_BLOCKS_MAX: usize = 250_000;
+
+/// Blocks that may have logs, downwards, and the next block that was not looked at.
+#[derive(Default)]
+struct Scanned {
+    found: Vec<BlockRef>,
+    next: Option<BlockRef>,
+}
+
+impl Search<'_> {
+    /// Blocks of a range below the window that may have logs that match, upwards.
+    pub(super) async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
+        let lowest = self.canon.lowest();
+        // What is in the window leads below it by its parent.
+        let below_window = self.canon.block(lowest).map(|block| block.parent);
+        let top = match (lowest.checked_sub(1), below_window) {
+            _ if to.number < lowest => to,
+            (Some(number), Some(hash)) if from < lowest => BlockRef { number, hash },
+            _ => return Ok(Vec::new()),
+        };
+        let mut found = Vec::new();
+        let mut next = Some(top);
+        while let Some(block) = next {
+            if Instant::now() >= self.deadline || found.len() > MAYBE_BLOCKS_MAX {
+                return Err(self.too_wide(Failure::QueryTimeout, from, block.number));
+            }
+            let mut scanned = self.scan_kept(block, from).await?;
+            if scanned.next == Some(block) {
+                scanned = self
+                    .scan_fetched(block, from)
+                    .await
+                    .map_err(|failure| self.too_wide(failure, from, block.number))?;
+            }
+            found.append(&mut scanned.found);
+            next = scanned.next;
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// A search that is not over at its deadline says how far the headers are there: the same query gets further.
+    fn too_wide(&self, failure: Failure, from: u64, to: u64) -> Failure {
+        match self.in_time(failure) {
+            Failure::QueryTimeout if self.remote.kept_chain().is_some() => Failure::NotIndexed { from, to },
+            other => other,
+        }
+    }
+
+    /// Looks at headers that are kept.
+    async fn scan_kept(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
+        let Some(kept) = self.remote.kept_chain().cloned() else {
+            return Ok(Scanned { next: Some(top), ..Scanned::default() });
+        };
+        // One look tells whether there is anything to scan in the pool.
+        if kept.read(top, |snapshot| snapshot.header(top.number)).is_none() {
+            return Ok(Scanned { next: Some(top), ..Scanned::default() });
+        }
+        let filter = Arc::clone(self.filter);
+        let scan = move || scan(&kept, &filter, top, from);
+        self.remote.run_sized(self.account, usize::MAX, 0, scan).await
+    }
+
+    /// Fetches headers, looks at them and keeps them.
+    async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
+        let lowest = from.max((top.number + 1).saturating_sub(FETCHED_AT_ONCE_MAX));
+        let mut headers = Vec::new();
+        let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
+        let mut blooms = FilterBlooms::of(self.filter);
+        let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
+        let found = may_have_some.map(|header| super::block_ref(header.id)).collect();
+        let next = headers.last().and_then(|last| {
+            let number = last.id.number.checked_sub(1).filter(|below| *below >= from)?;
+            Some(BlockRef { number, hash: last.parent })
+        });
+        // What a partner calls the chain need not be that of the file.
+        let kept = self.remote.kept_chain().filter(|_| self.supplier.is_of_pool());
+        if let Some(kept) = kept.cloned() {
+            let rows: Vec<_> = headers.iter().map(|header| row(header)).collect();
+            // A disk that cannot be written costs time when it is asked for again, and nothing else.
+            let write = move || kept.put_headers(&rows);
+            let _unkept = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
+        }
+        fetched?;
+        Ok(Scanned { found, next })
+    }
+}
+
+fn scan(kept: &KeptChain, filter: &LogFilter, top: BlockRef, from: u64) -> Scanned {
+    let mut scanned = Scanned::default();
+    let mut blooms = FilterBlooms::of(filter);
+    let lowest = from.max((top.number + 1).saturating_sub(SCANNED_AT_ONCE_MAX));
+    let mut last = None;
+    let look = |header: &KeptHeader| {
+        if blooms.may_match(&header.logs_bloom) {
+            scanned.found.push(BlockRef { number: header.number, hash: header.hash });
+        }
+        last = Some((header.number, header.parent));
+        ControlFlow::Continue(())
+    };
+    if let Err(cause) = kept.snapshot().headers_down((top.number, top.hash), lowest, look) {
+        kept.read_failed(&cause);
+    }
+    scanned.next = match last {
+        Some((number, parent)) => number
+            .checked_sub(1)
+            .filter(|below| *below >= from)
+            .map(|number| BlockRef { number, hash: parent }),
+        None => Some(top),
+    };
+    scanned
+}
+
+fn row(header: &ProvenHeader) -> KeptHeader {
+    KeptHeader {
+        number: header.id.number,
+        hash: header.id.hash,
+        parent: header.parent,
+        logs_bloom: header.logs_bloom,
+    }
+}

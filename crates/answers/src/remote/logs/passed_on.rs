@@ -1,0 +1,125 @@
+//! Logs of one node, or of a partner, that are passed on: nothing proves them, and nobody confirms them. They must be a list of
+//! logs in blocks of the range, in their order. Logs of another fork are never delivered.
+
+use bytes::Bytes;
+use methods::{BlockRef, Blocks};
+use nodes::proven::ProofFailure;
+use nodes::raw::{LogSpan, read_logs};
+use nodes::{BlockId, Judgement, Judging, Said};
+
+use super::{Search, ends};
+use crate::failure::Failure;
+use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
+use crate::remote::{encode, says};
+
+/// What an answer comes to.
+pub(super) enum PassedLogs {
+    Logs {
+        result: Bytes,
+        count: u64,
+        /// Whether no other node might have known better.
+        sure: bool,
+    },
+    /// Up to `to` they would fit.
+    TooMany { to: Option<u64> },
+    /// The node searches no more than `most` blocks at once.
+    TooWide { most: Option<u64> },
+}
+
+impl Search<'_> {
+    /// Asks for logs in one piece.
+    pub(super) async fn pass_on(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
+        let call = encode::logs(self.filter, blocks);
+        let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
+        let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
+        let answered = answered.map_err(says::no_logs)?;
+        match answered.said {
+            Said::Result(result) => self.counted(result, answered.sure, room).await,
+            Said::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
+            Said::Error(error) => Err(says::failure(&error, &self.remote.limits)),
+        }
+    }
+
+    fn judge(&self, blocks: Blocks<BlockRef>, result: &Bytes) -> Judging<'_> {
+        let (bytes, result) = (result.len(), result.clone());
+        let read = move || read_logs(&result).filter(|logs| are_of_range(blocks, logs));
+        if bytes <= CHECKED_AT_ONCE_BYTES_MAX {
+            return self.conclude(blocks, read()).into();
+        }
+        Judging::Elsewhere(Box::pin(async move {
+            let read = self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, read).await;
+            read.map_or(Judgement::Unchecked, |read| self.conclude(blocks, read))
+        }))
+    }
+
+    fn conclude(&self, blocks: Blocks<BlockRef>, read: Option<Vec<LogSpan>>) -> Judgement {
+        let Some(logs) = read else {
+            self.remote.integrity.count(ProofFailure::Malformed);
+            return Judgement::Wrong(ProofFailure::Malformed.name());
+        };
+        let mut found: Vec<BlockId> = logs.iter().map(|log| log.block).collect();
+        found.dedup();
+        // A block that was named by its hash need not be canonical.
+        if !matches!(blocks, Blocks::One(_)) && self.canon.contradicts(&found) {
+            return Judgement::Late;
+        }
+        // Nothing is known there of the blocks, and a node may have dropped them.
+        let is_deep = ends(blocks).0.number < self.canon.lowest();
+        if is_deep && found.is_empty() { Judgement::Doubtful } else { Judgement::Believed }
+    }
+
+    async fn counted(&self, result: Bytes, sure: bool, room: u64) -> Result<PassedLogs, Failure> {
+        let bytes = result.len();
+        let count = move || {
+            let logs = read_logs(&result).unwrap_or_default();
+            match usize::try_from(room).ok().and_then(|room| logs.get(room)) {
+                Some(first) => PassedLogs::TooMany { to: first.block.number.checked_sub(1) },
+                None => PassedLogs::Logs { count: logs.len() as u64, result, sure },
+            }
+        };
+        self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, count).await
+    }
+}
+
+/// Whether logs are in blocks of a range, upwards.
+fn are_of_range(blocks: Blocks<BlockRef>, logs: &[LogSpan]) -> bool {
+    let (from, to) = ends(blocks);
+    let is_in_range = |log: &LogSpan| (from.number..=to.number).contains(&log.block.number);
+    let is_of_hash = |log: &LogSpan| !matches!(blocks, Blocks::One(block) if block.hash != log.block.hash);
+    logs.iter().all(|log| is_in_range(log) && is_of_hash(log))
+        && logs.is_sorted_by_key(|log| (log.block.number, log.index))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::*;
+
+    fn logs(places: &[(u64, u64)]) -> Vec<LogSpan> {
+        let log = |&(number, index)| LogSpan {
+            block: BlockId { number, hash: B256::repeat_byte(number as u8) },
+            index,
+            bytes: 0..0,
+        };
+        places.iter().map(log).collect()
+    }
+
+    #[test]
+    fn logs_are_in_their_range_and_in_order() {
+        let block = |number: u64| BlockRef { number, hash: B256::repeat_byte(number as u8) };
+        let range = Blocks::Range { from: block(4), to: block(6) };
+        for (places, expected) in [
+            (&[][..], true),
+            (&[(4, 0), (4, 1), (6, 0)], true),
+            (&[(3, 0)], false),
+            (&[(7, 0)], false),
+            (&[(5, 0), (4, 0)], false),
+            (&[(5, 1), (5, 0)], false),
+        ] {
+            assert_eq!(are_of_range(range, &logs(places)), expected, "{places:?}");
+        }
+        assert!(are_of_range(Blocks::One(block(5)), &logs(&[(5, 0)])));
+        assert!(!are_of_range(Blocks::One(BlockRef { hash: B256::ZERO, ..block(5) }), &logs(&[(5, 0)])));
+    }
+}

@@ -1,0 +1,165 @@
+//! Logs from proven receipts. The bloom of a proven header says that a block has no such logs, or that it may have some; then
+//! its receipts decide. A node cannot leave a log out, change one or add one.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use methods::{BlockRef, LogFilter};
+use nodes::Supplier;
+use nodes::proven::{ProvenBody, ProvenReceipts};
+use resources::MemoryCharge;
+use tokio::task::yield_now;
+
+use super::Search;
+use super::blooms::FilterBlooms;
+use super::piece::{Found, join};
+use crate::failure::Failure;
+use crate::remote::checking::COPIED_AT_ONCE_BYTES_MAX;
+use crate::remote::mined::each_log;
+use crate::results::LogWriter;
+use crate::results::json::Json;
+
+/// Blocks whose receipts are fetched at the same time.
+const BLOCKS_AT_ONCE: usize = 8;
+
+/// Blocks below the window whose headers are fetched for one query where none are kept: 30 MB of a busy chain. What is wider is
+/// left to the nodes.
+const DEEP_BLOCKS_MAX: u64 = 2_048;
+
+/// Logs of a block that are searched at once: some 100 µs.
+const SEARCHED_AT_ONCE_MAX: usize = 512;
+
+/// Comparisons of a log with a value of the filter that are made at once: some 100 µs, too.
+const COMPARED_AT_ONCE_MAX: usize = 8 * SEARCHED_AT_ONCE_MAX;
+
+type Searching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
+
+impl Search<'_> {
+    /// The lowest block of a range from which on its logs are proven.
+    pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
+        let lowest = self.canon.lowest();
+        let deep_blocks = to.number.min(lowest).saturating_sub(from.number);
+        let is_provable = match self.supplier {
+            Supplier::Nodes | Supplier::Node { .. } => {
+                deep_blocks < DEEP_BLOCKS_MAX || self.remote.kept_chain().is_some()
+            }
+            Supplier::Partners { method } => {
+                deep_blocks < DEEP_BLOCKS_MAX.min(self.remote.pool.partner_calls_per_second(method))
+            }
+        };
+        match is_provable {
+            true => from.number,
+            false => lowest,
+        }
+    }
+
+    /// The logs of a range, in parts.
+    pub(super) async fn in_range(
+        &self,
+        from: u64,
+        to: BlockRef,
+        room: u64,
+        charge: &mut MemoryCharge,
+    ) -> Result<Vec<Found>, Failure> {
+        if from == to.number {
+            return self.in_blocks(vec![to], room, charge).await;
+        }
+        let mut blocks = self.in_deep(from, to).await?;
+        let mut blooms = FilterBlooms::of(self.filter);
+        let seen = (from.max(self.canon.lowest())..=to.number).filter_map(|number| self.canon.block(number));
+        blocks.extend(
+            seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| super::block_ref(block.id)),
+        );
+        self.in_blocks(blocks, room, charge).await
+    }
+
+    /// The logs of these blocks. The account is charged for them twice, because they are put together later.
+    async fn in_blocks(
+        &self,
+        blocks: Vec<BlockRef>,
+        room: u64,
+        charge: &mut MemoryCharge,
+    ) -> Result<Vec<Found>, Failure> {
+        let mut blocks = blocks.into_iter();
+        let mut searches = FuturesOrdered::new();
+        let mut numbers = VecDeque::new();
+        let (mut all, mut count) = (Vec::new(), 0);
+        let (memory, mut bytes) = (self.remote.memory.of(self.account), 0);
+        loop {
+            for block in blocks.by_ref().take(BLOCKS_AT_ONCE - searches.len()) {
+                numbers.push_back(block.number);
+                searches.push_back(Box::pin(self.block_logs(block)) as Searching<'_>);
+            }
+            let Some(found) = searches.next().await else { break };
+            let (found, number) = (found?, numbers.pop_front());
+            count += found.count;
+            if count > room {
+                return Err(self.too_many(number.and_then(|number| number.checked_sub(1))));
+            }
+            bytes += found.text.len();
+            memory.grow(charge, 2 * bytes)?;
+            all.push(found);
+            // Blocks that are at hand are searched without waiting for anybody, and a range may have many.
+            yield_now().await;
+        }
+        Ok(all)
+    }
+
+    /// Puts parts of an answer together.
+    pub(super) async fn joined(&self, parts: Vec<Found>) -> Result<Bytes, Failure> {
+        let bytes = parts.iter().map(|part| part.text.len()).sum();
+        self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(parts.iter())).await
+    }
+
+    async fn block_logs(&self, block: BlockRef) -> Result<Found, Failure> {
+        let asking = self.asking();
+        let body = self.remote.body(asking, block).await?;
+        if !FilterBlooms::of(self.filter).may_match(&body.header().logs_bloom) {
+            return Ok(Found::default());
+        }
+        let receipts = self.remote.receipts(asking, &body).await?;
+        let logs = receipts.log_count();
+        let is_short = logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.params() <= COMPARED_AT_ONCE_MAX;
+        let filter = Arc::clone(self.filter);
+        // The block need not be kept any more, and then nobody else accounts for it.
+        let mut charge = MemoryCharge::default();
+        self.remote.memory.of(self.account).grow(&mut charge, body.bytes() + receipts.bytes())?;
+        let search = move || {
+            let _charge = charge;
+            matching(&body, &receipts, &filter)
+        };
+        match self.remote.threads.as_ref().filter(|_| !is_short) {
+            Some(threads) => threads.run(self.account, search).await.ok_or(Failure::OverCapacity),
+            None => Ok(search()),
+        }
+    }
+}
+
+/// The logs of a block that match, with commas between.
+fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) -> Found {
+    let (mut text, mut count, mut writer) = (Vec::new(), 0, LogWriter::default());
+    for index in 0..receipts.len() {
+        each_log(body, receipts, index, |log| {
+            if is_match(filter, log.address, log.topics) {
+                if count > 0 {
+                    text.push(b',');
+                }
+                count += 1;
+                writer.write(&log, &mut Json(&mut text));
+            }
+        });
+    }
+    Found { text: text.into(), count }
+}
+
+fn is_match(filter: &LogFilter, address: &[u8; 20], topics: &[B256]) -> bool {
+    let is_of_address = filter.addresses.is_empty() || filter.addresses.iter().any(|any| any.0 == *address);
+    is_of_address
+        && filter.topics.len() <= topics.len()
+        && filter.topics.iter().zip(topics).all(|(any, topic)| any.is_empty() || any.contains(topic))
+}

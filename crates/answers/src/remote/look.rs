@@ -1,0 +1,213 @@
+//! Which blocks a call means, and who can say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use methods::{BlockParam, BlockRef, Method, Query};
+use nodes::{BlockId, Canon};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::side_blocks::side_block;
+use super::{Executed, PartnerView, Remote, block_ref};
+use crate::failure::Failure;
+use crate::remote::Sight;
+
+/// The chain of the nodes as one request sees it.
+#[derive(Debug)]
+pub struct Outlook {
+    /// `None` before any node has told of it.
+    canon: Option<Arc<Canon>>,
+    /// What may be answered from the executed chain.
+    executed: Option<Executed>,
+    /// What partners tell where nobody of our own can; empty until then.
+    partner_view: OnceCell<PartnerView>,
+}
+
+impl Outlook {
+    /// The newest block; `None` before any node has told of it.
+    pub(crate) fn head(&self) -> Option<u64> {
+        let executed = self.executed.as_ref().and_then(Executed::head).map(|head| head.number);
+        executed.or_else(|| self.canon.as_ref().map(|canon| canon.head().number))
+    }
+}
+
+/// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
+const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
+
+/// How long a call that failed waits for its nodes to be looked at: the shortest time between two polls of a node, and its
+/// answers. A node that takes longer is of no help to the call.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+
+impl Remote {
+    /// The chain as it is now.
+    pub(crate) fn outlook(&self) -> Outlook {
+        let executed = self.executed.as_ref().map(|chain| chain.at_this_moment(&self.pool));
+        // Both are of one moment.
+        let canon = match &executed {
+            Some(executed) => executed.canon().cloned(),
+            None => self.pool.canon(),
+        };
+        Outlook { canon, executed, partner_view: OnceCell::new() }
+    }
+
+    /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
+    pub(crate) async fn look<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        may_fail_over: bool,
+    ) -> Result<Sight<'a>, Failure> {
+        if let Some(executed) = &outlook.executed
+            && let Some(source) = executed.source_for(query)
+        {
+            return Ok(Sight::Executed { source, canon: outlook.canon.as_ref() });
+        }
+        if let Some(canon) = &outlook.canon {
+            if query.blocks().all(|block| knows(canon, block)) {
+                return Ok(Sight::Remote(canon));
+            }
+            // Boxed like what follows, because hardly any call has a use for the room that it takes.
+            match Box::pin(self.ours(may_fail_over, self.learn_all(canon, query))).await {
+                Err(Failure::Unavailable) => {}
+                learned => return learned.map(|()| Sight::Remote(canon)),
+            }
+        }
+        if !may_fail_over {
+            return Err(Failure::Unavailable);
+        }
+        // All that a partner is asked for this call has as much time together as a call to our own nodes.
+        let deadline = Instant::now() + self.time(method);
+        let view = Box::pin(self.view_of_partner(outlook, method, query, deadline)).await?;
+        Ok(Sight::Partner { view, deadline })
+    }
+
+    async fn view_of_partner<'a>(
+        &self,
+        outlook: &'a Outlook,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        deadline: Instant,
+    ) -> Result<&'a PartnerView, Failure> {
+        let begin = || PartnerView::begin(self, outlook.canon.as_ref(), method, deadline);
+        let partner_view = outlook.partner_view.get_or_try_init(begin).await?;
+        for block in query.blocks() {
+            partner_view.learn(self, method, block, deadline).await?;
+        }
+        Ok(partner_view)
+    }
+
+    /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer
+    /// than it takes to see that one is back.
+    pub(super) async fn ours<T>(
+        &self,
+        may_fail_over: bool,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        if may_fail_over && !self.pool.partners().is_empty() && self.pool.is_out() {
+            return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
+        }
+        work.await
+    }
+
+    /// Runs `work` on a query. `None` if the block that it is about is reorganised away before it ends, or was the reason for its
+    /// failure.
+    pub(super) async fn unless_reorganised<T>(
+        &self,
+        canon: &Canon,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Option<Result<T, Failure>> {
+        let newest = query.blocks().max_by_key(|block| block.number);
+        let block = newest.map_or(canon.head(), |block| BlockId { number: block.number, hash: block.hash });
+        if let Some(side_block) = canon.side_block(&block.hash).map(block_ref) {
+            return self.unless_dropped(canon, side_block, query, deadline, work).await;
+        }
+        let view = self.pool.view();
+        let outcome = tokio::select! {
+            biased;
+            outcome = work => outcome,
+            () = view.left(block) => return None,
+        };
+        if !matches!(outcome, Err(Failure::Unavailable)) || self.pool.is_out() {
+            return Some(outcome);
+        }
+        // Between two polls nobody knows of a reorganisation, so the nodes are looked at now.
+        let is_left = async {
+            tokio::select! {
+                biased;
+                () = view.left(block) => true,
+                () = view.stays(block) => false,
+            }
+        };
+        let is_left = timeout_at(deadline.min(Instant::now() + LOOK_TIME_MAX), is_left).await;
+        if is_left == Ok(true) { None } else { Some(outcome) }
+    }
+
+    /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a quorum of the
+    /// nodes may have told wrong ones. Returns whether a number turned out to mean another block.
+    pub(super) async fn correct_numbers(
+        &self,
+        canon: &Canon,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+    ) -> bool {
+        let mut is_corrected = false;
+        let may_be_another =
+            |block: &BlockRef| block.number < canon.lowest() && canon.side_block(&block.hash).is_none();
+        for block in query.blocks().filter(may_be_another) {
+            let look_up = || async {
+                let learned = self.pool.learn_number_again(canon, block.number, deadline).await;
+                learned.map_err(|_| Failure::Unavailable)
+            };
+            let key = (canon.epoch(), BlockParam::Number(block.number));
+            let looked = self.lookups.share(key, look_up).await;
+            is_corrected |= looked.is_ok() && canon.by_number(block.number).map(block_ref) != Some(block);
+        }
+        is_corrected
+    }
+
+    async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.call_timeout;
+        for block in query.blocks() {
+            match side_block(canon, block) {
+                Some(side_block) => self.find_side_block(canon, side_block, query, deadline).await?,
+                None => self.learn(canon, block, deadline).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the view can say what block is meant, if there is such a block. Equal questions share one look-up,
+    /// which all pictures of an epoch learn from.
+    pub(super) async fn learn(
+        &self,
+        canon: &Canon,
+        block: BlockParam,
+        deadline: Instant,
+    ) -> Result<(), Failure> {
+        if knows(canon, block) || self.learn_kept(canon, block) {
+            return Ok(());
+        }
+        let look_up = || async {
+            let learned = match block {
+                BlockParam::Number(number) => self.pool.learn_number(canon, number, deadline).await,
+                BlockParam::Hash { hash, .. } => self.pool.learn_hash(canon, hash, deadline).await,
+                BlockParam::Tag(_) => Ok(()),
+            };
+            learned.map_err(|_| Failure::Unavailable)
+        };
+        self.lookups.share((canon.epoch(), block), look_up).await
+    }
+}
+
+/// Whether the view can say what canonical block is meant, without asking anyone.
+fn knows(canon: &Canon, block: BlockParam) -> bool {
+    match block {
+        BlockParam::Number(number) => canon.knows_number(number),
+        BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
+        BlockParam::Tag(_) => true,
+    }
+}

@@ -1,0 +1,161 @@
+//! Partners: asked when nobody of our own can answer. What they deliver of blocks is proven like that of nodes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use methods::{BlockRef, Method, Query};
+use nodes::{Canon, Supplier};
+use resources::AccountId;
+use tokio::time::Instant;
+
+use super::asking::Asking;
+use super::flight_key::FlightKey;
+use super::partner_view::PartnerView;
+use super::state::PassedOn;
+use super::{Fetched, Remote, answer, block_ref, encode};
+use crate::failure::Failure;
+use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::shared::SharedAnswer;
+use crate::view::View;
+
+/// Why a partner is asked: what our own nodes cannot give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Without {
+    /// Any chain: none has shown it yet.
+    Head,
+    /// The block that is meant.
+    Block,
+    Answer,
+}
+
+impl Without {
+    const ALL: [Self; 3] = [Self::Head, Self::Block, Self::Answer];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Head => "no_head",
+            Self::Block => "no_block",
+            Self::Answer => "no_answer",
+        }
+    }
+}
+
+/// Answers of partners, by the reason why they were asked.
+#[derive(Debug, Default)]
+pub struct Failovers([AtomicU64; Without::ALL.len()]);
+
+impl Failovers {
+    /// What a partner has answered is in the metrics and in the log.
+    fn note(&self, without: Without, method: &Method) {
+        self.0[without as usize].fetch_add(1, Relaxed);
+        let reason = without.name();
+        tracing::info!(method = method.name, reason, "a partner answered, because no node of our own could");
+    }
+
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Without::ALL.into_iter().map(|without| (without.name(), self.0[without as usize].load(Relaxed)))
+    }
+}
+
+impl PartnerView {
+    fn without(&self) -> Without {
+        if self.own().is_some() { Without::Block } else { Without::Head }
+    }
+}
+
+/// A call on its way to partners.
+struct PartnerCall<'a> {
+    account: AccountId,
+    /// The chain that the call is about.
+    canon: &'a Arc<Canon>,
+    /// The chain of our own nodes, if they have shown one.
+    own: Option<&'a Canon>,
+    without: Without,
+    method: &'static Method,
+    query: &'a Query<BlockRef>,
+    deadline: Instant,
+}
+
+impl Remote {
+    /// Asks a partner about blocks that the nodes have named.
+    pub(super) async fn fail_over(
+        &self,
+        account: AccountId,
+        canon: &Arc<Canon>,
+        method: &'static Method,
+        query: &Query<BlockRef>,
+    ) -> Result<Answer, Failure> {
+        let (without, deadline) = (Without::Answer, Instant::now() + self.time(method));
+        let call = PartnerCall { account, canon, own: Some(canon), without, method, query, deadline };
+        self.share_partner_call(call).await
+    }
+
+    /// Asks a partner about blocks that it has named itself.
+    pub(crate) async fn answer_told(
+        &self,
+        account: AccountId,
+        view: &PartnerView,
+        method: &'static Method,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        if let Some(result) = self.known(view.head(), query) {
+            self.failovers.note(view.without(), method);
+            return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
+        }
+        let own = view.own().map(|own| &**own);
+        let (canon, without) = (view.canon(), view.without());
+        let call = PartnerCall { account, canon, own, without, method, query, deadline };
+        self.share_partner_call(call).await
+    }
+
+    /// That a block is not there is an answer too, where a partner says so.
+    pub(crate) fn told_nothing(&self, view: &PartnerView, method: &Method) -> Provenance {
+        self.failovers.note(view.without(), method);
+        Provenance { origin: Origin::Partner, block: None, verified: Verification::None }
+    }
+
+    async fn share_partner_call(&self, call: PartnerCall<'_>) -> Result<Answer, Failure> {
+        let key = FlightKey::of(call.account, super::head(call.canon), call.query);
+        let (asker, pays) = (call.account, key.paying_account());
+        let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
+        self.partner_flights.share(key, ask).await?.lend(self.memory.of(asker))
+    }
+
+    /// Block data is proven like that of nodes, and so is state where it is proven at all. What is left is a partner's word.
+    async fn ask_partner(&self, call: PartnerCall<'_>) -> Result<SharedAnswer, Failure> {
+        let PartnerCall { account, canon, query, deadline, .. } = call;
+        let supplier = Supplier::Partners { method: call.method.name };
+        let asking = Asking { account, canon, deadline, supplier };
+        let proven = match query {
+            Query::Logs { filter, blocks } => Some(self.partner_logs(asking, canon, filter, *blocks).await),
+            _ => match self.answer_from_blocks(asking, query).await {
+                Some(answered) => Some(answered),
+                None => self.answer_proven_state(asking, query).await,
+            },
+        };
+        let fetched = match proven {
+            Some(answered) => answered?,
+            None => self.pass_on_from_partner(&call).await?,
+        };
+        self.failovers.note(call.without, call.method);
+        // Of a block that only the partner has named it is proven what is in it, and not that it is the one that is meant.
+        let is_ours = |block: BlockRef| {
+            call.own.and_then(|own| own.by_number(block.number)).map(block_ref) == Some(block)
+        };
+        let verified = match fetched.block.is_some_and(is_ours) {
+            true => fetched.verified,
+            false => Verification::None,
+        };
+        Ok(self.shared(Origin::Partner, fetched.block, verified, fetched.result))
+    }
+
+    /// The answer of a partner that nothing proves.
+    async fn pass_on_from_partner(&self, call: &PartnerCall<'_>) -> Result<Fetched, Failure> {
+        let asked = encode::call(call.query, Some(self.gas_cap(call.canon))).ok_or(Failure::Unavailable)?;
+        let passed_on = PassedOn::new(self, call.account, Some(call.canon), call.query);
+        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
+        passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await
+    }
+}

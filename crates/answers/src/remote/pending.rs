@@ -1,0 +1,67 @@
+//! Calls about the pending block. A node is asked for them as they are, because only nodes know pending transactions: a
+//! wallet that is told the count at the newest block uses a nonce twice. Nothing of it is kept or shared.
+
+use bytes::Bytes;
+use methods::{BlockRef, Method, Query};
+use nodes::Canon;
+use resources::AccountId;
+use tokio::time::Instant;
+
+use super::state::PassedOn;
+use super::{Fetched, Remote, encode};
+use crate::failure::Failure;
+use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::remote::Sight;
+
+impl Remote {
+    /// `query` is pinned to the newest block, which says who may be asked.
+    pub(crate) async fn answer_pending(
+        &self,
+        account: AccountId,
+        sight: Sight<'_>,
+        method: &Method,
+        query: &Query<BlockRef>,
+        may_fail_over: bool,
+    ) -> Result<Answer, Failure> {
+        let canon = match sight {
+            Sight::Remote(canon) | Sight::Executed { canon: Some(canon), .. } => Some(&**canon),
+            Sight::Executed { canon: None, .. } | Sight::Partner { .. } | Sight::Embedded(_) => None,
+        };
+        let by_nodes = match canon {
+            Some(_) => {
+                let asked = self.ask_pending(account, canon, method, query, Origin::Node);
+                self.ours(may_fail_over, asked).await
+            }
+            None => Err(Failure::Unavailable),
+        };
+        match by_nodes {
+            Err(Failure::Unavailable) if may_fail_over => {
+                self.ask_pending(account, canon, method, query, Origin::Partner).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn ask_pending(
+        &self,
+        account: AccountId,
+        canon: Option<&Canon>,
+        method: &Method,
+        query: &Query<BlockRef>,
+        origin: Origin,
+    ) -> Result<Answer, Failure> {
+        let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
+            .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
+        let passed_on = PassedOn::new(self, account, canon, query);
+        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
+        let deadline = Instant::now() + self.time(method);
+        let answered = match origin {
+            Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
+            _ => self.pool.ask(&call, &judge, deadline).await,
+        };
+        let Fetched { result, .. } = passed_on.settle(answered).await?;
+        let provenance = Provenance { origin, block: None, verified: Verification::None };
+        let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
+        Ok(Answer { provenance, shared: Some(result) })
+    }
+}

@@ -1,0 +1,260 @@
+//! `[[node]]`, `[[partner]]`, `[pool]`, `[integrity]` and `[follow]` of the configuration.
+
+use std::fmt;
+use std::time::Duration;
+
+use methods::MethodId;
+use nodes::{Endpoint, REPLY_MEMORY_BYTES};
+use settings::Section;
+
+use super::follow::settings as follow;
+use super::state::StateMode;
+
+/// Who else may be asked, and how far they are trusted.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub nodes: Vec<Remote>,
+    pub partners: Vec<Partner>,
+    pub integrity: Integrity,
+    pub follow: follow::Settings,
+    /// How far nodes are believed about the state.
+    pub state: StateMode,
+    /// Nodes that must have a block before it is the head; a majority by default.
+    pub quorum: Option<u64>,
+    /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
+    pub call_timeout: Duration,
+    /// How long the head may stand still before it is a fault; ten blocks by default.
+    pub head_stall: Option<Duration>,
+    /// How often a node's head is asked for at most; by default it follows the time between blocks.
+    pub poll_interval: Option<Duration>,
+    /// Bytes of nodes' replies that may be in memory at once, inflated, until their answers go to callers.
+    pub reply_memory_bytes: usize,
+}
+
+/// One endpoint. It is shown without its address, which may carry credentials.
+#[derive(Clone)]
+pub struct Remote {
+    pub name: Option<String>,
+    pub url: String,
+    /// Where new heads are pushed.
+    pub ws_url: Option<String>,
+    pub headers: Vec<(String, String)>,
+    pub http2: bool,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A foreign provider, and how much may be asked of it.
+#[derive(Clone, Debug)]
+pub struct Partner {
+    pub remote: Remote,
+    /// What it may be asked; by default whatever may fail over.
+    pub methods: Option<Vec<&'static str>>,
+    pub calls_per_second: u64,
+    pub calls_per_day: u64,
+}
+
+/// What answers about blocks are made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Integrity {
+    /// From blocks that are proven here.
+    #[default]
+    Prove,
+    /// They are passed on from a node.
+    Off,
+}
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Less is refused: ordinary blocks would not fit.
+const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
+
+/// Partners are for outages: what a small application needs, and no surprise on the bill.
+const PARTNER_CALLS_PER_SECOND: u64 = 50;
+const PARTNER_CALLS_PER_DAY: u64 = 100_000;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            partners: Vec::new(),
+            integrity: Integrity::default(),
+            follow: follow::Settings::default(),
+            state: StateMode::default_for(0),
+            quorum: None,
+            call_timeout: CALL_TIMEOUT,
+            head_stall: None,
+            poll_interval: None,
+            reply_memory_bytes: REPLY_MEMORY_BYTES,
+        }
+    }
+}
+
+impl Config {
+    /// Headers of networks that are not `is_ethereum` cannot be computed.
+    pub fn read(root: &mut Section<'_>, is_ethereum: bool) -> Self {
+        let nodes = read_nodes(root);
+        let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
+        if nodes.is_empty() && !partners.is_empty() {
+            root.mistake("partner", "a partner is asked when no node can answer, so a [[node]] is needed");
+        }
+        if nodes.len() > nodes::NODES_MAX {
+            root.mistake("node", &format!("at most {} nodes are used", nodes::NODES_MAX));
+        }
+        let mut section = root.section("integrity");
+        let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
+        let proves_blocks = is_ethereum && integrity == Integrity::Prove;
+        let follow = follow::Settings::read(&mut root.section("follow"), proves_blocks);
+        let mut pool = root.section("pool");
+        let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
+        if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
+            pool.mistake("quorum", "must be at most the number of nodes, or no block would ever be the head");
+        }
+        let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
+        let reply_memory_bytes = pool.size("reply_memory_bytes", REPLY_MEMORY_BYTES);
+        if reply_memory_bytes < REPLY_MEMORY_BYTES_MIN {
+            let what = format!(
+                "must be at least {REPLY_MEMORY_BYTES_MIN} (1 MiB), or ordinary blocks would not fit"
+            );
+            pool.mistake("reply_memory_bytes", &what);
+        }
+        Self {
+            nodes,
+            partners,
+            integrity,
+            follow,
+            state,
+            quorum,
+            call_timeout,
+            head_stall: pool.optional_milliseconds("head_stall_ms"),
+            poll_interval: pool.optional_milliseconds("poll_interval_ms"),
+            reply_memory_bytes,
+        }
+    }
+}
+
+/// One node under two entries would have two votes on what the head is.
+fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
+    let mut nodes: Vec<Remote> = Vec::new();
+    for mut section in root.sections("node") {
+        let Some(node) = Remote::read(&mut section) else { continue };
+        if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
+            section.mistake("url", "duplicate node");
+        } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
+            section
+                .mistake("name", "another node is shown under this name; give each node a name of its own");
+        }
+        nodes.push(node);
+    }
+    nodes
+}
+
+impl Remote {
+    fn read(section: &mut Section<'_>) -> Option<Self> {
+        let node = Self::read_endpoint(section);
+        let ws_url = ws_url(section);
+        node.map(|node| Self { ws_url, ..node })
+    }
+
+    fn read_endpoint(section: &mut Section<'_>) -> Option<Self> {
+        let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
+        if url.is_none() {
+            section.mistake("url", "must be a URL that begins with http:// or https://");
+        }
+        let node = Self {
+            name: section.optional_text("name"),
+            ws_url: None,
+            headers: headers(section),
+            http2: section.flag("http2", false),
+            url: url?,
+        };
+        node.judge(section);
+        Some(node)
+    }
+
+    /// Whether both have the same name in the log and in metrics, where their addresses stand for names that are not set.
+    fn is_shown_as(&self, other: &Self) -> bool {
+        let name = |remote: &Self| {
+            let address = || Endpoint::parse(&remote.url).ok().map(|endpoint| endpoint.to_string());
+            remote.name.clone().or_else(address)
+        };
+        name(self).is_some_and(|own| name(other) == Some(own))
+    }
+
+    /// Finds what cannot be used before anything is started with it. What is wrong is not repeated: it may be secret.
+    fn judge(&self, section: &mut Section<'_>) {
+        let endpoint = match Endpoint::parse(&self.url) {
+            Ok(endpoint) => endpoint,
+            Err(error) => return section.mistake("url", &error.to_string()),
+        };
+        for (name, value) in &self.headers {
+            if let Err(error) = endpoint.clone().with_header(name, value) {
+                section.mistake("headers", &error.to_string());
+            }
+        }
+    }
+}
+
+fn ws_url(section: &mut Section<'_>) -> Option<String> {
+    let url = section.optional_text("ws_url")?;
+    if let Err(error) = Endpoint::parse_websocket(&url) {
+        section.mistake("ws_url", &error.to_string());
+    }
+    Some(url)
+}
+
+fn has_scheme(url: &str, schemes: [&str; 2]) -> bool {
+    schemes.iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// `headers = ["Name: value"]`.
+fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for line in section.texts("headers").unwrap_or_default() {
+        match line.split_once(':') {
+            Some((name, value)) => headers.push((name.trim().to_owned(), value.trim().to_owned())),
+            // What was written may be a secret, and is not repeated.
+            None => section.mistake("headers", "must be of the form \"Name: value\""),
+        }
+    }
+    headers
+}
+
+impl Partner {
+    fn read(section: &mut Section<'_>) -> Option<Self> {
+        let methods = section.texts("methods").map(|names| {
+            let row = |name: &String| match MethodId::named(name) {
+                Some(id) => Some(id.row().name),
+                None => {
+                    section.mistake("methods", &format!("no method `{name}`"));
+                    None
+                }
+            };
+            names.iter().filter_map(row).collect()
+        });
+        let calls_per_second = section.number("calls_per_second", PARTNER_CALLS_PER_SECOND);
+        let calls_per_day = section.number("calls_per_day", PARTNER_CALLS_PER_DAY);
+        Some(Self { remote: Remote::read_endpoint(section)?, methods, calls_per_second, calls_per_day })
+    }
+}
+
+impl Integrity {
+    fn read(section: &mut Section<'_>) -> Self {
+        match &*section.text("mode", "prove") {
+            "prove" => Self::Prove,
+            "off" => Self::Off,
+            other => {
+                let advice = match other {
+                    "check" => "; write prove, or off to pass on what nodes say of blocks",
+                    _ => "; there are prove, off",
+                };
+                section.mistake("mode", &format!("no mode `{other}`{advice}"));
+                Self::default()
+            }
+        }
+    }
+}

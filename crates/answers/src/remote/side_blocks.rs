@@ -1,0 +1,77 @@
+//! Blocks that were canonical and were reorganised away. Whoever names one by its hash is answered as long as it can be found.
+
+use std::sync::Arc;
+
+use methods::{BlockParam, BlockRef, Query};
+use nodes::{Call, Canon, Needs};
+use tokio::time::Instant;
+
+use super::{Remote, block_ref};
+use crate::failure::Failure;
+
+/// The block that is meant, if it is a side block.
+pub(super) fn side_block(canon: &Canon, block: BlockParam) -> Option<BlockRef> {
+    let BlockParam::Hash { hash, .. } = block else { return None };
+    canon.side_block(&hash).map(block_ref)
+}
+
+impl Remote {
+    /// Makes sure that a query about a side block can be answered: it is in memory, or a node has it. State is at nodes only. One
+    /// that cannot be found is forgotten.
+    pub(super) async fn find_side_block<B: Copy>(
+        &self,
+        canon: &Canon,
+        block: BlockRef,
+        query: &Query<B>,
+        deadline: Instant,
+    ) -> Result<(), Failure> {
+        let is_in_memory = self.is_in_memory(block);
+        if is_in_memory && !query.reads_state() {
+            return Ok(());
+        }
+        match self.pool.has_block(block.hash, deadline).await {
+            Ok(true) => Ok(()),
+            // What is in memory is not forgotten: it is its state that is gone.
+            Ok(false) if is_in_memory => Err(Failure::Refused("header for hash not found".to_owned())),
+            Ok(false) => {
+                canon.forget_side_block(&block.hash);
+                Ok(())
+            }
+            Err(_) => Err(Failure::Unavailable),
+        }
+    }
+
+    /// Runs `work` on a query about a side block. `None` if it has been forgotten, because the nodes have dropped it meanwhile.
+    pub(super) async fn unless_dropped<T>(
+        &self,
+        canon: &Canon,
+        block: BlockRef,
+        query: &Query<BlockRef>,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Option<Result<T, Failure>> {
+        let outcome = work.await;
+        if !matches!(outcome, Err(Failure::Unavailable)) {
+            return Some(outcome);
+        }
+        match self.find_side_block(canon, block, query, deadline).await {
+            Err(gone @ Failure::Refused(_)) => Some(Err(gone)),
+            _ if canon.side_block(&block.hash).is_none() => None,
+            _ => Some(outcome),
+        }
+    }
+
+    /// A call for data of a block. For a side block, nodes are asked that are on its branch, too, although they do not have the canonical
+    /// block of its number.
+    pub(super) fn on_any_branch(&self, block: BlockRef, call: Call) -> Call {
+        let is_side_block = |canon: &Arc<Canon>| canon.side_block(&block.hash).is_some();
+        match self.pool.view().peek().as_ref().is_some_and(is_side_block) {
+            true => Call { needs: Needs::default(), ..call },
+            false => call,
+        }
+    }
+
+    fn is_in_memory(&self, block: BlockRef) -> bool {
+        self.recent_block(block).is_some() || self.blocks.body(block.hash).is_some()
+    }
+}

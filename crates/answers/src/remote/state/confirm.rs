@@ -1,0 +1,366 @@
+//! Answers that a quorum of the nodes must confirm.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use methods::{BlockRef, Query};
+use nodes::proven::ProofFailure;
+use nodes::{Call, Canon, Family, QuorumCall, QuorumEvent, Said, Supplier};
+use resources::AccountId;
+
+use super::decision::{Decision, Vote, Voters, decide};
+use super::proven::proven;
+use super::statement::{Form, NoStatement, Statement};
+use crate::cache::GivenBy;
+use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::remote::asking::Asking;
+use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
+use crate::remote::{Fetched, Keep, NULL, Remote, StateMode, block_ref, encode, head, says};
+
+/// What came of asking several nodes.
+enum Confirmation {
+    /// A proof has decided: between nodes that contradict each other, or where too few answer for a quorum.
+    Proven(Result<Fetched, Failure>),
+    Agreed {
+        statement: Statement,
+        given_by: GivenBy,
+    },
+    NoQuorum(Vec<Vote>),
+}
+
+/// What nodes have said, what follows from it, and whether a proof has come meanwhile.
+struct Gathered {
+    votes: Vec<Vote>,
+    decision: Decision,
+    proof: StateProof,
+}
+
+/// What came of proving what too few nodes answer.
+enum StateProof {
+    NotTried,
+    Given(Result<Fetched, Failure>),
+    Failed,
+}
+
+type ProofUnderWay<'a> = Pin<Box<dyn Future<Output = Option<Result<Fetched, Failure>>> + Send + 'a>>;
+
+/// What a proof has come to. Nothing ever comes of none.
+async fn finished(under_way: &mut Option<ProofUnderWay<'_>>) -> Option<Result<Fetched, Failure>> {
+    match under_way {
+        Some(proof) => proof.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Logs on which a quorum agrees.
+pub(in crate::remote) enum ConfirmedLogs {
+    Found {
+        result: Bytes,
+        count: u64,
+    },
+    /// Some node does not search as many blocks at once, and no quorum does.
+    TooWide,
+}
+
+impl Remote {
+    /// Whether what is in blocks is confirmed by a quorum, because headers of zkSync-like chains cannot be computed.
+    pub(in crate::remote) fn confirms_blocks(&self) -> bool {
+        self.family == Family::Zksync && self.state != StateMode::Trust
+    }
+
+    /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way.
+    pub(in crate::remote) async fn answer_confirmed(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Fetched, Failure>> {
+        let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
+        Some(self.confirm(asking, query, form).await)
+    }
+
+    async fn confirm(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+        form: Form,
+    ) -> Result<Fetched, Failure> {
+        let call = encode::call(query, Some(self.gas_cap(asking.canon)))
+            .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
+        let in_view = |statement| in_view(asking.canon, query, statement);
+        match self.agree(asking, Some(query), &call, form, in_view).await? {
+            Confirmation::Proven(answer) => answer,
+            Confirmation::Agreed { statement, given_by } => {
+                self.confirmed(asking, query, statement, given_by)
+            }
+            // A simulation that nobody finished in time took too long.
+            Confirmation::NoQuorum(votes) if votes.is_empty() && is_simulation(query) && asking.is_over() => {
+                Err(Failure::CallTimeout(self.limits.call_timeout))
+            }
+            Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
+        }
+    }
+
+    /// The logs that a quorum gives.
+    pub(in crate::remote) async fn confirm_logs(
+        &self,
+        asking: Asking<'_>,
+        call: &Call,
+    ) -> Result<ConfirmedLogs, Failure> {
+        match self.agree(asking, None, call, Form::logs(), Ok).await? {
+            Confirmation::Agreed { statement: Statement::Record(record), .. } => {
+                Ok(ConfirmedLogs::Found { count: record.count as u64, result: record.whole })
+            }
+            Confirmation::Agreed { statement: Statement::TooWide, .. } => Ok(ConfirmedLogs::TooWide),
+            Confirmation::NoQuorum(votes) if call.needs.log_blocks > 1 && some_find_it_too_wide(&votes) => {
+                Ok(ConfirmedLogs::TooWide)
+            }
+            Confirmation::Proven(_) | Confirmation::Agreed { .. } | Confirmation::NoQuorum(_) => {
+                Err(Failure::Unavailable)
+            }
+        }
+    }
+
+    /// Asks nodes until a quorum says the same. `in_view` says what a statement comes to in the view of the call. A difference
+    /// is decided by proof where a node gives one for the query, and so is what too few nodes answer: that begins as soon as those
+    /// that are missing are overdue.
+    async fn agree(
+        &self,
+        asking: Asking<'_>,
+        query: Option<&Query<BlockRef>>,
+        call: &Call,
+        form: Form,
+        in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
+    ) -> Result<Confirmation, Failure> {
+        let known_wrong = self.known_wrong_answers();
+        let mut asked = self.pool.ask_several(call, asking.deadline);
+        let gathered = self.gather(asking, query, &mut asked, form, in_view).await;
+        self.confirmations.note_calls(asked.calls());
+        let Gathered { votes, decision, proof } = gathered?;
+        if let StateProof::Given(answer) = proof {
+            self.confirmations.note_proven();
+            return Ok(Confirmation::Proven(answer));
+        }
+        if let Some(query) = query {
+            if let Some(result) = self.settle_difference(asking, query, call, &votes).await {
+                return Ok(Confirmation::Proven(Ok(proven(query, result))));
+            }
+            let is_undecided = matches!(decision, Decision::Undecided { .. });
+            if is_undecided
+                && !votes.is_empty()
+                && matches!(proof, StateProof::NotTried)
+                && let Some(answer) = self.prove_alone(asking, query, nodes_of(&votes)).await
+            {
+                self.confirmations.note_proven();
+                return Ok(Confirmation::Proven(answer));
+            }
+        }
+        let Decision::Agreed { statement, contradicted } = decision else {
+            self.confirmations.note_failed();
+            return Ok(Confirmation::NoQuorum(votes));
+        };
+        let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
+        self.confirmations.note_agreed(differed, contradicted.len());
+        if !query.is_some_and(is_simulation) {
+            contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        }
+        let supporters = votes.iter().filter(|(_, said)| said.means_the_same_as(&statement));
+        let given_by = known_wrong.confirmed_by(supporters.map(|(node, _)| *node));
+        Ok(Confirmation::Agreed { statement, given_by })
+    }
+
+    /// Gathers what nodes say until a quorum says the same, nobody is left, or a proof has come meanwhile.
+    async fn gather<'a>(
+        &'a self,
+        asking: Asking<'a>,
+        query: Option<&'a Query<BlockRef>>,
+        asked: &mut QuorumCall<'_>,
+        form: Form,
+        in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
+    ) -> Result<Gathered, Failure> {
+        let voters = Voters { nodes: self.pool.nodes().len(), quorum: self.pool.quorum() };
+        let mut votes: Vec<Vote> = Vec::with_capacity(voters.nodes);
+        let mut under_way: Option<ProofUnderWay<'a>> = None;
+        let mut proof = StateProof::NotTried;
+        loop {
+            let decision = decide(voters, &votes, false);
+            let Decision::Undecided { missing } = decision else {
+                return Ok(Gathered { votes, decision, proof });
+            };
+            let event = tokio::select! {
+                biased;
+                event = asked.next(missing) => event,
+                given = finished(&mut under_way) => {
+                    under_way = None;
+                    proof = given.map_or(StateProof::Failed, StateProof::Given);
+                    if matches!(proof, StateProof::Given(_)) {
+                        return Ok(Gathered { votes, decision, proof });
+                    }
+                    continue;
+                }
+            };
+            match event {
+                QuorumEvent::Answer(answer) => {
+                    let said = self.read_statement(asking.account, form, answer.said).await?;
+                    let statement = self.note_statement(asked, answer.node, said.and_then(&in_view));
+                    votes.extend(statement.map(|statement| (answer.node, statement)));
+                }
+                QuorumEvent::Stalled => {
+                    under_way = query.map(|query| {
+                        Box::pin(self.prove_alone(asking, query, nodes_of(&votes))) as ProofUnderWay<'a>
+                    });
+                }
+                QuorumEvent::Over => {
+                    if let Some(proving) = under_way {
+                        proof = proving.await.map_or(StateProof::Failed, StateProof::Given);
+                    }
+                    let decision = decide(voters, &votes, true);
+                    return Ok(Gathered { votes, decision, proof });
+                }
+            }
+        }
+    }
+
+    /// Takes note of what a node's answer says about the node.
+    fn note_statement(
+        &self,
+        asked: &mut QuorumCall<'_>,
+        node: usize,
+        said: Result<Statement, NoStatement>,
+    ) -> Option<Statement> {
+        match said {
+            Ok(statement) => {
+                asked.accept(node);
+                return Some(statement);
+            }
+            Err(NoStatement::NotThere) => asked.is_late(node),
+            Err(NoStatement::Malformed) => {
+                self.integrity.count(ProofFailure::Malformed);
+                asked.refuse(node, "shape");
+            }
+        }
+        None
+    }
+
+    /// The answer by proof, for which one node is enough: those are asked that have answered, because the others may be
+    /// silent. `None` if none of them proves it.
+    async fn prove_alone(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+        answered_by: Vec<usize>,
+    ) -> Option<Result<Fetched, Failure>> {
+        for number in answered_by {
+            let asking = Asking { supplier: Supplier::Node { number }, ..asking };
+            let answer = Box::pin(self.prove_state(asking, query)).await;
+            let is_proven = matches!(
+                answer,
+                Some(Ok(_) | Err(Failure::Reverted { .. } | Failure::Execution(_) | Failure::Refused(_)))
+            );
+            if is_proven {
+                return answer;
+            }
+        }
+        None
+    }
+
+    /// What a proof says where nodes contradict each other; `None` if they do not, or no node proves it. Whoever said something
+    /// else is wrong.
+    async fn settle_difference(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+        call: &Call,
+        votes: &[Vote],
+    ) -> Option<Bytes> {
+        let (_, first) = votes.first()?;
+        if votes.iter().all(|(_, said)| said.means_the_same_as(first)) {
+            return None;
+        }
+        let result = self.settle_by_proof(asking, query).await?;
+        let proven = Statement::Result(result.clone());
+        let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
+        self.confirmations.note_agreed(true, wrong.len());
+        if !is_simulation(query) {
+            wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+        }
+        Some(result)
+    }
+
+    /// Reads what a node said: at once if it is short, else in the account's share of the threads.
+    pub(super) async fn read_statement(
+        &self,
+        account: AccountId,
+        form: Form,
+        said: Said,
+    ) -> Result<Result<Statement, NoStatement>, Failure> {
+        let bytes = if let Said::Result(result) = &said { result.len() } else { 0 };
+        self.run_sized(account, bytes, CHECKED_AT_ONCE_BYTES_MAX, move || form.read(&said)).await
+    }
+
+    fn confirmed(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+        statement: Statement,
+        given_by: GivenBy,
+    ) -> Result<Fetched, Failure> {
+        let (result, is_in) = match statement {
+            Statement::Result(result) => (result, None),
+            Statement::Record(record) => (record.whole, record.block),
+            Statement::Estimate(estimate) => (format!("\"{estimate:#x}\"").into(), None),
+            Statement::Reverted(data) => return Err(Failure::Reverted { data }),
+            Statement::Stopped(execution) => return Err(says::stopped(execution, &self.limits)),
+            Statement::TooWide => return Err(Failure::Unavailable),
+        };
+        let block = match transaction(query) {
+            // What is pending, or not there, may be in a block any moment.
+            Some(_) => is_in,
+            None => query.blocks().next().or(Some(head(asking.canon))),
+        };
+        let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
+        Ok(Fetched { result, block, verified: Verification::Confirmed, keep, given_by: Some(given_by) })
+    }
+}
+
+fn nodes_of(votes: &[Vote]) -> Vec<usize> {
+    votes.iter().map(|(node, _)| *node).collect()
+}
+
+fn some_find_it_too_wide(votes: &[Vote]) -> bool {
+    votes.iter().any(|(_, said)| *said == Statement::TooWide)
+}
+
+/// What a message comes to depends on how much gas a node grants it, too, so that honest nodes may differ, and a caller could
+/// have them taken for liars.
+fn is_simulation(query: &Query<BlockRef>) -> bool {
+    matches!(query, Query::Call { .. } | Query::EstimateGas { .. })
+}
+
+/// The transaction that a question names by its hash.
+pub(super) fn transaction(query: &Query<BlockRef>) -> Option<&alloy_primitives::B256> {
+    match query {
+        Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => Some(hash),
+        _ => None,
+    }
+}
+
+/// What a node says of a transaction, as it is in the view of the call: nothing is known there of blocks above the head, and
+/// what most nodes list in a block is not missing.
+pub(super) fn in_view(
+    canon: &Canon,
+    query: &Query<BlockRef>,
+    statement: Statement,
+) -> Result<Statement, NoStatement> {
+    let Some(hash) = transaction(query) else { return Ok(statement) };
+    let block = if let Statement::Record(record) = &statement { record.block } else { None };
+    match block {
+        Some(block) if block.number > head(canon).number => Ok(Statement::Result(NULL)),
+        Some(block) => match canon.by_number(block.number).map(block_ref) {
+            Some(canonical) if canonical != block => Err(NoStatement::NotThere),
+            _ => Ok(statement),
+        },
+        None if canon.contains_transaction(hash).is_some() => Err(NoStatement::NotThere),
+        None => Ok(statement),
+    }
+}

@@ -1,0 +1,368 @@
+//! `eth_call` and `eth_estimateGas`, run here on proven accounts and slots.
+//!
+//! A run on what is known says what it lacks; all of that is fetched at once, and the run is begun again. What the same
+//! function of the same contract read before, or what a node suggests, is fetched beforehand. Neither is believed: it only
+//! says which proofs are worth asking for.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use alloy_primitives::map::{AddressMap, B256Map, HashMap};
+use alloy_primitives::{Address, B256, TxKind, U256};
+use archive::{
+    AccountState, CallError, CallLimits, ChainSpec, ContractCode, Deadline, KnownState, PartialState,
+    StateParts, StateReads,
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use methods::{BlockRef, Message};
+use nodes::proven::{AccountProof, ProvenAccount};
+use tokio::time::{Instant, timeout_at};
+
+use super::proofs::{ProvenAt, StateStore};
+use super::touched;
+use crate::failure::Failure;
+use crate::remote::asking::Asking;
+use crate::remote::{Remote, encode};
+use crate::results::json::Json;
+use crate::simulation::{call_failure, overrides};
+
+/// Runs of one simulation. Each finds out at least one further thing that it reads; most calls need two.
+const RUNS_MAX: usize = 32;
+
+/// Accounts that are fetched for one simulation. Each is a call to a node, so this is what one call of a caller may cost.
+const ACCOUNTS_MAX: usize = 256;
+
+/// Blocks below its own whose hashes a message can ask for.
+const BLOCK_HASHES_MAX: u64 = 256;
+
+/// Slots that are fetched for one simulation. The widest calls of common applications read some hundreds.
+const SLOTS_MAX: usize = 4_096;
+
+/// Bytes of a node's list of what a message reads. It is a hint, and read on the thread of a connection.
+const HINT_BYTES_MAX: usize = 256 << 10;
+
+/// Slots in one proof. Nodes refuse more than 1,024 of them.
+const SLOTS_PER_PROOF_MAX: usize = 256;
+
+/// Proofs that are fetched at the same time for one simulation.
+const PROOFS_AT_ONCE: usize = 16;
+
+/// How long a node may think about what a call will read. Without it, the call is run and finds out.
+const HINT_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Which result of a run is wanted.
+#[derive(Clone, Copy)]
+pub(super) enum SimulationKind {
+    Call,
+    Estimate,
+}
+
+/// What came of an attempt to run a message here.
+pub(super) enum Simulated {
+    Done(Bytes),
+    /// Nobody knows by which rules the block runs.
+    NoRules,
+}
+
+impl Remote {
+    pub(super) async fn simulate(
+        &self,
+        asking: Asking<'_>,
+        kind: SimulationKind,
+        message: &Message,
+        block: BlockRef,
+    ) -> Result<Simulated, Failure> {
+        let at = self.proven_at(asking, block).await?;
+        let chain_id = self.pool.chain_id();
+        let chain = chain_id.and_then(|id| self.rules.at(id, asking.canon, &at.header));
+        let Some(chain) = chain else { return Ok(Simulated::NoRules) };
+        let cancel = CancelOnDrop::default();
+        let state = CallState::new(Arc::clone(&self.proven_state.parts), at.header.state_root);
+        let limits = CallLimits {
+            gas_cap: self.gas_cap(asking.canon),
+            memory_bytes_max: self.limits.call_memory_bytes_max,
+            deadline: Some(Deadline::at(asking.deadline.into_std(), self.limits.call_timeout)),
+            cancel: Some(Arc::clone(&cancel.0)),
+        };
+        let run = Run { kind, message: message.clone(), chain, at: at.header.clone(), limits };
+        let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
+        let result = simulation.complete().await;
+        drop(cancel);
+        result.map(Simulated::Done)
+    }
+}
+
+/// Tells the thread of a run when nobody waits for it any more.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// What every run of one simulation is made of.
+struct Run {
+    kind: SimulationKind,
+    message: Message,
+    chain: Arc<ChainSpec>,
+    at: Arc<alloy_consensus::Header>,
+    limits: CallLimits,
+}
+
+impl Run {
+    /// Runs on what is known; writes the result as JSON.
+    fn on(&self, state: &CallState) -> (Result<Bytes, CallError>, StateReads) {
+        let state = PartialState::new(state);
+        let (rules, request) = (self.chain.rules_at(&self.at), self.message.request.clone());
+        let overrides = overrides(&self.message);
+        let mut out = Vec::new();
+        let written = match self.kind {
+            SimulationKind::Call => archive::call(&state, rules, &self.at, request, overrides, &self.limits)
+                .map(|output| Json(&mut out).data(&output)),
+            SimulationKind::Estimate => {
+                archive::estimate(&state, rules, &self.at, request, overrides, &self.limits)
+                    .map(|gas| Json(&mut out).quantity(gas))
+            }
+        };
+        (written.map(|()| out.into()), state.into_reads())
+    }
+}
+
+/// One message on its way to its result.
+struct Simulation<'a> {
+    remote: &'a Remote,
+    at: ProvenAt<'a>,
+    run: Arc<Run>,
+    state: CallState,
+    /// How many were fetched so far.
+    accounts: usize,
+    slots: usize,
+}
+
+type FetchingAccount<'f> = Pin<Box<dyn Future<Output = Result<FetchedAccount, Failure>> + Send + 'f>>;
+
+/// An account with its code and some slots.
+struct FetchedAccount {
+    address: Address,
+    slots: Vec<B256>,
+    proof: Arc<AccountProof>,
+    code: Option<ContractCode>,
+}
+
+impl Simulation<'_> {
+    async fn complete(mut self) -> Result<Bytes, Failure> {
+        let touched = self.touched_before();
+        let mut may_ask = touched.is_none() && self.run.message.overrides.state.is_none();
+        let mut first = touched.map(|parts| (*parts).clone()).unwrap_or_default();
+        first.accounts.extend(self.accounts_of_message());
+        self.fetch(first).await?;
+        for _ in 0..RUNS_MAX {
+            let (outcome, reads) = self.run_once().await?;
+            if reads.missing.is_empty() {
+                self.remember(reads.found);
+                let timeout = self.remote.limits.call_timeout;
+                return outcome.map_err(|cause| call_failure(cause, timeout, false));
+            }
+            let suggested = if std::mem::take(&mut may_ask) { self.ask_what_it_reads().await } else { None };
+            self.fetch(reads.missing).await?;
+            self.fetch(suggested.unwrap_or_default()).await?;
+        }
+        Err(Failure::StateNotProven)
+    }
+
+    /// Accounts that every message reads.
+    fn accounts_of_message(&self) -> impl Iterator<Item = Address> + use<> {
+        let request = &self.run.message.request;
+        let to = request.to.and_then(|to| to.into_to());
+        [Some(request.from.unwrap_or_default()), to, Some(self.at.header.beneficiary)].into_iter().flatten()
+    }
+
+    /// The contract and the function of it that are called.
+    fn function(&self) -> Option<touched::Function> {
+        let request = &self.run.message.request;
+        let Some(TxKind::Call(contract)) = request.to else { return None };
+        let selector = request.input.input().and_then(|input| input.first_chunk()).copied();
+        Some(touched::Function { contract, selector: selector.unwrap_or_default() })
+    }
+
+    fn touched_before(&self) -> Option<Arc<StateParts>> {
+        self.remote.touched.get(self.function()?)
+    }
+
+    fn remember(&self, found: StateParts) {
+        if let Some(function) = self.function() {
+            self.remote.touched.keep(function, found);
+        }
+    }
+
+    /// Runs in the asking account's share of the threads.
+    async fn run_once(&mut self) -> Result<(Result<Bytes, CallError>, StateReads), Failure> {
+        let state = std::mem::take(&mut self.state);
+        let run = Arc::clone(&self.run);
+        let job = move || {
+            let (outcome, reads) = run.on(&state);
+            (state, outcome, reads)
+        };
+        let Asking { account, deadline, .. } = self.at.asking;
+        let ran = match &self.remote.threads {
+            Some(threads) => {
+                let timeout = Failure::CallTimeout(self.remote.limits.call_timeout);
+                timeout_at(deadline, threads.run(account, job)).await.map_err(|_| timeout)?
+            }
+            None => Some(job()),
+        };
+        let (state, outcome, reads) = ran.ok_or(Failure::OverCapacity)?;
+        self.state = state;
+        Ok((outcome, reads))
+    }
+
+    /// What a node says that the message reads.
+    async fn ask_what_it_reads(&self) -> Option<StateParts> {
+        let asking = self.at.asking;
+        let call = encode::access_list(&self.run.message, self.run.limits.gas_cap, &self.at.block);
+        let read = |delivery: &Bytes| {
+            let is_readable = delivery.len() <= HINT_BYTES_MAX;
+            nodes::Proving::Done(Ok(if is_readable {
+                touched::suggested(delivery)
+            } else {
+                StateParts::default()
+            }))
+        };
+        let deadline = asking.deadline.min(Instant::now() + HINT_TIME_MAX);
+        self.remote.pool.fetch(asking.supplier, &call, &read, deadline).await.ok()
+    }
+
+    /// Fetches parts of the state with their proofs, each account once with all of its slots, and the code of all accounts.
+    async fn fetch(&mut self, parts: StateParts) -> Result<(), Failure> {
+        let wanted = wanted(&parts);
+        self.accounts += wanted.len();
+        self.slots += parts.slots.len();
+        if self.accounts > ACCOUNTS_MAX || self.slots > SLOTS_MAX {
+            return Err(Failure::StateNotProven);
+        }
+        let mut wanted = wanted.into_iter();
+        let mut fetches: FuturesUnordered<FetchingAccount<'_>> = FuturesUnordered::new();
+        let mut fetched = Vec::new();
+        loop {
+            for (address, slots) in wanted.by_ref().take(PROOFS_AT_ONCE - fetches.len()) {
+                fetches.push(Box::pin(self.fetch_account(address, slots)));
+            }
+            match fetches.next().await {
+                Some(account) => fetched.push(account?),
+                None => break,
+            }
+        }
+        drop(fetches);
+        fetched.into_iter().for_each(|account| self.state.add(account));
+        self.fetch_block_hashes(&parts).await
+    }
+
+    async fn fetch_account(&self, address: Address, slots: Vec<B256>) -> Result<FetchedAccount, Failure> {
+        let proof = self.remote.proven_account(&self.at, address, slots.clone()).await?;
+        let code = match proof.account.filter(ProvenAccount::has_code) {
+            Some(account) => Some(self.remote.proven_code(&self.at, address, account.code_hash).await?),
+            None => None,
+        };
+        Ok(FetchedAccount { address, slots, proof, code })
+    }
+
+    /// Hashes of earlier blocks: from the view, or by parent hashes.
+    async fn fetch_block_hashes(&mut self, parts: &StateParts) -> Result<(), Failure> {
+        let asking = self.at.asking;
+        let canon = asking.canon;
+        let is_on_chain = canon.side_block(&self.at.block.hash).is_none();
+        let known = |number: u64| canon.by_number(number).filter(|_| is_on_chain && number >= canon.lowest());
+        let is_unknown = |number: &&u64| known(**number).is_none();
+        if let Some(lowest) = parts.block_hashes.iter().find(is_unknown) {
+            // A message that says that it is in another block could else ask for every header of the chain.
+            if self.at.block.number.checked_sub(*lowest).is_none_or(|below| below > BLOCK_HASHES_MAX) {
+                return Err(Failure::StateNotProven);
+            }
+            let headers = self.remote.headers_down(asking, self.at.block, *lowest).await?;
+            self.state.block_hashes.extend(headers.iter().map(|header| (header.id.number, header.id.hash)));
+        }
+        for number in &parts.block_hashes {
+            self.state.block_hashes.extend(known(*number).map(|block| (block.number, block.hash)));
+        }
+        Ok(())
+    }
+}
+
+/// What to ask for, by account. Slots in order, because that is the order in which some nodes give them.
+fn wanted(parts: &StateParts) -> Vec<(Address, Vec<B256>)> {
+    let accounts = parts.accounts.iter().chain(parts.code.iter().map(|(address, _)| address));
+    let mut wanted: BTreeMap<Address, Vec<B256>> = accounts.map(|address| (*address, Vec::new())).collect();
+    for (address, slot) in &parts.slots {
+        wanted.entry(*address).or_default().push((*slot).into());
+    }
+    let in_pieces = |(address, slots): (Address, Vec<B256>)| {
+        let pieces: Vec<_> = match slots.is_empty() {
+            true => vec![(address, slots)],
+            false => slots.chunks(SLOTS_PER_PROOF_MAX).map(|piece| (address, piece.to_vec())).collect(),
+        };
+        pieces
+    };
+    wanted.into_iter().flat_map(in_pieces).collect()
+}
+
+/// What is known of the state for one simulation: what was fetched for it, and what is kept of earlier ones.
+#[derive(Default)]
+struct CallState {
+    kept: Option<(Arc<StateStore>, B256)>,
+    accounts: AddressMap<Option<ProvenAccount>>,
+    slots: HashMap<(Address, B256), U256>,
+    code: B256Map<ContractCode>,
+    block_hashes: BTreeMap<u64, B256>,
+}
+
+impl CallState {
+    fn new(store: Arc<StateStore>, state_root: B256) -> Self {
+        Self { kept: Some((store, state_root)), ..Self::default() }
+    }
+
+    fn add(&mut self, fetched: FetchedAccount) {
+        let FetchedAccount { address, slots, proof, code } = fetched;
+        self.accounts.insert(address, proof.account);
+        self.slots.extend(slots.into_iter().map(|slot| (address, slot)).zip(proof.slots.iter().copied()));
+        if let (Some(account), Some(code)) = (proof.account, code) {
+            self.code.insert(account.code_hash, code);
+        }
+    }
+
+    fn proven_account(&self, address: Address) -> Option<Option<ProvenAccount>> {
+        let (store, state_root) = self.kept.as_ref()?;
+        self.accounts.get(&address).copied().or_else(|| store.account(*state_root, address))
+    }
+}
+
+impl KnownState for &CallState {
+    fn account(&self, address: Address) -> Option<Option<AccountState>> {
+        let account = self.proven_account(address)?;
+        Some(account.map(|ProvenAccount { nonce, balance, code_hash, .. }| AccountState {
+            nonce,
+            balance,
+            code_hash,
+        }))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Option<U256> {
+        let slot = slot.into();
+        let fetched = self.slots.get(&(address, slot)).copied();
+        fetched.or_else(|| self.kept.as_ref()?.0.slot(self.proven_account(address)?, slot))
+    }
+
+    fn code(&self, hash: B256) -> Option<ContractCode> {
+        self.code.get(&hash).cloned().or_else(|| self.kept.as_ref()?.0.code(hash))
+    }
+
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        self.block_hashes.get(&number).copied()
+    }
+}

@@ -1,0 +1,159 @@
+//! Answers of one node, or of a partner, that are passed on: nothing proves them, and nobody confirms them.
+//!
+//! They must have the form of an answer. What says less than the view knows is none: the node is late, and another one is asked.
+
+use bytes::Bytes;
+use methods::{BlockRef, Query};
+use nodes::proven::ProofFailure;
+use nodes::{Answered, Canon, Client, Failed, Family, Judgement, Judging, Said};
+use resources::AccountId;
+
+use super::confirm::{in_view, transaction};
+use super::statement::{Form, NoStatement, Statement};
+use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
+use crate::remote::{Fetched, Keep, NULL, Remote, head, says};
+
+/// A query whose answer is passed on.
+pub(in crate::remote) struct PassedOn<'a> {
+    remote: &'a Remote,
+    /// In whose share of the threads large answers are read.
+    account: AccountId,
+    /// What the nodes have agreed on, if they ever have.
+    canon: Option<&'a Canon>,
+    query: &'a Query<BlockRef>,
+    /// `None` where anything is passed on that is JSON.
+    form: Option<Form>,
+}
+
+impl<'a> PassedOn<'a> {
+    pub(in crate::remote) fn new(
+        remote: &'a Remote,
+        account: AccountId,
+        canon: Option<&'a Canon>,
+        query: &'a Query<BlockRef>,
+    ) -> Self {
+        // Members that we do not know are left out, unless the operator wants what nodes say as it is.
+        let keeps_members = !remote.integrity.proves();
+        let form = Form::of(query, remote.family == Family::Zksync)
+            .filter(|form| !keeps_members || !matches!(form, Form::Record(_)));
+        Self { remote, account, canon, query, form }
+    }
+
+    pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_> {
+        let (form, bytes, result) = (self.form, result.len(), result.clone());
+        let read = move || read(form, result);
+        if bytes <= CHECKED_AT_ONCE_BYTES_MAX {
+            return self.conclude(read()).into();
+        }
+        Judging::Elsewhere(Box::pin(async move {
+            let read = self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, read).await;
+            read.map_or(Judgement::Unchecked, |read| self.conclude(read))
+        }))
+    }
+
+    fn conclude(&self, read: Result<Statement, NoStatement>) -> Judgement {
+        match read.and_then(|statement| self.in_view(statement)) {
+            Ok(Statement::Result(result)) if result == NULL => match self.is_there() {
+                Some(true) => Judgement::Late,
+                Some(false) => Judgement::Believed,
+                None => Judgement::Doubtful,
+            },
+            Ok(_) => Judgement::Believed,
+            Err(NoStatement::NotThere) if self.is_there().is_none() => Judgement::Doubtful,
+            Err(NoStatement::NotThere) => Judgement::Late,
+            Err(NoStatement::Malformed) => {
+                self.remote.integrity.count(ProofFailure::Malformed);
+                Judgement::Wrong(ProofFailure::Malformed.name())
+            }
+        }
+    }
+
+    /// What a statement comes to in the view of the call. What was not read says nothing about its block.
+    fn in_view(&self, statement: Statement) -> Result<Statement, NoStatement> {
+        match (self.form, self.canon) {
+            (Some(_), Some(canon)) => in_view(canon, self.query, statement),
+            _ => Ok(statement),
+        }
+    }
+
+    /// The answer, once no other node is going to be asked.
+    pub(in crate::remote) async fn settle(
+        &self,
+        answered: Result<Answered<Client>, Failed>,
+    ) -> Result<Fetched, Failure> {
+        let limits = &self.remote.limits;
+        let answered = answered.map_err(|failed| says::nothing(self.query, failed, limits))?;
+        let result = match answered.said {
+            Said::Result(result) => result,
+            Said::Error(error) => return Err(says::failure(&error, limits)),
+            Said::Limit(_) => return Err(Failure::Unavailable),
+        };
+        if !answered.sure || result.trim_ascii() == b"null" {
+            let keep = if answered.nowhere { Keep::Absent } else { Keep::No };
+            return self.nothing().map(|nothing| Fetched { keep, ..nothing });
+        }
+        let (result, is_in) = match self.form {
+            Some(form @ Form::Record(_)) => {
+                let read = self.remote.read_statement(self.account, form, Said::Result(result)).await?;
+                match read.and_then(|statement| self.in_view(statement)) {
+                    Ok(Statement::Record(record)) => (record.whole, record.block),
+                    // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
+                    _ => return self.nothing(),
+                }
+            }
+            _ => (result, None),
+        };
+        let block = match transaction(self.query) {
+            Some(_) => is_in,
+            None => self.query.blocks().next().or(self.canon.map(head)),
+        };
+        let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
+        Ok(Fetched { result, block, verified: Verification::None, keep, given_by: None })
+    }
+
+    /// Whether there is something to say, as far as the view can tell.
+    fn is_there(&self) -> Option<bool> {
+        let lists = |block: BlockRef| {
+            let seen = self.canon?.block(block.number).filter(|seen| seen.id.hash == block.hash)?;
+            seen.lists()
+        };
+        match *self.query {
+            Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
+                self.canon.and_then(|canon| canon.contains_transaction(&hash)).map(|_| true)
+            }
+            Query::TransactionByIndex { block, index } => {
+                lists(block).map(|lists| index < lists.transactions().len() as u64)
+            }
+            Query::Uncle { block, index } => lists(block).map(|lists| index < lists.uncles().len() as u64),
+            Query::RawBlockTransactions { .. } => None,
+            // The view has the block, so there is something to say about it.
+            _ => Some(true),
+        }
+    }
+
+    /// What it means that no node has anything to say.
+    fn nothing(&self) -> Result<Fetched, Failure> {
+        if self.is_there() == Some(true) {
+            return Err(Failure::Unavailable);
+        }
+        let (result, block) = match *self.query {
+            Query::RawBlockTransactions { block } => (Bytes::from_static(b"[]"), Some(block)),
+            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => (NULL, Some(block)),
+            _ => (NULL, None),
+        };
+        Ok(Fetched { result, block, verified: Verification::None, keep: Keep::No, given_by: None })
+    }
+}
+
+fn read(form: Option<Form>, result: Bytes) -> Result<Statement, NoStatement> {
+    let Some(form) = form else {
+        let is_json = std::str::from_utf8(&result).is_ok_and(|text| jsonrpc::Value::read(text).is_some());
+        // What is passed on as it is must be one JSON value: otherwise the reply around it would be none.
+        let is_null = result.trim_ascii() == b"null";
+        let result = if is_null { NULL } else { result };
+        return if is_json { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };
+    };
+    form.read(&Said::Result(result))
+}

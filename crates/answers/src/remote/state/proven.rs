@@ -1,0 +1,159 @@
+//! Answers about the state that a block's hash commits to.
+
+use alloy_primitives::{Address, B256, U256};
+use bytes::Bytes;
+use methods::{BlockRef, Query};
+use nodes::Supplier;
+
+use super::execution::{Simulated, SimulationKind};
+use super::proofs::ProvenAt;
+use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::remote::asking::Asking;
+use crate::remote::{Fetched, Keep, Remote, StateMode};
+use crate::results::json::Json;
+
+/// Nodes that must be able to confirm an answer before it is delivered without its proof. One node alone could refuse proofs
+/// and then say what it likes.
+const CONFIRMING_NODES_MIN: usize = 2;
+
+impl Remote {
+    /// The answer with its proof; `None` where another way to answer is left: questions that are not about the state, and
+    /// those that no node proves but a quorum may confirm.
+    pub(in crate::remote) async fn answer_proven_state(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Fetched, Failure>> {
+        if self.state != StateMode::Prove {
+            return None;
+        }
+        self.prove_state(asking, query).await
+    }
+
+    /// The same in any mode.
+    pub(super) async fn prove_state(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Fetched, Failure>> {
+        if !self.proves_blocks() {
+            return None;
+        }
+        let answered = match query {
+            Query::Call { message, at } => {
+                Box::pin(self.simulate(asking, SimulationKind::Call, message, *at)).await
+            }
+            Query::EstimateGas { message, at } => {
+                Box::pin(self.simulate(asking, SimulationKind::Estimate, message, *at)).await
+            }
+            _ => self.read_state(asking, query).await?.map(Simulated::Done),
+        };
+        match answered {
+            Ok(Simulated::Done(result)) => Some(Ok(proven(query, result))),
+            Ok(Simulated::NoRules) => None,
+            Err(Failure::StateNotProven) if self.can_do_without(asking.supplier) => None,
+            // The proofs of a partner may have failed, and then its word is worth nothing.
+            Err(Failure::Unavailable)
+                if asking.supplier.is_of_pool() && self.can_do_without(asking.supplier) =>
+            {
+                None
+            }
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
+    /// Whether an answer may be delivered without its proof. The operator lets partners answer, and the reply says how far.
+    fn can_do_without(&self, supplier: Supplier) -> bool {
+        match supplier {
+            Supplier::Nodes | Supplier::Node { .. } => self.pool.quorum() >= CONFIRMING_NODES_MIN,
+            Supplier::Partners { .. } => true,
+        }
+    }
+
+    /// What a proof says where nodes contradict each other; `None` if no node gives one, or the question has none.
+    pub(super) async fn settle_by_proof(&self, asking: Asking<'_>, query: &Query<BlockRef>) -> Option<Bytes> {
+        if !self.proves_blocks() {
+            return None;
+        }
+        self.read_state(asking, query).await?.ok()
+    }
+
+    /// A part of the state; `None` for questions that are not about one.
+    async fn read_state(
+        &self,
+        asking: Asking<'_>,
+        query: &Query<BlockRef>,
+    ) -> Option<Result<Bytes, Failure>> {
+        Some(match *query {
+            Query::Balance { address, at } => self.balance(asking, at, address).await,
+            Query::TransactionCount { address, at } => self.transaction_count(asking, at, address).await,
+            Query::Code { address, at } => self.code(asking, at, address).await,
+            Query::StorageAt { address, position, at } => {
+                self.storage_at(asking, at, address, position).await
+            }
+            _ => return None,
+        })
+    }
+
+    async fn balance(&self, asking: Asking<'_>, at: BlockRef, address: Address) -> Result<Bytes, Failure> {
+        let at = self.proven_at(asking, at).await?;
+        let account = self.proven_account(&at, address, Vec::new()).await?.account;
+        let balance = account.map_or(U256::ZERO, |account| account.balance);
+        Ok(written(|json| json.quantity_u256(balance)))
+    }
+
+    async fn transaction_count(
+        &self,
+        asking: Asking<'_>,
+        at: BlockRef,
+        address: Address,
+    ) -> Result<Bytes, Failure> {
+        let at = self.proven_at(asking, at).await?;
+        let account = self.proven_account(&at, address, Vec::new()).await?.account;
+        Ok(written(|json| json.quantity(account.map_or(0, |account| account.nonce))))
+    }
+
+    async fn code(&self, asking: Asking<'_>, at: BlockRef, address: Address) -> Result<Bytes, Failure> {
+        let at = self.proven_at(asking, at).await?;
+        let code = self.account_code(&at, address).await?;
+        Ok(written(|json| json.data(&code)))
+    }
+
+    async fn account_code(
+        &self,
+        at: &ProvenAt<'_>,
+        address: Address,
+    ) -> Result<alloy_primitives::Bytes, Failure> {
+        let account = self.proven_account(at, address, Vec::new()).await?.account;
+        match account.filter(|account| account.has_code()) {
+            Some(account) => Ok(self.proven_code(at, address, account.code_hash).await?.bytes()),
+            None => Ok(alloy_primitives::Bytes::new()),
+        }
+    }
+
+    async fn storage_at(
+        &self,
+        asking: Asking<'_>,
+        at: BlockRef,
+        address: Address,
+        position: B256,
+    ) -> Result<Bytes, Failure> {
+        let at = self.proven_at(asking, at).await?;
+        let proof = self.proven_account(&at, address, vec![position]).await?;
+        let value = proof.slots.first().copied().unwrap_or_default();
+        Ok(written(|json| json.data(&value.to_be_bytes::<32>())))
+    }
+}
+
+/// An answer that is true as long as its block is canonical.
+pub(super) fn proven(query: &Query<BlockRef>, result: Bytes) -> Fetched {
+    let block = query.blocks().next();
+    Fetched { result, block, verified: Verification::Proven, keep: Keep::On(block), given_by: None }
+}
+
+fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
+    let mut out = Vec::new();
+    write(&mut Json(&mut out));
+    out.into()
+}

@@ -1,0 +1,153 @@
+//! Step 6: the blocks that a call names → blocks of the view.
+//!
+//! The head is read once per call, so everything in one answer belongs to one moment of the chain. A block that does
+//! not exist ends the call here: sources are asked only about blocks that are there.
+
+use std::collections::HashMap;
+
+use crate::failure::Failure;
+use crate::view::View;
+use methods::{BlockParam, BlockRef, Blocks, Method, Missing, Query, Tag};
+
+/// A call whose blocks are settled.
+#[derive(Debug)]
+pub enum Resolved {
+    Pinned(Query<BlockRef>),
+    /// The block is not there, and for this method that is an answer.
+    Nothing(Missing),
+}
+
+/// Why the blocks of a call cannot be settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    TagNotSupported {
+        tag: Tag,
+        method: &'static str,
+    },
+    PendingLogs,
+    NoHeader,
+    NoHeaderForHash,
+    /// The block was reorganised away, and the caller wants canonical ones only.
+    NotCanonical,
+    NoBlockForTag(Tag),
+    UnknownLogsBlock,
+    BadRange,
+    BeyondHead,
+    RangeTooLong {
+        blocks: u64,
+        most: u64,
+    },
+    /// The source cannot say whether there is such a block.
+    Failed(Failure),
+}
+
+impl From<Failure> for Unresolved {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What a network's settings say about blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Tags that some methods do not take here.
+    pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
+    /// Blocks that one `eth_getLogs` may span.
+    pub log_blocks_max: Option<u64>,
+}
+
+/// Settles every block that a call names.
+pub fn resolve(
+    view: &dyn View,
+    rules: &Rules,
+    method: &'static Method,
+    query: Query<BlockParam>,
+) -> Result<Resolved, Unresolved> {
+    let pins = Pins { view, rules, method, head: view.head() };
+    if let Query::Logs { filter, blocks } = query {
+        return Ok(Resolved::Pinned(Query::Logs { filter, blocks: pins.log_blocks(blocks)? }));
+    }
+    match query.try_map(|block| pins.pin(block)) {
+        Ok(query) => Ok(Resolved::Pinned(query)),
+        Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash | Unresolved::NotCanonical)
+            if method.missing != Missing::Error =>
+        {
+            Ok(Resolved::Nothing(method.missing))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct Pins<'a> {
+    view: &'a dyn View,
+    rules: &'a Rules,
+    method: &'static Method,
+    head: BlockRef,
+}
+
+impl Pins<'_> {
+    fn pin(&self, block: BlockParam) -> Result<BlockRef, Unresolved> {
+        match block {
+            BlockParam::Number(number) if number == self.head.number => Ok(self.head),
+            BlockParam::Number(number) if number > self.head.number => Err(Unresolved::NoHeader),
+            BlockParam::Number(number) => self.view.block_by_number(number)?.ok_or(Unresolved::NoHeader),
+            BlockParam::Hash { hash, must_be_canonical } => match self.view.block_by_hash(hash)? {
+                Some(block) => Ok(block),
+                None => match self.view.side_block(hash) {
+                    Some(_) if must_be_canonical => Err(Unresolved::NotCanonical),
+                    side_block => side_block.ok_or(Unresolved::NoHeaderForHash),
+                },
+            },
+            BlockParam::Tag(tag) => self.tagged(tag),
+        }
+    }
+
+    fn tagged(&self, tag: Tag) -> Result<BlockRef, Unresolved> {
+        let method = self.method.name;
+        if self.rules.unsupported_tags.get(&tag).is_some_and(|methods| methods.contains(&method)) {
+            return Err(Unresolved::TagNotSupported { tag, method });
+        }
+        let block = match tag {
+            // There is no pending block here, and the newest is what comes closest.
+            Tag::Latest | Tag::Pending => Some(self.head),
+            Tag::Earliest => self.view.block_by_number(0)?,
+            Tag::Finalized => self.view.finalized(),
+            Tag::Safe => self.view.safe(),
+        };
+        block.ok_or(Unresolved::NoBlockForTag(tag))
+    }
+
+    fn log_blocks(&self, blocks: Blocks<BlockParam>) -> Result<Blocks<BlockRef>, Unresolved> {
+        let (from, to) = match blocks {
+            Blocks::One(block) => {
+                let block = self.pin(block).map_err(|error| match error {
+                    Unresolved::Failed(_) => error,
+                    _ => Unresolved::UnknownLogsBlock,
+                });
+                return block.map(Blocks::One);
+            }
+            Blocks::Range { from, to } => (self.log_number(from)?, self.log_number(to)?),
+        };
+        if from > to {
+            return Err(Unresolved::BadRange);
+        }
+        if to > self.head.number {
+            return Err(Unresolved::BeyondHead);
+        }
+        let blocks = to - from + 1;
+        if let Some(most) = self.rules.log_blocks_max.filter(|&most| blocks > most) {
+            return Err(Unresolved::RangeTooLong { blocks, most });
+        }
+        let pin = |number| self.pin(BlockParam::Number(number));
+        Ok(Blocks::Range { from: pin(from)?, to: pin(to)? })
+    }
+
+    /// The number of one end of a range, which need not exist yet.
+    fn log_number(&self, block: BlockParam) -> Result<u64, Unresolved> {
+        match block {
+            BlockParam::Number(number) => Ok(number),
+            BlockParam::Tag(Tag::Pending) => Err(Unresolved::PendingLogs),
+            other => Ok(self.pin(other)?.number),
+        }
+    }
+}

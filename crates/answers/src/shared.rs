@@ -1,0 +1,27 @@
+//! One answer for several callers: each account that reads it is charged for it once.
+
+use bytes::Bytes;
+use resources::{AccountMemory, Readers};
+
+use crate::failure::Failure;
+use crate::provenance::{Answer, Provenance};
+
+/// An answer that equal calls in flight share.
+#[derive(Clone, Debug)]
+pub(super) struct SharedAnswer {
+    provenance: Provenance,
+    result: Bytes,
+    readers: Readers,
+}
+
+impl SharedAnswer {
+    pub(super) fn new(provenance: Provenance, result: Bytes) -> Self {
+        Self { provenance, result, readers: Readers::default() }
+    }
+
+    /// The answer for one of the callers.
+    pub(super) fn lend(&self, memory: AccountMemory<'_>) -> Result<Answer, Failure> {
+        let result = memory.lend(&self.result, &self.readers)?;
+        Ok(Answer { provenance: self.provenance, shared: Some(result) })
+    }
+}

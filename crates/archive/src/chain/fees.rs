@@ -1,0 +1,53 @@
+//! The base fee and the blob gas that follow from a block's parent.
+
+use super::{BlockRules, ChainSpec};
+use alloy_consensus::Header;
+use alloy_eips::eip1559::{
+    DEFAULT_BASE_FEE_MAX_CHANGE_DENOMINATOR, DEFAULT_ELASTICITY_MULTIPLIER, INITIAL_BASE_FEE,
+};
+use alloy_hardforks::EthereumHardforks;
+
+/// The base fee of the block after a parent; none before London.
+pub(crate) fn expected_base_fee(rules: BlockRules<'_>, parent: &Header) -> Option<u64> {
+    if !rules.is_london_active_at_block(parent.number.saturating_add(1)) {
+        return None;
+    }
+    match parent.base_fee_per_gas {
+        Some(base_fee) if rules.is_london_active_at_block(parent.number) => {
+            Some(next_base_fee(parent.gas_used, parent.gas_limit, base_fee))
+        }
+        _ => Some(INITIAL_BASE_FEE),
+    }
+}
+
+/// The base fee of the block after one that used so much gas: EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it
+/// stays.
+pub fn next_base_fee(gas_used: u64, gas_limit: u64, base_fee: u64) -> u64 {
+    let target = gas_limit / DEFAULT_ELASTICITY_MULTIPLIER;
+    if target == 0 {
+        return base_fee;
+    }
+    let change = |gas: u64| {
+        let by_target = u128::from(base_fee) * u128::from(gas) / u128::from(target);
+        by_target / u128::from(DEFAULT_BASE_FEE_MAX_CHANGE_DENOMINATOR)
+    };
+    let base_fee = u128::from(base_fee);
+    let next = if gas_used > target {
+        base_fee + change(gas_used - target).max(1)
+    } else {
+        base_fee - change(target - gas_used)
+    };
+    u64::try_from(next).unwrap_or(u64::MAX)
+}
+
+/// The excess blob gas of the block at `timestamp` after a parent; none before Cancun.
+///
+/// The parameters are the child's, as in geth. Those from Osaka on carry the reserve price of EIP-7918.
+pub(crate) fn expected_excess_blob_gas(chain: &ChainSpec, parent: &Header, timestamp: u64) -> Option<u64> {
+    let params = chain.blob_params_at(timestamp)?;
+    Some(params.next_block_excess_blob_gas_osaka(
+        parent.excess_blob_gas.unwrap_or_default(),
+        parent.blob_gas_used.unwrap_or_default(),
+        parent.base_fee_per_gas.unwrap_or_default(),
+    ))
+}

@@ -1,0 +1,74 @@
+//! The plans and what they allow.
+
+use settings::Section;
+
+/// A set of limits and rights. `None` is no limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub name: String,
+    pub credits_per_second: Option<u64>,
+    pub credits_per_day: Option<u64>,
+    pub keys_max: Option<u64>,
+    /// Whether a partner may answer for this plan's callers during an outage.
+    pub failover: bool,
+}
+
+/// The plans that exist: the usual ones, changed or added to by the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plans(Vec<Plan>);
+
+impl Default for Plans {
+    fn default() -> Self {
+        let plan = |name: &str, second, day, keys_max, failover| Plan {
+            name: name.to_owned(),
+            credits_per_second: second,
+            credits_per_day: day,
+            keys_max,
+            failover,
+        };
+        Self(vec![
+            plan("core", Some(500), Some(3_000_000), Some(1), false),
+            plan("developer", Some(4_000), Some(15_000_000), Some(5), false),
+            plan("team", Some(40_000), Some(75_000_000), None, false),
+            plan("growth", Some(100_000), Some(250_000_000), None, true),
+            plan("custom", None, None, None, true),
+        ])
+    }
+}
+
+impl Plans {
+    pub fn named(&self, name: &str) -> Option<&Plan> {
+        self.0.iter().find(|plan| plan.name == name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|plan| plan.name.as_str())
+    }
+
+    /// Reads `[plans.NAME]` sections; a plan that is not among the usual ones starts without limits.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let mut plans = Self::default();
+        for name in section.names() {
+            let mut section = section.section(&name);
+            let plan = match plans.0.iter_mut().find(|plan| plan.name == name) {
+                Some(plan) => plan,
+                None => {
+                    plans.0.push(Plan {
+                        name: name.clone(),
+                        credits_per_second: None,
+                        credits_per_day: None,
+                        keys_max: None,
+                        failover: false,
+                    });
+                    let last = plans.0.len() - 1;
+                    &mut plans.0[last]
+                }
+            };
+            plan.credits_per_second = section.limit("credits_per_second", plan.credits_per_second);
+            plan.credits_per_day = section.limit("credits_per_day", plan.credits_per_day);
+            plan.keys_max = section.limit("keys_max", plan.keys_max);
+            plan.failover = section.flag("failover", plan.failover);
+        }
+        plans
+    }
+}

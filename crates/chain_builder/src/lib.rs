@@ -1,0 +1,16 @@
+//! Assembles valid blocks on a state in memory, for the demo chain, for tests and for benchmarks. The archive does not know
+//! it: what is built here is imported and proven like any other chain.
+
+mod memory; // a state that holds everything in maps
+mod header; // what a header has to say
+mod predeploys; // contracts that the protocol calls
+mod sign; // transactions with a signature
+mod builder; // blocks, one after another
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, write_blocks};
+pub use memory::{MemoryState, StoredAccount};
+pub use predeploys::system_contracts;
+pub use sign::Signer;

@@ -1,0 +1,112 @@
+//! The command line: `chaingate` = `chaingate serve`.
+
+mod banner; // what a person sees when it has started
+mod check; // chaingate check
+mod docs; // chaingate docs
+mod import; // chaingate import
+mod serve; // chaingate serve
+mod signals; // SIGTERM, Ctrl-C, SIGHUP
+mod verify; // chaingate verify
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use gateway::log::BackgroundWriter;
+
+use crate::config::Config;
+
+/// A JSON-RPC 2.0 gateway to one blockchain network.
+#[derive(Debug, Parser)]
+#[command(name = "chaingate", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve callers (this is also what happens without a command)
+    Serve(Settings),
+    /// Report what is wrong with a configuration, without starting
+    Check(Settings),
+    Import(import::Arguments),
+    Verify(verify::Arguments),
+    /// Write the documents that are made from the tables
+    #[command(hide = true)]
+    Docs(docs::Arguments),
+}
+
+/// Where the settings come from. What stands here goes over what stands in the file.
+#[derive(Debug, Args)]
+struct Settings {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where the archive is kept
+    #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// The address for callers
+    #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// The address for the operator
+    #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_OPERATOR")]
+    operator: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// The file's settings with those of the command line over them, or what is wrong with them.
+    fn load(self) -> Result<Config, String> {
+        let mut config = match &self.config {
+            None => Config::default(),
+            Some(path) => {
+                let text =
+                    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Config::parse(&text).map_err(|mistakes| format!("{}:\n{mistakes}", path.display()))?
+            }
+        };
+        config.data_dir = self.data_dir.unwrap_or(config.data_dir);
+        config.listen.server.public = self.listen.unwrap_or(config.listen.server.public);
+        config.listen.operator.address = self.operator.unwrap_or(config.listen.operator.address);
+        let problems = config.problems();
+        if problems.is_empty() { Ok(config) } else { Err(problems.join("\n")) }
+    }
+}
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let done = |()| ExitCode::SUCCESS;
+    let result = match cli.command {
+        None => serve::run(cli.settings),
+        Some(Command::Serve(settings)) => serve::run(settings),
+        Some(Command::Check(settings)) => check::run(settings).map(done),
+        Some(Command::Import(arguments)) => return import::run(arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
+        Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
+    };
+    match result {
+        Ok(status) => status,
+        Err(message) => {
+            say(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How long a message waits for its reader before the program ends without it.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Writes a message to standard error. A missing reader is no error, and a stuck one is waited for no longer than
+/// [`MESSAGE_TIMEOUT`].
+fn say(message: &str) {
+    if let Ok(messages) = BackgroundWriter::to_stderr() {
+        messages.write_lines(format!("chaingate: {message}\n").as_bytes());
+        messages.finish(MESSAGE_TIMEOUT);
+    }
+}

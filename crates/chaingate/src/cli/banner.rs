@@ -1,0 +1,67 @@
+//! What a person sees when it has started: where it is, and a line to try it with.
+
+use std::io::{Write, stdout};
+use std::net::SocketAddr;
+use std::thread;
+
+use demo::contracts::TOUR;
+
+use crate::config::Config;
+
+/// Shows it on the terminal, from a thread of its own: a terminal that is stopped or gone must not hold up serving.
+pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) {
+    let text = text(config, public, operator, head);
+    let write = move || drop(stdout().write_all(text.as_bytes()));
+    if let Err(error) = thread::Builder::new().name("banner".to_owned()).spawn(write) {
+        tracing::warn!(%error, "cannot show the banner");
+    }
+}
+
+fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let scheme = if config.listen.server.tls.is_some() { "https" } else { "http" };
+    let key = if config.serves_demo_chain() { "demo" } else { "<API_KEY>" };
+    let url = format!("{scheme}://{public}/v3/{key}");
+    let (name, call) = (&config.network.name, example(config));
+    let head = head.map_or_else(|| "no block yet".to_owned(), |head| format!("block {head}"));
+    format!(
+        "
+  Chaingate {version}   network {name}, {head}
+
+    callers    {url}
+    operator   http://{operator}   /health /ready /metrics
+
+  Try it:
+
+    curl -s {url} -H 'Content-Type: application/json' \\
+      -d '{call}'
+
+  Ctrl-C stops it; answers under way are finished first.
+
+"
+    )
+}
+
+/// A call that has something to show: the variable 1234 of the demo chain's tour contract.
+fn example(config: &Config) -> String {
+    let (method, params) = if config.serves_demo_chain() {
+        ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR.address()))
+    } else {
+        ("eth_getBlockByNumber", r#"["latest",false]"#.to_owned())
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_to_try_names_the_address_and_the_key() {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let shown = text(&Config::default(), address(8545), address(8546), Some(7));
+        assert!(shown.contains("curl -s http://127.0.0.1:8545/v3/demo -H"), "{shown}");
+        assert!(shown.contains("network demo, block 7"), "{shown}");
+        assert!(shown.contains(r#""method":"eth_getStorageAt""#), "{shown}");
+    }
+}

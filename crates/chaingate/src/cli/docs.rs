@@ -1,0 +1,25 @@
+//! `chaingate docs`: the documents that are made from the tables.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::docs::documents;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The folder for them
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
+    let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(&arguments.out).map_err(|error| say(&arguments.out, error))?;
+    for (name, text) in documents()? {
+        let path = arguments.out.join(name);
+        fs::write(&path, text).map_err(|error| say(&path, error))?;
+    }
+    Ok(())
+}

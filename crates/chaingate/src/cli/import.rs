@@ -1,0 +1,346 @@
+//! `chaingate import`: block files into an archive, with something to look at meanwhile.
+
+mod progress;
+
+use super::{
+    MESSAGE_TIMEOUT,
+    signals::{self, Signal, StopRequest, StopSignals},
+};
+use crate::import_socket::{ReceivingGateway, SendError, Sent};
+use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, ImportProgress, OpenError};
+use clap::Args;
+use gateway::log::BackgroundWriter;
+use progress::Display;
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+    time::Instant,
+};
+
+/// What a shell expects of a program that was interrupted: 128 and the number of SIGINT.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Import blocks into the archive, executing and proving every one of them.
+///
+/// Every block is executed, and everything its header states is compared with the outcome: the roots over
+/// transactions, uncles, withdrawals, receipts and state, the bloom, gas, base fee, blob gas and requests.
+/// The first block for which that fails stops the import; what came before it stays usable.
+///
+/// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
+/// the consensus layer. Import blocks from a source whose head you know.
+///
+/// If a gateway serves the archive, the blocks are imported through it, and it goes on serving meanwhile.
+///
+/// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C, more than a second later, ends it
+/// at once. Run the same command again to go on.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
+  chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
+pub(super) struct Arguments {
+    /// Directory of the archive; made if it is not there.
+    #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data")]
+    data_dir: PathBuf,
+    /// The chain's genesis, in geth's format.
+    #[arg(long, value_name = "FILE")]
+    genesis: PathBuf,
+    /// Files of blocks, in order: RLP (as `geth export` writes them) or era1. Without any, the archive has only block 0.
+    #[arg(value_name = "BLOCKS")]
+    files: Vec<PathBuf>,
+}
+
+/// Why the main thread stops waiting for the import.
+#[derive(Debug)]
+enum ImportEvent {
+    Finished(Result<Report, Failure>),
+    Panicked,
+    /// A second signal came: the import is left in the middle of a block, as by a kill.
+    EndAtOnce(Signal),
+}
+
+/// Events that are sent before the main thread has received one.
+const EVENTS_WAITING_MAX: usize = 2;
+
+/// The stack of the thread that imports: that of a main thread.
+const STACK_BYTES: usize = 8 << 20;
+
+pub(super) fn run(arguments: Arguments) -> ExitCode {
+    // Standard error may have no reader, or a stuck one, and the import must not wait for it.
+    let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
+    let event = start(arguments, &messages).map(|events| events.recv());
+    let outcome = match event {
+        Ok(Ok(ImportEvent::Finished(outcome))) => outcome,
+        Ok(Ok(ImportEvent::EndAtOnce(signal))) => return ExitCode::from(signal.exit_status()),
+        // The panic has said what is wrong.
+        Ok(Ok(ImportEvent::Panicked) | Err(_)) => return ExitCode::FAILURE,
+        Err(failure) => Err(failure),
+    };
+    let (last_message, status) = match outcome {
+        Ok(report) if report.stopped => {
+            let message = format!("{report}\nStopped. Run the same command again to go on.\n");
+            (message, ExitCode::from(EXIT_INTERRUPTED))
+        }
+        Ok(report) => (format!("{report}\n"), ExitCode::SUCCESS),
+        Err(failure) => (format!("chaingate import: {failure}\n"), ExitCode::FAILURE),
+    };
+    messages.write_lines(last_message.as_bytes());
+    messages.finish(MESSAGE_TIMEOUT);
+    status
+}
+
+/// Starts the import on a thread of its own, so that a second signal need not wait for it.
+fn start(arguments: Arguments, messages: &BackgroundWriter) -> Result<Receiver<ImportEvent>, Failure> {
+    let (sender, events) = mpsc::sync_channel(EVENTS_WAITING_MAX);
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_on_signal(&stop, &sender, messages)?;
+    let messages = messages.clone();
+    let run = move || {
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| import(&arguments, &stop, &messages)));
+        // Nobody waits for it any more if a second signal came first.
+        let _unheard = sender.send(outcome.map_or(ImportEvent::Panicked, ImportEvent::Finished));
+    };
+    let thread = thread::Builder::new().name("import".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(run).map_err(Failure::Thread)?;
+    Ok(events)
+}
+
+fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter) -> Result<Report, Failure> {
+    let genesis = std::fs::read_to_string(&arguments.genesis)
+        .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
+    let bytes = size_of_files(&arguments.files)?;
+    let destination = Destination::open(arguments, &genesis, messages)?;
+    let mut head = destination.head()?;
+    let mut looker = Looker::new(bytes, head.number, stop, messages);
+    for path in &arguments.files {
+        let file = BlockFile::open(path)?;
+        let size = file.bytes_total();
+        let imported = destination.import(file, &mut looker)?;
+        looker.finish_file(size, imported.progress.as_ref());
+        head = imported.head;
+        if let Some(cause) = imported.fault {
+            return Err(Failure::Import { cause, head });
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    looker.display.finish();
+    Ok(Report {
+        done: looker.total,
+        head,
+        seconds: looker.started.elapsed().as_secs_f64(),
+        stopped: stop.load(Ordering::Relaxed),
+    })
+}
+
+/// Who stores the blocks.
+enum Destination {
+    Archive(Archive),
+    /// A gateway that has the archive open.
+    Gateway(ReceivingGateway),
+}
+
+/// What became of a file.
+struct Imported {
+    progress: Option<ImportProgress>,
+    head: Head,
+    /// Why it ended before the last block.
+    fault: Option<String>,
+}
+
+impl Destination {
+    fn open(arguments: &Arguments, genesis: &str, messages: &BackgroundWriter) -> Result<Self, Failure> {
+        let in_use = match Archive::open_or_create(&arguments.data_dir, genesis) {
+            Ok(archive) => return Ok(Self::Archive(archive)),
+            Err(OpenError::Genesis(cause)) => {
+                return Err(Failure::BadGenesis { path: arguments.genesis.clone(), cause });
+            }
+            Err(in_use @ OpenError::InUse(_)) => in_use,
+            Err(cause) => return Err(cause.into()),
+        };
+        let gateway = ReceivingGateway::find(&arguments.data_dir, genesis);
+        let Some(gateway) = gateway.filter(|_| !arguments.files.is_empty()) else {
+            return Err(in_use.into());
+        };
+        messages.write_lines(b"A gateway serves this archive: the blocks are imported through it.\n");
+        Ok(Self::Gateway(gateway))
+    }
+
+    fn head(&self) -> Result<Head, Failure> {
+        match self {
+            Self::Archive(archive) => head(archive),
+            // It tells with every file.
+            Self::Gateway(_) => Ok(Head::default()),
+        }
+    }
+
+    fn import(&self, file: BlockFile, looker: &mut Looker<'_>) -> Result<Imported, Failure> {
+        match self {
+            Self::Archive(archive) => {
+                let imported = archive.import(file, looker);
+                let fault = imported.as_ref().err().map(ToString::to_string);
+                Ok(Imported { progress: imported.ok(), head: head(archive)?, fault })
+            }
+            Self::Gateway(gateway) => {
+                let Sent { progress, head: (number, hash), fault } =
+                    gateway.import(file, looker.stop, looker)?;
+                Ok(Imported { progress: Some(progress), head: Head { number, hash }, fault })
+            }
+        }
+    }
+}
+
+/// How many bytes there are in all. Opens every file, so that a wrong one is known before an hour of work; one at a
+/// time, because there can be more of them than a process may have open.
+fn size_of_files(paths: &[PathBuf]) -> Result<u64, BlockFileError> {
+    paths.iter().map(|path| BlockFile::open(path).map(|file| file.bytes_total())).sum()
+}
+
+fn stop_on_signal(
+    stop: &Arc<AtomicBool>,
+    sender: &SyncSender<ImportEvent>,
+    messages: &BackgroundWriter,
+) -> Result<(), Failure> {
+    let (stop, sender, messages) = (Arc::clone(stop), sender.clone(), messages.clone());
+    let mut stops = StopSignals::default();
+    let handle = move |signal| match stops.next(Instant::now()) {
+        StopRequest::Finish => {
+            stop.store(true, Ordering::Relaxed);
+            let message = "\nStopping after the block in hand … Signal again to end at once.\n";
+            messages.write_lines(message.as_bytes());
+        }
+        StopRequest::Repeated => {
+            messages.write_lines(b"\nAlready stopping. Signal again to end at once.\n");
+        }
+        StopRequest::EndAtOnce => {
+            // Where there is no room, the program is about to end.
+            let _full = sender.try_send(ImportEvent::EndAtOnce(signal));
+        }
+    };
+    signals::watch(handle).map_err(Failure::Signals)
+}
+
+fn head(archive: &Archive) -> Result<Head, Failure> {
+    let snapshot = archive.snapshot();
+    let number = snapshot.head();
+    let place = snapshot.place(number).map_err(OpenError::from)?;
+    Ok(Head { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
+}
+
+/// Looks on while files are imported, and adds up what was done.
+struct Looker<'a> {
+    display: Display,
+    stop: &'a AtomicBool,
+    started: Instant,
+    /// Sum over the files that are finished.
+    total: ImportProgress,
+    /// Bytes of the files that are finished.
+    bytes_before: u64,
+}
+
+impl<'a> Looker<'a> {
+    fn new(bytes: u64, head: u64, stop: &'a AtomicBool, messages: &BackgroundWriter) -> Self {
+        Self {
+            display: Display::new(bytes, head, messages.clone()),
+            stop,
+            started: Instant::now(),
+            total: ImportProgress::default(),
+            bytes_before: 0,
+        }
+    }
+
+    fn finish_file(&mut self, bytes: u64, progress: Option<&ImportProgress>) {
+        self.bytes_before += bytes;
+        if let Some(progress) = progress {
+            self.total = self.with(progress);
+        }
+    }
+
+    fn with(&self, progress: &ImportProgress) -> ImportProgress {
+        ImportProgress {
+            head: progress.head,
+            blocks: self.total.blocks + progress.blocks,
+            skipped: self.total.skipped + progress.skipped,
+            transactions: self.total.transactions + progress.transactions,
+            gas: self.total.gas + progress.gas,
+            bytes_read: self.bytes_before + progress.bytes_read,
+        }
+    }
+}
+
+impl ImportObserver for Looker<'_> {
+    fn progressed(&mut self, progress: &ImportProgress) {
+        let progress = self.with(progress);
+        self.display.show(&progress);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The newest block.
+#[derive(Debug, Default)]
+struct Head {
+    number: u64,
+    hash: String,
+}
+
+/// What an import did.
+#[derive(Debug)]
+struct Report {
+    done: ImportProgress,
+    head: Head,
+    seconds: f64,
+    stopped: bool,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ImportProgress { blocks, skipped, transactions, gas, .. } = self.done;
+        let seconds = self.seconds.max(1e-3);
+        write!(f, "Imported {blocks} blocks with {transactions} transactions in {seconds:.1} s")?;
+        write!(f, " ({:.0} blocks/s, {:.1} Mgas/s)", blocks as f64 / seconds, gas as f64 / seconds / 1e6)?;
+        if skipped > 0 {
+            write!(f, "; {skipped} were there already")?;
+        }
+        write!(f, ".\nThe head is block {}, {}.", self.head.number, self.head.hash)
+    }
+}
+
+/// What a failed import leaves.
+fn kept(head: &Head) -> String {
+    match head.number {
+        0 => "No block is in the archive yet, so you may also import with another genesis file.".into(),
+        number => format!("Everything up to block {number} ({}) is in the archive.", head.hash),
+    }
+}
+
+/// Why an import failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("cannot read the genesis file {}: {cause}", path.display())]
+    Genesis { path: PathBuf, cause: io::Error },
+    #[error("the genesis file {}: {cause}", path.display())]
+    BadGenesis { path: PathBuf, cause: GenesisError },
+    #[error(transparent)]
+    File(#[from] BlockFileError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{cause}\n{}", kept(head))]
+    Import { cause: String, head: Head },
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,171 @@
+//! `chaingate serve`: everything from the configuration to the last answer.
+
+use std::io::{self, IsTerminal, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::Instant;
+
+use answers::Sources;
+use archive::Archive;
+use gateway::log;
+use gateway::server::Server;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::signals::{self, Signal, StopRequest, StopSignals};
+use super::{Settings, banner};
+use crate::config::Config;
+use crate::import_socket::ImportSocket;
+use crate::source;
+
+pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
+    let mut config = settings.load()?;
+    let _log = log::start()?;
+    let wanted = config.limits.listen.connections_max;
+    config.limits.listen.connections_max = affordable_connections(wanted);
+    let sources = open_sources(&config)?;
+    let archive = sources.archive();
+    let edge = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let head = edge.head();
+    let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let server = Server::start(&config.listen, edge).map_err(|error| error.to_string())?;
+    let imports = archive.and_then(|archive| open_import_socket(&config, archive));
+    let (public, operator) = (server.public(), server.operator());
+    tracing::info!(%public, %operator, network = config.network.name, head, "serving");
+    if stdout().is_terminal() {
+        banner::show(&config, public, operator, head);
+    }
+    Ok(serve_until_stopped(server, imports, sender, &events))
+}
+
+/// Opens what answers, and says what is going on while the demo chain is made.
+fn open_sources(config: &Config) -> Result<Sources, String> {
+    let mut making: Option<ProgressBar> = None;
+    let opened = source::open(config, |done, all| {
+        let bar = making.get_or_insert_with(|| {
+            tracing::info!(blocks = all, "making the demo chain, which happens once");
+            let style = ProgressStyle::with_template("making the demo chain  {bar:30}  {pos}/{len} blocks");
+            let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::stderr());
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        bar.set_position(done);
+    });
+    if let Some(bar) = making {
+        bar.finish_and_clear();
+    }
+    opened
+}
+
+/// Without the socket everything works but `chaingate import` while the gateway runs.
+fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSocket> {
+    let opened = ImportSocket::start(&config.data_dir, archive);
+    let told = opened.inspect_err(|error| {
+        tracing::warn!(%error, "cannot listen for `chaingate import`; stop the gateway to import blocks");
+    });
+    told.ok()
+}
+
+/// File descriptors that are not callers' connections: the archive, listeners, runtimes, connections to nodes and from
+/// the operator, and connections that are being refused.
+const OTHER_FILES: u64 = 300;
+
+/// How many of the wanted connections there can be, since each takes a file descriptor.
+///
+/// Shells often grant a tenth of what they allow, so the limit is raised first. Without a reserve, callers could use up
+/// all descriptors, and neither nodes nor the operator could be reached.
+fn affordable_connections(wanted: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    // With very few descriptors a quarter of them goes to callers.
+    let affordable = files.saturating_sub(OTHER_FILES).max(files / 4);
+    let connections = wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX));
+    if connections < wanted {
+        let error = raised.err().map(|error| error.to_string());
+        tracing::warn!(
+            open_files_max = files,
+            connections_max = wanted,
+            error,
+            "the limit of open files is too low for connections_max: accepting at most {connections} connections; \
+             raise it (ulimit -n, LimitNOFILE) to at least {}",
+            wanted as u64 + OTHER_FILES
+        );
+    }
+    connections
+}
+
+/// Why the main thread stops waiting.
+#[derive(Debug, PartialEq, Eq)]
+enum StopEvent {
+    Stop(Signal),
+    Drained,
+}
+
+/// Serves until a signal says to stop, then drains. A second signal during the drain ends the program at once.
+fn serve_until_stopped(
+    server: Server,
+    imports: Option<ImportSocket>,
+    sender: SyncSender<StopEvent>,
+    events: &Receiver<StopEvent>,
+) -> ExitCode {
+    let is_interrupted = match events.recv() {
+        Ok(StopEvent::Stop(signal)) => {
+            tracing::info!(?signal, "stopping: answers under way are finished first");
+            signal == Signal::Interrupt
+        }
+        Ok(StopEvent::Drained) | Err(_) => {
+            tracing::error!("stopping: the thread that delivers signals has ended");
+            false
+        }
+    };
+    let drain = move || {
+        // First, because new blocks of the nodes wait for the import under way.
+        drop(imports);
+        // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
+        if is_interrupted {
+            server.drain_at_once();
+        } else {
+            server.drain();
+        }
+        // Nobody waits for it any more if a second signal came first.
+        let _unheard = sender.send(StopEvent::Drained);
+    };
+    if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
+        tracing::error!(%error, "cannot start the drain; ending at once");
+        return ExitCode::FAILURE;
+    }
+    match events.recv() {
+        Ok(StopEvent::Stop(signal)) => {
+            tracing::warn!(?signal, "ending at once: this is the second signal");
+            ExitCode::from(signal.exit_status())
+        }
+        Ok(StopEvent::Drained) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+/// Signals that may wait while the program starts.
+const SIGNALS_WAITING_MAX: usize = 2;
+
+/// Delivers the signals that stop the program. SIGHUP, which asks many programs to reload, changes nothing.
+fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
+    let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
+    let stop = sender.clone();
+    let mut stops = StopSignals::default();
+    signals::watch(move |signal| match signal {
+        Signal::Hangup => {
+            tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
+        }
+        Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {
+            StopRequest::Repeated => {
+                tracing::info!(?signal, "already stopping; signal again to end at once");
+            }
+            StopRequest::Finish | StopRequest::EndAtOnce => {
+                // If two signals wait already, the program ends without this one.
+                let _full = stop.try_send(StopEvent::Stop(signal));
+            }
+        },
+    })?;
+    Ok((sender, events))
+}

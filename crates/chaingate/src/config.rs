@@ -1,0 +1,103 @@
+//! The configuration: one TOML file, every key optional.
+//!
+//! Each module reads the keys that it owns, with its own defaults; this file composes them. Reading never stops at the
+//! first mistake: all are gathered, each with its line, and a configuration with any mistake is none.
+
+use std::io;
+use std::path::PathBuf;
+
+use answers::Sources;
+use answers::remote_settings as remote;
+use callers::{Plans, StaticKey};
+use gateway::edge::Edge;
+use gateway::limits::Limits;
+use gateway::server::ListenConfig;
+use methods::{Family, Network};
+use settings::{KnownKey, Mistakes, Section};
+
+/// Everything that can be configured.
+#[derive(Debug)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub network: Network,
+    pub listen: ListenConfig,
+    pub keys: Vec<StaticKey>,
+    pub plans: Plans,
+    pub limits: Limits,
+    pub remote: remote::Config,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        settings::read_empty(Self::read)
+    }
+}
+
+impl Config {
+    /// Reads the text of a configuration file.
+    pub fn parse(text: &str) -> Result<Self, Mistakes> {
+        settings::read(text, Self::read)
+    }
+
+    /// Every key that a file with these sections could have.
+    pub(crate) fn keys_of(text: &str) -> Vec<KnownKey> {
+        settings::known_keys(text, Self::read)
+    }
+
+    /// Whether the demo chain is served, which is the only chain that comes with a key.
+    pub fn serves_demo_chain(&self) -> bool {
+        self.network.is_demo() && self.remote.nodes.is_empty()
+    }
+
+    /// What is wrong with the settings as a whole, after the command line has overridden the file.
+    ///
+    /// Files that the settings name are read, because a gateway would not start without them.
+    pub fn problems(&self) -> Vec<String> {
+        let tls = self.listen.server.tls.as_ref().and_then(|tls| tls.check().err());
+        self.listen.address_conflict().into_iter().chain(tls).collect()
+    }
+
+    /// A gateway with these settings in front of `sources`.
+    pub fn gateway(&self, sources: impl Into<Sources>) -> io::Result<Edge> {
+        Edge::new(&self.listen.server, &self.limits, &self.keys, &self.network, sources)
+    }
+
+    fn read(root: &mut Section<'_>) -> Self {
+        root.refuse("store", "not available yet; accounts and keys come from this file, so leave it out");
+        root.refuse("shared", "not available yet; each gateway counts limits for itself, so leave it out");
+        let plans = Plans::read(&mut root.section("plans"));
+        let limits = {
+            let mut cache = root.section("cache");
+            Limits::read(&mut root.section("limits"), &mut cache)
+        };
+        let network = {
+            let mut methods = root.section("methods");
+            Network::read(&mut root.section("network"), &mut methods)
+        };
+        let is_ethereum = network.families.as_slice() != [Family::Zksync];
+        let remote = remote::Config::read(root, is_ethereum);
+        let mut config = Self {
+            data_dir: root.text("data_dir", "chaingate-data").into(),
+            listen: ListenConfig::read(&mut root.section("listen")),
+            keys: callers::read_keys(root, &plans, &network),
+            limits,
+            remote,
+            plans,
+            network,
+        };
+        if config.serves_demo_chain() {
+            callers::add_demo_key(&mut config.keys, &config.plans);
+        }
+        if config.keys.is_empty() {
+            root.mistake("key", NO_KEY);
+        }
+        config
+    }
+}
+
+/// What is wrong with a configuration in which nobody may call.
+const NO_KEY: &str =
+    "only the demo chain has a key by itself; add one: [[key]] with key = \"a long random text\"";
+
+#[cfg(test)]
+mod tests;

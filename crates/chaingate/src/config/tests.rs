@@ -1,0 +1,371 @@
+use settings::ZeroMeaning;
+
+use super::*;
+
+#[test]
+fn an_empty_file_is_the_demo_network_on_loopback_with_its_key() {
+    let config = Config::parse("").unwrap();
+    assert_eq!(config.listen.server.public.to_string(), "127.0.0.1:8545");
+    assert_eq!(config.listen.operator.address.to_string(), "127.0.0.1:8546");
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.keys.len(), 1);
+    assert!(config.network.is_demo());
+}
+
+#[test]
+fn the_limits_are_those_that_callers_are_promised() {
+    let Limits { http, answer, .. } = Limits::default();
+    assert_eq!((http.body_bytes_max, http.batch_reply_bytes_max), (5 << 20, 25 << 20));
+    assert_eq!((http.batch_calls_max, http.compress_bytes_min), (1_000, 1 << 10));
+    assert_eq!((answer.log_params_max, answer.log_results_max), (5_000, 10_000));
+    assert_eq!((answer.log_timeout.as_secs(), answer.log_blocks_max), (10, None));
+    assert_eq!((answer.call_timeout.as_secs(), answer.call_gas_multiple), (5, 10));
+}
+
+#[test]
+fn the_file_of_the_design_is_understood() {
+    let text = r#"
+        data_dir = "elsewhere"
+        [network]
+        name = "mainnet"
+        family = "ethereum"
+        unsupported_tags = { safe = ["eth_getStorageAt"] }
+        [listen]
+        public = "0.0.0.0:80"
+        operator = "127.0.0.1:81"
+        [[key]]
+        key = "abc"
+        plan = "growth"
+        [[node]]
+        url = "http://127.0.0.1:9545"
+        [[partner]]
+        url = "https://partner.example"
+        [methods]
+        failover = ["eth_getStorageAt", "eth_getTransactionByBlockNumberAndIndex"]
+        eth_call_requires_from = true
+        [limits]
+        batch_calls_max = 10
+        log_timeout_ms = 2_000
+        [plans.growth]
+        credits_per_second = 7
+    "#;
+    let config = Config::parse(text).unwrap();
+    assert_eq!(config.keys.len(), 1, "only the demo network has the demo key");
+    assert_eq!(config.keys[0].plan.credits_per_second, Some(7));
+    assert_eq!(config.keys[0].plan.credits_per_day, Some(250_000_000));
+    assert_eq!(config.limits.http.batch_calls_max, 10);
+    assert_eq!(config.limits.answer.log_timeout.as_secs(), 2);
+    assert!(config.network.eth_call_requires_from);
+    let printed = format!("{config:?}");
+    assert!(!["partner.example", "abc"].iter().any(|secret| printed.contains(secret)), "{printed}");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_each_with_its_line() {
+    let text = "data_dir = 5\n\n[listen]\npublic = \"nonsense\"\nport = 1\n[limits]\nbatch_calls_max = -1\n[[key]]\nkey = \"a b\"\nplan = \"gold\"\n[network]\nfamily = \"doge\"\nunsupported_tags = { sure = [\"eth_call\"], safe = [\"eth_cal\"] }\n[methods]\nfailover = [\"eth_sendTransaction\"]\n";
+    let mistakes = Config::parse(text).unwrap_err();
+    let told = mistakes.to_string();
+    let expected = [
+        (1, "data_dir: must be a string"),
+        (4, "listen.public: must be an address and a port"),
+        (5, "unknown key `listen.port`"),
+        (7, "limits.batch_calls_max: must be a whole number"),
+        (9, "key 1.key: must be letters"),
+        (10, "key 1.plan: no plan `gold`"),
+        (12, "network.family: "),
+        (13, "network.unsupported_tags"),
+        (13, "network.unsupported_tags"),
+        (15, "methods.failover: "),
+    ];
+    for (line, what) in expected {
+        assert!(told.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{told}");
+    }
+    assert_eq!(mistakes.0.len(), expected.len(), "{told}");
+}
+
+#[test]
+fn what_is_not_toml_is_refused_with_its_line() {
+    let mistakes = Config::parse("a = 1\nb = = 2\n").unwrap_err();
+    assert!(mistakes.0.iter().any(|mistake| mistake.line == 2), "{mistakes}");
+}
+
+#[test]
+fn a_key_takes_every_setting_and_none_is_a_restriction_by_default() {
+    let text = r#"
+        [[key]]
+        key = "plain"
+        [[key]]
+        key = "abc"
+        name = "shop"
+        account = "acme"
+        plan = "growth"
+        secret = "canary-secret"
+        networks = ["demo"]
+        origins = ["https://*.example.com"]
+        user_agents = ["wallet"]
+        addresses = ["0x00000000000000000000000000000000000000aa"]
+        methods = ["eth_call"]
+        credits_per_second = 10
+        credits_per_day = 1_000
+    "#;
+    let config = Config::parse(text).unwrap();
+    assert!(config.keys[0].settings.is_none());
+    assert!(config.keys[1].settings.is_some());
+    assert_eq!((config.keys[1].name.as_str(), config.keys[1].account.as_str()), ("shop", "acme"));
+    let printed = format!("{config:?} {:?}", config.keys[1].settings);
+    assert!(!printed.contains("canary") && !printed.contains("abc"), "{printed}");
+}
+
+#[test]
+fn mistakes_about_a_key_name_its_place_and_never_the_key() {
+    let text = r#"[[key]]
+key = "canary-1"
+plan = "core"
+account = "a"
+[[key]]
+key = "canary-1"
+plan = "team"
+account = "a"
+secret = ""
+origins = ["https://a b"]
+addresses = ["0x1"]
+methods = ["eth_cal"]
+user_agents = []
+jwt_public_keys = ["canary-2"]
+[[key]]
+key = "canary 3"
+secret_required = true
+jwt_required = true
+jwt_audience = "x"
+[[key]]
+key = "other"
+plan = "core"
+account = "b"
+[[key]]
+key = "another"
+plan = "core"
+account = "b"
+colour = "canary-4"
+secret = 5
+"#;
+    let mistakes = Config::parse(text).unwrap_err();
+    let told = mistakes.to_string();
+    let expected = [
+        (6, "key 2.key: duplicate key"),
+        (7, "key 2.plan: conflicting plans for account \"a\""),
+        (9, "key 2.secret: must not be empty"),
+        (10, "key 2.origins: `https://a b` is not an origin"),
+        (11, "key 2.addresses: `0x1` is not an address"),
+        (12, "key 2.methods: `eth_cal` is not a method"),
+        (13, "key 2.user_agents: an empty list allows nothing"),
+        (14, "key 2.jwt_public_keys: number 1 must be the PEM"),
+        (16, "key 3.key: must be letters"),
+        (17, "key 3.secret_required: needs a secret"),
+        (18, "key 3.jwt_required: needs jwt_public_keys"),
+        (19, "key 3.jwt_audience: needs jwt_public_keys"),
+        (27, "key 5.account: more keys than the 1 of the plan `core`"),
+        (28, "unknown key `key 5.colour`"),
+        (29, "key 5.secret: must be a string"),
+    ];
+    for (line, what) in expected {
+        assert!(told.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{told}");
+    }
+    assert_eq!(mistakes.0.len(), expected.len(), "{told}");
+    assert!(!told.contains("canary"), "{told}");
+}
+
+#[test]
+fn a_secret_and_a_token_cannot_both_be_required() {
+    let pem = include_str!("../../tests/stories/fixtures/rs256.pem");
+    let key = |more: &str| {
+        Config::parse(&format!(
+            "[[key]]\nkey = \"k\"\nsecret = \"s\"\njwt_public_keys = ['''{pem}''']\n{more}"
+        ))
+    };
+    assert!(key("").unwrap_err().to_string().contains("line 4: key 1.jwt_public_keys: a request carries"));
+    assert!(key("secret_required = false").is_ok());
+    assert!(key("jwt_required = false").is_ok());
+}
+
+#[test]
+fn what_is_not_toml_does_not_show_a_key() {
+    for text in [
+        "[[key]]\nkey = canary\n",
+        "[[key]]\nkey = \"canary\nplan = 1\n",
+        "[[key]]\nkey = \"a\"\nkey = \"canary\"\n",
+    ] {
+        let told = Config::parse(text).unwrap_err().to_string();
+        assert!(!told.contains("canary"), "{told}");
+    }
+}
+
+/// These were called right, and then kept the gateway from starting, or from ever having a head.
+#[test]
+fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() {
+    let text = "[[node]]\nurl = \"http://host:99999/SECRET\"\n\
+                [[node]]\nurl = \"http://a/SECRET\"\nheaders = [\"Bad Name: SECRET\"]\n\
+                [[node]]\nurl = \"http://b\"\nws_url = \"http://b\"\n\
+                [[node]]\nurl = \"http://b\"\n\
+                [pool]\nquorum = 9\ncall_timeout_ms = 0\n";
+    let said = Config::parse(text).unwrap_err().to_string();
+    for mistake in [
+        "node 1.url: invalid URL",
+        "node 2.headers: invalid header name",
+        "node 3.ws_url: the URL must begin with ws:// or wss://",
+        "node 4.url: duplicate node",
+        "pool.quorum: must be at most the number of nodes",
+        "pool.call_timeout_ms: must be greater than 0",
+    ] {
+        assert!(said.contains(mistake), "{mistake}: {said}");
+    }
+    assert!(!said.contains("SECRET"), "{said}");
+    let alone = Config::parse("[[partner]]\nurl = \"http://a\"\n").unwrap_err().to_string();
+    assert!(alone.contains("a [[node]] is needed"), "{alone}");
+}
+
+/// The mode compared single answers with themselves, which most lies passed.
+#[test]
+fn the_mode_that_is_gone_says_what_to_write_instead() {
+    let said = |mode: &str| {
+        Config::parse(&format!("[integrity]\nmode = \"{mode}\"\n")).map_err(|error| error.to_string())
+    };
+    let gone = said("check").unwrap_err();
+    assert!(gone.contains("no mode `check`; write prove, or off"), "{gone}");
+    assert!(said("enforce").unwrap_err().contains("there are prove, off"));
+    assert!(said("prove").is_ok() && said("off").is_ok());
+}
+
+/// Metrics had every figure of such nodes twice under the same labels, which monitoring systems refuse to read.
+#[test]
+fn nodes_that_would_be_shown_under_one_name_are_refused() {
+    let key = "[[key]]\nkey = \"a-key-that-is-long-enough\"\n";
+    let nodes =
+        |lines: &str| Config::parse(&format!("{key}{lines}")).map(drop).map_err(|error| error.to_string());
+    let mistake = "node 2.name: another node is shown under this name";
+    let two_keys = "[[node]]\nurl = \"http://a/one\"\n[[node]]\nurl = \"http://a/two\"\n";
+    assert!(nodes(two_keys).unwrap_err().contains(mistake));
+    let one_name = "[[node]]\nname = \"n\"\nurl = \"http://a\"\n[[node]]\nname = \"n\"\nurl = \"http://b\"\n";
+    assert!(nodes(one_name).unwrap_err().contains(mistake));
+    assert_eq!(nodes(&format!("{two_keys}name = \"second\"\n")), Ok(()));
+}
+
+/// Both sections were documented and had no effect: an operator with two gateways believed that limits were shared.
+#[test]
+fn sections_that_would_have_no_effect_are_refused() {
+    let text =
+        "[store]\nurl = \"postgres://user:SECRET@host/db\"\n[shared]\nredis_url = \"redis://:SECRET@host\"\n";
+    let said = Config::parse(text).unwrap_err().to_string();
+    for mistake in ["line 1: store: not available yet", "line 3: shared: not available yet"] {
+        assert!(said.contains(mistake), "{said}");
+    }
+    assert!(!said.contains("SECRET"), "{said}");
+}
+
+/// A configuration with this key in it. Tables of the file stand before the keys of an array's element.
+fn with_value(path: &str, value: &str) -> String {
+    let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let others = "[[key]]\nkey = \"k\"\n[[node]]\nurl = \"http://127.0.0.1:1\"\n";
+    match section {
+        "" => format!("{key} = {value}\n{others}"),
+        "key 1" => others.replace("[[key]]\n", &format!("[[key]]\n{key} = {value}\n")),
+        "node 1" => others.replace("[[node]]\n", &format!("[[node]]\n{key} = {value}\n")),
+        "partner 1" => format!("{others}[[partner]]\nurl = \"http://127.0.0.1:2\"\n{key} = {value}\n"),
+        // A checkpoint has a hash, too.
+        "network.checkpoint" => {
+            format!("{others}[{section}]\nhash = \"0x{}\"\n{key} = {value}\n", "ab".repeat(32))
+        }
+        section => format!("{others}[{section}]\n{key} = {value}\n"),
+    }
+}
+
+/// All keys that are numbers, with what 0 means.
+fn numbers() -> Vec<(String, ZeroMeaning)> {
+    let every_section = "[plans.NAME]\n[[key]]\n[[node]]\n[[partner]]";
+    let keys = Config::keys_of(every_section).into_iter();
+    let numbers: Vec<_> = keys.filter_map(|key| Some((key.path, key.zero?))).collect();
+    assert!(numbers.len() > 30, "{numbers:?}");
+    numbers
+}
+
+/// `body_bytes_max = 0` refused every call, and `workers = 0` was changed to 1 without a word.
+#[test]
+fn zero_is_no_limit_or_is_refused_for_every_number() {
+    for (path, zero) in numbers() {
+        let parsed = Config::parse(&with_value(&path, "0"));
+        match zero {
+            ZeroMeaning::Refused => {
+                let said = parsed.err().map(|mistakes| mistakes.to_string()).unwrap_or_default();
+                assert!(said.contains(&format!("{path}: must be greater than 0")), "{path}: {said}");
+            }
+            ZeroMeaning::NoLimit | ZeroMeaning::NoDelay => assert!(parsed.is_ok(), "{path}: {parsed:?}"),
+        }
+        match Config::parse(&with_value(&path, "1")) {
+            Ok(_) => {}
+            // With less memory no block would fit.
+            Err(mistakes) if path.ends_with("reply_memory_bytes") => {
+                let said = mistakes.to_string();
+                assert!(said.contains(&format!("{path}: must be at least 1048576 (1 MiB)")), "{said}");
+                assert!(Config::parse(&with_value(&path, "1_048_576")).is_ok());
+            }
+            Err(mistakes) => panic!("{path}: {mistakes}"),
+        }
+    }
+}
+
+/// A timeout of 2^63 ms made the gateway panic when it added it to the time.
+#[test]
+fn a_number_so_large_that_sums_would_overflow_is_refused() {
+    for (path, _) in numbers() {
+        for large in ["18446744073709551615", "9223372036854775807"] {
+            let said = Config::parse(&with_value(&path, large)).unwrap_err().to_string();
+            assert!(said.contains(&format!("{path}: must be at most ")), "{path}: {said}");
+        }
+        if path.ends_with("_ms") {
+            assert!(Config::parse(&with_value(&path, "31_536_000_000")).is_ok(), "{path}: a year is allowed");
+            assert!(Config::parse(&with_value(&path, "31_622_400_001")).is_err(), "{path}");
+        }
+    }
+}
+
+/// With nodes and without a key, everybody had the unlimited key of the demo chain.
+#[test]
+fn only_the_demo_chain_has_a_key_by_itself() {
+    let names = |text: &str| {
+        let config = Config::parse(text).unwrap();
+        config.keys.into_iter().map(|key| key.key).collect::<Vec<_>>()
+    };
+    assert_eq!(names(""), ["demo"]);
+    assert_eq!(names("[[key]]\nkey = \"own\""), ["own", "demo"]);
+    let node = "[[node]]\nurl = \"http://127.0.0.1:1\"\n";
+    assert_eq!(names(&format!("[[key]]\nkey = \"own\"\n{node}")), ["own"]);
+    for text in [node, "[network]\nname = \"mainnet\"\n"] {
+        let said = Config::parse(text).unwrap_err().to_string();
+        assert!(said.contains("key: only the demo chain has a key by itself; add one: [[key]]"), "{said}");
+    }
+}
+
+#[test]
+fn callers_and_the_operator_do_not_share_an_address() {
+    let problems = |public: &str, operator: &str| {
+        let text = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n");
+        Config::parse(&text).unwrap().problems().join("\n")
+    };
+    let said = problems("0.0.0.0:8545", "127.0.0.1:8545");
+    assert_eq!(
+        said,
+        "listen.public (0.0.0.0:8545) and listen.operator (127.0.0.1:8545) must not share an address and port"
+    );
+    assert_eq!(problems("127.0.0.1:0", "127.0.0.1:0"), "");
+    assert_eq!(problems("127.0.0.1:8545", "127.0.0.1:8546"), "");
+}
+
+/// Nodes beyond the 128th were listed in the metrics and never asked.
+#[test]
+fn more_nodes_than_can_be_asked_are_refused() {
+    let nodes = |count: usize| {
+        let each = (0..count).map(|port| format!("[[node]]\nurl = \"http://127.0.0.1:{}\"\n", port + 1));
+        Config::parse(&format!("[[key]]\nkey = \"k\"\n{}", each.collect::<String>()))
+    };
+    assert!(nodes(128).is_ok());
+    assert!(nodes(129).unwrap_err().to_string().contains("node: at most 128 nodes are used"));
+}

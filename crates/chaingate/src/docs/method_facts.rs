@@ -1,0 +1,132 @@
+//! What both documents about methods say of each: defaults of parameters, errors and limits.
+
+use std::time::Duration;
+
+use alloy_primitives::Bytes;
+use answers::Unresolved;
+use answers::{Failure, Limits};
+use gateway::errors::ErrorReply;
+use gateway::parse::Unanswerable;
+use methods::{Deadline, Family, Method, Missing, ParamFault, Work};
+
+use super::types::of_param;
+
+/// What a parameter means.
+pub(super) fn about_param(name: &str) -> &'static str {
+    match name {
+        "address" => "the account or contract",
+        "position" => "the storage slot",
+        "block" | "blockHash" => "the block",
+        "newestBlock" => "the last block of the range",
+        "blockCount" => "the number of blocks, at most 1,024",
+        "rewardPercentiles" => "up to 100 numbers from 0 to 100 that do not decrease",
+        "index" => "the place in the block, counted from 0",
+        "transactionHash" => "the transaction",
+        "filter" => "the blocks, addresses and topics",
+        "call" => "the message to execute",
+        "stateOverrides" => "accounts to change for this call",
+        "blockOverrides" => "fields of the block to change for this call",
+        "fullTransactions" => "whether `transactions` has whole transactions instead of hashes",
+        _ => "",
+    }
+}
+
+/// The value of a parameter that is left out, as JSON; `None` where leaving it out means that there is none.
+pub(super) fn param_default(name: &str) -> Option<&'static str> {
+    match name {
+        "block" => Some("\"latest\""),
+        "fullTransactions" => Some("false"),
+        "rewardPercentiles" => Some("[]"),
+        _ => None,
+    }
+}
+
+/// When a method fails, and with which error, beyond what every method may answer.
+pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
+    let mut errors: Vec<(&'static str, ErrorReply)> = Vec::new();
+    if method.params.iter().any(|name| of_param(method, name) == "BlockId") {
+        errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
+        errors.push(("there is no block with this hash", Unresolved::NoHeaderForHash.into()));
+        errors.push((
+            "the block is not canonical any more, and `requireCanonical` is set",
+            Unresolved::NotCanonical.into(),
+        ));
+    } else if method.missing == Missing::Error && method.params.contains(&"newestBlock") {
+        errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
+    }
+    if method.params.contains(&"filter") {
+        errors.extend(log_errors());
+    }
+    if method.params.contains(&"call") {
+        errors.extend(call_errors());
+    }
+    if method.name == "eth_estimateGas" {
+        let text = "gas required exceeds allowance (30000000)".to_owned();
+        errors.push(("the message needs more gas than it may have", Failure::Execution(text).into()));
+    }
+    if let Work::Pooled(deadline) = method.work {
+        errors.push(("it takes too long", timeout(deadline).into()));
+    }
+    if method.families == [Family::Zksync] {
+        errors.push(("the network is not of the family zksync", Unanswerable::NotHere(method.name).into()));
+    }
+    errors
+}
+
+fn log_errors() -> [(&'static str, ErrorReply); 6] {
+    let too_many_params = ParamFault::TooManyLogParams { count: 5_001, most: 5_000 };
+    [
+        ("`fromBlock` or `toBlock` is `pending`", Unresolved::PendingLogs.into()),
+        ("the range ends before it begins", Unresolved::BadRange.into()),
+        ("the range ends after the newest block", Unresolved::BeyondHead.into()),
+        ("there is no block with this hash", Unresolved::UnknownLogsBlock.into()),
+        ("there are too many addresses and topics", Unanswerable::Params(too_many_params).into()),
+        (
+            "there are too many logs; `data` is the longest range from the same start that fits",
+            Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 }.into(),
+        ),
+    ]
+}
+
+fn call_errors() -> [(&'static str, ErrorReply); 2] {
+    [
+        (
+            "the contract reverts; the reason follows if there is one",
+            Failure::Reverted { data: Bytes::new() }.into(),
+        ),
+        ("the EVM stops for another reason", Failure::Execution("out of gas".to_owned()).into()),
+    ]
+}
+
+fn timeout(deadline: Deadline) -> Failure {
+    match deadline {
+        Deadline::Call => Failure::CallTimeout(Duration::from_secs(5)),
+        Deadline::Logs | Deadline::Fees | Deadline::Block => Failure::QueryTimeout,
+    }
+}
+
+/// What limits a call of this method, with the default and the key of the configuration that changes it.
+pub(super) fn limits(method: &Method, limits: &Limits) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Work::Pooled(deadline) = method.work {
+        let (time, key) = match deadline {
+            Deadline::Logs => (limits.log_timeout, "log_timeout_ms"),
+            Deadline::Call | Deadline::Fees | Deadline::Block => (limits.call_timeout, "call_timeout_ms"),
+        };
+        lines.push(format!("{} seconds (`{key}`)", time.as_secs()));
+    }
+    if method.params.contains(&"filter") {
+        lines.push(format!("{} logs (`log_results_max`)", limits.log_results_max));
+        lines.push(format!("{} addresses and topics (`log_params_max`)", limits.log_params_max));
+        let blocks = limits.log_blocks_max.map_or("any number of".to_owned(), |most| most.to_string());
+        lines.push(format!("{blocks} blocks (`log_blocks_max`)"));
+    }
+    if method.params.contains(&"call") {
+        let multiple = limits.call_gas_multiple;
+        lines
+            .push(format!("gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"));
+        let memory = limits.call_memory_bytes_max >> 20;
+        lines.push(format!("{memory} MiB of EVM memory (`call_memory_bytes_max`)"));
+    }
+    lines
+}

@@ -1,0 +1,136 @@
+//! The OpenRPC document: every method, for programs.
+
+use methods::{METHODS, Method};
+use serde_json::{Map, Value, json};
+
+use super::examples::Example;
+use super::method_facts;
+use super::types::{Shape, TYPES, Type, members, of_param};
+
+pub(super) fn document(examples: &[Example]) -> String {
+    let methods = METHODS.iter().map(|row| {
+        let example = examples.iter().find(|example| example.method == row.name);
+        method(row, example)
+    });
+    let methods: Vec<_> = methods.collect();
+    let schemas: Map<_, _> = TYPES.iter().map(|row| (row.name.to_owned(), component(row))).collect();
+    let document = json!({
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "Chaingate",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Calls are POSTed to {base_url}/v3/<API_KEY>.",
+        },
+        "servers": [{
+            "name": "demo",
+            "summary": "The demo chain, as `cargo run --release` serves it.",
+            "url": "http://127.0.0.1:8545/v3/{key}",
+            "variables": { "key": { "default": "demo", "description": "The API key." } },
+        }],
+        "methods": methods,
+        "components": { "schemas": schemas },
+    });
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn method(method: &Method, example: Option<&Example>) -> Value {
+    let params = method.params.iter().enumerate().map(|(position, name)| {
+        let required = position < method.optional_from;
+        let mut schema = schema(of_param(method, name));
+        if !required {
+            // A parameter that may be left out may also be null.
+            schema = json!({ "anyOf": [schema, { "type": "null" }] });
+            if let Some(default) = method_facts::param_default(name) {
+                schema["default"] = parsed(default);
+            }
+        }
+        let about = method_facts::about_param(name);
+        json!({ "name": name, "description": about, "required": required, "schema": schema })
+    });
+    let errors = method_facts::errors(method).into_iter().map(|(_, error)| {
+        let mut object = json!({ "code": error.code, "message": error.message });
+        if let Some(data) = &error.data {
+            object["data"] = parsed(data);
+        }
+        object
+    });
+    let examples = example.into_iter().map(|example| pairing(method, example));
+    json!({
+        "name": method.name,
+        "summary": method.about,
+        "paramStructure": "by-position",
+        "params": params.collect::<Vec<_>>(),
+        "result": { "name": "result", "schema": schema(method.result) },
+        "errors": errors.collect::<Vec<_>>(),
+        "examples": examples.collect::<Vec<_>>(),
+        "x-credits": method.credits,
+    })
+}
+
+/// An example with its parameters and its whole result.
+fn pairing(method: &Method, example: &Example) -> Value {
+    let values = parsed(example.params);
+    let values = values.as_array().into_iter().flatten();
+    let params =
+        method.params.iter().zip(values).map(|(name, value)| json!({ "name": name, "value": value }));
+    json!({
+        "name": "demo chain",
+        "params": params.collect::<Vec<_>>(),
+        "result": { "name": "result", "value": parsed(example.result()) },
+    })
+}
+
+/// A value whose JSON was written by this program.
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+fn component(row: &Type) -> Value {
+    let mut schema = match row.shape {
+        Shape::Text(pattern) => json!({ "type": "string", "pattern": pattern }),
+        Shape::Plain(kind) => json!({ "type": kind }),
+        Shape::OneOf(shape) => schema(shape),
+        Shape::Object(object) => object_schema(object),
+    };
+    schema["description"] = row.about.into();
+    schema
+}
+
+fn object_schema(object: &'static str) -> Value {
+    let properties: Map<_, _> =
+        members(object).map(|(name, shape, _)| (name.to_owned(), schema(shape))).collect();
+    let required: Vec<_> = members(object).filter(|(_, _, always)| *always).map(|(name, ..)| name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// The schema of a type in shorthand.
+fn schema(shape: &str) -> Value {
+    if shape.contains('|') {
+        return json!({ "anyOf": shape.split('|').map(schema).collect::<Vec<_>>() });
+    }
+    match shape.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(element) => json!({ "type": "array", "items": schema(element) }),
+        None if shape == "null" => json!({ "type": "null" }),
+        None => json!({ "$ref": format!("#/components/schemas/{shape}") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_that_is_named_is_there_and_none_is_idle() {
+        let text = document(&[]);
+        for row in TYPES {
+            let name = format!("\"#/components/schemas/{}\"", row.name);
+            assert!(text.contains(&name), "{} is never used", row.name);
+        }
+        let references = text.split("#/components/schemas/").skip(1);
+        for name in references.filter_map(|rest| rest.split('"').next()) {
+            assert!(TYPES.iter().any(|row| row.name == name), "there is no {name}");
+        }
+    }
+}

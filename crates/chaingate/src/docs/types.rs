@@ -1,0 +1,107 @@
+//! What parameters and results are made of: one row per type, in a shorthand that both documents are made from.
+//!
+//! An object is its members as `name:Type`, with `?` behind the name of one that is not always there; `[Type]` is an
+//! array, `Type|null` may be null, and other bars separate alternatives.
+
+/// A type: its name, what it is, and its shape.
+pub(super) struct Type {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) shape: Shape,
+}
+
+pub(super) enum Shape {
+    /// A string that matches this pattern.
+    Text(&'static str),
+    /// A JSON type by its name.
+    Plain(&'static str),
+    /// One of these.
+    OneOf(&'static str),
+    Object(&'static str),
+}
+
+use Shape::{Object, OneOf, Plain, Text};
+use methods::Method;
+
+const fn row(name: &'static str, about: &'static str, shape: Shape) -> Type {
+    Type { name, about, shape }
+}
+
+#[rustfmt::skip]
+pub(super) static TYPES: &[Type] = &[
+    row("Quantity", "a number: `0x` and hexadecimal without leading zeros; in results, lower case", Text("^0[xX](0|[1-9a-fA-F][0-9a-fA-F]*)$")),
+    row("Data", "bytes: `0x` and two digits each; in results, lower case", Text("^0[xX]([0-9a-fA-F]{2})*$")),
+    row("Address", "20 bytes", Text("^0[xX][0-9a-fA-F]{40}$")),
+    row("Hash", "32 bytes", Text("^0[xX][0-9a-fA-F]{64}$")),
+    row("Position", "a place in a contract's storage: at most 32 bytes of hexadecimal, padded or not", Text("^(0[xX])?[0-9a-fA-F]{0,64}$")),
+    row("Hex", "hexadecimal, with `0x` or without", Text("^(0[xX])?[0-9a-fA-F]*$")),
+    row("Tag", "a block by where it stands", Text("^(latest|earliest|pending|finalized|safe)$")),
+    row("Decimal", "a number in decimal digits", Text("^[0-9]+$")),
+    row("Text", "any text", Plain("string")),
+    row("OpenRpc", "an OpenRPC document", Plain("object")),
+    row("Integer", "a JSON integer", Plain("integer")),
+    row("Number", "a JSON number", Plain("number")),
+    row("Boolean", "true or false", Plain("boolean")),
+    row("BlockObject", "a block by number or by hash (EIP-1898); a block that was reorganised away is found by its hash as long as it is known, and not with `requireCanonical`", Object("blockNumber?:BlockNumber|null blockHash?:Hash|null requireCanonical?:Boolean|null")),
+    row("BlockNumber", "a block by number or tag", OneOf("Quantity|Tag")),
+    row("BlockId", "a block by number, tag, hash or object", OneOf("BlockNumber|Hash|BlockObject")),
+    row("BlockIdOrDecimal", "a block by number in any spelling, tag, hash or object", OneOf("BlockId|Integer|Decimal")),
+    row("Count", "how many, in any spelling", OneOf("Quantity|Integer|Decimal")),
+    row("Topic", "any, one, or one of several, of which a null makes it any", OneOf("null|Hash|[TopicChoice]")),
+    row("TopicChoice", "one, or any", OneOf("null|Hash")),
+    row("Addresses", "one or one of several", OneOf("Address|[Address]")),
+    row("Filter", "which logs: of a range of blocks or of one block; `blockhash` is the same as `blockHash`", Object("fromBlock?:BlockNumber|null toBlock?:BlockNumber|null blockHash?:Hash|null blockhash?:Hash|null address?:Addresses|null topics?:[Topic]|null")),
+    row("Call", "what to run; `input` wins over `data`", Object("from?:Address|null to?:Address|null gas?:Quantity|null gasPrice?:Quantity|null maxFeePerGas?:Quantity|null maxPriorityFeePerGas?:Quantity|null value?:Quantity|null data?:Data|null input?:Data|null nonce?:Quantity|null chainId?:Quantity|null type?:Quantity|null accessList?:[AccessListParam]|null maxFeePerBlobGas?:Quantity|null blobVersionedHashes?:[Hex]|null authorizationList?:[AuthorizationParam]|null")),
+    row("StateOverrides", "by address, what to change: balance, nonce, code, state or stateDiff", Plain("object")),
+    row("BlockOverrides", "what to change of the block: number, time, gasLimit, baseFee …", Plain("object")),
+    row("AccessListParam", "an address and places in its storage, in a parameter", Object("address:Hex storageKeys:[Hex]")),
+    row("AuthorizationParam", "a signed permission to run another's code (EIP-7702), in a parameter: chainId, address, nonce, yParity, r, s", Plain("object")),
+    row("AccessListItem", "an address and places in its storage", Object("address:Address storageKeys:[Hash]")),
+    row("Authorization", "a signed permission to run another's code (EIP-7702)", Object("chainId:Quantity address:Address nonce:Quantity yParity:Quantity r:Quantity s:Quantity")),
+    row("Transaction", "a transaction in its block", Object("blockHash:Hash blockNumber:Quantity blockTimestamp:Quantity transactionIndex:Quantity hash:Hash from:Address to:Address|null gas:Quantity gasPrice:Quantity input:Data nonce:Quantity value:Quantity type:Quantity v:Quantity r:Quantity s:Quantity yParity?:Quantity chainId?:Quantity maxFeePerGas?:Quantity maxPriorityFeePerGas?:Quantity accessList?:[AccessListItem] maxFeePerBlobGas?:Quantity blobVersionedHashes?:[Hash] authorizationList?:[Authorization]")),
+    row("Log", "a log in its transaction", Object("address:Address topics:[Hash] data:Data blockNumber:Quantity blockHash:Hash blockTimestamp:Quantity transactionHash:Hash transactionIndex:Quantity logIndex:Quantity removed:Boolean")),
+    row("Receipt", "what a transaction did; `root` before Byzantium, `status` from there on", Object("blockHash:Hash blockNumber:Quantity transactionHash:Hash transactionIndex:Quantity type:Quantity from:Address to:Address|null contractAddress:Address|null gasUsed:Quantity cumulativeGasUsed:Quantity effectiveGasPrice:Quantity logs:[Log] logsBloom:Data status?:Quantity root?:Hash blobGasUsed?:Quantity blobGasPrice?:Quantity")),
+    row("Withdrawal", "ether from the consensus layer", Object("index:Quantity validatorIndex:Quantity address:Address amount:Quantity")),
+    row("TransactionOrHash", "whole, or only its hash", OneOf("Transaction|Hash")),
+    row("Block", "a block; `transactions` are hashes unless whole ones are asked for; `totalDifficulty` is not told in front of nodes, because nothing proves it", Object("number:Quantity hash:Hash parentHash:Hash nonce:Data mixHash:Hash sha3Uncles:Hash logsBloom:Data transactionsRoot:Hash stateRoot:Hash receiptsRoot:Hash miner:Address difficulty:Quantity totalDifficulty?:Quantity extraData:Data size:Quantity gasLimit:Quantity gasUsed:Quantity timestamp:Quantity transactions:[TransactionOrHash] uncles:[Hash] baseFeePerGas?:Quantity withdrawals?:[Withdrawal] withdrawalsRoot?:Hash blobGasUsed?:Quantity excessBlobGas?:Quantity parentBeaconBlockRoot?:Hash requestsHash?:Hash slotNumber?:Quantity blockAccessListHash?:Hash")),
+    row("Uncle", "an uncle's header", Object("number:Quantity hash:Hash parentHash:Hash nonce:Data mixHash:Hash sha3Uncles:Hash logsBloom:Data transactionsRoot:Hash stateRoot:Hash receiptsRoot:Hash miner:Address difficulty:Quantity totalDifficulty:null extraData:Data size:Quantity gasLimit:Quantity gasUsed:Quantity timestamp:Quantity uncles:[Hash] baseFeePerGas?:Quantity")),
+    row("FeeHistory", "fees of a range of blocks and of the one behind it", Object("oldestBlock:Quantity baseFeePerGas:[Quantity] gasUsedRatio:[Number] baseFeePerBlobGas:[Quantity] blobGasUsedRatio:[Number] reward?:[Rewards]")),
+    row("Rewards", "priority fees of one block, by percentile", OneOf("[Quantity]")),
+    row("RawTransaction", "a transaction as the layer 2 keeps it: L1, L2 or ProtocolUpgrade", Object("common_data:RawCommonData execute:RawExecute received_timestamp_ms:Integer raw_bytes:Data|null")),
+    row("RawCommonData", "what differs between the three kinds", Plain("object")),
+    row("RawExecute", "what is run", Object("contractAddress:Address|null calldata:Data value:Quantity factoryDeps:[Bytes]")),
+    row("Bytes", "bytes as JSON integers", OneOf("[Integer]")),
+];
+
+/// The type of a parameter. Names mean the same everywhere, but for how a block may be written.
+pub(super) fn of_param(method: &Method, name: &str) -> &'static str {
+    match (name, method.name) {
+        ("block", "eth_getBlockReceipts") => "BlockIdOrDecimal",
+        ("block", "zks_getRawBlockTransactions") => "Integer",
+        // Where it may be left out, it names a state.
+        ("block", _) if method.optional_from < method.params.len() && method.params[0] != "block" => {
+            "BlockId"
+        }
+        ("block" | "newestBlock", _) => "BlockNumber",
+        ("blockHash" | "transactionHash", _) => "Hash",
+        ("address", _) => "Address",
+        ("position", _) => "Position",
+        ("index", _) => "Quantity",
+        ("filter", _) => "Filter",
+        ("call", _) => "Call",
+        ("stateOverrides", _) => "StateOverrides",
+        ("blockOverrides", _) => "BlockOverrides",
+        ("blockCount", _) => "Count",
+        ("rewardPercentiles", _) => "[Number]",
+        ("fullTransactions", _) => "Boolean",
+        _ => "Text",
+    }
+}
+
+/// The members of an object: name, type, and whether it is always there.
+pub(super) fn members(object: &'static str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    object.split(' ').filter_map(|member| member.split_once(':')).map(|(name, shape)| {
+        let always = !name.ends_with('?');
+        (name.trim_end_matches('?'), shape, always)
+    })
+}

@@ -1,0 +1,85 @@
+//! Imports into an archive that a gateway has open: `chaingate import` sends its blocks to the gateway, through a socket in the
+//! data directory that only the gateway's own user can open.
+//!
+//! The sender writes frames, each with its length in front: the genesis file, then blocks in RLP, then an empty frame. The gateway
+//! writes lines of JSON: how far it is, and at last how it ended. One file of blocks is one connection.
+
+mod receiver;
+mod sender;
+
+use std::io::{self, Read, Write};
+
+use archive::ImportProgress;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use receiver::ImportSocket;
+pub(crate) use sender::{ReceivingGateway, SendError, Sent};
+
+/// The socket, beside the archive.
+const SOCKET_FILE: &str = "import.sock";
+
+/// The longest frame: as long as a block in a file may be.
+const FRAME_BYTES_MAX: u32 = 64 << 20;
+
+/// What the gateway says of an import.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Progressed(Done),
+    Ended {
+        done: Done,
+        head: u64,
+        hash: String,
+        /// Why it ended before the last block.
+        fault: Option<String>,
+    },
+    /// Nothing was imported.
+    Refused(String),
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Done {
+    head: u64,
+    blocks: u64,
+    skipped: u64,
+    transactions: u64,
+    gas: u64,
+}
+
+impl From<&ImportProgress> for Done {
+    fn from(progress: &ImportProgress) -> Self {
+        let ImportProgress { head, blocks, skipped, transactions, gas, bytes_read: _ } = *progress;
+        Self { head, blocks, skipped, transactions, gas }
+    }
+}
+
+impl Done {
+    /// The same beside what only the sender knows.
+    fn with_bytes_read(self, bytes_read: u64) -> ImportProgress {
+        let Self { head, blocks, skipped, transactions, gas } = self;
+        ImportProgress { head, blocks, skipped, transactions, gas, bytes_read }
+    }
+}
+
+fn write_frame(out: &mut impl Write, frame: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(frame.len()).ok().filter(|length| *length <= FRAME_BYTES_MAX);
+    let length = length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"))?;
+    out.write_all(&length.to_be_bytes())?;
+    out.write_all(frame)
+}
+
+fn read_frame(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"));
+    }
+    let mut frame = Vec::new();
+    from.take(u64::from(length)).read_to_end(&mut frame)?;
+    match frame.len() == length as usize {
+        true => Ok(frame),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}

@@ -1,0 +1,133 @@
+//! The side of `chaingate import`.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use alloy_rlp::Encodable;
+use archive::{BlockFile, BlockFileError, ImportObserver, ImportProgress};
+
+use super::{SOCKET_FILE, Told, write_frame};
+
+/// A gateway that has the archive open.
+#[derive(Debug)]
+pub(crate) struct ReceivingGateway {
+    path: PathBuf,
+    genesis: String,
+}
+
+/// How an import through a gateway ended.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) progress: ImportProgress,
+    /// The newest block of the archive.
+    pub(crate) head: (u64, String),
+    /// Why it ended before the last block.
+    pub(crate) fault: Option<String>,
+}
+
+/// Why nothing is known of how an import ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("the connection to the running gateway broke: {0}. Run the same command again to go on")]
+    Broken(#[from] io::Error),
+}
+
+impl ReceivingGateway {
+    /// `None` if nobody listens.
+    pub(crate) fn find(data_dir: &Path, genesis: &str) -> Option<Self> {
+        let path = data_dir.join(SOCKET_FILE);
+        UnixStream::connect(&path).ok()?;
+        Some(Self { path, genesis: genesis.to_owned() })
+    }
+
+    /// Sends the blocks of a file, until the end or until `stop` is set.
+    pub(crate) fn import(
+        &self,
+        file: BlockFile,
+        stop: &AtomicBool,
+        watch: &mut impl ImportObserver,
+    ) -> Result<Sent, SendError> {
+        let stream = UnixStream::connect(&self.path)?;
+        let bytes_read = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let writing = scope.spawn(|| self.send(file, &stream, stop, &bytes_read));
+            let told = listen(&stream, &bytes_read, watch);
+            // Whoever still writes has nobody who reads any more.
+            let _closed = stream.shutdown(Shutdown::Both);
+            let written = writing.join().unwrap_or_else(|_| Err(Unsent::Gone));
+            let mut sent = told?;
+            if let Err(Unsent::File(cause)) = written {
+                sent.fault = Some(cause.to_string());
+            }
+            Ok(sent)
+        })
+    }
+
+    fn send(
+        &self,
+        mut file: BlockFile,
+        stream: &UnixStream,
+        stop: &AtomicBool,
+        bytes_read: &AtomicU64,
+    ) -> Result<(), Unsent> {
+        let mut out = BufWriter::new(stream);
+        write_frame(&mut out, self.genesis.as_bytes())?;
+        let (mut encoded, mut outcome) = (Vec::new(), Ok(()));
+        while !stop.load(Relaxed) {
+            match file.next() {
+                Some(Ok(found)) => {
+                    encoded.clear();
+                    found.block.encode(&mut encoded);
+                    write_frame(&mut out, &encoded)?;
+                    bytes_read.store(file.bytes_read(), Relaxed);
+                }
+                Some(Err(cause)) => {
+                    outcome = Err(Unsent::File(cause));
+                    break;
+                }
+                None => break,
+            }
+        }
+        write_frame(&mut out, &[])?;
+        out.flush()?;
+        outcome
+    }
+}
+
+/// Why not all blocks were sent.
+enum Unsent {
+    File(BlockFileError),
+    /// The gateway does not read any more, and has said why.
+    Gone,
+}
+
+impl From<io::Error> for Unsent {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// Hears how far the import is, until it has ended.
+fn listen(
+    stream: &UnixStream,
+    bytes_read: &AtomicU64,
+    watch: &mut impl ImportObserver,
+) -> Result<Sent, SendError> {
+    for line in BufReader::new(stream).lines() {
+        match serde_json::from_str(&line?).map_err(io::Error::from)? {
+            Told::Progressed(done) => watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed))),
+            Told::Ended { done, head, hash, fault } => {
+                let progress = done.with_bytes_read(bytes_read.load(Relaxed));
+                return Ok(Sent { progress, head: (head, hash), fault });
+            }
+            Told::Refused(reason) => return Err(SendError::Refused(reason)),
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
+}

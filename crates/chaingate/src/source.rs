@@ -1,0 +1,144 @@
+//! The sources that this deployment has.
+
+use std::sync::Arc;
+
+use answers::{ArchiveSource, Sources};
+use archive::{Archive, OpenError};
+use demo;
+
+use answers::{Mode, Remote};
+use methods::{Checkpoint, Network};
+
+use crate::config::Config;
+
+/// Opens what answers: nodes where there are any, and a chain of our own otherwise.
+pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, String> {
+    if config.remote.nodes.is_empty() {
+        return open_archive(config, progress).map(Sources::from);
+    }
+    let remote = match config.remote.follow.mode {
+        Mode::Off | Mode::Blocks => Remote::start(&config.remote, &config.network, &config.data_dir)?,
+        Mode::Full => {
+            let archive = open_continued_archive(config)?;
+            let network = network_of(config, archive.archive())?;
+            Remote::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
+        }
+    };
+    Ok(Sources::Remote(Box::new(remote)))
+}
+
+/// Opens the archive that the blocks of the nodes continue.
+fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String> {
+    let in_follow = |what: String| format!("[follow] mode = \"full\": {what}");
+    let archive = Archive::open(&config.data_dir).map_err(|cause| {
+        in_follow(match cause {
+            OpenError::Missing(path) => format!(
+                "there is no archive at {}; make one with `chaingate import --data-dir {} --genesis genesis.json`, \
+                 with files of blocks to begin with if there are any",
+                path.display(),
+                config.data_dir.display()
+            ),
+            other => other.to_string(),
+        })
+    })?;
+    check_identity(&config.network, &archive).map_err(in_follow)?;
+    Ok(Arc::new(ArchiveSource::new(Arc::new(archive), config.limits.answer.clone())))
+}
+
+/// The archive says which chain this is: nodes of another one are left out.
+fn network_of(config: &Config, archive: &Archive) -> Result<Network, String> {
+    let snapshot = archive.snapshot();
+    let genesis_hash = Some(snapshot.genesis_hash().map_err(|cause| cause.to_string())?);
+    let chain_id = Some(snapshot.chain().chain_id());
+    Ok(Network { chain_id, genesis_hash, ..config.network.clone() })
+}
+
+/// Opens the embedded chain in the data directory. The demo network makes its chain where there is none, and is
+/// told how far it is.
+pub fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Arc<ArchiveSource>, String> {
+    let archive = match Archive::open(&config.data_dir) {
+        Err(OpenError::Missing(_)) if config.serves_demo_chain() => None,
+        Ok(archive) if demo::is_unfinished(&archive) => None,
+        opened => Some(opened.map_err(|cause| cause.to_string())?),
+    };
+    let archive = match archive {
+        Some(archive) => archive,
+        None => demo::open(&config.data_dir, progress).map_err(|cause| cause.to_string())?,
+    };
+    check_chain(config, &archive)?;
+    Ok(Arc::new(ArchiveSource::new(Arc::new(archive), config.limits.answer.clone())))
+}
+
+/// The result of looking at the archive that a configuration names.
+#[derive(Debug)]
+pub enum ArchiveCheck {
+    /// It can be served, or there are nodes instead.
+    Ok,
+    /// Another process has it open, probably a gateway that serves it.
+    InUse(String),
+}
+
+/// Whether the archive that a configuration names can be served; nothing is made or changed.
+pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
+    if !config.remote.nodes.is_empty() {
+        answers::check_genesis(&config.network)?;
+        return check_continued_archive(config);
+    }
+    match Archive::open(&config.data_dir) {
+        Ok(archive) => check_chain(config, &archive).map(|()| ArchiveCheck::Ok),
+        Err(OpenError::Missing(_)) if config.serves_demo_chain() => Ok(ArchiveCheck::Ok),
+        Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
+        Err(cause) => Err(cause.to_string()),
+    }
+}
+
+/// The same in front of nodes, which need no archive unless they are to continue one.
+fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
+    if config.remote.follow.mode != Mode::Full {
+        return Ok(ArchiveCheck::Ok);
+    }
+    match Archive::open(&config.data_dir) {
+        Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
+        _ => open_continued_archive(config).map(|_| ArchiveCheck::Ok),
+    }
+}
+
+/// Whether the archive holds the chain that the configuration names.
+fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
+    let snapshot = archive.snapshot();
+    let theirs = snapshot.chain().chain_id();
+    if let Some(ours) = network.chain_id.filter(|ours| *ours != theirs) {
+        return Err(format!(
+            "the archive holds the chain with id {theirs}, and chain_id in [network] is {ours}"
+        ));
+    }
+    let genesis = network.genesis_hash.map(|hash| ("genesis_hash", Checkpoint { number: 0, hash }));
+    let checkpoint = network.checkpoint.map(|checkpoint| ("checkpoint", checkpoint));
+    for (key, Checkpoint { number, hash }) in genesis.into_iter().chain(checkpoint) {
+        let place = snapshot.place(number).map_err(|cause| cause.to_string())?;
+        if let Some(theirs) = place.map(|place| place.hash).filter(|theirs| *theirs != hash) {
+            return Err(format!(
+                "block {number} of the archive is {theirs}, and {key} in [network] is {hash}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The demo network has a key that everybody knows, so no other chain may be served under its name.
+fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
+    check_identity(&config.network, archive)?;
+    if !config.serves_demo_chain() || demo::is_of_this_chain(archive) {
+        return Ok(());
+    }
+    let data_dir = config.data_dir.display();
+    Err(format!(
+        "the archive in {data_dir} is not the demo chain, and only that may be served without a key. Write a configuration \
+         file and start with --config FILE:\n\n\
+         data_dir = \"{data_dir}\"\n\n\
+         [network]\n\
+         name = \"mainnet\"  # any name but demo\n\n\
+         [[key]]\n\
+         key = \"a-long-random-text\""
+    ))
+}

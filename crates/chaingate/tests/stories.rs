@@ -1,0 +1,92 @@
+//! The edge over real sockets: one module per story, each row of the wire's rules named by a test.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+#[path = "stories/gateway.rs"]
+mod gateway_under_test; // a gateway over a chain of eleven blocks
+#[path = "stories/signing.rs"]
+mod signing; // tokens as callers make them
+#[path = "stories/demo.rs"]
+mod demo; // a gateway over a real archive
+#[path = "stories/process.rs"]
+mod process; // the program itself
+
+#[path = "stories/addresses.rs"]
+mod addresses; // what one address may take, and whom proxies speak for
+#[path = "stories/broken_log.rs"]
+mod broken_log; // a log that nobody reads, or that cannot be written
+#[path = "stories/calls.rs"]
+mod calls; // JSON-RPC calls
+#[path = "stories/compression.rs"]
+mod compression; // smaller replies, compressed bodies, bombs
+#[path = "stories/documented.rs"]
+mod documented; // answers have the shape that openrpc.json gives them
+#[path = "stories/evm.rs"]
+mod evm; // calls and estimates on the demo chain
+#[path = "stories/corpora.rs"]
+mod corpora; // recorded exchanges on recorded chains
+#[path = "stories/accepted.rs"]
+mod accepted; // openrpc.json accepts what the gateway accepts
+#[path = "stories/crowd.rs"]
+mod crowd; // ten thousand connections
+#[path = "stories/files.rs"]
+mod files; // too few file descriptors
+#[path = "stories/flood.rs"]
+mod flood; // loops in the EVM
+#[path = "stories/handover.rs"]
+mod handover; // SIGTERM under load
+#[path = "stories/heavy.rs"]
+mod heavy; // the pool, shared answers, deadlines, panics
+#[path = "stories/http.rs"]
+mod http; // paths, statuses, headers
+#[path = "stories/http2.rs"]
+mod http2; // prior knowledge
+#[path = "stories/http2_attacks.rs"]
+mod http2_attacks; // silence, callers that do not read, floods
+#[path = "stories/http2_memory.rs"]
+mod http2_memory; // small bodies and replies, many on one connection
+#[path = "stories/keys.rs"]
+mod keys; // what a key's settings refuse
+#[path = "stories/lookups.rs"]
+mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw records
+#[path = "stories/layers.rs"]
+mod layers; // which module may import which
+#[path = "stories/leaks.rs"]
+mod leaks; // what the log tells, and what it must not
+#[path = "stories/memory.rs"]
+mod memory; // attacks on memory
+#[path = "stories/metrics.rs"]
+mod metrics; // the exposition format, and how many series there are
+#[path = "stories/openrpc.rs"]
+mod openrpc; // results against the published schemas
+#[path = "stories/operator.rs"]
+mod operator; // /health, /ready, /metrics
+#[path = "stories/plans.rs"]
+mod plans; // throughput and days
+#[path = "stories/pool.rs"]
+mod pool; // nodes instead of an embedded chain
+#[path = "stories/request_id.rs"]
+mod request_id; // every reply has the id that the log has
+#[path = "stories/secrecy.rs"]
+mod secrecy; // what never reaches a log
+#[path = "stories/sharing.rs"]
+mod sharing; // threads and memory between accounts
+#[path = "stories/settings.rs"]
+mod settings; // every documented key has an effect
+#[path = "stories/shutdown.rs"]
+mod shutdown; // drain
+#[path = "stories/signal.rs"]
+mod signal; // SIGTERM
+#[path = "stories/slow.rs"]
+mod slow; // callers that take their time
+#[path = "stories/smuggling.rs"]
+mod smuggling; // requests that end in two places
+#[path = "stories/snapshots.rs"]
+mod snapshots; // one chain per request
+#[path = "stories/startup.rs"]
+mod startup; // what keeps the program from starting
+#[path = "stories/tls.rs"]
+mod tls; // encrypted, both protocols
+#[path = "stories/unread.rs"]
+mod unread; // large answers that nobody reads
+#[path = "stories/values.rs"]
+mod values; // values and parameters

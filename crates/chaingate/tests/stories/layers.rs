@@ -1,0 +1,106 @@
+//! Imports point downwards: between crates as the table below says, and inside a crate so that no two modules import each
+//! other in a circle. Only a module and what is inside it may know each other.
+
+#[path = "layers/imports.rs"]
+mod imports; // who imports whom inside a crate
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use imports::Crate;
+
+/// Every crate of the product and the crates of ours that it may import, the lowest layer first.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("jsonrpc", &[]),
+    ("settings", &[]),
+    ("resources", &[]),
+    ("methods", &["jsonrpc", "settings"]),
+    ("http_server", &["resources", "settings"]),
+    ("archive", &[]),
+    ("nodes", &["jsonrpc"]),
+    ("callers", &["methods", "resources", "settings"]),
+    ("answers", &["archive", "jsonrpc", "methods", "nodes", "resources", "settings"]),
+    (
+        "gateway",
+        &["answers", "callers", "http_server", "jsonrpc", "methods", "nodes", "resources", "settings"],
+    ),
+    ("chain_builder", &["archive"]),
+    ("demo", &["archive", "chain_builder"]),
+    (
+        "chaingate",
+        &[
+            "answers",
+            "archive",
+            "callers",
+            "demo",
+            "gateway",
+            "http_server",
+            "jsonrpc",
+            "methods",
+            "settings",
+        ],
+    ),
+];
+
+/// Crates that only tests use.
+const TESTS_ONLY: &[&str] = &["testkit"];
+
+#[test]
+fn a_crate_imports_only_the_crates_that_its_layer_may_know() {
+    let crates = crates();
+    let names: BTreeSet<&str> = crates.keys().map(String::as_str).collect();
+    let known: BTreeSet<&str> =
+        LAYERS.iter().map(|(name, _)| *name).chain(TESTS_ONLY.iter().copied()).collect();
+    assert_eq!(names, known, "a crate that is new or gone: what may it import?");
+    for (name, allowed) in LAYERS {
+        let manifest = fs::read_to_string(crates[*name].join("Cargo.toml")).unwrap();
+        for import in dependencies(&manifest).into_iter().filter(|import| names.contains(import.as_str())) {
+            assert!(allowed.contains(&import.as_str()), "{name} must not import {import}: see LAYERS");
+        }
+    }
+}
+
+#[test]
+fn modules_of_a_crate_do_not_import_each_other_in_a_circle() {
+    let mut circles = Vec::new();
+    for (name, folder) in crates() {
+        if !TESTS_ONLY.contains(&name.as_str()) {
+            circles.extend(
+                Crate::read(&folder.join("src")).circles().into_iter().map(|c| format!("{name}: {c}")),
+            );
+        }
+    }
+    let advice = "move what both need into a module of its own, or below";
+    assert!(circles.is_empty(), "{} import circles ({advice}):\n{}", circles.len(), circles.join("\n"));
+}
+
+/// Lines below the level info are logged only for crates that are named in the log.
+#[test]
+fn the_log_knows_every_crate() {
+    let log = fs::read_to_string(crates()["gateway"].join("src/log.rs")).unwrap();
+    for (name, _) in LAYERS {
+        assert!(log.contains(&format!("\"{name}\"")), "CRATES_WITHOUT_SECRETS lacks {name}");
+    }
+}
+
+/// The folders of all crates, by the name under which they are imported.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let all = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+    let folders = all.map(|entry| entry.unwrap().path()).filter(|path| path.join("Cargo.toml").exists());
+    folders.map(|folder| (library_name(&folder), folder)).collect()
+}
+
+fn library_name(folder: &Path) -> String {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let (_, library) = manifest.split_once("[lib]\nname = \"").expect("a library with a name");
+    library.split('"').next().unwrap().to_owned()
+}
+
+/// The names in `[dependencies]`.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let (_, rest) = manifest.split_once("[dependencies]\n").unwrap_or_default();
+    let lines = rest.lines().take_while(|line| !line.starts_with('['));
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
+    lines.map(name).filter(|name| !name.is_empty()).collect()
+}

@@ -1,0 +1,74 @@
+//! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
+
+#[path = "pool/callers.rs"]
+mod callers; // who asks at a steady rate meanwhile
+#[path = "pool/confirmed.rs"]
+mod confirmed; // nodes that lie about the state
+#[path = "pool/convictions.rs"]
+mod convictions; // when a node is taken for a liar
+#[path = "pool/deep.rs"]
+mod deep; // blocks below the window
+#[path = "pool/deep_questions.rs"]
+mod deep_questions; // questions about blocks below the window
+#[path = "pool/ethereumjs.rs"]
+mod ethereumjs; // a real node with a dialect of its own
+#[path = "pool/executed.rs"]
+mod executed; // an archive that goes on with the blocks of the nodes
+#[path = "pool/executed_through_trouble.rs"]
+mod executed_through_trouble; // the same with kills, full disks and chains that are too far away
+#[path = "pool/failover.rs"]
+mod failover; // nobody of our own can answer
+#[path = "pool/following.rs"]
+mod following; // blocks that are kept as the chain grows
+#[path = "pool/fees.rs"]
+mod fees; // what gas costs
+#[path = "pool/forged.rs"]
+mod forged; // nodes that lie about block data
+#[path = "pool/front.rs"]
+pub(crate) mod front; // the gateway under test
+#[path = "pool/frozen.rs"]
+mod frozen; // the gateway itself is stopped for a while
+#[path = "pool/gateways.rs"]
+mod gateways; // nodes that are gateways themselves, stopped and killed
+#[path = "pool/identity.rs"]
+mod identity; // which chain this is
+#[path = "pool/kept.rs"]
+mod kept; // answers that are kept
+#[path = "pool/kept_through_trouble.rs"]
+mod kept_through_trouble; // following gateways that are killed, and full disks
+#[path = "pool/lying_partner.rs"]
+mod lying_partner; // a partner that lies while all nodes are down
+#[path = "pool/lists.rs"]
+mod lists; // a node that lists other transactions than a block has
+#[path = "pool/long.rs"]
+mod long; // a chain with deep blocks
+#[path = "pool/memory.rs"]
+mod memory; // replies that want more memory than there is
+#[path = "pool/moods.rs"]
+mod moods; // one node of three is not what it should be
+#[path = "pool/outages.rs"]
+mod outages; // what is told when nodes cannot be used
+#[path = "pool/pending.rs"]
+mod pending; // calls about the pending block
+#[path = "pool/placed.rs"]
+mod placed; // in which block a transaction is
+#[path = "pool/processes.rs"]
+mod processes; // real nodes that are stopped, killed and reorganised
+#[path = "pool/proven_state.rs"]
+mod proven_state; // storage, balances, code and calls with their proofs
+#[path = "pool/questions.rs"]
+mod questions; // what is asked, and the true answers
+#[path = "pool/reorganised.rs"]
+mod reorganised; // a real node that changes its mind
+#[path = "pool/reorganised_following.rs"]
+mod reorganised_following; // following a real node that changes its mind
+#[path = "pool/reorganised_under_load.rs"]
+mod reorganised_under_load; // real nodes that change their minds while they are asked
+#[path = "pool/storm.rs"]
+mod storm; // everything at once
+#[path = "pool/told.rs"]
+mod told; // what is true of a chain that is reorganised
+#[path = "pool/twins.rs"]
+mod twins; // real nodes that have the same chain
+#[path = "pool/zksync.rs"]
+mod zksync; // a chain whose blocks cannot be proven

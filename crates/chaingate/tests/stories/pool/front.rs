@@ -1,0 +1,120 @@
+//! A gateway whose chain is elsewhere.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use chaingate::config::Config;
+use chaingate::source;
+use gateway::server::Server;
+use serde_json::Value;
+use testkit::http::{Reply, Wire, get, request};
+use testkit::proxy::Proxy;
+
+use crate::demo::until;
+use crate::gateway_under_test::call;
+
+pub(crate) struct Front {
+    server: Option<Server>,
+    pub(crate) public: SocketAddr,
+    pub(crate) operator: SocketAddr,
+}
+
+impl Front {
+    /// In front of these nodes; `rest` is any other part of the configuration. Waits until it is ready.
+    pub(crate) fn of(nodes: &[String], rest: &str) -> Self {
+        let front = Self::unready(nodes, rest);
+        until("it is ready", || get(front.operator, "/ready").status == 200);
+        front
+    }
+
+    /// In front of one node that is seen through so many proxies.
+    pub(crate) fn behind(
+        node: SocketAddr,
+        path: &'static str,
+        count: usize,
+        rest: &str,
+    ) -> (Vec<Proxy>, Self) {
+        let proxies: Vec<_> = (0..count).map(|_| Proxy::start(node, path)).collect();
+        let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+        let front = Self::of(&urls, rest);
+        (proxies, front)
+    }
+
+    /// Whether it takes this node for one that is down.
+    pub(crate) fn sees_down(&self, node: &Proxy) -> bool {
+        let address = node.address.to_string();
+        let says_so = |line: &str| {
+            line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
+        };
+        get(self.operator, "/metrics").text().lines().any(says_so)
+    }
+
+    /// Keeps no blocks, unless `rest` has a section `[follow]`.
+    pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
+        let follow = if rest.contains("[follow]") { "" } else { "[follow]\nmode = \"off\"\n" };
+        Self::start("", nodes, &format!("{rest}{follow}"))
+    }
+
+    /// Keeps blocks in a directory; `follow` are lines of `[follow]`. Waits until it is ready.
+    pub(crate) fn following(data_dir: &Path, nodes: &[String], follow: &str, rest: &str) -> Self {
+        let front = Self::following_unready(data_dir, nodes, follow, rest);
+        until("it is ready", || get(front.operator, "/ready").status == 200);
+        front
+    }
+
+    pub(crate) fn following_unready(data_dir: &Path, nodes: &[String], follow: &str, rest: &str) -> Self {
+        let top = format!("data_dir = {data_dir:?}\n");
+        Self::start(&top, nodes, &format!("{rest}[follow]\n{follow}\n"))
+    }
+
+    fn start(top: &str, nodes: &[String], rest: &str) -> Self {
+        let mut text = String::from(
+            "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
+             [[key]]\nkey = \"core\"\nplan = \"core\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\naccount = \"big\"\n\
+             [[key]]\nkey = \"custom\"\nplan = \"custom\"\naccount = \"own\"\n",
+        );
+        for url in nodes {
+            text.push_str(&format!("[[node]]\nurl = \"{url}\"\n"));
+        }
+        let pool = "[pool]\npoll_interval_ms = 20\n";
+        let rest =
+            if rest.contains("[pool]\n") { rest.replace("[pool]\n", pool) } else { format!("{pool}{rest}") };
+        let config = Config::parse(&format!("{top}{text}{rest}")).unwrap();
+        // A gateway that was stopped a moment ago may still have the file of kept blocks.
+        let mut sources = source::open(&config, |_, _| {});
+        until("the kept blocks are free", || {
+            let is_taken = matches!(&sources, Err(cause) if cause.contains("in use"));
+            if is_taken {
+                sources = source::open(&config, |_, _| {});
+            }
+            !is_taken
+        });
+        let sources = sources.unwrap();
+        let edge = Arc::new(config.gateway(sources).unwrap());
+        let server = Server::start(&config.listen, edge).unwrap();
+        Self { public: server.public(), operator: server.operator(), server: Some(server) }
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        Wire::connect(self.public)
+    }
+
+    /// Asks with a key, and with headers that end with `\r\n`.
+    pub(crate) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> Reply {
+        let body = call(method, params);
+        self.wire().send(request(&format!("/v3/{key}"), headers, body.as_bytes())).reply()
+    }
+
+    pub(crate) fn ask(&self, method: &str, params: &str) -> Value {
+        self.ask_as("custom", "", method, params).json()
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.drain_at_once();
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! Every documented key of the configuration has an effect, and a test that shows it.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chaingate::config::Config;
+use chaingate::source;
+use gateway::server::Server;
+use serde_json::{Value, json};
+use testkit::http::{Wire, get, post, request};
+use testkit::proxy::{Mood, Proxy};
+
+use crate::demo::{Demo, until};
+use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::process::Process;
+
+/// For each key, the file of the test that shows its effect, and the name of the test.
+#[rustfmt::skip]
+const SHOWN_BY: &[(&str, &str, &str)] = &[
+    ("data_dir", "startup", "a_chain_that_is_not_there_is_found_by_check"),
+    ("[network] name", "calls", "a_method_of_another_network_is_told_apart"),
+    ("[network] family", "calls", "a_method_of_another_network_is_told_apart"),
+    ("[network] chain_id", "settings", "nodes_of_another_chain_id_are_left_out"),
+    ("[network] genesis", "pool/proven_state", "a_genesis_file_that_is_no_use_is_refused"),
+    ("[network] genesis_hash", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
+    ("[network] checkpoint.number", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
+    ("[network] checkpoint.hash", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
+    ("[network] unsupported_tags.safe", "values", "a_network_may_refuse_the_safe_tag_for_some_methods"),
+    ("[listen] public", "operator", "an_address_where_someone_listens_is_refused"),
+    ("[listen] operator", "startup", "callers_and_the_operator_have_addresses_of_their_own"),
+    ("[listen] operator_hosts", "operator", "only_known_host_names_reach_the_operator_pages"),
+    ("[listen] trusted_proxies", "addresses", "callers_behind_a_trusted_proxy_have_limits_of_their_own"),
+    ("[listen] proxy_protocol", "addresses", "a_proxy_that_passes_bytes_on_names_its_callers"),
+    ("[listen] proxy_header", "addresses", "only_the_configured_header_of_a_proxy_is_read"),
+    ("[listen] workers", "settings", "there_are_as_many_workers_as_the_configuration_says"),
+    ("[listen] runtime", "http", "the_other_runtime_answers_the_same"),
+    ("[listen] tls_certificate", "tls", "both_protocols_are_spoken_over_tls"),
+    ("[listen] tls_key", "tls", "both_protocols_are_spoken_over_tls"),
+    ("[[key]] key", "keys", "a_key_without_a_secret_does_not_look_for_one"),
+    ("[[key]] name", "settings", "the_log_has_the_name_of_the_key"),
+    ("[[key]] account", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),
+    ("[[key]] plan", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),
+    ("[[key]] secret", "keys", "a_wrong_secret_is_401_and_a_missing_one_403"),
+    ("[[key]] secret_required", "keys", "a_secret_that_is_not_required_may_be_left_out_but_not_be_wrong"),
+    ("[[key]] jwt_public_keys", "keys", "tokens_of_each_kind_of_key_are_accepted"),
+    ("[[key]] jwt_required", "keys", "a_token_that_is_not_required_may_be_left_out_but_not_be_wrong"),
+    ("[[key]] jwt_audience", "keys", "an_audience_is_checked_where_one_is_set"),
+    ("[[key]] networks", "keys", "a_key_of_other_networks_is_403"),
+    ("[[key]] origins", "keys", "other_origins_are_403"),
+    ("[[key]] user_agents", "keys", "other_user_agents_are_403"),
+    ("[[key]] addresses", "keys", "other_contracts_are_403_wherever_a_call_names_them"),
+    ("[[key]] methods", "keys", "other_methods_are_403_and_in_a_batch_the_elements_error"),
+    ("[[key]] credits_per_second", "keys", "a_key_has_limits_of_its_own_below_those_of_its_account"),
+    ("[[key]] credits_per_day", "keys", "a_key_has_limits_of_its_own_below_those_of_its_account"),
+    ("[plans.NAME] credits_per_second", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),
+    ("[plans.NAME] credits_per_day", "plans", "a_day_used_up_is_402_until_midnight"),
+    ("[plans.NAME] keys_max", "settings", "a_plan_has_keys_and_failover_of_its_own"),
+    ("[plans.NAME] failover", "settings", "a_plan_has_keys_and_failover_of_its_own"),
+    ("[methods] failover", "pool/failover", "a_partner_answers_whatever_the_operator_lets_it"),
+    ("[methods] eth_call_requires_from", "values", "from_is_required_only_where_the_operator_says_so"),
+    ("[limits] body_bytes_max", "http", "a_body_over_the_limit_is_413_whether_it_says_so_or_not"),
+    ("[limits] batch_calls_max", "settings", "limits_of_calls_hold_where_they_are_set"),
+    ("[limits] batch_reply_bytes_max", "calls", "what_does_not_fit_into_a_batch_is_an_error_and_the_rest_is_not"),
+    ("[limits] compress_bytes_min", "settings", "limits_of_requests_hold_where_they_are_set"),
+    ("[limits] calls_in_flight_max", "heavy", "too_many_calls_in_flight_is_503"),
+    ("[limits] connections_max", "http", "over_the_limit_of_connections_is_503"),
+    ("[limits] connections_per_address_max", "addresses", "one_address_cannot_take_the_places_of_others"),
+    ("[limits] unauthenticated_per_second_max", "addresses", "an_address_that_guesses_keys_is_slowed_down_and_its_valid_callers_are_not"),
+    ("[limits] address_limits_exempt", "addresses", "an_address_that_guesses_keys_is_slowed_down_and_its_valid_callers_are_not"),
+    ("[limits] requests_per_connection_max", "http", "a_connection_ends_politely_after_its_share_of_requests"),
+    ("[limits] first_byte_timeout_ms", "slow", "a_silent_connection_is_closed"),
+    ("[limits] header_timeout_ms", "slow", "a_head_that_trickles_in_is_408"),
+    ("[limits] body_timeout_ms", "slow", "a_body_that_trickles_in_is_408"),
+    ("[limits] write_timeout_ms", "slow", "who_does_not_read_is_cut_off"),
+    ("[limits] read_rate_min_bytes", "slow", "a_reader_below_the_minimum_rate_is_cut_off"),
+    ("[limits] keep_alive_timeout_ms", "slow", "an_idle_connection_is_closed_without_a_word"),
+    ("[limits] drain_delay_ms", "shutdown", "everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere"),
+    ("[limits] drain_timeout_ms", "shutdown", "what_takes_too_long_is_cut_off"),
+    ("[limits] header_bytes_max", "settings", "limits_of_requests_hold_where_they_are_set"),
+    ("[limits] headers_max", "settings", "limits_of_requests_hold_where_they_are_set"),
+    ("[limits] memory_bytes_max", "unread", "large_answers_that_nobody_reads_are_held_within_bounds_and_let_go"),
+    ("[limits] h2_streams_max", "settings", "an_http2_connection_is_told_how_many_streams_it_may_open"),
+    ("[limits] log_params_max", "settings", "limits_of_calls_hold_where_they_are_set"),
+    ("[limits] log_results_max", "settings", "limits_of_answers_hold_where_they_are_set"),
+    ("[limits] log_timeout_ms", "lookups", "a_log_query_beyond_its_time_is_told_so"),
+    ("[limits] log_blocks_max", "values", "ranges_are_checked_against_themselves_and_the_head"),
+    ("[limits] call_timeout_ms", "evm", "a_call_beyond_its_time_says_how_long_that_is"),
+    ("[limits] call_gas_multiple", "settings", "limits_of_answers_hold_where_they_are_set"),
+    ("[limits] call_memory_bytes_max", "settings", "limits_of_answers_hold_where_they_are_set"),
+    ("[limits] pool_threads", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
+    ("[limits] pool_queue_max", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
+    ("[[node]] url", "pool/moods", "what_comes_through_the_pool_is_what_the_node_says"),
+    ("[[node]] name", "settings", "metrics_have_the_names_of_nodes_and_partners"),
+    ("[[node]] ws_url", "settings", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[node]] headers", "settings", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[node]] http2", "settings", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[partner]] url", "pool/failover", "a_partner_answers_for_plans_that_have_failover"),
+    ("[[partner]] methods", "pool/failover", "a_partner_has_a_budget_and_methods"),
+    ("[[partner]] calls_per_second", "pool/failover", "every_call_to_a_partner_is_out_of_its_budget"),
+    ("[[partner]] calls_per_day", "pool/failover", "a_partner_has_a_budget_and_methods"),
+    ("[[partner]] name", "settings", "metrics_have_the_names_of_nodes_and_partners"),
+    ("[[partner]] headers", "settings", "a_partner_is_connected_to_as_its_entry_says"),
+    ("[[partner]] http2", "settings", "a_partner_is_connected_to_as_its_entry_says"),
+    ("[pool] quorum", "settings", "a_head_needs_as_many_nodes_as_the_quorum_says"),
+    ("[pool] call_timeout_ms", "settings", "a_call_to_nodes_has_the_time_that_the_pool_gives_it"),
+    ("[pool] poll_interval_ms", "settings", "nodes_are_polled_as_often_as_the_pool_says"),
+    (
+        "[pool] reply_memory_bytes",
+        "pool/memory",
+        "large_and_inflated_replies_stay_within_their_memory_and_cost_no_answer",
+    ),
+    ("[pool] head_stall_ms", "settings", "a_head_that_stands_still_for_too_long_is_not_ready"),
+    ("[cache] enabled", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
+    ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
+    ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
+    ("[cache] state_bytes_max", "pool/proven_state", "proofs_are_kept_for_further_questions"),
+    ("[follow] mode", "pool/following", "nothing_is_kept_where_following_is_off"),
+    ("[follow] blocks_max", "pool/following", "the_newest_blocks_are_kept_within_the_limit"),
+    ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_kept_within_the_limit"),
+    ("[follow] from", "pool/following", "kept_blocks_are_answered_with_all_nodes_dead"),
+    ("[integrity] state", "pool/confirmed", "one_node_is_believed_about_the_state_only_where_the_operator_says_so"),
+    ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
+];
+
+/// The keys of `docs/configuration.md`, each with its section.
+fn documented_keys() -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (mut section, mut keys) = ("", Vec::new());
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = title.strip_prefix('`').map_or("", |title| title.trim_end_matches('`'));
+        } else if let Some((key, _)) = line.strip_prefix("| `").and_then(|rest| rest.split_once('`')) {
+            keys.push(format!("{section} {key}").trim_start().to_owned());
+        }
+    }
+    keys
+}
+
+/// `[store]` and `[shared]` were read and documented, and nothing used them.
+#[test]
+fn every_documented_key_has_a_test_that_shows_its_effect() {
+    let documented = documented_keys();
+    let shown: Vec<_> = SHOWN_BY.iter().map(|(key, ..)| (*key).to_owned()).collect();
+    let (documented_set, shown_set) = (BTreeSet::from_iter(&documented), BTreeSet::from_iter(&shown));
+    let missing: Vec<_> = documented_set.difference(&shown_set).collect();
+    let unknown: Vec<_> = shown_set.difference(&documented_set).collect();
+    assert!(missing.is_empty(), "add a test that shows the effect of {missing:?}, and a row for it above");
+    assert!(unknown.is_empty(), "these keys are not documented: {unknown:?}");
+    assert_eq!((documented.len(), shown.len()), (documented_set.len(), shown_set.len()), "no key twice");
+    for (key, file, test) in SHOWN_BY {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/stories/{file}.rs"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{key}: {file}: {error}"));
+        assert!(text.contains(&format!("fn {test}()")), "{key}: there is no {test} in {file}");
+        let name = key.rsplit(' ').next().unwrap().split('.').next().unwrap();
+        assert!(text.contains(name), "{key}: {file} does not set {name}");
+    }
+}
+
+/// The example for nodes had no key, so nobody could call.
+#[test]
+fn the_examples_of_the_documents_are_valid() {
+    for document in ["README.md", "docs/nodes.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+        let text = std::fs::read_to_string(path).unwrap();
+        let examples: Vec<_> =
+            text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert!(!examples.is_empty(), "{document}");
+        for example in examples {
+            // An ellipsis stands for a secret.
+            let parsed = Config::parse(&example.replace('…', "x"));
+            assert!(parsed.is_ok(), "{document}: {}\n{example}", parsed.unwrap_err());
+        }
+    }
+}
+
+/// A gateway with a whole configuration of its own but for the addresses.
+struct Configured {
+    server: Option<Server>,
+    public: SocketAddr,
+    operator: SocketAddr,
+}
+
+impl Configured {
+    /// `listen` are lines of `[listen]`. There are the keys `own` (no limits) and `growth` (with failover).
+    fn with(listen: &str, rest: &str) -> Self {
+        let text = format!(
+            "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\n{listen}\n\
+             [[key]]\nkey = \"own\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\n\
+             [follow]\nmode = \"off\"\n{rest}"
+        );
+        let config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let sources = source::open(&config, |_, _| {}).unwrap();
+        let edge = Arc::new(config.gateway(sources).unwrap());
+        let server = Server::start(&config.listen, edge).unwrap();
+        Self { public: server.public(), operator: server.operator(), server: Some(server) }
+    }
+
+    fn is_ready(&self) -> bool {
+        get(self.operator, "/ready").status == 200
+    }
+
+    fn ask(&self, method: &str, params: &str) -> Value {
+        post(self.public, "/v3/own", call(method, params)).json()
+    }
+}
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        // A drain would wait for calls to nodes that never answer.
+        drop(self.server.take());
+    }
+}
+
+fn node(url: &str) -> String {
+    format!("[[node]]\nurl = \"{url}\"\n")
+}
+
+#[test]
+fn limits_of_requests_hold_where_they_are_set() {
+    let compressing = Gateway::with("compress_bytes_min = 10", "");
+    let asked = request("/v3/demo", "accept-encoding: gzip\r\n", chain_id("1").as_bytes());
+    let reply = Wire::connect(compressing.public).send(&asked).reply();
+    assert_eq!(reply.header("content-encoding"), Some("gzip"));
+    assert_eq!(Wire::connect(Gateway::start().public).send(&asked).reply().header("content-encoding"), None);
+
+    for limit in ["header_bytes_max = 150", "headers_max = 4"] {
+        let gateway = Gateway::with(limit, "");
+        assert_eq!(gateway.post(chain_id("1")).status, 200, "{limit}");
+        let headers = format!("x: {}\r\ny: z\r\nz: z\r\n", "y".repeat(100));
+        let reply = Wire::connect(gateway.public).send(request("/v3/demo", &headers, b"{}")).reply();
+        assert_eq!(reply.status, 431, "{limit}");
+    }
+}
+
+#[test]
+fn limits_of_calls_hold_where_they_are_set() {
+    let gateway = Gateway::with("batch_calls_max = 2\nlog_params_max = 1", "");
+    let batch = format!("[{0},{0},{0}]", chain_id("1"));
+    assert_eq!(gateway.post(batch).error(), "-32600 batch too large");
+    let address = "\"0x00000000000000000000000000000000000000aa\"";
+    let error = gateway.error("eth_getLogs", &format!("[{{\"address\":[{address},{address}]}}]"));
+    assert_eq!(error, "-32005 query contains 2 parameters, the limit is 1");
+}
+
+#[test]
+fn limits_of_answers_hold_where_they_are_set() {
+    let usual = Demo::with("");
+    let small = Demo::with("log_results_max = 2\ncall_memory_bytes_max = 1000\ncall_gas_multiple = 1");
+    let logs = r#"[{"fromBlock":"0x0","toBlock":"0x20"}]"#;
+    assert!(usual.call("eth_getLogs", logs)["result"].as_array().unwrap().len() > 2);
+    let message = &small.call("eth_getLogs", logs)["error"]["message"];
+    assert_eq!(*message, "query returned more than 2 results");
+    // A creation whose code reads the word at 64 KiB, and so uses that much memory.
+    let memory = r#"[{"data":"0x6201000051"}]"#;
+    assert!(usual.call("eth_call", memory)["result"].is_string());
+    assert!(small.call("eth_call", memory)["error"].is_object());
+    // A creation whose code returns the gas that it has.
+    let gas = r#"[{"data":"0x5a5f5260205ff3"}]"#;
+    let gas_of = |demo: &Demo| {
+        let result = demo.call("eth_call", gas)["result"].as_str().unwrap().to_owned();
+        u64::from_str_radix(result.trim_start_matches("0x").trim_start_matches('0'), 16).unwrap()
+    };
+    assert!(gas_of(&usual) > 5 * gas_of(&small));
+}
+
+#[test]
+fn an_http2_connection_is_told_how_many_streams_it_may_open() {
+    let gateway = Gateway::with("h2_streams_max = 7", "");
+    let mut stream = TcpStream::connect(gateway.public).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00").unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).unwrap();
+    const SETTINGS: u8 = 4;
+    assert_eq!(head[3], SETTINGS);
+    let mut settings = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+    stream.read_exact(&mut settings).unwrap();
+    const MAX_CONCURRENT_STREAMS: [u8; 2] = [0, 3];
+    let value = settings.chunks(6).find_map(|setting| setting.strip_prefix(&MAX_CONCURRENT_STREAMS));
+    assert_eq!(value, Some(&[0, 0, 0, 7][..]));
+}
+
+#[test]
+fn there_are_as_many_workers_as_the_configuration_says() {
+    let chain = Demo::with("");
+    let _gateway = Configured::with("workers = 5", &node(&format!("http://{}/v3/demo", chain.public)));
+    // A thread gives itself its name after it has started.
+    until("all workers run", || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let mut names =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).ok());
+        names.any(|name| name.trim() == "worker-4")
+    });
+}
+
+/// The name of a key was read and documented, and nothing used it.
+#[test]
+fn the_log_has_the_name_of_the_key() {
+    let process = Process::start("127.0.0.1:0", "[[key]]\nkey = \"k\"\nname = \"shop-front\"\n", "debug");
+    assert_eq!(post(process.public, "/v3/k", chain_id("1")).status, 200);
+    process.terminate();
+    let (_, log) = process.ended();
+    let is_named = |line: &String| line.contains("answered") && line.contains(r#""key":"shop-front""#);
+    assert!(log.iter().any(is_named), "{log:#?}");
+}
+
+#[test]
+fn a_plan_has_keys_and_failover_of_its_own() {
+    let plan = |plan: &str, keys: usize| {
+        let key = |number| format!("[[key]]\nkey = \"k{number}\"\naccount = \"a\"\nplan = \"own\"\n");
+        Config::parse(&format!("[plans.own]\n{plan}\n{}", (0..keys).map(key).collect::<String>()))
+    };
+    assert!(plan("keys_max = 1", 1).is_ok());
+    assert!(plan("keys_max = 1", 2).unwrap_err().to_string().contains("more keys than the 1 of the plan"));
+    assert!(plan("keys_max = 0", 2).is_ok());
+    let fails_over = |text: &str| plan(text, 1).unwrap().keys[0].plan.failover;
+    assert!(fails_over("failover = true") && !fails_over("failover = false"));
+}
+
+#[test]
+fn answers_are_kept_only_where_there_is_a_cache_with_room() {
+    let chain = Demo::with("");
+    let is_kept = |cache: &str| {
+        let url = format!("http://{}/v3/demo", chain.public);
+        let gateway = Configured::with("", &format!("{}[cache]\n{cache}\n", node(&url)));
+        until("it is ready", || gateway.is_ready());
+        let body = call("eth_getBlockReceipts", r#"["0x5"]"#);
+        let replies: Vec<_> = (0..4).map(|_| post(gateway.public, "/v3/own", &body)).collect();
+        replies[3].header("chaingate-source") == Some("cache")
+    };
+    assert!(is_kept(""));
+    assert!(!is_kept("enabled = false"));
+    assert!(!is_kept("bytes_max = 10"));
+}
+
+#[test]
+fn nodes_of_another_chain_id_are_left_out() {
+    let chain = Demo::with("");
+    let chain_id = chain.call("eth_chainId", "[]")["result"].as_str().unwrap().to_owned();
+    let chain_id = u64::from_str_radix(&chain_id[2..], 16).unwrap();
+    let with_id = |id: u64| {
+        let proxy = Proxy::start(chain.public, "/v3/demo");
+        let rest = format!("[network]\nname = \"x\"\nchain_id = {id}\n{}", node(&proxy.url()));
+        (Configured::with("", &rest), proxy)
+    };
+    let (right, _proxy) = with_id(chain_id);
+    until("it is ready", || right.is_ready());
+    let (wrong, proxy) = with_id(chain_id + 1);
+    until("the node is asked for its chain", || proxy.asked("eth_chainId", "[]") > 0);
+    assert!(!wrong.is_ready());
+    assert_eq!(wrong.ask("eth_blockNumber", "[]")["error"]["code"], -32002);
+}
+
+#[test]
+fn a_head_needs_as_many_nodes_as_the_quorum_says() {
+    let chain = Demo::with("");
+    let proxies = [Proxy::start(chain.public, "/v3/demo"), Proxy::start(chain.public, "/v3/demo")];
+    proxies[1].set(Mood::Dead);
+    let nodes: String = proxies.iter().map(|proxy| node(&proxy.url())).collect();
+    let gateway = Configured::with("", &format!("{nodes}[pool]\nquorum = 2\npoll_interval_ms = 20\n"));
+    until("one node has said who it is", || proxies[0].asked("eth_chainId", "[]") > 0);
+    assert!(!gateway.is_ready());
+    proxies[1].set(Mood::Honest);
+    until("it is ready", || gateway.is_ready());
+}
+
+#[test]
+fn a_call_to_nodes_has_the_time_that_the_pool_gives_it() {
+    let chain = Demo::with("");
+    let proxy = Proxy::start(chain.public, "/v3/demo");
+    let gateway = Configured::with("", &format!("{}[pool]\ncall_timeout_ms = 100\n", node(&proxy.url())));
+    until("it is ready", || gateway.is_ready());
+    proxy.set(Mood::Hung);
+    let started = Instant::now();
+    let reply = gateway.ask("eth_getBalance", r#"["0x00000000000000000000000000000000000000aa","latest"]"#);
+    assert_eq!(reply["error"]["code"], -32002, "{reply}");
+    assert!(started.elapsed() < Duration::from_secs(7), "the default is 8 s");
+}
+
+#[test]
+fn nodes_are_polled_as_often_as_the_pool_says() {
+    let chain = Demo::with("");
+    let polled = |interval_ms: u64| {
+        let proxy = Proxy::start(chain.public, "/v3/demo");
+        let pool = format!("[pool]\npoll_interval_ms = {interval_ms}\n");
+        let gateway = Configured::with("", &format!("{}{pool}", node(&proxy.url())));
+        until("it is ready", || gateway.is_ready());
+        (gateway, proxy)
+    };
+    let (_rarely, rare) = polled(3_600_000);
+    let (_often, frequent) = polled(10);
+    let polls = |proxy: &Proxy| proxy.asked("eth_getBlockByNumber", r#"["latest",false]"#);
+    let (before, frequent_before) = (polls(&rare), polls(&frequent));
+    until("the other is polled", || polls(&frequent) > frequent_before + 30);
+    assert!(polls(&rare) < before + 5, "{} after {before}", polls(&rare));
+}
+
+#[test]
+fn a_head_that_stands_still_for_too_long_is_not_ready() {
+    let chain = Demo::with("");
+    let proxy = Proxy::start(chain.public, "/v3/demo");
+    let ready_then_not = |pool: &str| {
+        let gateway =
+            Configured::with("", &format!("{}[pool]\npoll_interval_ms = 20\n{pool}", node(&proxy.url())));
+        until("it is ready", || gateway.is_ready());
+        gateway
+    };
+    let (patient, hasty) = (ready_then_not(""), ready_then_not("head_stall_ms = 2000\n"));
+    until("it is not ready any more", || !hasty.is_ready());
+    assert!(patient.is_ready());
+}
+
+/// A server that answers nothing and passes on what each connection sends first.
+struct Recorder {
+    address: SocketAddr,
+    heard: Receiver<String>,
+}
+
+impl Recorder {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, heard) = mpsc::channel();
+        thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                let sender = sender.clone();
+                kept.push(stream.try_clone().unwrap());
+                thread::spawn(move || record(stream, &sender));
+            }
+        });
+        Self { address, heard }
+    }
+
+    /// Waits for a connection that begins like this.
+    fn hears(&self, wanted: impl Fn(&str) -> bool) {
+        let heard = |_| self.heard.recv_timeout(Duration::from_secs(60)).expect("a connection comes");
+        assert!((0..100).map(heard).any(|text| wanted(&text)));
+    }
+}
+
+fn record(mut stream: TcpStream, heard: &mpsc::Sender<String>) {
+    let mut buffer = [0; 4_096];
+    if let Ok(length) = stream.read(&mut buffer) {
+        let _test_is_over = heard.send(String::from_utf8_lossy(&buffer[..length]).to_lowercase());
+    }
+}
+
+const HTTP2_PREFACE: &str = "pri * http/2.0";
+
+#[test]
+fn a_node_is_connected_to_as_its_entry_says() {
+    let (plain, http2, socket) = (Recorder::start(), Recorder::start(), Recorder::start());
+    let _gateway = Configured::with(
+        "",
+        &format!(
+            "[[node]]\nurl = \"http://{}/path\"\nheaders = [\"X-Token: t0ken\"]\nws_url = \"ws://{}/heads\"\n\
+             [[node]]\nurl = \"http://{}\"\nhttp2 = true\n",
+            plain.address, socket.address, http2.address
+        ),
+    );
+    plain.hears(|text| text.starts_with("post /path http/1.1") && text.contains("x-token: t0ken"));
+    socket.hears(|text| text.starts_with("get /heads http/1.1") && text.contains("upgrade: websocket"));
+    http2.hears(|text| text.starts_with(HTTP2_PREFACE));
+}
+
+#[test]
+fn a_partner_is_connected_to_as_its_entry_says() {
+    let (silent, plain, http2) = (Recorder::start(), Recorder::start(), Recorder::start());
+    for (partner, setting) in [(&plain, "headers = [\"X-Token: t0ken\"]"), (&http2, "http2 = true")] {
+        let partner = format!("[[partner]]\nurl = \"http://{}\"\n{setting}\n", partner.address);
+        let gateway =
+            Configured::with("", &format!("{}{partner}", node(&format!("http://{}", silent.address))));
+        let storage = json!(["0x00000000000000000000000000000000000000aa", "0x0", "latest"]).to_string();
+        let body = call("eth_getStorageAt", &storage);
+        let mut wire = Wire::connect(gateway.public);
+        wire.send(request("/v3/growth", "", body.as_bytes()));
+        match setting {
+            "http2 = true" => http2.hears(|text| text.starts_with(HTTP2_PREFACE)),
+            _ => plain.hears(|text| text.contains("x-token: t0ken")),
+        }
+    }
+}
+
+#[test]
+fn metrics_have_the_names_of_nodes_and_partners() {
+    let silent = Recorder::start();
+    let url = format!("http://{}", silent.address);
+    let gateway = Configured::with(
+        "",
+        &format!(
+            "[[node]]\nurl = \"{url}\"\nname = \"alpha\"\n[[partner]]\nurl = \"{url}/p\"\nname = \"beta\"\n"
+        ),
+    );
+    let page = get(gateway.operator, "/metrics");
+    for label in ["{node=\"alpha\"", "{partner=\"beta\""] {
+        assert!(page.text().contains(label), "{}", page.text());
+    }
+}

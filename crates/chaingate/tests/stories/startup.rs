@@ -1,0 +1,197 @@
+//! What keeps the program from starting: `serve` refuses it, and `check` finds it without starting.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use archive::Archive;
+use tempfile::TempDir;
+
+use crate::demo::until;
+
+/// A folder with a configuration and whatever it names.
+struct Place {
+    folder: TempDir,
+}
+
+/// How a command ended: whether it succeeded, and what it wrote to standard error.
+#[derive(Debug)]
+struct Ended {
+    success: bool,
+    said: String,
+}
+
+impl Place {
+    fn with(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("config.toml"), config).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs a command to its end; one that does not end is killed, and counts as a success.
+    fn run(&self, command: &str, more: &[&str]) -> Ended {
+        self.run_in_shell("", command, more)
+    }
+
+    /// The same after a shell command, such as one that lowers a limit of the process.
+    fn run_in_shell(&self, before: &str, command: &str, more: &[&str]) -> Ended {
+        let said = self.path().join("said");
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate"), command])
+            .args(more)
+            .current_dir(self.path())
+            .env("RUST_LOG", "info")
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        let mut status = None;
+        until("it ends or serves", || {
+            status = child.try_wait().unwrap();
+            status.is_some() || fs::read_to_string(&said).unwrap().contains("\"serving\"")
+        });
+        let _ended_already = child.kill();
+        child.wait().unwrap();
+        let said = fs::read_to_string(said).unwrap();
+        Ended { success: status.is_none_or(|status| status.success()), said }
+    }
+
+    /// What both commands say about the configuration, which both must refuse.
+    fn refused(&self) -> String {
+        self.refused_with(&["--config", "config.toml"])
+    }
+
+    fn refused_with(&self, options: &[&str]) -> String {
+        let (check, serve) = (self.run("check", options), self.run("serve", options));
+        assert!(!check.success && !serve.success, "{check:?} {serve:?}");
+        assert!(serve.said.contains(check.said.trim()), "both say the same: {check:?} {serve:?}");
+        check.said
+    }
+
+    /// An archive of another chain in `data`: the genesis of the demo chain with another extra data.
+    fn import_another_chain(&self) {
+        let genesis = demo::genesis_json();
+        let other = genesis.replacen("\"extraData\":\"0x", "\"extraData\":\"0xff", 1);
+        assert_ne!(genesis, other);
+        drop(Archive::open_or_create(&self.path().join("data"), &other).unwrap());
+    }
+}
+
+const LOOPBACK: &str = "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\n";
+
+/// An imported archive that was served without a configuration had the key `demo`, without limits, for everybody.
+#[test]
+fn another_chain_is_not_served_with_the_key_of_the_demo_chain() {
+    let place = Place::with(LOOPBACK);
+    place.import_another_chain();
+    let options = ["--data-dir", "data", "--listen", "127.0.0.1:0", "--operator", "127.0.0.1:0"];
+    let said = place.refused_with(&options);
+    for part in ["the archive in data is not the demo chain", "[network]\nname = ", "[[key]]\nkey = "] {
+        assert!(said.contains(part), "{said}");
+    }
+
+    let config = format!("data_dir = \"data\"\n{LOOPBACK}[network]\nname = \"other\"\n");
+    let place_without_key = Place::with(&config);
+    assert!(place_without_key.refused().contains("add one: [[key]]"));
+
+    fs::write(place.path().join("config.toml"), config + "[[key]]\nkey = \"own\"\n").unwrap();
+    let check = place.run("check", &["--config", "config.toml"]);
+    assert!(check.success && check.said.contains("configuration OK"), "{check:?}");
+    assert!(place.run("serve", &["--config", "config.toml"]).success);
+}
+
+#[test]
+fn the_demo_chain_needs_no_configuration() {
+    let place = Place::with(LOOPBACK);
+    let options = ["--config", "config.toml", "--data-dir", "data"];
+    assert!(place.run("check", &options).success, "it is made by serve");
+    assert!(!place.path().join("data").exists(), "check makes nothing");
+    assert!(place.run("serve", &options).success);
+    let archive = Archive::open(&place.path().join("data")).unwrap();
+    let check = place.run("check", &options);
+    assert!(check.success && check.said.contains("in use by another process"), "{check:?}");
+    drop(archive);
+    assert!(place.run("check", &options).success);
+}
+
+/// Callers could reach the operator's pages where both addresses were the same.
+#[test]
+fn callers_and_the_operator_have_addresses_of_their_own() {
+    for (public, operator) in [("127.0.0.1:4999", "127.0.0.1:4999"), ("0.0.0.0:4999", "127.0.0.1:4999")] {
+        let place = Place::with(&format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n"));
+        assert!(place.refused().contains("must not share an address and port"));
+    }
+    let said = Place::with(LOOPBACK).refused_with(&["--listen", "127.0.0.1:8546"]);
+    assert!(said.contains("listen.public (127.0.0.1:8546)"), "the operator's default: {said}");
+}
+
+#[test]
+fn an_address_of_another_machine_is_found_by_check() {
+    let place = Place::with("[listen]\npublic = \"192.0.2.1:8545\"\noperator = \"127.0.0.1:0\"\n");
+    assert!(place.refused().contains("cannot listen on 192.0.2.1:8545: "));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let check = place.run("check", &["--config", "config.toml", "--listen", &taken]);
+    assert!(check.success, "the gateway that is checked may be running: {check:?}");
+}
+
+#[test]
+fn a_chain_that_is_not_there_is_found_by_check() {
+    let place = Place::with(&format!(
+        "data_dir = \"nowhere\"\n{LOOPBACK}[network]\nname = \"x\"\n[[key]]\nkey = \"k\"\n"
+    ));
+    assert!(place.refused().contains("there is no archive at nowhere"));
+    assert!(!place.path().join("nowhere").exists());
+}
+
+/// The message was "cannot listen on Too many open files".
+#[test]
+fn a_worker_that_cannot_start_ends_the_program_and_is_named() {
+    // Enough open files for the listeners, and too few for the event loops of the workers.
+    let place = Place::with(&format!("{LOOPBACK}workers = 60\n"));
+    let options = ["--config", "config.toml", "--data-dir", "data"];
+    let ended = place.run_in_shell("ulimit -n 128;", "serve", &options);
+    assert!(!ended.success, "{ended:?}");
+    assert!(ended.said.contains("chaingate: cannot start worker "), "{ended:?}");
+    assert!(ended.said.contains("Too many open files"), "{ended:?}");
+}
+
+/// `check` called a configuration right whose certificate did not exist.
+#[test]
+fn a_certificate_is_read_by_check_and_named_when_it_is_wrong() {
+    let config = format!("{LOOPBACK}tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n");
+    let place = Place::with(&config);
+    let issue = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (issued, other) = (issue(), issue());
+    let write = |name: &str, text: String| fs::write(place.path().join(name), text).unwrap();
+    assert!(place.refused().contains("listen.tls_certificate cert.pem: "));
+    write("cert.pem", "not a certificate".to_owned());
+    assert!(place.refused().contains("listen.tls_certificate cert.pem: "));
+    write("cert.pem", issued.cert.pem());
+    assert!(place.refused().contains("listen.tls_key key.pem: "));
+    write("key.pem", other.signing_key.serialize_pem());
+    assert!(place.refused().contains("listen.tls_certificate cert.pem with listen.tls_key key.pem: "));
+    write("key.pem", issued.signing_key.serialize_pem());
+    assert!(place.run("check", &["--config", "config.toml"]).success);
+}
+
+/// `check` accepted zeros that meant a total outage, and sections that had no effect.
+#[test]
+fn values_that_would_refuse_every_call_are_refused_with_their_lines() {
+    let place = Place::with(&format!(
+        "{LOOPBACK}workers = 0\n[limits]\nbody_bytes_max = 0\ncalls_in_flight_max = 0\n[store]\nurl = \"x\"\n"
+    ));
+    let said = place.refused();
+    for part in [
+        "line 4: listen.workers: must be greater than 0",
+        "line 6: limits.body_bytes_max: must be greater than 0",
+        "line 7: limits.calls_in_flight_max: must be greater than 0",
+        "line 8: store: not available yet",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}

@@ -1,0 +1,96 @@
+//! The calls of a request on the chain as it was at one moment. All calls of a batch see the same chain, so a batch of which a
+//! block is reorganised away is repeated as a whole.
+
+use answers::{Pinned, Repetition};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::meter::Ticket;
+
+/// How often a batch is repeated. A chain that is reorganised more often within the time of a call has no use for its answers.
+pub(super) const BATCH_REPETITIONS_MAX: u32 = 2;
+
+/// One go at the calls of a request.
+pub(super) struct Pass<'w> {
+    /// The chain; that of the request, if this is its first pass.
+    pinned: Option<Pinned>,
+    /// Records of calls that the pass before this one did not bring to an end, by the place of the call.
+    unfinished: Mutex<Vec<(usize, Ticket<'w>)>>,
+    /// Until when calls may be repeated, if this is not the first pass.
+    deadline: Option<Instant>,
+    repetitions_left: u32,
+    lost: Mutex<Lost<'w>>,
+}
+
+/// What became of the calls that cannot be answered on this chain.
+#[derive(Default)]
+struct Lost<'w> {
+    calls: Vec<(usize, Ticket<'w>)>,
+    /// Until when they may be repeated.
+    deadline: Option<Instant>,
+    /// Whether a call was not admitted. Then the batch is not repeated, because that call would be.
+    some_are_refused: bool,
+}
+
+impl<'w> Pass<'w> {
+    pub(super) fn first(repetitions_left: u32) -> Self {
+        let (unfinished, lost) = (Mutex::default(), Mutex::default());
+        Self { pinned: None, unfinished, deadline: None, repetitions_left, lost }
+    }
+
+    /// The chain that all calls see; `of_request` is what the request has begun with.
+    pub(super) fn pinned<'a>(&'a self, of_request: &'a Pinned) -> &'a Pinned {
+        self.pinned.as_ref().unwrap_or(of_request)
+    }
+
+    pub(super) fn is_first(&self) -> bool {
+        self.pinned.is_none()
+    }
+
+    /// What becomes of a call of a batch whose block is reorganised away.
+    pub(super) fn repetition(&self) -> Repetition {
+        match self.repetitions_left {
+            0 => Repetition::No,
+            _ => Repetition::Yes { deadline: self.deadline },
+        }
+    }
+
+    /// The record of a call that has none yet, or whose record was not finished. Others were counted in the first pass.
+    pub(super) fn ticket(&self, call: usize, draw: impl FnOnce() -> Ticket<'w>) -> Option<Ticket<'w>> {
+        if self.is_first() {
+            return Some(draw());
+        }
+        let mut unfinished = self.unfinished.lock();
+        let at = unfinished.iter().position(|(unfinished, _)| *unfinished == call)?;
+        Some(unfinished.swap_remove(at).1)
+    }
+
+    /// The block of a call is gone.
+    pub(super) fn lose(&self, call: usize, ticket: Option<Ticket<'w>>, deadline: Instant) {
+        let mut lost = self.lost.lock();
+        lost.deadline = lost.deadline.max(Some(deadline));
+        lost.calls.extend(ticket.map(|ticket| (call, ticket)));
+    }
+
+    /// A call was not admitted.
+    pub(super) fn refuse(&self) {
+        self.lost.lock().some_are_refused = true;
+    }
+
+    pub(super) fn has_lost_calls(&self) -> bool {
+        self.lost.lock().deadline.is_some()
+    }
+
+    /// The pass after this one, if the calls have to be repeated and there is time for that.
+    pub(super) fn next(self, pin: impl FnOnce() -> Pinned) -> Option<Self> {
+        let Lost { calls, deadline, some_are_refused } = self.lost.into_inner();
+        let deadline = deadline.filter(|deadline| Instant::now() < *deadline && !some_are_refused)?;
+        Some(Self {
+            pinned: Some(pin()),
+            unfinished: Mutex::new(calls),
+            deadline: Some(deadline),
+            repetitions_left: self.repetitions_left.saturating_sub(1),
+            lost: Mutex::default(),
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! What one request may take.
+
+use settings::Section;
+
+/// The limits of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// What common nodes accept; the largest contract creation is a fraction of it.
+    pub body_bytes_max: usize,
+    /// The largest batch that common client libraries send.
+    pub batch_calls_max: usize,
+    /// What one batch may make us hold in memory.
+    pub batch_reply_bytes_max: usize,
+    /// Below this, compressing costs more than the bytes it saves.
+    pub compress_bytes_min: usize,
+    /// Calls in flight over all connections; beyond it, waiting would only make everyone slower.
+    pub calls_in_flight_max: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 5 << 20,
+            batch_calls_max: jsonrpc::BATCH_CALLS_MAX,
+            batch_reply_bytes_max: 25 << 20,
+            compress_bytes_min: 1 << 10,
+            calls_in_flight_max: 16_384,
+        }
+    }
+}
+
+impl RequestLimits {
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let usual = Self::default();
+        Self {
+            body_bytes_max: section.size("body_bytes_max", usual.body_bytes_max),
+            batch_calls_max: section.size("batch_calls_max", usual.batch_calls_max),
+            batch_reply_bytes_max: section.size("batch_reply_bytes_max", usual.batch_reply_bytes_max),
+            compress_bytes_min: section.size("compress_bytes_min", usual.compress_bytes_min),
+            calls_in_flight_max: section.size("calls_in_flight_max", usual.calls_in_flight_max),
+        }
+    }
+}

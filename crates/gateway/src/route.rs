@@ -1,0 +1,131 @@
+//! Step 2: the head of a request: where it goes, and whether its body is worth reading.
+
+use http::header;
+use http_server::{Head, Headers, Refused, Verb};
+
+use crate::request_limits::RequestLimits;
+
+/// What a request wants.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Route<'a> {
+    Preflight,
+    /// A call under this key, which may be empty.
+    Call {
+        key: &'a str,
+    },
+}
+
+/// Decides from the head alone.
+pub(crate) fn route<'a>(head: &Head<'a>, limits: &RequestLimits) -> Result<Route<'a>, Refused> {
+    let key = key(head.target).ok_or(Refused::OtherPath)?;
+    match head.verb {
+        Verb::Options => return Ok(Route::Preflight),
+        Verb::Post => {}
+        Verb::Head | Verb::Other => return Err(Refused::OtherMethod),
+    }
+    check_content_type(head.headers)?;
+    let declared = number(head.headers.get(&header::CONTENT_LENGTH));
+    if declared.is_some_and(|length| length > limits.body_bytes_max as u64) {
+        return Err(Refused::TooLarge);
+    }
+    Ok(Route::Call { key })
+}
+
+/// The key in the path, byte for byte. Clients append a slash or a query string, which are left out; nothing is decoded
+/// or normalised, so the bytes of one key are never read as another key.
+fn key(target: &str) -> Option<&str> {
+    let path = target.split('?').next().unwrap_or_default();
+    match path.strip_prefix("/v3")? {
+        "" => Some(""),
+        rest => {
+            let key = rest.strip_prefix('/')?;
+            let key = key.strip_suffix('/').unwrap_or(key);
+            (!key.contains('/')).then_some(key)
+        }
+    }
+}
+
+fn check_content_type(headers: Headers<'_>) -> Result<(), Refused> {
+    const ACCEPTED: [&str; 4] = [
+        "application/json",
+        "application/json-rpc",
+        "application/jsonrequest",
+        // What curl says when it is told nothing.
+        "application/x-www-form-urlencoded",
+    ];
+    let Some(value) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let known = ACCEPTED.iter().any(|accepted| essence.eq_ignore_ascii_case(accepted.as_bytes()));
+    if known { Ok(()) } else { Err(Refused::ContentType) }
+}
+
+fn number(value: Option<&[u8]>) -> Option<u64> {
+    std::str::from_utf8(value?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routed(method: &str, target: &str, content_type: Option<&str>) -> Result<String, Refused> {
+        let lines =
+            content_type.map(|value| httparse::Header { name: "Content-Type", value: value.as_bytes() });
+        let headers = Headers::Lines(lines.as_slice());
+        let head = Head { verb: method.into(), target, headers };
+        route(&head, &RequestLimits::default()).map(|route| format!("{route:?}"))
+    }
+
+    #[test]
+    fn only_the_exact_path_leads_to_a_key() {
+        assert_eq!(routed("POST", "/v3/abc", None).unwrap(), r#"Call { key: "abc" }"#);
+        assert_eq!(routed("POST", "/v3", None).unwrap(), r#"Call { key: "" }"#);
+        assert_eq!(routed("POST", "/v3/", None).unwrap(), r#"Call { key: "" }"#);
+        assert_eq!(routed("POST", "/v3/a%62c", None).unwrap(), r#"Call { key: "a%62c" }"#);
+        for path in ["/v3/abc/", "/v3/abc?x=1", "/v3/abc/?x=1", "/v3/abc?", "/v3/abc?/x", "/v3/abc?x=1?y"] {
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "abc" }"#, "{path}");
+        }
+        for path in ["/v3?x=1", "/v3/?x=1", "/v3?/abc"] {
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "" }"#, "{path}");
+        }
+        for path in [
+            "/",
+            "/v2/abc",
+            "/v4/abc",
+            "/V3/abc",
+            "/v33/abc",
+            "/v3/abc/x",
+            "/v3/abc//",
+            "/v3/abc/x?y",
+            "//v3/abc",
+            "/v3//abc",
+            "/?/v3/abc",
+            "/v3/../v3/abc",
+        ] {
+            assert_eq!(routed("POST", path, None), Err(Refused::OtherPath), "{path}");
+        }
+    }
+
+    #[test]
+    fn content_types_of_real_clients_are_accepted() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/json-rpc",
+            "application/jsonrequest",
+            "application/x-www-form-urlencoded",
+        ] {
+            assert!(routed("POST", "/v3/abc", Some(good)).is_ok(), "{good}");
+        }
+        for bad in ["text/plain", "application/jsonx", "multipart/form-data", ""] {
+            assert_eq!(routed("POST", "/v3/abc", Some(bad)), Err(Refused::ContentType), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_methods_are_told_what_is_allowed() {
+        for method in ["GET", "PUT", "HEAD", "TRACE", "DELETE"] {
+            assert_eq!(routed(method, "/v3/abc", None), Err(Refused::OtherMethod), "{method}");
+        }
+        assert_eq!(routed("OPTIONS", "/v3/abc", None).unwrap(), "Preflight");
+    }
+}

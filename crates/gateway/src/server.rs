@@ -1,0 +1,104 @@
+//! The listeners: one for callers, one for the operator.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http_server::{bind, check_free, overlap};
+use settings::Section;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::edge::Edge;
+use crate::operator;
+
+/// `[listen]`: where to listen and with what.
+#[derive(Clone, Debug)]
+pub struct ListenConfig {
+    pub server: http_server::Config,
+    pub operator: operator::Config,
+}
+
+impl ListenConfig {
+    pub fn read(section: &mut Section<'_>) -> Self {
+        Self { server: http_server::Config::read(section), operator: operator::Config::read(section) }
+    }
+
+    /// What is wrong if callers and the operator would share an address: callers would reach the operator's pages.
+    pub fn address_conflict(&self) -> Option<String> {
+        let [public, operator] = self.addresses();
+        overlap(public, operator).then(|| {
+            format!(
+                "listen.public ({public}) and listen.operator ({operator}) must not share an address and port"
+            )
+        })
+    }
+
+    /// Why one of the addresses cannot be listened on. Being in use is no reason: the gateway may be running while its
+    /// configuration is checked.
+    pub fn unusable_address(&self) -> Option<String> {
+        let errors = self.addresses().into_iter().filter_map(|address| check_free(address).err());
+        let mut unusable = errors.filter(|error| error.kind() != io::ErrorKind::AddrInUse);
+        unusable.next().map(|error| error.to_string())
+    }
+
+    fn addresses(&self) -> [SocketAddr; 2] {
+        [self.server.public, self.operator.address]
+    }
+}
+
+/// Both listeners and the threads behind them.
+#[derive(Debug)]
+pub struct Server {
+    callers: http_server::Server,
+    operator: SocketAddr,
+    /// The operator listener ends when this is dropped.
+    _operator_stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Binds both addresses and begins to serve.
+    pub fn start(config: &ListenConfig, edge: Arc<Edge>) -> io::Result<Self> {
+        let (operator_stop, operator_stopping) = watch::channel(false);
+        for address in config.addresses() {
+            check_free(address)?;
+        }
+        let listener = bind(config.operator.address)?;
+        let operator =
+            operator::start(listener, &config.operator.hosts, Arc::clone(&edge), operator_stopping);
+        let operator = operator.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
+        })?;
+        let callers = http_server::Server::start(&config.server, Arc::clone(&edge.server), &edge)?;
+        Ok(Self { callers, operator, _operator_stop: operator_stop })
+    }
+
+    /// Where callers connect to; tells the port when the configuration left it open.
+    pub fn public(&self) -> SocketAddr {
+        self.callers.public()
+    }
+
+    pub fn operator(&self) -> SocketAddr {
+        self.operator
+    }
+
+    /// Stops without losing requests: not ready from now on, but everything is still answered for `drain_delay`, and over
+    /// HTTP/1 with `Connection: close`. Then idle connections are closed. Returns when no connection is left, or when
+    /// `drain_timeout` is over.
+    pub fn drain(self) {
+        self.callers.drain();
+    }
+
+    /// Drains without `drain_delay`, for when nobody else has to notice, as after Ctrl-C.
+    pub fn drain_at_once(self) {
+        self.callers.drain_at_once();
+    }
+}
+
+/// Serves one connection over any stream, as the workers serve those that they accept, until it ends.
+pub async fn serve_stream<S>(edge: Arc<Edge>, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    http_server::serve_stream(Arc::clone(&edge.server), edge, stream).await;
+}

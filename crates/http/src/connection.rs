@@ -1,0 +1,160 @@
+//! One connection, as its requests see it.
+
+use std::fmt;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use resources::{AccountId, AccountMemory, Moment, UnchargedBytes};
+
+use crate::connection_state::State;
+use crate::counts::HttpCounts;
+use crate::head::Headers;
+use crate::peers::TooManyUnauthenticated;
+use crate::server_state::ServerState;
+
+/// One connection, shared by those who read from it and those who answer.
+#[derive(Debug)]
+pub struct Connection {
+    server: Arc<ServerState>,
+    worker: usize,
+    peer: Peer,
+    /// HTTP/2: small bodies and replies of all requests, which are counted together.
+    uncharged: Option<Arc<UnchargedBytes>>,
+}
+
+/// The other end of a connection.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// The number of the connection.
+    pub(super) number: u64,
+    pub(super) address: IpAddr,
+    pub(super) state: Arc<State>,
+}
+
+impl Peer {
+    /// The peer of a stream that is not a socket, as in tests and fuzzing.
+    pub(super) fn unknown(server: &ServerState) -> Self {
+        let number = server.connections.seen.fetch_add(1, Relaxed);
+        Self { number, address: Ipv4Addr::LOCALHOST.into(), state: Arc::default() }
+    }
+}
+
+/// The id of one request, the same in its reply's `Chaingate-Request-Id` and in the log.
+///
+/// The random number of the process keeps the ids of several gateways, and of restarts, apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    process: u32,
+    connection: u64,
+    request: u64,
+}
+
+impl RequestId {
+    /// Length of the longest id: 8, 16 and 16 hexadecimal digits and two dashes.
+    const BYTES_MAX: usize = 42;
+
+    /// The id of a connection that is refused before it has sent a request.
+    pub(super) fn of_refused_connection(server: &ServerState) -> Self {
+        let connection = server.connections.seen.fetch_add(1, Relaxed);
+        Self { process: server.connections.process, connection, request: 0 }
+    }
+
+    /// Calls `use_text` with the id as text, which is written on the stack because every reply needs it.
+    pub fn with_text(self, use_text: impl FnOnce(&str)) {
+        let mut bytes = [0; Self::BYTES_MAX];
+        let mut rest = &mut bytes[..];
+        let written = write!(rest, "{self}");
+        debug_assert!(written.is_ok(), "the buffer holds the longest id");
+        let length = Self::BYTES_MAX - rest.len();
+        use_text(std::str::from_utf8(&bytes[..length]).unwrap_or_default());
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}-{:x}-{:x}", self.process, self.connection, self.request)
+    }
+}
+
+impl Connection {
+    pub(super) fn new(server: Arc<ServerState>, worker: usize, peer: Peer) -> Self {
+        Self { server, worker, peer, uncharged: None }
+    }
+
+    /// From here on requests share the connection, and with it what may be held without a charge.
+    pub(super) fn speak_http2(&mut self) {
+        self.uncharged = Some(Arc::default());
+    }
+
+    /// What bodies and replies of an account may take on this connection.
+    pub fn memory(&self, account: AccountId) -> AccountMemory<'_> {
+        self.server.memory.of(account).counting_small(self.uncharged.as_ref())
+    }
+
+    /// A key was recognised: from now on the connection is closed to make room for others only while it is idle.
+    pub fn recognize(&self, account: AccountId) {
+        let state = &self.peer.state;
+        if state.account.get().is_none() && state.account.set(account).is_ok() {
+            self.server.connections.closable.recognize(self.peer.number, account, state);
+        }
+    }
+
+    /// Counts a request without a valid key. If its address has made too many, the connection ends with the reply, unless a
+    /// proxy uses it for others, too.
+    pub fn count_unauthenticated(&self, headers: Headers<'_>) -> Result<(), TooManyUnauthenticated> {
+        let (peers, peer) = (&self.server.peers, self.peer.address);
+        let caller = peers.caller_of_request(peer, headers);
+        peers.count_unauthenticated(caller, self.now()).inspect_err(|_| {
+            self.counts().unauthenticated_refused.fetch_add(1, Relaxed);
+            if caller == peer {
+                self.peer.state.last.store(true, Relaxed);
+            }
+        })
+    }
+
+    pub(super) fn state(&self) -> &Arc<State> {
+        &self.peer.state
+    }
+
+    /// What all connections share.
+    pub fn server(&self) -> &ServerState {
+        &self.server
+    }
+
+    /// Which worker serves the connection.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// What that worker counts.
+    pub fn counts(&self) -> &HttpCounts {
+        &self.server.counts[self.worker]
+    }
+
+    /// When the request under way came in, without reading the clock again.
+    pub fn now(&self) -> Moment {
+        Moment(self.peer.state.heard.load(Relaxed))
+    }
+
+    /// Whether the reply under way is to be the last one.
+    pub(crate) fn is_last(&self) -> bool {
+        self.peer.state.last.load(Relaxed)
+    }
+
+    /// Whether the gateway is about to end.
+    pub(super) fn is_draining(&self) -> bool {
+        self.server.connections.draining.load(Relaxed)
+    }
+
+    /// Counts one more request and gives it its id; at the end of its share, the connection ends.
+    pub(super) fn begin_request(&self) -> RequestId {
+        let state = &self.peer.state;
+        let request = state.requests.fetch_add(1, Relaxed) + 1;
+        if request >= self.server.limits.requests_per_connection_max {
+            state.last.store(true, Relaxed);
+        }
+        RequestId { process: self.server.connections.process, connection: self.peer.number, request }
+    }
+}

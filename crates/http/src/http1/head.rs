@@ -1,0 +1,326 @@
+//! Where each request on a connection ends, judged to the letter.
+//!
+//! Two readers that disagree on where a request ends are what request smuggling lives on, and readers in front of us may
+//! be strict or lenient. So a request that could be read in two ways is refused: a `Content-Length` beside a
+//! `Transfer-Encoding`, lengths said twice, lines that end without a carriage return, a host that is missing, stated twice
+//! or malformed.
+
+use crate::head::{Head, Headers};
+use crate::refused::Refused;
+
+/// The search for the end of a head, which may come in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// Where the line begins whose end has not come yet.
+    line: usize,
+    /// Up to here there is no other end of a line.
+    looked: usize,
+    lines: usize,
+}
+
+impl Search {
+    /// Where the head at the beginning of `inbox` ends, once all of it is there.
+    pub(super) fn end(&mut self, inbox: &[u8]) -> Result<Option<usize>, Refused> {
+        for found in memchr::memchr_iter(b'\n', &inbox[self.looked..]) {
+            let at = self.looked + found;
+            let Some((b'\r', line)) = inbox[self.line..at].split_last() else {
+                return Err(Refused::Ambiguous);
+            };
+            self.line = at + 1;
+            if !line.is_empty() {
+                self.lines += 1;
+            } else if self.lines > 0 {
+                return Ok(Some(self.line));
+            }
+            // An empty line before a request means nothing.
+        }
+        self.looked = inbox.len();
+        Ok(None)
+    }
+
+    /// Lines that were found so far, the first included.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
+/// A head that makes sense.
+#[derive(Debug)]
+pub(super) struct Parsed<'a> {
+    pub(super) head: Head<'a>,
+    pub(super) extent: Extent,
+    /// Whether the caller would go on.
+    pub(super) keep_alive: bool,
+    pub(super) expects_continue: bool,
+    /// HTTP/1.0.
+    pub(super) is_old: bool,
+}
+
+/// How far the body of a request reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Bytes(u64),
+    Chunks,
+}
+
+/// Reads a whole head. `room` has a place for each of its lines.
+pub(super) fn parse<'h, 'b: 'h>(
+    text: &'b [u8],
+    room: &'h mut [httparse::Header<'b>],
+) -> Result<Parsed<'h>, Refused> {
+    let mut request = httparse::Request::new(room);
+    let whole = request.parse(text).is_ok_and(|status| status.is_complete());
+    let httparse::Request { method: Some(method), path: Some(target), version: Some(version), headers } =
+        request
+    else {
+        return Err(Refused::BadHead);
+    };
+    if !whole {
+        return Err(Refused::BadHead);
+    }
+    let is_old = version == 0;
+    let mut said = Said::default();
+    for header in headers.iter() {
+        said.hear(header)?;
+    }
+    // HTTP/1.0 had no Host.
+    if !said.host && !is_old {
+        return Err(Refused::BadHost);
+    }
+    Ok(Parsed {
+        head: Head { verb: method.into(), target: path_of(target), headers: Headers::Lines(headers) },
+        extent: said.extent(is_old)?,
+        keep_alive: !said.close && (!is_old || said.keep_alive),
+        expects_continue: said.expects_continue && !is_old,
+        is_old,
+    })
+}
+
+/// What the headers say about the connection.
+#[derive(Debug, Default)]
+struct Said {
+    length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    expects_continue: bool,
+    host: bool,
+}
+
+impl Said {
+    fn hear(&mut self, header: &httparse::Header<'_>) -> Result<(), Refused> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        let value = header.value.trim_ascii();
+        match header.name.len() {
+            14 if is("content-length") => {
+                let length = length(value).ok_or(Refused::Ambiguous)?;
+                if self.length.replace(length).is_some() {
+                    return Err(Refused::Ambiguous);
+                }
+            }
+            17 if is("transfer-encoding") => {
+                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Refused::Ambiguous);
+                }
+                self.chunked = true;
+            }
+            10 if is("connection") => {
+                for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            // With two hosts, a proxy in front of us may have routed by the other one.
+            4 if is("host") && (std::mem::replace(&mut self.host, true) || !is_host(value)) => {
+                return Err(Refused::BadHost);
+            }
+            6 if is("expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn extent(&self, is_old: bool) -> Result<Extent, Refused> {
+        match (self.length, self.chunked) {
+            (Some(_), true) => Err(Refused::Ambiguous),
+            // HTTP/1.0 does not know chunks.
+            (None, true) if is_old => Err(Refused::Ambiguous),
+            (None, true) => Ok(Extent::Chunks),
+            (length, false) => Ok(Extent::Bytes(length.unwrap_or(0))),
+        }
+    }
+}
+
+/// Digits and nothing else: no sign, no list, no other base.
+fn length(value: &[u8]) -> Option<u64> {
+    let plain = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    if plain { std::str::from_utf8(value).ok()?.parse().ok() } else { None }
+}
+
+/// Whether this is a host name or an address, with or without a port.
+fn is_host(value: &[u8]) -> bool {
+    let (name, port) = match value.iter().rposition(|&byte| byte == b':') {
+        Some(colon) if !value.ends_with(b"]") => (&value[..colon], &value[colon + 1..]),
+        _ => (value, &[][..]),
+    };
+    let name_is_valid = match name.strip_prefix(b"[").map(|rest| rest.strip_suffix(b"]")) {
+        Some(address) => address.is_some_and(|address| {
+            !address.is_empty()
+                && address.iter().all(|&byte| byte.is_ascii_alphanumeric() || b":.".contains(&byte))
+        }),
+        None => !name.is_empty() && name.iter().all(|&byte| is_name_byte(byte)),
+    };
+    name_is_valid && port.iter().all(u8::is_ascii_digit)
+}
+
+/// What RFC 3986 allows in a registered name.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
+}
+
+/// The path of a target that may be a whole URL, as callers behind a proxy write it.
+fn path_of(target: &str) -> &str {
+    let whole = ["http://", "https://"].into_iter().find_map(|scheme| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    });
+    match whole.and_then(|rest| Some((rest, rest.find(['/', '?', '#'])?))) {
+        Some((rest, path @ 1..)) => &rest[path..],
+        _ => target,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks for the end whole and byte by byte, which must not differ.
+    fn end(text: &str) -> Result<Option<usize>, Refused> {
+        let mut search = Search::default();
+        let bytewise =
+            (1..=text.len()).find_map(|len| search.end(&text.as_bytes()[..len]).transpose()).transpose();
+        let whole = Search::default().end(text.as_bytes());
+        assert_eq!(whole, bytewise, "{text:?}");
+        whole
+    }
+
+    fn parsed(lines: &str) -> Result<(Extent, bool), Refused> {
+        let text = format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{lines}\r\n");
+        let end = end(&text)?.ok_or(Refused::BadHead)?;
+        let mut room = [httparse::EMPTY_HEADER; 8];
+        parse(&text.as_bytes()[..end], &mut room).map(|parsed| (parsed.extent, parsed.keep_alive))
+    }
+
+    #[test]
+    fn a_head_ends_with_an_empty_line() {
+        let get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+        assert_eq!(end(get), Ok(Some(get.len())));
+        assert_eq!(end(&format!("{get}{get}")), Ok(Some(get.len())));
+        assert_eq!(end(&format!("\r\n\r\n{get}")), Ok(Some(get.len() + 4)));
+        assert_eq!(end("GET / HTTP/1.1\r\nhost: x\r\n"), Ok(None));
+        assert_eq!(end(""), Ok(None));
+    }
+
+    #[test]
+    fn lines_end_with_both_signs() {
+        for text in ["\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nx: y\n\r\n", "GET / HTTP/1.1\r\n\n"] {
+            assert_eq!(end(text), Err(Refused::Ambiguous), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_body_is_as_long_as_one_header_says() {
+        assert_eq!(parsed(""), Ok((Extent::Bytes(0), true)));
+        assert_eq!(parsed("Content-Length:  12 \r\n"), Ok((Extent::Bytes(12), true)));
+        assert_eq!(parsed("Transfer-Encoding: Chunked\r\n"), Ok((Extent::Chunks, true)));
+        assert_eq!(parsed("Connection: x, Close\r\n"), Ok((Extent::Bytes(0), false)));
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for lines in [
+            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+            "Content-Length: 3\r\nContent-Length: 3\r\n",
+            "Content-Length: 3\r\ncontent-length: 4\r\n",
+            "Content-Length: 3, 3\r\n",
+            "Content-Length: +3\r\n",
+            "Content-Length: -3\r\n",
+            "Content-Length: 0x3\r\n",
+            "Content-Length:\r\n",
+            "Content-Length: 99999999999999999999\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+            "Transfer-Encoding: xchunked\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: chunked\n",
+            "X: y\n",
+        ] {
+            assert_eq!(parsed(lines), Err(Refused::Ambiguous), "{lines:?}");
+        }
+        for lines in [
+            "X: y\r\n folded: z\r\n",
+            "X: y\r\n\tfolded: z\r\n",
+            "Content-Length : 3\r\n",
+            "X: y\rContent-Length: 3\r\n",
+            "no colon\r\n",
+            "X\0: y\r\n",
+        ] {
+            assert_eq!(parsed(lines), Err(Refused::BadHead), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn http_1_1_has_exactly_one_valid_host() {
+        let parsed = |version: &str, lines: &str| {
+            let text = format!("POST / HTTP/{version}\r\n{lines}\r\n");
+            let mut room = [httparse::EMPTY_HEADER; 8];
+            parse(text.as_bytes(), &mut room).map(|_| ())
+        };
+        for host in [
+            "x",
+            "a.b-c_d",
+            "x:8545",
+            "x:",
+            "127.0.0.1:1",
+            "[::1]",
+            "[::1]:8545",
+            "xn--bcher-kva.example",
+            " x ",
+        ] {
+            assert_eq!(parsed("1.1", &format!("Host: {host}\r\n")), Ok(()), "{host:?}");
+        }
+        for host in [
+            "", " ", ":80", "a b", "a/b", "a@b", "a?b", "a#b", "a:b", "a:1:2", "a\\b", "\"a\"", "<a>", "é",
+            "[::1", "::1]", "[]", "[a]b", "a[b]",
+        ] {
+            assert_eq!(parsed("1.1", &format!("Host: {host}\r\n")), Err(Refused::BadHost), "{host:?}");
+        }
+        assert_eq!(parsed("1.1", ""), Err(Refused::BadHost));
+        assert_eq!(parsed("1.1", "Host: a\r\nHost: a\r\n"), Err(Refused::BadHost));
+        assert_eq!(parsed("1.0", ""), Ok(()));
+        assert_eq!(parsed("1.0", "Host: a b\r\n"), Err(Refused::BadHost));
+    }
+
+    #[test]
+    fn http_1_0_stays_only_if_it_asks_to() {
+        let kept = |text: &str| {
+            let mut room = [httparse::EMPTY_HEADER; 8];
+            parse(text.as_bytes(), &mut room).map(|parsed| parsed.keep_alive)
+        };
+        assert_eq!(kept("POST / HTTP/1.0\r\n\r\n"), Ok(false));
+        assert_eq!(kept("POST / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"), Ok(true));
+        assert_eq!(kept("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Refused::Ambiguous));
+        assert_eq!(kept("POST / HTTP/2.0\r\n\r\n"), Err(Refused::BadHead));
+    }
+
+    #[test]
+    fn a_whole_url_leads_to_its_path() {
+        assert_eq!(path_of("/v3/demo"), "/v3/demo");
+        assert_eq!(path_of("http://localhost:8545/v3/demo"), "/v3/demo");
+        assert_eq!(path_of("HTTPS://x/"), "/");
+        assert_eq!(path_of("http://x?/v3/demo"), "?/v3/demo");
+        for odd in ["*", "http://x", "http:///v3/demo", "v3/demo"] {
+            assert_eq!(path_of(odd), odd);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! HTTP/2: requests side by side on one connection.
+//!
+//! The `h2` crate reads and writes the frames. What it does not decide is decided here: how long a connection may be
+//! silent, when it ends, and what a caller that does not read may hold.
+
+mod body; // the bytes of a request
+mod reply; // the bytes of a reply
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::server::{self, Builder, SendResponse};
+use h2::{Reason, RecvStream};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use self::body::StreamBody;
+use crate::BoxError as Error;
+use crate::connection::{Connection, RequestId};
+use crate::date::with_http_date;
+use crate::drain::{DrainStage, next_stage};
+use crate::head::{Head, Verb};
+use crate::limits::Limits;
+use crate::service::{Lines, Service, ServiceReply};
+use crate::socket::{PREFACE, READ_BYTES, Socket, Stream, Wait};
+
+/// Reads as much as it takes to tell which protocol the caller speaks; nothing if the caller has left.
+pub(super) async fn first_bytes<S: Stream>(socket: &mut Socket<S>) -> io::Result<Vec<u8>> {
+    let mut first = Vec::with_capacity(READ_BYTES);
+    let mut began = None;
+    while socket.read_buf(&mut first).await? > 0 {
+        if first.len() >= PREFACE.len() || !PREFACE.starts_with(&first) {
+            return Ok(first);
+        }
+        socket.waits_for(Wait::Head(*began.get_or_insert(socket.free_since())));
+    }
+    Ok(first)
+}
+
+/// Whether a connection that begins with these bytes speaks HTTP/2.
+pub(super) fn begins(first: &[u8]) -> bool {
+    first.starts_with(PREFACE)
+}
+
+/// Streams that are reset before they are accepted, after which the connection ends (rapid reset).
+const PENDING_RESETS_MAX: usize = 20;
+
+/// Bytes that a caller may send on one stream, and on all of them, before they are read.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// Bytes of a reply that the library may hold: enough to write while the next piece is made.
+const SEND_BUFFER_BYTES: usize = 2 * reply::PIECE_BYTES;
+
+/// How long a caller has after it was told that the connection ends (GOAWAY): requests that it sent before it knew are
+/// answered, later ones are refused, and without any the connection is closed.
+const GOAWAY_TIME: Duration = Duration::from_secs(2);
+
+/// How long a connection counts as busy after its last request: the library and the system still send the end of the reply.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
+
+/// Serves a connection on which `first` came in, until it ends or has to.
+pub(super) async fn serve<V: Service, S: Stream>(
+    service: &Arc<V>,
+    connection: Arc<Connection>,
+    mut socket: Socket<S>,
+    first: Vec<u8>,
+    stage: watch::Receiver<DrainStage>,
+) -> Result<(), Error> {
+    socket.speak_http2(first)?;
+    let limits = &connection.server().limits;
+    let began = Instant::now();
+    let handshake = builder(limits).handshake(socket);
+    let h2 = timeout(limits.header_timeout, handshake).await??;
+    let serving = Serving {
+        service,
+        connection: &connection,
+        h2,
+        requests: JoinSet::new(),
+        idle_since: began,
+        goaway_since: None,
+    };
+    serving.run(stage).await
+}
+
+fn builder(limits: &Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buffer_size(SEND_BUFFER_BYTES);
+    builder
+}
+
+/// One connection.
+struct Serving<'c, V, S> {
+    service: &'c Arc<V>,
+    connection: &'c Arc<Connection>,
+    h2: server::Connection<Socket<S>, Bytes>,
+    /// Requests that are being answered. They end with the connection.
+    requests: JoinSet<()>,
+    /// Since when no request is being answered.
+    idle_since: Instant,
+    /// Since when the caller has been told that the connection ends.
+    goaway_since: Option<Instant>,
+}
+
+impl<V: Service, S: Stream> Serving<'_, V, S> {
+    async fn run(mut self, mut stage: watch::Receiver<DrainStage>) -> Result<(), Error> {
+        let mut reached = DrainStage::Serving;
+        loop {
+            let idle_end = self.idle_since.checked_add(self.idle_time());
+            let is_flushing = self.requests.is_empty() && !self.is_new() && !self.is_idle();
+            tokio::select! {
+                biased;
+                accepted = self.h2.accept() => match accepted {
+                    Some(accepted) => {
+                        let (request, respond) = accepted?;
+                        self.begin_request(request, respond);
+                        if reached >= DrainStage::Draining {
+                            self.go_away();
+                        }
+                    }
+                    None => return Ok(()),
+                },
+                Some(ended) = self.requests.join_next() => self.end_request(ended),
+                next = next_stage(&mut stage, reached) => {
+                    reached = next;
+                    // A caller that has just connected may send the request that it came for.
+                    if !self.is_new() || reached == DrainStage::Closing {
+                        self.go_away();
+                    }
+                }
+                () = sleep_until(self.idle_since + FLUSH_TIME), if is_flushing => {
+                    self.connection.state().is_idle.store(true, Relaxed);
+                }
+                () = until(idle_end), if self.requests.is_empty() => {
+                    if self.is_new() || self.goaway_since.is_some() {
+                        return Ok(());
+                    }
+                    self.go_away();
+                }
+            }
+        }
+    }
+
+    /// How long the connection may stay without a request.
+    fn idle_time(&self) -> Duration {
+        let limits = &self.connection.server().limits;
+        match self.goaway_since {
+            Some(_) => GOAWAY_TIME,
+            None if self.is_new() => limits.header_timeout,
+            None => limits.keep_alive_timeout,
+        }
+    }
+
+    /// Whether the connection may be closed to make room for another.
+    fn is_idle(&self) -> bool {
+        self.connection.state().is_idle.load(Relaxed)
+    }
+
+    /// Whether there was no request yet.
+    fn is_new(&self) -> bool {
+        self.connection.state().is_new()
+    }
+
+    fn begin_request(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        if self.goaway_since.is_some_and(|since| since.elapsed() > GOAWAY_TIME) {
+            return respond.send_reset(Reason::REFUSED_STREAM);
+        }
+        let id = self.connection.begin_request();
+        self.connection.state().is_idle.store(false, Relaxed);
+        let (service, connection) = (Arc::clone(self.service), Arc::clone(self.connection));
+        self.requests.spawn(exchange(service, connection, id, request, respond));
+        if self.connection.is_last() {
+            self.go_away();
+        }
+    }
+
+    fn end_request(&mut self, ended: Result<(), JoinError>) {
+        self.idle_since = Instant::now();
+        if let Err(error) = ended {
+            tracing::error!(%error, "a request was given up");
+        }
+        if self.connection.is_last() {
+            self.go_away();
+        }
+    }
+
+    /// Tells the caller to send its next requests elsewhere.
+    fn go_away(&mut self) {
+        if self.goaway_since.is_none() {
+            let now = Instant::now();
+            (self.goaway_since, self.idle_since) = (Some(now), now);
+            self.h2.graceful_shutdown();
+        }
+    }
+}
+
+/// Waits until `end`, or for ever if there is none.
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Answers one request.
+async fn exchange<V: Service>(
+    service: Arc<V>,
+    connection: Arc<Connection>,
+    id: RequestId,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
+    let (parts, incoming) = request.into_parts();
+    let limits = &connection.server().limits;
+    let is_head = Verb::from(&parts.method) == Verb::Head;
+    let mut body = StreamBody::new(incoming, limits.body_timeout, request_bytes(&parts));
+    let reply = {
+        let mut answered = pin!(answer(&service, &connection, id, parts, &mut body));
+        tokio::select! {
+            biased;
+            reply = answered.as_mut() => reply,
+            // The caller has reset the stream, or the connection has ended.
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
+        }
+    };
+    let response = response(&connection, &reply);
+    let has_body = reply.body_len() > 0 && !is_head;
+    let sent = match respond.send_response(response, !has_body) {
+        Ok(stream) if has_body => reply::send(connection.state(), limits, stream, reply.into_parts()).await,
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a reply was not sent whole");
+    }
+}
+
+/// What a request takes beside its head, its body and its reply, measured: its task, and its stream in the HTTP/2 library.
+const REQUEST_STATE_BYTES: usize = 10 << 10;
+
+/// What a header takes beside its name and its value.
+const HEADER_STATE_BYTES: usize = 64;
+
+/// What a request takes until its reply is sent, beside its body.
+fn request_bytes(parts: &Parts) -> usize {
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = parts.headers.iter();
+    let headers = headers.map(|(name, value)| HEADER_STATE_BYTES + name.as_str().len() + value.len());
+    REQUEST_STATE_BYTES + target + headers.sum::<usize>()
+}
+
+async fn answer<V: Service>(
+    service: &Arc<V>,
+    connection: &Connection,
+    id: RequestId,
+    parts: Parts,
+    body: &mut StreamBody,
+) -> V::Reply {
+    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    let head = Head { verb: (&parts.method).into(), target, headers: (&parts.headers).into() };
+    let reply = service.answer(connection, id, &head, body).await;
+    // What is left to do needs no head, which may have more bytes than the reply.
+    drop(parts);
+    // To wait for a body holds the state of its request, so it is done only where that is bounded by a charge or a rate.
+    let may_wait = match reply.status() {
+        StatusCode::SERVICE_UNAVAILABLE => body.is_charged(),
+        // A preflight, or one request too many without a valid key.
+        StatusCode::NO_CONTENT | StatusCode::TOO_MANY_REQUESTS => false,
+        _ => true,
+    };
+    if may_wait {
+        body.discard().await;
+    }
+    reply
+}
+
+fn response(connection: &Connection, reply: &impl ServiceReply) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = reply.status();
+    let headers = response.headers_mut();
+    reply.head(headers);
+    if reply.status() != StatusCode::NO_CONTENT {
+        headers.insert(header::CONTENT_LENGTH, reply.body_len().into());
+    }
+    let clock = &connection.server().clock;
+    with_http_date(clock.unix_seconds(), |date| headers.line(&header::DATE, date));
+    response
+}
+
+impl Lines for HeaderMap {
+    fn line(&mut self, name: &HeaderName, value: &str) {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.insert(name, value);
+        }
+    }
+}

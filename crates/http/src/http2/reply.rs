@@ -1,0 +1,139 @@
+//! The body of a reply on its way to a caller that may read slowly or not at all.
+
+use std::future::poll_fn;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use tokio::time::{Instant, timeout_at};
+
+use crate::connection_state::State;
+use crate::limits::Limits;
+
+/// Why a reply could not be sent whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error("the caller reads too slowly")]
+    TooSlow,
+    #[error("the stream was closed")]
+    Closed,
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+}
+
+/// Bytes that are handed to the HTTP/2 library at once. Streams take turns in pieces of this size.
+pub(super) const PIECE_BYTES: usize = 16 << 10;
+
+/// Replies up to this size are handed to the library at once. If their caller does not read them, their bytes and their streams,
+/// of which `h2_streams_max` bounds the number, stay until the connection ends.
+const SHORT_REPLY_BYTES: usize = 512;
+
+/// Sends a body that is not empty. A caller that reads less than the minimum rate has its stream reset.
+pub(super) async fn send(
+    state: &State,
+    limits: &Limits,
+    mut stream: SendStream<Bytes>,
+    parts: [Bytes; 3],
+) -> Result<(), SendError> {
+    let mut left: usize = parts.iter().map(Bytes::len).sum();
+    if left <= SHORT_REPLY_BYTES {
+        state.reply_bytes_sent.fetch_add(left as u64, Relaxed);
+        return Ok(stream.send_data(joined(parts, left), true)?);
+    }
+    let parts = if left > PIECE_BYTES { parts } else { [joined(parts, left), Bytes::new(), Bytes::new()] };
+    let mut rate = ReadRate::new(state, limits);
+    for mut part in parts {
+        while !part.is_empty() {
+            let wanted = part.len().min(PIECE_BYTES);
+            stream.reserve_capacity(wanted);
+            let capacity = rate.capacity(&mut stream).await?;
+            // A slice keeps the charge for the reply until it is sent; a copy would not be charged.
+            let piece = part.split_to(capacity.min(wanted));
+            left -= piece.len();
+            rate.count(piece.len());
+            stream.send_data(piece, left == 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Short parts in one piece, so that they go out in one frame.
+fn joined(parts: [Bytes; 3], len: usize) -> Bytes {
+    match parts.iter().find(|part| part.len() == len) {
+        Some(whole) => whole.clone(),
+        None => parts.concat().into(),
+    }
+}
+
+/// The rate at which a caller reads one reply, measured over the write timeout while the reply waits for it.
+struct ReadRate<'a> {
+    state: &'a State,
+    limits: &'a Limits,
+    /// When the measurement that is under way began; `None` while the reply has not had to wait.
+    began: Option<Instant>,
+    /// Bytes of this reply since then.
+    own: u64,
+    /// Bytes of all replies on the connection before that.
+    all_before: u64,
+}
+
+impl<'a> ReadRate<'a> {
+    fn new(state: &'a State, limits: &'a Limits) -> Self {
+        state.replies_waiting.fetch_add(1, Relaxed);
+        Self { state, limits, began: None, own: 0, all_before: 0 }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.own += bytes as u64;
+        self.state.reply_bytes_sent.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Waits until the caller takes more of the reply; gives how much.
+    async fn capacity(&mut self, stream: &mut SendStream<Bytes>) -> Result<usize, SendError> {
+        while stream.capacity() == 0 {
+            let began = match self.began {
+                Some(began) => began,
+                None => self.begin(),
+            };
+            let late = began.checked_add(self.limits.write_timeout);
+            let more = poll_fn(|cx| stream.poll_capacity(cx));
+            let more = match late {
+                Some(late) => timeout_at(late, more).await,
+                None => Ok(more.await),
+            };
+            match more {
+                Ok(Some(more)) => drop(more?),
+                Ok(None) => return Err(SendError::Closed),
+                Err(_) if self.is_too_slow() => {
+                    stream.send_reset(Reason::CANCEL);
+                    return Err(SendError::TooSlow);
+                }
+                Err(_) => drop(self.begin()),
+            }
+        }
+        Ok(stream.capacity())
+    }
+
+    fn begin(&mut self) -> Instant {
+        let now = Instant::now();
+        (self.began, self.own) = (Some(now), 0);
+        self.all_before = self.state.reply_bytes_sent.load(Relaxed);
+        now
+    }
+
+    /// Whether the caller has read too little since the measurement began: of all replies together, or of this one while
+    /// others went on. A reply that only waits for its turn behind others is not too slow.
+    fn is_too_slow(&self) -> bool {
+        let min = self.limits.read_bytes_min();
+        let all = self.state.reply_bytes_sent.load(Relaxed).saturating_sub(self.all_before);
+        let waiting = self.state.replies_waiting.load(Relaxed) as u64;
+        let half_of_its_share = all / waiting.max(1) / 2;
+        all < min || (self.own < min && self.own < half_of_its_share)
+    }
+}
+
+impl Drop for ReadRate<'_> {
+    fn drop(&mut self) {
+        self.state.replies_waiting.fetch_sub(1, Relaxed);
+    }
+}

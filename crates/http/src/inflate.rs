@@ -1,0 +1,92 @@
+//! Compressed request bodies, inflated no further than the limit on bodies and the caller's share of memory.
+
+use std::io::Read;
+
+use resources::{AccountMemory, ChargedBuffer};
+
+use crate::refused::Refused;
+
+/// Memory that a zstd frame may ask for, as a power of two. A body within the limit never needs more.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+const BROTLI_BUFFER_BYTES: usize = 4 << 10;
+
+/// Bytes that are inflated in one step.
+const STEP_BYTES: usize = 8 << 10;
+
+/// An encoding that request bodies may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Gzip,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// The encoding of this name, in upper or lower case; `None` for a body that is not encoded.
+    pub(super) fn named(name: &[u8]) -> Result<Option<Self>, Refused> {
+        let is = |encoding: &str| name.eq_ignore_ascii_case(encoding.as_bytes());
+        match name {
+            _ if is("gzip") || is("x-gzip") => Ok(Some(Self::Gzip)),
+            _ if is("br") => Ok(Some(Self::Brotli)),
+            _ if is("zstd") => Ok(Some(Self::Zstd)),
+            _ if is("identity") || is("") => Ok(None),
+            _ => Err(Refused::Encoding),
+        }
+    }
+}
+
+/// Why a body was not inflated, and how many bytes of it were.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InflateError {
+    pub(super) refused: Refused,
+    pub(super) inflated: usize,
+}
+
+pub(super) fn inflate(
+    coding: Coding,
+    body: &[u8],
+    bytes_max: usize,
+    memory: AccountMemory<'_>,
+) -> Result<ChargedBuffer, InflateError> {
+    let mut inflated = ChargedBuffer::default();
+    let outcome = match coding {
+        Coding::Gzip => read_all(flate2::read::MultiGzDecoder::new(body), bytes_max, memory, &mut inflated),
+        Coding::Brotli => {
+            let decoder = brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES);
+            read_all(decoder, bytes_max, memory, &mut inflated)
+        }
+        Coding::Zstd => {
+            zstd_decoder(body).and_then(|decoder| read_all(decoder, bytes_max, memory, &mut inflated))
+        }
+    };
+    match outcome {
+        Ok(()) => Ok(inflated),
+        Err(refused) => Err(InflateError { refused, inflated: inflated.bytes().len() }),
+    }
+}
+
+fn zstd_decoder(body: &[u8]) -> Result<zstd::stream::read::Decoder<'static, &[u8]>, Refused> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(|_| Refused::BadEncoding)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(|_| Refused::BadEncoding)?;
+    Ok(decoder)
+}
+
+fn read_all(
+    mut decoder: impl Read,
+    bytes_max: usize,
+    memory: AccountMemory<'_>,
+    inflated: &mut ChargedBuffer,
+) -> Result<(), Refused> {
+    let mut step = [0; STEP_BYTES];
+    loop {
+        let len = decoder.read(&mut step).map_err(|_| Refused::BadEncoding)?;
+        if len == 0 {
+            return Ok(());
+        }
+        if inflated.bytes().len() + len > bytes_max {
+            return Err(Refused::TooLarge);
+        }
+        inflated.reserve(memory, len, bytes_max)?;
+        inflated.bytes_mut().extend_from_slice(&step[..len]);
+    }
+}

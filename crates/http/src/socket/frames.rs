@@ -1,0 +1,270 @@
+//! Where frames begin and end as they come in on an HTTP/2 connection, and whether they lead to anything.
+//!
+//! The HTTP/2 library does not report a head that has begun and does not end, and does not bound frames that cost work and
+//! ask for nothing (window updates, pings, settings, priorities). Only the header of each frame is looked at here.
+
+use std::time::Duration;
+
+use resources::Moment;
+
+/// What an HTTP/2 connection begins with.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Watches the frames of one connection.
+#[derive(Debug)]
+pub(crate) struct FrameWatch {
+    /// Bytes of the connection preface that are still to come.
+    preface_left: usize,
+    /// The header of the next frame, as far as it has come in.
+    header: [u8; HEADER_BYTES],
+    header_len: usize,
+    /// Bytes of the current frame that are still to come.
+    payload_left: usize,
+    is_data: bool,
+    /// Whether more frames belong to a head that has begun.
+    in_head: bool,
+    /// Since when a head, or a frame other than DATA, is incomplete.
+    unfinished_since: Option<Moment>,
+    budget: FrameBudget,
+}
+
+/// A connection sent too many frames that lead to nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FrameFlood;
+
+const HEADER_BYTES: usize = 9;
+
+const DATA: u8 = 0x0;
+const HEADERS: u8 = 0x1;
+const RST_STREAM: u8 = 0x3;
+const CONTINUATION: u8 = 0x9;
+const END_HEADERS: u8 = 0x4;
+
+/// DATA frames below this count as frames that lead to nothing: no client cuts a body into such pieces.
+const DATA_BYTES_MIN: usize = 64;
+
+impl FrameWatch {
+    pub(crate) fn new(preface_bytes: usize, now: Moment) -> Self {
+        Self {
+            preface_left: preface_bytes,
+            header: [0; HEADER_BYTES],
+            header_len: 0,
+            payload_left: 0,
+            is_data: false,
+            in_head: false,
+            unfinished_since: None,
+            budget: FrameBudget::new(now),
+        }
+    }
+
+    /// Takes what has come in. `sent` are the bytes of replies that were sent on the connection so far.
+    pub(crate) fn feed(&mut self, bytes: &[u8], now: Moment, sent: u64) -> Result<(), FrameFlood> {
+        self.budget.refill(now, sent);
+        let preface = self.preface_left.min(bytes.len());
+        self.preface_left -= preface;
+        let mut rest = &bytes[preface..];
+        while !rest.is_empty() {
+            rest = self.take(rest);
+            if !self.is_unfinished() {
+                self.unfinished_since = None;
+            }
+        }
+        if self.is_unfinished() {
+            self.unfinished_since.get_or_insert(now);
+        }
+        self.budget.check(now)
+    }
+
+    /// Since when a head, or a frame other than DATA, is incomplete. Bodies have a timeout of their own.
+    pub(crate) fn unfinished_since(&self) -> Option<Moment> {
+        self.unfinished_since
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.in_head || self.header_len > 0 || (self.payload_left > 0 && !self.is_data)
+    }
+
+    /// Takes a part of a frame; returns what comes behind it.
+    fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.payload_left > 0 {
+            let taken = self.payload_left.min(bytes.len());
+            self.payload_left -= taken;
+            return &bytes[taken..];
+        }
+        let taken = (HEADER_BYTES - self.header_len).min(bytes.len());
+        self.header[self.header_len..][..taken].copy_from_slice(&bytes[..taken]);
+        self.header_len += taken;
+        if self.header_len == HEADER_BYTES {
+            self.header_len = 0;
+            self.begin_frame();
+        }
+        &bytes[taken..]
+    }
+
+    fn begin_frame(&mut self) {
+        let [high, middle, low, kind, flags, ..] = self.header;
+        self.payload_left = u32::from_be_bytes([0, high, middle, low]) as usize;
+        self.is_data = kind == DATA;
+        if kind == HEADERS || kind == CONTINUATION {
+            self.in_head = flags & END_HEADERS == 0;
+        }
+        match kind {
+            HEADERS => self.budget.earn(REQUEST_FRAMES),
+            DATA if self.payload_left >= DATA_BYTES_MIN => {}
+            RST_STREAM => self.budget.spend(RESET_FRAMES),
+            _ => self.budget.spend(1),
+        }
+    }
+}
+
+/// Frames that a connection may still send without getting anything done.
+///
+/// Frames are paid for with time: each costs `FRAME_TIME`, and unused time is saved up to `BURST_TIME`. Requests and the
+/// bytes of replies pay for the frames that come with them.
+#[derive(Debug)]
+struct FrameBudget {
+    /// The time up to which frames are paid for, in nanoseconds. The budget is used up when it exceeds the current time.
+    paid: i64,
+    sent: u64,
+}
+
+/// A hundred frames a second: pings and settings of an idle connection are a few a minute.
+const FRAME_TIME: Duration = Duration::from_millis(10);
+
+/// A thousand frames at once.
+const BURST_TIME: Duration = Duration::from_secs(10);
+
+/// Frames that come with a request: its window updates, a short body.
+const REQUEST_FRAMES: u64 = 8;
+
+/// A reset costs more than its request earns, so that requests that are reset at once (rapid reset) use the budget up.
+const RESET_FRAMES: u64 = 10;
+
+/// Bytes of replies that pay for one frame. Clients send two window updates for each frame that they read, of 16 KiB mostly.
+const SENT_BYTES_PER_FRAME: u64 = 512;
+
+impl FrameBudget {
+    fn new(now: Moment) -> Self {
+        Self { paid: nanos(now) - BURST_TIME.as_nanos() as i64, sent: 0 }
+    }
+
+    fn refill(&mut self, now: Moment, sent: u64) {
+        self.earn(sent.saturating_sub(self.sent) / SENT_BYTES_PER_FRAME);
+        self.sent = sent;
+        self.paid = self.paid.max(nanos(now) - BURST_TIME.as_nanos() as i64);
+    }
+
+    fn earn(&mut self, frames: u64) {
+        self.paid = self.paid.saturating_sub(cost(frames));
+    }
+
+    fn spend(&mut self, frames: u64) {
+        self.paid = self.paid.saturating_add(cost(frames));
+    }
+
+    fn check(&self, now: Moment) -> Result<(), FrameFlood> {
+        if self.paid > nanos(now) { Err(FrameFlood) } else { Ok(()) }
+    }
+}
+
+fn cost(frames: u64) -> i64 {
+    i64::try_from(frames).unwrap_or(i64::MAX).saturating_mul(FRAME_TIME.as_nanos() as i64)
+}
+
+fn nanos(moment: Moment) -> i64 {
+    i64::try_from(moment.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PING: u8 = 0x6;
+    const WINDOW_UPDATE: u8 = 0x8;
+
+    fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
+        let mut frame = vec![0, (payload >> 8) as u8, payload as u8, kind, flags, 0, 0, 0, 1];
+        frame.resize(HEADER_BYTES + payload, 0);
+        frame
+    }
+
+    fn at(seconds: u64) -> Moment {
+        Moment::default().after(Duration::from_secs(seconds))
+    }
+
+    /// Feeds each piece one second after the one before; gives since when something is unfinished.
+    fn unfinished(pieces: &[&[u8]]) -> Option<Moment> {
+        let mut watch = FrameWatch::new(0, at(0));
+        for (second, piece) in pieces.iter().enumerate() {
+            watch.feed(piece, at(second as u64), 0).unwrap();
+        }
+        watch.unfinished_since()
+    }
+
+    #[test]
+    fn a_head_is_unfinished_until_its_last_frame() {
+        let (begin, end) = (frame(HEADERS, 0, 20), frame(CONTINUATION, END_HEADERS, 5));
+        let more = frame(CONTINUATION, 0, 1);
+        assert_eq!(unfinished(&[&frame(HEADERS, END_HEADERS, 20)]), None);
+        assert_eq!(unfinished(&[&begin[..4]]), Some(at(0)));
+        assert_eq!(unfinished(&[&begin[..15]]), Some(at(0)));
+        assert_eq!(unfinished(&[&begin]), Some(at(0)));
+        assert_eq!(unfinished(&[&begin, &more, &more, &end[..10]]), Some(at(0)), "trickling does not help");
+        assert_eq!(unfinished(&[&begin, &end]), None);
+        let next = [&end[..], &begin[..3]].concat();
+        assert_eq!(unfinished(&[&begin, &next]), Some(at(1)), "another head has its own time");
+    }
+
+    #[test]
+    fn a_body_that_has_not_come_yet_is_no_unfinished_head() {
+        assert_eq!(unfinished(&[&frame(DATA, 0, 100)[..50]]), None);
+        assert_eq!(unfinished(&[&frame(PING, 0, 8)[..12]]), Some(at(0)));
+    }
+
+    #[test]
+    fn frames_are_found_however_they_are_cut() {
+        let frames = [frame(HEADERS, 0, 3), frame(CONTINUATION, END_HEADERS, 0), frame(DATA, 0, 70)].concat();
+        for size in 1..frames.len() {
+            let mut watch = FrameWatch::new(2, at(0));
+            watch.feed(b"pr", at(0), 0).unwrap();
+            frames.chunks(size).for_each(|piece| watch.feed(piece, at(0), 0).unwrap());
+            assert_eq!((watch.unfinished_since(), watch.payload_left), (None, 0), "{size}");
+        }
+    }
+
+    /// How many of these may be sent at once.
+    fn at_once(frames: &[u8], sent_by_each: u64) -> usize {
+        let mut watch = FrameWatch::new(0, at(0));
+        (1..10_000).find(|&count| watch.feed(frames, at(0), sent_by_each * count).is_err()).unwrap_or(10_000)
+            as usize
+    }
+
+    #[test]
+    fn frames_that_lead_to_nothing_are_bounded() {
+        for kind in [WINDOW_UPDATE, PING, 0x2, 0x4, 0x42, DATA] {
+            assert_eq!(at_once(&frame(kind, 0, 8), 0), 1_001, "{kind}");
+        }
+        let reset = [frame(HEADERS, END_HEADERS, 20), frame(RST_STREAM, 0, 4)].concat();
+        assert!(at_once(&reset, 0) < 1_000);
+    }
+
+    #[test]
+    fn frames_that_come_with_requests_and_replies_are_not() {
+        let update = frame(WINDOW_UPDATE, 0, 4);
+        let request =
+            [frame(HEADERS, END_HEADERS, 20), frame(DATA, 1, 40), update.clone(), update.clone()].concat();
+        assert_eq!(at_once(&request, 0), 10_000);
+        assert_eq!(at_once(&frame(DATA, 0, 100), 0), 10_000);
+        assert_eq!(at_once(&update, 16 << 10), 10_000);
+    }
+
+    #[test]
+    fn the_budget_comes_back_with_time() {
+        let mut watch = FrameWatch::new(0, at(0));
+        let ping = frame(PING, 0, 8);
+        (0..1_000).for_each(|_| watch.feed(&ping, at(0), 0).unwrap());
+        assert_eq!(watch.feed(&ping, at(0), 0), Err(FrameFlood));
+        (0..99).for_each(|_| watch.feed(&ping, at(1), 0).unwrap());
+        assert_eq!(watch.feed(&ping, at(1), 0), Err(FrameFlood));
+    }
+}

@@ -1,0 +1,71 @@
+//! TLS on the public listener: a certificate, its key, and nothing else to configure.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use settings::Section;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Where the certificate and its key are, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The chain, the server's own certificate first.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Tls {
+    pub(super) fn read(section: &mut Section<'_>) -> Option<Self> {
+        match (section.optional_text("tls_certificate"), section.optional_text("tls_key")) {
+            (Some(certificate), Some(key)) => Some(Self { certificate: certificate.into(), key: key.into() }),
+            (None, None) => None,
+            (Some(_), None) => {
+                section.mistake("tls_certificate", "needs tls_key");
+                None
+            }
+            (None, Some(_)) => {
+                section.mistake("tls_key", "needs tls_certificate");
+                None
+            }
+        }
+    }
+
+    /// Whether both files can be read and belong together; else what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        self.acceptor().map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Accepts TLS connections. HTTP/2 is offered first, because clients that offer both prefer it.
+    pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
+        let unreadable = |setting: &str, path: &Path, error: pem::Error| {
+            io::Error::other(format!("{setting} {}: {error}", path.display()))
+        };
+        let no_certificate = |error| unreadable("listen.tls_certificate", &self.certificate, error);
+        let chain: Vec<_> = CertificateDer::pem_file_iter(&self.certificate)
+            .and_then(|certificates| certificates.collect())
+            .map_err(no_certificate)?;
+        if chain.is_empty() {
+            return Err(no_certificate(pem::Error::NoItemsFound));
+        }
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| unreadable("listen.tls_key", &self.key, error))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| {
+                let (certificate, key) = (self.certificate.display(), self.key.display());
+                io::Error::other(format!(
+                    "listen.tls_certificate {certificate} with listen.tls_key {key}: {error}"
+                ))
+            })?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}

@@ -1,0 +1,142 @@
+//! What is particular to the network that this deployment serves.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use alloy_primitives::B256;
+
+use settings::Section;
+
+use crate::params::Tag;
+use crate::table::{Family, METHODS, MethodId};
+
+/// The settings of the network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// A label in metrics and in the console.
+    pub name: String,
+    pub families: Vec<Family>,
+    /// The chain that this must be; a quorum of the nodes decides if it is left out.
+    pub chain_id: Option<u64>,
+    /// Its block 0; a quorum of the nodes decides if it is left out.
+    pub genesis_hash: Option<B256>,
+    /// A block that the chain must have.
+    pub checkpoint: Option<Checkpoint>,
+    /// The genesis file that states the rules by which calls are run on proven state.
+    pub genesis: Option<PathBuf>,
+    pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
+    /// Methods that a partner may answer during an outage.
+    pub failover: Vec<&'static str>,
+    /// Whether `eth_call` without `from` is refused. Common clients leave it out, so this is off by default.
+    pub eth_call_requires_from: bool,
+}
+
+/// A block that the chain must have, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub number: u64,
+    pub hash: B256,
+}
+
+const DEMO: &str = "demo";
+
+/// Largest id of a chain: what signatures can carry (EIP-2294).
+const CHAIN_ID_MAX: u64 = (i64::MAX - 36) as u64;
+
+impl Network {
+    /// Whether the network has the name of the demo chain, which is also the name of a start without configuration.
+    pub fn is_demo(&self) -> bool {
+        self.name == DEMO
+    }
+
+    pub fn read(network: &mut Section<'_>, methods: &mut Section<'_>) -> Self {
+        let name = network.text("name", DEMO);
+        let families = families(network, &name);
+        Self {
+            families,
+            chain_id: network.optional_number("chain_id", CHAIN_ID_MAX),
+            genesis_hash: hash(network, "genesis_hash"),
+            checkpoint: checkpoint(network),
+            genesis: network.optional_text("genesis").map(PathBuf::from),
+            unsupported_tags: unsupported_tags(network),
+            failover: failover(methods),
+            eth_call_requires_from: methods.flag("eth_call_requires_from", false),
+            name,
+        }
+    }
+}
+
+fn hash(section: &mut Section<'_>, key: &str) -> Option<B256> {
+    let text = section.optional_text(key)?;
+    let hash =
+        text.strip_prefix("0x").filter(|digits| digits.len() == 64).and_then(|digits| digits.parse().ok());
+    if hash.is_none() {
+        section.mistake(key, "must be a hash: 0x and 64 hexadecimal digits");
+    }
+    hash
+}
+
+/// More blocks than any chain will have.
+const BLOCK_NUMBER_MAX: u64 = 1 << 53;
+
+fn checkpoint(network: &mut Section<'_>) -> Option<Checkpoint> {
+    let mut section = network.section("checkpoint");
+    match (section.optional_number("number", BLOCK_NUMBER_MAX), hash(&mut section, "hash")) {
+        (Some(number), Some(hash)) => Some(Checkpoint { number, hash }),
+        (None, None) => None,
+        (Some(_), None) => {
+            section.mistake("hash", "a checkpoint has a number and a hash");
+            None
+        }
+        (None, Some(_)) => {
+            section.mistake("number", "a checkpoint has a number and a hash");
+            None
+        }
+    }
+}
+
+fn families(network: &mut Section<'_>, name: &str) -> Vec<Family> {
+    match network.optional_text("family").as_deref() {
+        // The demo chain is there to try everything.
+        None if name == DEMO => vec![Family::Ethereum, Family::Zksync],
+        None | Some("ethereum") => vec![Family::Ethereum],
+        Some("zksync") => vec![Family::Zksync],
+        Some(other) => {
+            network.mistake("family", &format!("no family `{other}`; there are ethereum, zksync"));
+            Vec::new()
+        }
+    }
+}
+
+fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>> {
+    let mut tags = HashMap::new();
+    let mut section = network.section("unsupported_tags");
+    for name in section.names() {
+        let methods = section.texts(&name).unwrap_or_default();
+        let rows = rows(&mut section, &name, &methods);
+        match Tag::named(&name) {
+            Some(tag) => drop(tags.insert(tag, rows)),
+            None => section.mistake(&name, "no such tag"),
+        }
+    }
+    tags
+}
+
+fn failover(methods: &mut Section<'_>) -> Vec<&'static str> {
+    match methods.texts("failover") {
+        None => METHODS.iter().filter(|method| method.failover).map(|method| method.name).collect(),
+        Some(names) => rows(methods, "failover", &names),
+    }
+}
+
+/// The names as they stand in the method table; others are mistakes.
+fn rows(section: &mut Section<'_>, key: &str, names: &[String]) -> Vec<&'static str> {
+    let mut rows = Vec::new();
+    for name in names {
+        match MethodId::named(name) {
+            Some(id) => rows.push(id.row().name),
+            None => section.mistake(key, &format!("no method `{name}`")),
+        }
+    }
+    rows
+}

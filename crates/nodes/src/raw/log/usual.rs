@@ -1,0 +1,120 @@
+//! Logs in the form in which common nodes write them: geth, reth, anvil and Chaingate itself.
+//!
+//! Straight on from name to name without a look at what else might come; whatever it does not expect, it leaves to the
+//! reader that takes anything. What stands between the data and the index is the same in all logs of a transaction, and is
+//! compared as a whole.
+
+use super::RawLog;
+use crate::raw::cursor::Cursor;
+
+/// Remembers what the last log said of its transaction.
+#[derive(Clone, Debug)]
+pub(super) struct UsualReader<'a> {
+    /// From behind the data up to the value of the index; empty if the last log was not read here.
+    middle: &'a [u8],
+    transaction: Transaction<'a>,
+}
+
+/// What is the same in all logs of a transaction.
+#[derive(Clone, Copy, Debug)]
+struct Transaction<'a> {
+    block_number: u64,
+    block_hash: &'a [u8; 64],
+    hash: &'a [u8; 64],
+    index: u64,
+}
+
+impl<'a> Transaction<'a> {
+    fn of(log: &RawLog<'a>) -> Self {
+        Self {
+            block_number: log.block_number,
+            block_hash: log.block_hash,
+            hash: log.transaction_hash,
+            index: log.transaction_index,
+        }
+    }
+
+    #[inline]
+    fn write(&self, log: &mut RawLog<'a>) {
+        log.block_number = self.block_number;
+        log.block_hash = self.block_hash;
+        log.transaction_hash = self.hash;
+        log.transaction_index = self.index;
+    }
+}
+
+impl<'a> UsualReader<'a> {
+    pub(super) fn new() -> Self {
+        Self { middle: &[], transaction: Transaction::of(&RawLog::BLANK) }
+    }
+
+    /// The next log is not the next after the one that was read here.
+    pub(super) fn forget(&mut self) {
+        self.middle = &[];
+    }
+
+    /// Consumes a log. After `None` the cursor and the log are anyhow.
+    #[inline]
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
+        cursor.text(b"{\"address\":")?;
+        log.address = cursor.fixed()?;
+        cursor.text(b",\"topics\":")?;
+        log.read_topics(cursor)?;
+        cursor.text(b",\"data\":")?;
+        log.data = cursor.data()?;
+        log.is_next = !self.middle.is_empty() && cursor.skip_text(self.middle);
+        if log.is_next {
+            self.transaction.write(log);
+        } else {
+            let start = cursor.at();
+            read_middle(log, cursor)?;
+            (self.middle, self.transaction) = (cursor.since(start), Transaction::of(log));
+        }
+        log.index = cursor.quantity()?;
+        log.removed = false;
+        cursor.text(b",\"removed\":false}")
+    }
+}
+
+/// Consumes what a log says of its transaction, and the name of the index.
+#[inline]
+fn read_middle<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()> {
+    if cursor.literal(b",\"blockNumber\":") {
+        read_as_geth(log, cursor)?;
+    } else {
+        read_as_reth(log, cursor)?;
+    }
+    cursor.text(b",\"logIndex\":")
+}
+
+#[inline]
+fn read_as_geth<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()> {
+    log.block_number = cursor.quantity()?;
+    cursor.text(b",\"transactionHash\":")?;
+    log.transaction_hash = cursor.fixed()?;
+    cursor.text(b",\"transactionIndex\":")?;
+    log.transaction_index = cursor.quantity()?;
+    cursor.text(b",\"blockHash\":")?;
+    log.block_hash = cursor.fixed()?;
+    if cursor.literal(b",\"blockTimestamp\":") {
+        cursor.quantity()?;
+    }
+    Some(())
+}
+
+/// So does anvil, both by the same library.
+#[inline]
+fn read_as_reth<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()> {
+    cursor.text(b",\"blockHash\":")?;
+    log.block_hash = cursor.fixed()?;
+    cursor.text(b",\"blockNumber\":")?;
+    log.block_number = cursor.quantity()?;
+    if cursor.literal(b",\"blockTimestamp\":") {
+        cursor.quantity()?;
+    }
+    cursor.text(b",\"transactionHash\":")?;
+    log.transaction_hash = cursor.fixed()?;
+    cursor.text(b",\"transactionIndex\":")?;
+    log.transaction_index = cursor.quantity()?;
+    Some(())
+}

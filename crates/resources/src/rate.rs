@@ -1,0 +1,104 @@
+//! So many per second, shared by everyone who takes.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::clock::Moment;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The credits of this second are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateExceeded {
+    pub allowed: u64,
+    pub current: u64,
+    pub wait_ms: u64,
+}
+
+/// Credits per second, with one second's worth of burst.
+///
+/// Kept as the moment at which the bucket is full again. A call that costs more than the whole bucket is let in when the
+/// bucket is full and paid off afterwards; else the smallest plan could never make the most expensive call.
+#[derive(Debug)]
+pub struct Bucket {
+    per_second: u64,
+    full_at: AtomicU64,
+}
+
+impl Bucket {
+    pub fn new(per_second: u64) -> Self {
+        Self { per_second: per_second.max(1), full_at: AtomicU64::new(0) }
+    }
+
+    pub fn take(&self, now: Moment, credits: u64) -> Result<(), RateExceeded> {
+        let cost_ns = self.nanoseconds(credits);
+        let mut seen = self.full_at.load(Relaxed);
+        loop {
+            let full_at = seen.max(now.0);
+            let debt_ns = full_at - now.0;
+            if debt_ns > SECOND_NS.saturating_sub(cost_ns) {
+                return Err(self.exceeded(debt_ns, cost_ns));
+            }
+            let after = full_at.saturating_add(cost_ns);
+            match self.full_at.compare_exchange_weak(seen, after, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    /// Whether all of its credits are there, as in a new bucket.
+    pub fn is_full(&self, now: Moment) -> bool {
+        self.full_at.load(Relaxed) <= now.0
+    }
+
+    pub fn give_back(&self, credits: u64) {
+        let cost_ns = self.nanoseconds(credits);
+        let _always = self.full_at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_sub(cost_ns)));
+    }
+
+    /// How long the bucket takes to gather `credits`.
+    fn nanoseconds(&self, credits: u64) -> u64 {
+        u64::try_from(u128::from(credits) * u128::from(SECOND_NS) / u128::from(self.per_second))
+            .unwrap_or(u64::MAX)
+    }
+
+    fn exceeded(&self, debt_ns: u64, cost_ns: u64) -> RateExceeded {
+        let wanted_ns = u128::from(debt_ns.saturating_add(cost_ns));
+        let current = u64::try_from(wanted_ns * u128::from(self.per_second) / u128::from(SECOND_NS));
+        let wait_ns = debt_ns - SECOND_NS.saturating_sub(cost_ns);
+        RateExceeded {
+            allowed: self.per_second,
+            current: current.unwrap_or(u64::MAX),
+            wait_ms: wait_ns.div_ceil(1_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_second_gives_its_credits_once_and_then_says_how_long_to_wait() {
+        let bucket = Bucket::new(500);
+        let at = |ms: u64| Moment(SECOND_NS + ms * MS);
+        for _ in 0..6 {
+            assert_eq!(bucket.take(at(0), 80), Ok(()));
+        }
+        let refused = bucket.take(at(0), 80).unwrap_err();
+        assert_eq!(refused, RateExceeded { allowed: 500, current: 560, wait_ms: 120 });
+        assert!(bucket.take(at(119), 80).is_err());
+        assert_eq!(bucket.take(at(120), 80), Ok(()));
+    }
+
+    #[test]
+    fn a_call_dearer_than_the_bucket_is_let_in_when_it_is_full_and_paid_off_after() {
+        let bucket = Bucket::new(500);
+        let at = |ms: u64| Moment(SECOND_NS + ms * MS);
+        assert_eq!(bucket.take(at(0), 1_000), Ok(()));
+        assert!(bucket.take(at(1_000), 80).is_err());
+        assert_eq!(bucket.take(at(1_200), 80), Ok(()));
+    }
+}
