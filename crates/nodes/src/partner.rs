@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use alloy_primitives::{B256, U64};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply};
 use crate::health::Grade;
@@ -36,6 +36,8 @@ pub struct Partner<A> {
     checkpoint: Option<BlockId>,
     spent: Mutex<Spent>,
     probed: Mutex<Probed>,
+    /// Held by the probe that is under way.
+    probing: tokio::sync::Mutex<()>,
 }
 
 /// What probes have shown.
@@ -47,6 +49,8 @@ struct Probed {
     other_checkpoint: Option<B256>,
     /// Whether the last probe was answered.
     has_answered: bool,
+    /// How many probes have ended.
+    probes: u64,
     /// Whether the log has told that it is of another chain.
     is_told: bool,
     outage: OutageLog,
@@ -101,8 +105,15 @@ impl<A: Ask> Partner<A> {
         // Nobody watches a partner: it is of this chain because the operator says so.
         node.known().welcome();
         let spent = Spent { second_began: Instant::now(), in_second: 0, days: Default::default() };
-        let (spent, probed) = (Mutex::new(spent), Mutex::default());
-        Self { node: Arc::new(node), methods, allowance, checkpoint: None, spent, probed }
+        Self {
+            node: Arc::new(node),
+            methods,
+            allowance,
+            checkpoint: None,
+            spent: Mutex::new(spent),
+            probed: Mutex::default(),
+            probing: tokio::sync::Mutex::default(),
+        }
     }
 
     /// The same, asked only if it has this block or does not say what it has in its place.
@@ -124,7 +135,7 @@ impl<A: Ask> Partner<A> {
     pub async fn is_of(&self, chain_id: Option<u64>, deadline: Instant) -> bool {
         let must_be_known = chain_id.is_some() || self.checkpoint.is_some();
         if must_be_known && self.chain_id().is_none() {
-            self.probe(deadline).await;
+            self.await_probe(deadline).await;
         }
         self.compare(chain_id);
         let probed = self.probed.lock();
@@ -149,8 +160,24 @@ impl<A: Ask> Partner<A> {
         PROBE_EVERY.max(Duration::from_secs(seconds))
     }
 
+    /// Waits until a probe has ended. It is the one that is under way, if there is one: a probe for each waiting call would
+    /// use up the budget.
+    async fn await_probe(&self, deadline: Instant) {
+        let probes_before = self.probed.lock().probes;
+        let Ok(_guard) = timeout_at(deadline, self.probing.lock()).await else { return };
+        if self.probed.lock().probes == probes_before {
+            self.probe_alone(deadline).await;
+        }
+    }
+
     /// Asks it which chain it is of, if its budget allows that, and tells what is wrong with it.
     pub(crate) async fn probe(&self, deadline: Instant) {
+        let Ok(_guard) = timeout_at(deadline, self.probing.lock()).await else { return };
+        self.probe_alone(deadline).await;
+    }
+
+    /// The caller holds `probing`.
+    async fn probe_alone(&self, deadline: Instant) {
         if !self.take(1 + u64::from(self.checkpoint.is_some())) {
             return;
         }
@@ -159,6 +186,7 @@ impl<A: Ask> Partner<A> {
             self.probe_checkpoint(deadline).await;
         }
         let mut probed = self.probed.lock();
+        probed.probes += 1;
         probed.has_answered = chain_id.is_ok();
         let (partner, now) = (self.node.name(), Instant::now());
         match chain_id {
@@ -264,6 +292,9 @@ fn today() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
 
     struct Nobody;
@@ -327,7 +358,36 @@ mod tests {
         assert_eq!(partner(1, 100).probe_interval(), Duration::from_secs(DAY_SECONDS));
         let partner = partner(1, 0);
         partner.probe(Instant::now() + SECOND).await;
-        assert_eq!(partner.node().counts().attempts.load(std::sync::atomic::Ordering::Relaxed), 0);
+        assert_eq!(partner.node().counts().attempts.load(Relaxed), 0);
+    }
+
+    /// Counts what it is asked, and takes a second for each answer.
+    struct SlowPartner {
+        asked: AtomicU64,
+        answer: Result<&'static str, Fault>,
+    }
+
+    impl Ask for SlowPartner {
+        async fn ask(&self, _call: &Call, _deadline: Instant) -> Result<Reply, Fault> {
+            self.asked.fetch_add(1, Relaxed);
+            tokio::time::sleep(SECOND).await;
+            self.answer.map(|answer| Reply::Result(Bytes::from(answer)))
+        }
+    }
+
+    /// Each call that came before the first probe had ended made a probe of its own.
+    #[tokio::test(start_paused = true)]
+    async fn calls_share_the_probe_that_is_under_way() {
+        for (answer, is_of) in [(Ok(r#""0x1""#), true), (Err(Fault::Connect), false)] {
+            let asked = SlowPartner { asked: AtomicU64::new(0), answer };
+            let allowance = Allowance { calls_per_second: 100, calls_per_day: 100 };
+            let partner = Partner::new(Node::new("partner", asked, Instant::now()), None, allowance);
+            let deadline = Instant::now() + 10 * SECOND;
+            let calls = futures_util::future::join_all((0..5).map(|_| partner.is_of(Some(1), deadline)));
+            let ((), calls) = tokio::join!(partner.probe(deadline), calls);
+            assert_eq!(calls, [is_of; 5]);
+            assert_eq!(partner.node().asked().asked.load(Relaxed), 1, "{answer:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
