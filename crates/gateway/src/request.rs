@@ -1,5 +1,6 @@
 //! The life of a request: every step in its order, and nothing else.
 
+mod batch; // the calls of a batch → its reply
 mod batch_buffer; // copies into the reply of a batch
 mod calls; // a body → its calls
 mod pass; // the calls on the chain of one moment
@@ -10,13 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use answers::{
-    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Resolved, Unanswered,
-    Verification, resolve,
+    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Resolved, Unanswered, resolve,
 };
 use bytes::Bytes;
 use callers::Denied;
-use futures_util::stream::FuturesOrdered;
-use futures_util::{FutureExt, StreamExt};
 use http::header::{self, HeaderName};
 use http_server::{
     Body, BodyRefused, Connection, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, RequestId,
@@ -157,7 +155,7 @@ async fn calls(work: &Work<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply
         Ok(Request::Single(item)) => Ok(single(work, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
-            batch(work, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
+            batch::answer(work, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
         }
         Err(fault) => refuse(work, text.len(), fault),
     }
@@ -172,7 +170,7 @@ async fn large(work: &Work<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
         Ok(ReadRequest::Batch(calls)) => {
             // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
             let mut calls = Some(calls);
-            batch(work, || calls.take().into_iter().flatten(), 0).await
+            batch::answer(work, || calls.take().into_iter().flatten(), 0).await
         }
         Err(fault) => refuse(work, len, fault),
     }
@@ -426,216 +424,4 @@ const REPLY_BYTES_USUAL: usize = 256;
 /// A shared answer goes out as it is, between what is the caller's own.
 fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
     [before.into(), shared, Bytes::from_static(b"}")]
-}
-
-/// The calls of a batch, which `read` reads anew for each pass → its reply.
-async fn batch<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
-    work: &Work<'_>,
-    mut read: impl FnMut() -> I,
-    repetitions_max: u32,
-) -> Result<Reply, ErrorReply> {
-    admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
-    let mut pass = Pass::first(repetitions_max);
-    loop {
-        let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
-        let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
-        if work.edge.answers.remote().is_some() {
-            together(work, &pass, read(), &limit, &mut reply).await;
-        } else {
-            one_after_another(work, &pass, read(), &limit, &mut reply).await;
-        }
-        if !pass.is_first() && pass.has_lost_calls() {
-            // An executed chain may be a moment behind the view of the nodes.
-            sleep(REPEATED_AFTER).await;
-        }
-        match pass.next(|| work.edge.answers.pin()) {
-            Some(next) => pass = next,
-            None => return Ok(reply.finish(limit)),
-        }
-    }
-}
-
-/// Answers the calls of a batch from a chain of our own.
-async fn one_after_another<'w, 't>(
-    work: &Work<'w>,
-    pass: &Pass<'w>,
-    calls: impl Iterator<Item = ReadCall<'t>> + Send,
-    limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply,
-) {
-    for (place, call) in calls.enumerate() {
-        if place % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
-        batch_buffer::make_room(&mut reply.out).await;
-        let end = element(work, pass, place, call, limit, &mut reply.out).await;
-        reply.end_element(end).await;
-    }
-}
-
-/// The reply to a batch as it grows.
-struct BatchReply {
-    /// Each element ends with a comma.
-    out: Vec<u8>,
-    refusals: RateRefusals,
-    /// How far the least verified answer is verified.
-    verified: Option<Verification>,
-}
-
-impl BatchReply {
-    async fn end_element(&mut self, end: ElementEnd) {
-        let mut retry_after_s = None;
-        match end {
-            ElementEnd::Written(verified) => self.count_verified(verified),
-            ElementEnd::Shared(result, verified) => {
-                self.count_verified(Some(verified));
-                batch_buffer::append(&mut self.out, &result).await;
-                jsonrpc::end_result(&mut self.out);
-                self.out.push(b',');
-            }
-            ElementEnd::RateLimited(seconds) => retry_after_s = Some(seconds),
-        }
-        self.refusals.count(retry_after_s);
-    }
-
-    fn count_verified(&mut self, verified: Option<Verification>) {
-        self.verified = self.verified.into_iter().chain(verified).min();
-    }
-
-    fn finish(mut self, limit: ReplyLimit<'_>) -> Reply {
-        match self.out.last_mut() {
-            Some(last) if *last == b',' => *last = b']',
-            _ => return Reply::silent(),
-        }
-        let Ok(whole) = limit.into_charged(self.out) else {
-            return Reply::error(Id::NULL, &over_capacity());
-        };
-        let parts = [whole, Bytes::new(), Bytes::new()];
-        if self.refusals.are_all() {
-            return Reply::refused_batch(parts, self.refusals.retry_after_s);
-        }
-        Reply::batch(parts, self.verified)
-    }
-}
-
-/// How many calls of a batch the rate limit refused.
-#[derive(Default)]
-struct RateRefusals {
-    calls: usize,
-    refused: usize,
-    /// The longest time after which a refused call may be tried again.
-    retry_after_s: u64,
-}
-
-impl RateRefusals {
-    /// Counts one call; `retry_after_s` is `Some` if the rate limit refused it.
-    fn count(&mut self, retry_after_s: Option<u64>) {
-        self.calls += 1;
-        self.refused += usize::from(retry_after_s.is_some());
-        self.retry_after_s = self.retry_after_s.max(retry_after_s.unwrap_or(0));
-    }
-
-    fn are_all(&self) -> bool {
-        self.refused == self.calls
-    }
-}
-
-/// Calls of a batch that are answered in one go, before other connections of the thread have their turn.
-const CALLS_PER_TURN: usize = 32;
-
-/// Calls of one batch that wait for nodes at the same time. Enough to travel together, too few to crowd others out.
-const CALLS_AT_ONCE: usize = 64;
-
-/// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
-/// Shared results are copied into the reply when it is their turn, within the limit that all of them have taken from.
-async fn together<'w, 't>(
-    work: &Work<'w>,
-    pass: &Pass<'w>,
-    calls: impl Iterator<Item = ReadCall<'t>> + Send,
-    limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply,
-) {
-    let mut waiting = FuturesOrdered::new();
-    let mut calls = calls.enumerate();
-    loop {
-        while waiting.len() < CALLS_AT_ONCE
-            && let Some((place, call)) = calls.next()
-        {
-            let alone = async move {
-                let mut out = Vec::new();
-                let end = element(work, pass, place, call, limit, &mut out).await;
-                (out, end)
-            };
-            waiting.push_back(alone.boxed());
-        }
-        let Some((text, end)) = waiting.next().await else { return };
-        batch_buffer::append(&mut reply.out, &text).await;
-        reply.end_element(end).await;
-    }
-}
-
-/// What is left to do for an element of a batch.
-enum ElementEnd {
-    /// It is written, or was a notification. An answer says how far it is verified.
-    Written(Option<Verification>),
-    /// Its result is shared, and is still to be copied behind what is written.
-    Shared(Bytes, Verification),
-    /// Its error is written: the rate limit refuses the call for this many seconds.
-    RateLimited(u64),
-}
-
-impl ElementEnd {
-    fn of_error(error: &ErrorReply) -> Self {
-        error.rate_limit_wait_s().map_or(Self::Written(None), Self::RateLimited)
-    }
-}
-
-/// One call of a batch → its element and a comma, or nothing for a notification.
-async fn element<'w>(
-    work: &Work<'w>,
-    pass: &Pass<'w>,
-    place: usize,
-    call: ReadCall<'_>,
-    limit: &ReplyLimit<'_>,
-    out: &mut Vec<u8>,
-) -> ElementEnd {
-    let start = out.len();
-    let Some(id) = call.id.clone() else {
-        let unsaid = answer(work, pass, place, call, limit, out).await;
-        out.truncate(start);
-        return unsaid.err().map_or(ElementEnd::Written(None), |error| ElementEnd::of_error(&error));
-    };
-    let id = Id::from_raw(&id);
-    jsonrpc::begin_result(out, id);
-    let mut end = ElementEnd::Written(None);
-    match answer(work, pass, place, call, limit, out).await {
-        Ok(Answered::With(Answer { shared: Some(shared), provenance })) => {
-            return ElementEnd::Shared(shared, provenance.verified);
-        }
-        Ok(Answered::With(Answer { shared: None, provenance })) => {
-            jsonrpc::end_result(out);
-            end = ElementEnd::Written(Some(provenance.verified));
-        }
-        Ok(Answered::Nothing(missing, provenance)) => {
-            end = ElementEnd::Written(provenance.map(|provenance| provenance.verified));
-            out.extend_from_slice(missing.json());
-            jsonrpc::end_result(out);
-        }
-        Ok(Answered::Silently) => {
-            out.truncate(start);
-            return end;
-        }
-        Err(error) => {
-            out.truncate(start);
-            error.write(out, id);
-            end = ElementEnd::of_error(&error);
-            // An error may have the data of a revert. What is written instead has a short text and an id of 1 KiB at most.
-            if let Err(refused) = limit.take(out.len() - start) {
-                out.truncate(start);
-                ErrorReply::from(refused).write(out, id);
-            }
-        }
-    }
-    out.push(b',');
-    end
 }
