@@ -103,18 +103,19 @@ impl Health {
     }
 
     pub fn grade(&self, now: Instant) -> Grade {
+        self.grade_and_last_call(now).0
+    }
+
+    /// The grade, and whether the last call on the node failed.
+    pub(crate) fn grade_and_last_call(&self, now: Instant) -> (Grade, bool) {
         let state = *self.state.lock();
-        match state.grounds {
+        let grade = match state.grounds {
             Grounds::Down => Grade::Down,
             _ if self.milliseconds(now) < state.rests_until_ms => Grade::Resting,
             Grounds::Doubted => Grade::Doubted,
             Grounds::Up => Grade::Up,
-        }
-    }
-
-    /// Whether the last call on the node failed.
-    pub fn fails_calls(&self) -> bool {
-        self.state.lock().failed_calls
+        };
+        (grade, state.failed_calls)
     }
 
     /// For how long the node is still left out because it was proven to lie.

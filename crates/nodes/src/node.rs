@@ -232,13 +232,13 @@ impl<A: Ask> Node<A> {
     pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
         let expected_us = self.expected(call.class, now).as_micros().max(1);
         let load = u128::from(self.in_flight(call.class)) + 1;
-        let grade = self.health.grade(now);
+        let (grade, fails_calls) = self.health.grade_and_last_call(now);
         let is_doubted = self.is_unresponsive(now)
             || self.has_fallen_silent()
             || self.are_places_doubted(call.method, now);
         Candidate {
             grade: if is_doubted { grade.max(Grade::Doubted) } else { grade },
-            fails_calls: self.health.fails_calls(),
+            fails_calls,
             cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
             head: self.known.head_number(),
             lowest_state: self.known.lowest_state_for(call.method),
