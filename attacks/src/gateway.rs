@@ -77,7 +77,10 @@ impl GatewayProcess {
     }
 
     fn spawn(start: &GatewayStart<'_>) -> io::Result<Self> {
-        let [public, operator] = free_addresses()?;
+        let [public, operator] = match start.log {
+            LogTarget::File => [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); 2],
+            LogTarget::FullDevice | LogTarget::ClosedPipe | LogTarget::StuckPipe => free_addresses()?,
+        };
         let config = start.folder.join("chaingate.toml");
         fs::write(&config, config_text(public, operator, start.config))?;
         let log = start.folder.join("log");
@@ -85,25 +88,46 @@ impl GatewayProcess {
         fs::write(&log, "")?;
         let mut command = limited(start);
         command.args(["serve", "--config"]).arg(config).arg("--data-dir").arg(start.folder.join("data"));
-        command.env("RUST_LOG", start.log_level).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .env("RUST_LOG", format!("{},chaingate=info", start.log_level))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.stderr(match start.log {
             LogTarget::File => File::create(&log)?.into(),
             LogTarget::FullDevice => File::options().write(true).open("/dev/full")?.into(),
             LogTarget::ClosedPipe | LogTarget::StuckPipe => Stdio::piped(),
         });
-        let child = command.spawn()?;
-        Ok(Self { child, public, operator, log })
+        let mut gateway = Self { child: command.spawn()?, public, operator, log };
+        if start.log == LogTarget::File {
+            gateway.wait_until("serves", Self::read_addresses)?;
+        }
+        Ok(gateway)
+    }
+
+    /// Reads from the log where it serves, and whether it does.
+    fn read_addresses(&mut self) -> bool {
+        let log = self.log_text();
+        let serving = log.lines().find(|line| line.contains("\"message\":\"serving\""));
+        let found = serving.and_then(|line| Some((address(line, "public")?, address(line, "operator")?)));
+        found.into_iter().for_each(|found| (self.public, self.operator) = found);
+        found.is_some()
     }
 
     /// Waits until a page of the operator's listener has the status of success.
     fn wait_for_page(&mut self, path: &str) -> io::Result<()> {
+        self.wait_until(&format!("has {path}"), |gateway| {
+            gateway.operator_page(path).is_some_and(|page| page.starts_with("HTTP/1.1 200"))
+        })
+    }
+
+    fn wait_until(&mut self, what: &str, is_so: impl Fn(&mut Self) -> bool) -> io::Result<()> {
         let started = Instant::now();
-        while self.operator_page(path).is_none_or(|page| !page.starts_with("HTTP/1.1 200")) {
+        while !is_so(self) {
             if let Some(status) = self.child.try_wait()? {
                 return Err(io::Error::other(format!("the gateway ended: {status}; {}", self.log_text())));
             }
             if started.elapsed() > START_TIMEOUT {
-                return Err(io::Error::other(format!("the gateway has no {path}; {}", self.log_text())));
+                return Err(io::Error::other(format!("no gateway that {what}; {}", self.log_text())));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -197,7 +221,12 @@ fn config_text(public: SocketAddr, operator: SocketAddr, rest: &str) -> String {
     [listen, key(HONEST_KEY, "honest"), key(HOSTILE_KEY, "hostile"), rest.to_owned()].concat()
 }
 
-/// Two ports that nobody uses now. The gateway cannot choose them, because its log may not be readable.
+/// An address in a line of the log.
+fn address(line: &str, name: &str) -> Option<SocketAddr> {
+    line.split_once(&format!("\"{name}\":\""))?.1.split('"').next()?.parse().ok()
+}
+
+/// Two ports that nobody uses now, for a gateway whose log cannot be read. Another process may take them before it does.
 fn free_addresses() -> io::Result<[SocketAddr; 2]> {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let (one, other) = (free()?, free()?);
