@@ -32,12 +32,16 @@ pub(crate) fn run(seconds: u64) {
     let data_dir = folder.path().join("archive");
     std::fs::create_dir(&data_dir).expect("a folder to write to");
     import(&chain.chain, &data_dir);
-    let copy = folder.path().join("copy");
-    std::fs::create_dir(&copy).expect("a folder to write to");
-    import(&chain.chain, &copy);
+    let [copy, second_copy] = ["copy", "second-copy"].map(|name| {
+        let copy = folder.path().join(name);
+        std::fs::create_dir(&copy).expect("a folder to write to");
+        import(&chain.chain, &copy);
+        copy
+    });
 
     let chaingate = peers::chaingate(&data_dir);
     let forgetful = peers::chaingate_forgetful(&copy, folder.path());
+    let before = peers::chaingate_before(&second_copy, folder.path());
     let anvil = peers::anvil(BLOCKS, LOGS_PER_BLOCK);
     if anvil.is_none() {
         println!("anvil is left out: neither $ANVIL nor the PATH has it");
@@ -50,7 +54,13 @@ pub(crate) fn run(seconds: u64) {
         "row", "server", "requests/s", "p50 µs", "p99 µs", "cpu µs", "speed", "kept none"
     );
     for row in rows(&chain, &chaingate, anvil.as_ref()) {
-        measure(&row, [&chaingate, &forgetful], anvil.as_ref(), seconds, folder.path());
+        let peers = Peers {
+            chaingate: &chaingate,
+            forgetful: &forgetful,
+            before: before.as_ref(),
+            anvil: anvil.as_ref(),
+        };
+        measure(&row, peers, seconds, folder.path());
     }
 }
 
@@ -99,7 +109,18 @@ pub(crate) fn topics(filter: &LogFilter) -> Vec<Value> {
     filter.topics.iter().map(topic).collect()
 }
 
-fn measure(row: &Row, [chaingate, forgetful]: [&Peer; 2], anvil: Option<&Peer>, seconds: u64, folder: &Path) {
+/// The servers that a row is measured on, without the bare hyper server.
+struct Peers<'a> {
+    chaingate: &'a Peer,
+    /// The gateway, keeping no answers.
+    forgetful: &'a Peer,
+    /// The build of the gateway from before a change.
+    before: Option<&'a Peer>,
+    anvil: Option<&'a Peer>,
+}
+
+fn measure(row: &Row, peers: Peers<'_>, seconds: u64, folder: &Path) {
+    let Peers { chaingate, forgetful, before, anvil } = peers;
     let reply = chaingate.post(&row.bodies[0]);
     assert!(
         !reply.windows(7).any(|text| text == b"\"error\""),
@@ -115,6 +136,9 @@ fn measure(row: &Row, [chaingate, forgetful]: [&Peer; 2], anvil: Option<&Peer>, 
         ("  keeping none", forgetful, ours, cores),
         ("hyper", &hyper, ours, cores),
     ];
+    if let Some(before) = before {
+        servers.push(("before", before, ours, cores));
+    }
     if let Some(anvil) = anvil {
         servers.push(("anvil", anvil, &row.bodies[1], cores));
         servers.push(("anvil, one core", anvil, &row.bodies[1], 1));

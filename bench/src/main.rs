@@ -27,7 +27,8 @@ Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainn
 `gateway`, `pool` and `verified` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
 from the PATH or /usr/sbin and blutgang from $BLUTGANG or the PATH, without them if there are none; its node is a mock
-that repeats the answers of a real one.";
+that repeats the answers of a real one. With $CHAINGATE_BEFORE, `gateway` and `pool` measure that build of the gateway, too, as the
+server `before`.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

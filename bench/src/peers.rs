@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::TcpStream,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -71,13 +71,23 @@ pub(crate) fn chaingate_forgetful(data_dir: &Path, folder: &Path) -> Peer {
 
 /// The gateway on an archive; its configuration, of which `rest` is a part, is written into `folder`.
 fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Peer {
+    serve(CHAINGATE.as_ref(), port, &archive_config(port, data_dir, folder, rest))
+}
+
+/// The build of the gateway from before a change, if there is one, on an archive.
+pub(crate) fn chaingate_before(data_dir: &Path, folder: &Path) -> Option<Peer> {
+    let port = 18671;
+    Some(serve(&before()?, port, &archive_config(port, data_dir, folder, "")))
+}
+
+fn archive_config(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> PathBuf {
     let config = folder.join(format!("{port}.toml"));
     let data_dir = data_dir.display();
     let text = format!(
         "data_dir = \"{data_dir}\"\n[network]\nname = \"bench\"\n[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}"
     );
     fs::write(&config, text).expect("a folder to write to");
-    serve(port, &config)
+    config
 }
 
 /// The gateway in front of a node. `rest` is any other part of its configuration.
@@ -85,25 +95,41 @@ pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) 
     chaingate_pool_of(port, &[node], rest, folder)
 }
 
+/// The build of the gateway from before a change, if there is one, in front of a node.
+pub(crate) fn chaingate_pool_before(port: u16, node: &Peer, rest: &str, folder: &Path) -> Option<Peer> {
+    Some(serve(&before()?, port, &pool_config(port, &[node], rest, folder)))
+}
+
 /// The gateway in front of nodes.
 pub(crate) fn chaingate_pool_of(port: u16, nodes: &[&Peer], rest: &str, folder: &Path) -> Peer {
+    serve(CHAINGATE.as_ref(), port, &pool_config(port, nodes, rest, folder))
+}
+
+fn pool_config(port: u16, nodes: &[&Peer], rest: &str, folder: &Path) -> PathBuf {
     let config = folder.join(format!("{port}.toml"));
     let data_dir = folder.join(format!("{port}-data"));
     let nodes: String = nodes.iter().map(|node| format!("[[node]]\nurl = \"{}\"\n", node.url)).collect();
     let text = format!("data_dir = {data_dir:?}\n{nodes}[[key]]\nkey = \"bench\"\nplan = \"custom\"\n{rest}");
     fs::write(&config, text).expect("a folder to write to");
-    serve(port, &config)
+    config
 }
 
-/// Starts the gateway with a configuration that has the key `bench`.
-fn serve(port: u16, config: &Path) -> Peer {
+const CHAINGATE: &str = "target/release/chaingate";
+
+/// The program that `$CHAINGATE_BEFORE` names.
+fn before() -> Option<PathBuf> {
+    std::env::var_os("CHAINGATE_BEFORE").map(PathBuf::from)
+}
+
+/// Starts a build of the gateway with a configuration that has the key `bench`.
+fn serve(program: &Path, port: u16, config: &Path) -> Peer {
     let (listen, operator) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{}", port + 1));
-    let child = Command::new("target/release/chaingate")
+    let child = Command::new(program)
         .args(["serve", "--listen", &listen, "--operator", &operator, "--config"])
         .arg(config)
         .stderr(Stdio::null())
         .spawn()
-        .expect("target/release/chaingate: build it with `cargo build --release`");
+        .unwrap_or_else(|error| panic!("{}: {error}; `cargo build --release` builds it", program.display()));
     ready(Peer { url: format!("http://{listen}/v3/bench"), child })
 }
 

@@ -178,6 +178,7 @@ fn proven_rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
 
 fn proven(kind: &str, cache: &str, rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18667, node, cache, folder);
+    let before = peers::chaingate_pool_before(18673, node, cache, folder);
     let nginx = Nginx::start(Mode::Pass, 18669, node, folder);
     say_title(kind, nginx.is_some(), true);
     for row in rows {
@@ -185,6 +186,10 @@ fn proven(kind: &str, cache: &str, rows: &[&Row], node: &Peer, seconds: u64, fol
         // The node learns all ways to ask, and a gateway that keeps blocks proves them.
         check(&gateway, bodies);
         let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        if let Some(before) = &before {
+            check(before, bodies);
+            servers.push(Server { name: "before", peer: before, bodies });
+        }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
             servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
@@ -195,6 +200,7 @@ fn proven(kind: &str, cache: &str, rows: &[&Row], node: &Peer, seconds: u64, fol
 
 fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18653, node, "", folder);
+    let before = peers::chaingate_pool_before(18675, node, "", folder);
     let nginx = Nginx::start(Mode::Cache, 18651, node, folder);
     let blutgang = blutgang::start(18659, node, folder);
     say_title("cached", nginx.is_some(), blutgang.is_some());
@@ -203,6 +209,10 @@ fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
         let by_number = blutgang::keepable(bodies, head);
         let hyper = peers::hyper(check(&gateway, bodies));
         let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        if let Some(before) = &before {
+            check(before, bodies);
+            servers.push(Server { name: "before", peer: before, bodies });
+        }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
             servers.push(Server { name: "nginx cache", peer: &nginx.peer, bodies });
@@ -218,6 +228,7 @@ fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
 
 fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18655, node, WARM, folder);
+    let before = peers::chaingate_pool_before(18677, node, WARM, folder);
     let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
     let blutgang = blutgang::start(18661, node, folder);
     say_title("uncached", nginx.is_some(), blutgang.is_some());
@@ -226,6 +237,10 @@ fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
         // The node learns all ways to ask.
         check(&gateway, bodies);
         let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        if let Some(before) = &before {
+            check(before, bodies);
+            servers.push(Server { name: "before", peer: before, bodies });
+        }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
             servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
