@@ -11,6 +11,10 @@ use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::provenance::Provenance;
+use crate::query_plan::{
+    BlockPart, BlockQuery, FeeQuery, GatewayQuery, LogQuery, NodeQuery, QueryPlan, SimulationKind,
+    SimulationQuery, StateQuery, StateValue, Subject, TransactionPart, TransactionQuery,
+};
 use crate::view::{SnapshotSource, Source, View};
 use alloy_primitives::{B256, U256};
 use arc_swap::ArcSwap;
@@ -18,7 +22,7 @@ use archive::{
     Archive, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, ReceiptData, Snapshot,
     StateSource, StoreError,
 };
-use methods::{BlockRef, Blocks, LogFilter, Message, Query};
+use methods::{BlockRef, Blocks, Message, Query};
 use std::{ops::ControlFlow, sync::Arc};
 
 /// What the archive calls itself in `web3_clientVersion`.
@@ -157,90 +161,100 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Writes the answer, and says at which block it is true.
     fn answer(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
-        let block = match query {
-            Query::ChainId => self.chain_id(json),
-            Query::NetVersion => self.net_version(json),
-            Query::Syncing => says(json, b"false"),
-            Query::ClientVersion => says(json, CLIENT_VERSION),
-            Query::Discover => says(json, methods::OPENRPC.as_bytes()),
-            Query::BlockNumber => {
-                json.quantity(self.snapshot.head());
-                Some(self.head())
+        match QueryPlan::of(query).subject {
+            Subject::Gateway(query) => Ok(self.about_gateway(query, json)),
+            Subject::Logs(query) => self.logs(query, json).map(Some),
+            Subject::Node(NodeQuery::Fees(query)) => self.fees(query, json).map(Some),
+            Subject::Node(NodeQuery::State(query)) => self.state(query, json).map(Some),
+            Subject::Node(NodeQuery::Simulation(query)) => self.simulate(query, json).map(Some),
+            Subject::Node(NodeQuery::Block(query)) => self.about_block(query, json).map(Some),
+            Subject::Node(NodeQuery::Transaction(query)) => self.about_transaction(query, json),
+            Subject::Node(NodeQuery::RawTransactions(block)) => self.raw_records(block, json).map(Some),
+        }
+    }
+
+    fn about_gateway(&self, query: GatewayQuery, json: &mut Json<'_>) -> Option<BlockRef> {
+        match query {
+            GatewayQuery::ChainId => json.quantity(self.snapshot.chain().chain_id()),
+            GatewayQuery::NetVersion => {
+                json.raw(format!("\"{}\"", self.snapshot.chain().chain_id()).as_bytes());
             }
-            Query::GasPrice => {
+            GatewayQuery::Syncing => _ = json.raw(b"false"),
+            GatewayQuery::ClientVersion => _ = json.raw(CLIENT_VERSION),
+            GatewayQuery::Discover => _ = json.raw(methods::OPENRPC.as_bytes()),
+            GatewayQuery::BlockNumber => {
+                json.quantity(self.snapshot.head());
+                return Some(self.head());
+            }
+        }
+        None
+    }
+
+    fn fees(&self, query: FeeQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        match query {
+            FeeQuery::GasPrice => {
                 let priority_fee = fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?;
                 json.quantity_u128(fees::next_base_fee(self.snapshot)? + priority_fee);
-                Some(self.head())
+                Ok(self.head())
             }
-            Query::MaxPriorityFeePerGas => {
+            FeeQuery::PriorityFee => {
                 json.quantity_u128(fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?);
-                Some(self.head())
+                Ok(self.head())
             }
-            Query::FeeHistory { blocks, newest, percentiles } => {
-                fees::history(self.snapshot, self.budget, *blocks, newest.number, percentiles, json)?;
-                Some(*newest)
+            FeeQuery::History { blocks, newest, percentiles } => {
+                fees::history(self.snapshot, self.budget, blocks, newest.number, percentiles, json)?;
+                Ok(newest)
             }
-            Query::Logs { filter, blocks } => Some(self.logs(filter, blocks, json)?),
-            Query::Call { message, at } => self.call(message, *at, json)?,
-            Query::EstimateGas { message, at } => self.estimate(message, *at, json)?,
-            Query::TransactionByHash { hash } => self.transaction_by_hash(*hash, json)?,
-            Query::TransactionReceipt { hash } => self.receipt(*hash, json)?,
-            other => self.about_block(other, json)?,
-        };
-        Ok(block)
+        }
     }
 
-    /// Questions that name one block.
-    fn about_block(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
-        let snapshot = self.snapshot;
-        let at = match *query {
-            Query::StorageAt { address, position, at } => {
-                let value = snapshot.state_at(at.number).storage(address, U256::from_be_bytes(position.0))?;
-                json.data(&value.to_be_bytes::<32>());
-                at
+    fn state(&self, query: StateQuery, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let StateQuery { address, at, value } = query;
+        let state = self.snapshot.state_at(at.number);
+        match value {
+            StateValue::Balance => {
+                json.quantity_u256(state.account(address)?.map_or(U256::ZERO, |account| account.balance));
             }
-            Query::Balance { address, at } => {
-                let account = snapshot.state_at(at.number).account(address)?;
-                json.quantity_u256(account.map_or(U256::ZERO, |account| account.balance));
-                at
+            StateValue::TransactionCount => {
+                json.quantity(state.account(address)?.map_or(0, |account| account.nonce));
             }
-            Query::TransactionCount { address, at } => {
-                let account = snapshot.state_at(at.number).account(address)?;
-                json.quantity(account.map_or(0, |account| account.nonce));
-                at
+            StateValue::Code => json.data(&state.code_of(address)?),
+            StateValue::Storage { position } => {
+                json.data(&state.storage(address, U256::from_be_bytes(position.0))?.to_be_bytes::<32>());
             }
-            Query::Code { address, at } => {
-                json.data(&snapshot.state_at(at.number).code_of(address)?);
-                at
-            }
-            Query::Block { block, full } => self.block(block, full, json)?,
-            Query::BlockTransactionCount { block } => {
-                let place = snapshot.place(block.number)?.ok_or(Failure::Unavailable)?;
+        }
+        Ok(at)
+    }
+
+    fn about_block(&self, query: BlockQuery, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let BlockQuery { block, part } = query;
+        match part {
+            BlockPart::Whole { full } => self.block(block, full, json),
+            BlockPart::TransactionCount => {
+                let place = self.snapshot.place(block.number)?.ok_or(Failure::Unavailable)?;
                 json.quantity(u64::from(place.transactions));
-                block
+                Ok(block)
             }
-            Query::UncleCount { block } => {
-                let data = snapshot.block(block.number)?.ok_or(Failure::Unavailable)?;
+            BlockPart::Receipts => self.receipts(block, json),
+            BlockPart::UncleCount => {
+                let data = self.snapshot.block(block.number)?.ok_or(Failure::Unavailable)?;
                 json.quantity(data.uncles.len() as u64);
-                block
+                Ok(block)
             }
-            Query::Uncle { block, index } => self.uncle(block, index, json)?,
-            Query::TransactionByIndex { block, index } => self.transaction_at(block, index, json)?,
-            Query::BlockReceipts { block } => self.receipts(block, json)?,
-            Query::RawBlockTransactions { block } => self.raw_records(block, json)?,
-            _ => return Err(Failure::Broken("a question that the archive does not know".to_owned())),
-        };
-        Ok(Some(at))
+            BlockPart::Uncle { index } => self.uncle(block, index, json),
+            BlockPart::Transaction { index } => self.transaction_at(block, index, json),
+        }
     }
 
-    fn chain_id(&self, json: &mut Json<'_>) -> Option<BlockRef> {
-        json.quantity(self.snapshot.chain().chain_id());
-        None
-    }
-
-    fn net_version(&self, json: &mut Json<'_>) -> Option<BlockRef> {
-        json.raw(format!("\"{}\"", self.snapshot.chain().chain_id()).as_bytes());
-        None
+    fn about_transaction(
+        &self,
+        query: TransactionQuery,
+        json: &mut Json<'_>,
+    ) -> Result<Option<BlockRef>, Failure> {
+        match query.part {
+            TransactionPart::Transaction => self.transaction_by_hash(query.hash, json),
+            TransactionPart::Receipt => self.receipt(query.hash, json),
+        }
     }
 
     fn head(&self) -> BlockRef {
@@ -306,13 +320,13 @@ impl Asked<'_> {
     }
 
     fn transaction_by_hash(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
-        let Some(data) = self.snapshot.transaction(hash)? else { return Ok(says(json, b"null")) };
+        let Some(data) = self.snapshot.transaction(hash)? else { return Ok(write_null(json)) };
         write_transaction(&(&data).into(), json);
         Ok(Some(BlockRef { number: data.block.number, hash: data.block.hash }))
     }
 
     fn receipt(&self, hash: B256, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
-        let Some(data) = self.snapshot.receipt(hash)? else { return Ok(says(json, b"null")) };
+        let Some(data) = self.snapshot.receipt(hash)? else { return Ok(write_null(json)) };
         self.end_try_if(u64::from(data.row.logs) > brief::LOGS_MAX)?;
         self.write_receipt(&data, &mut LogWriter::default(), json)?;
         self.budget.charge_reply(json.0.capacity())?;
@@ -375,13 +389,9 @@ impl Asked<'_> {
         Ok(at)
     }
 
-    fn logs(
-        &self,
-        filter: &LogFilter,
-        blocks: &Blocks<BlockRef>,
-        json: &mut Json<'_>,
-    ) -> Result<BlockRef, Failure> {
-        let (from, to) = match *blocks {
+    fn logs(&self, query: LogQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let LogQuery { filter, blocks } = query;
+        let (from, to) = match blocks {
             Blocks::One(block) => (block, block),
             Blocks::Range { from, to } => (from, to),
         };
@@ -434,36 +444,24 @@ impl Asked<'_> {
         Ok(to)
     }
 
-    fn call(
-        &self,
-        message: &Message,
-        at: BlockRef,
-        json: &mut Json<'_>,
-    ) -> Result<Option<BlockRef>, Failure> {
+    fn simulate(&self, query: SimulationQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let SimulationQuery { kind, message, at } = query;
         let (header, limits) = self.simulation(message, at)?;
         let rules = self.snapshot.chain().rules_at(&header);
         let state = self.snapshot.state_at(at.number);
-        let output =
-            archive::call(state, rules, &header, message.request.clone(), overrides(message), &limits)
-                .map_err(|cause| self.call_failure(cause))?;
-        json.data(&output);
-        Ok(Some(at))
-    }
-
-    fn estimate(
-        &self,
-        message: &Message,
-        at: BlockRef,
-        json: &mut Json<'_>,
-    ) -> Result<Option<BlockRef>, Failure> {
-        let (header, limits) = self.simulation(message, at)?;
-        let rules = self.snapshot.chain().rules_at(&header);
-        let state = self.snapshot.state_at(at.number);
-        let gas =
-            archive::estimate(state, rules, &header, message.request.clone(), overrides(message), &limits)
-                .map_err(|cause| self.call_failure(cause))?;
-        json.quantity(gas);
-        Ok(Some(at))
+        let (request, overrides) = (message.request.clone(), overrides(message));
+        let failed = |cause| self.call_failure(cause);
+        match kind {
+            SimulationKind::Call => {
+                let output = archive::call(state, rules, &header, request, overrides, &limits);
+                json.data(&output.map_err(failed)?);
+            }
+            SimulationKind::Estimate => {
+                let gas = archive::estimate(state, rules, &header, request, overrides, &limits);
+                json.quantity(gas.map_err(failed)?);
+            }
+        }
+        Ok(at)
     }
 
     /// The block that a simulation runs at, and what it may use.
@@ -510,8 +508,9 @@ fn is_plain(message: &Message) -> bool {
         && request.input.input().is_none_or(|input| input.len() <= brief::INPUT_BYTES_MAX)
 }
 
-fn says(json: &mut Json<'_>, text: &[u8]) -> Option<BlockRef> {
-    json.raw(text);
+/// Writes that there is nothing, which is true at no block in particular.
+fn write_null(json: &mut Json<'_>) -> Option<BlockRef> {
+    json.raw(b"null");
     None
 }
 

@@ -20,6 +20,7 @@ use crate::call_account::CallAccount;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::query_plan::QueryPlan;
 use crate::shared::SharedAnswer;
 use crate::timings::Timings;
 use crate::view::{SnapshotSource, Source};
@@ -66,7 +67,7 @@ impl Embedded {
         method: &Method,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        if !self.cache.is_on() || !is_composed(&call.query) {
+        if !self.cache.is_on() || !QueryPlan::of(&call.query).effort.is_composed {
             return self.work_out(method, call, None, out).await;
         }
         let asked = call.asked();
@@ -213,25 +214,6 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
 fn kept(result: Bytes, provenance: Provenance) -> Kept {
     let Provenance { block, verified, .. } = provenance;
     Kept { result, block, verified, given_by: None, deep_in: None, count: 0, readers: Readers::default() }
-}
-
-/// Whether an answer is put together from many rows or by running code. A single value is read as fast as it would be
-/// found among those that are kept.
-fn is_composed(query: &Query<BlockRef>) -> bool {
-    matches!(
-        query,
-        Query::FeeHistory { .. }
-            | Query::Block { .. }
-            | Query::BlockReceipts { .. }
-            | Query::Uncle { .. }
-            | Query::TransactionByIndex { .. }
-            | Query::TransactionByHash { .. }
-            | Query::TransactionReceipt { .. }
-            | Query::RawBlockTransactions { .. }
-            | Query::Logs { .. }
-            | Query::Call { .. }
-            | Query::EstimateGas { .. }
-    )
 }
 
 /// A panic in a source costs one call its answer, and nothing else.

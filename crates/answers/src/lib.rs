@@ -7,6 +7,7 @@ mod limits; // what an answer may take
 mod budget; // what one answer may take while it is made
 mod view; // the seam to whoever holds the chain
 mod resolve; // tags → blocks of the view
+mod query_plan; // what a query is about, and so who can answer it
 mod call_account; // in whose share a call is answered
 mod unanswered; // calls that are handed back
 mod timings; // how long heavy work took

@@ -46,6 +46,7 @@ use crate::archive_source::ArchiveSource;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::query_plan::{GatewayQuery, LogQuery, NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::unanswered::{Reorganised, Repetition, Unanswered};
 use crate::view::View;
@@ -217,13 +218,14 @@ impl Remote {
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
-        if let Some(result) = self.known(head(canon), query) {
+        let subject = QueryPlan::of(query).subject;
+        if let Some(result) = self.known(head(canon), subject) {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), Verification::Confirmed, result)));
         }
         let asked = Asked { query, head: at_head(canon, method) };
         let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(canon, kept)) else {
             let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
-            return self.is_absent(canon, query).then(absent);
+            return self.is_absent(canon, subject).then(absent);
         };
         let result = self.memory.of(account).lend(&kept.result, &kept.readers);
         let lent = result.map(|result| answer(Origin::Cache, kept.block, kept.verified, result));
@@ -236,8 +238,8 @@ impl Remote {
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
-    fn is_absent(&self, canon: &Canon, query: &Query<BlockRef>) -> bool {
-        matches!(query, Query::TransactionReceipt { hash } if self.absent.has(head(canon), hash))
+    fn is_absent(&self, canon: &Canon, subject: Subject<'_>) -> bool {
+        subject.receipt().is_some_and(|hash| self.absent.has(head(canon), &hash))
     }
 
     /// Asks for what is not at hand.
@@ -284,16 +286,19 @@ impl Remote {
         }
     }
 
-    /// What is known without asking anyone.
-    fn known(&self, head: BlockRef, query: &Query<BlockRef>) -> Option<Bytes> {
+    /// What is known without asking anyone. The chain id is not, before any node has told it.
+    fn known(&self, head: BlockRef, subject: Subject<'_>) -> Option<Bytes> {
+        let query = match subject {
+            Subject::Gateway(query) => query,
+            Subject::Logs(_) | Subject::Node(_) => return None,
+        };
         Some(match query {
-            Query::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
-            Query::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
-            Query::BlockNumber => format!("\"{:#x}\"", head.number).into(),
-            Query::Syncing => Bytes::from_static(b"false"),
-            Query::ClientVersion => Bytes::from_static(crate::archive_source::CLIENT_VERSION),
-            Query::Discover => Bytes::from_static(methods::OPENRPC.as_bytes()),
-            _ => return None,
+            GatewayQuery::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
+            GatewayQuery::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
+            GatewayQuery::BlockNumber => format!("\"{:#x}\"", head.number).into(),
+            GatewayQuery::Syncing => Bytes::from_static(b"false"),
+            GatewayQuery::ClientVersion => Bytes::from_static(crate::archive_source::CLIENT_VERSION),
+            GatewayQuery::Discover => Bytes::from_static(methods::OPENRPC.as_bytes()),
         })
     }
 
@@ -305,42 +310,66 @@ impl Remote {
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<SharedAnswer, Failure> {
-        if let Query::Logs { filter, blocks } = query {
-            let found = self.logs(account, canon, filter, *blocks, deadline).await?;
-            // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
-            // proven is kept at once.
-            if found.origin == Origin::Cache || found.verified > Verification::None {
-                let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
-                self.keep(account, Asked { query, head: None }, kept).await;
-            }
-            return Ok(self.shared(found.origin, Some(found.block), found.verified, found.result));
-        }
         let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
-        let mut answered = self.answer_from_blocks(asking, query).await;
+        match QueryPlan::of(query).subject {
+            Subject::Gateway(_) => Err(Failure::Unavailable),
+            Subject::Logs(logs) => self.fetch_logs(asking, canon, query, logs).await,
+            Subject::Node(node_query) => self.fetch_answer(asking, method, query, node_query).await,
+        }
+    }
+
+    async fn fetch_logs(
+        &self,
+        asking: Asking<'_>,
+        canon: &Arc<Canon>,
+        query: &Query<BlockRef>,
+        logs: LogQuery<'_>,
+    ) -> Result<SharedAnswer, Failure> {
+        let found = self.logs(asking.account, canon, logs, asking.deadline).await?;
+        // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
+        // proven is kept at once.
+        if found.origin == Origin::Cache || found.verified > Verification::None {
+            let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
+            self.keep(asking.account, Asked { query, head: None }, kept).await;
+        }
+        Ok(self.shared(found.origin, Some(found.block), found.verified, found.result))
+    }
+
+    async fn fetch_answer(
+        &self,
+        asking: Asking<'_>,
+        method: &Method,
+        query: &Query<BlockRef>,
+        node_query: NodeQuery<'_>,
+    ) -> Result<SharedAnswer, Failure> {
+        let canon = asking.canon;
+        let mut answered = self.answer_from_blocks(asking, node_query).await;
         let from_blocks = answered.is_some();
         if answered.is_none() {
-            answered = self.answer_proven_state(asking, query).await;
+            answered = self.answer_proven_state(asking, node_query).await;
         }
         if answered.is_none() {
-            answered = self.answer_confirmed(asking, query).await;
+            answered = self.answer_confirmed(asking, node_query).await;
         }
         let fetched = match answered {
             Some(answered) => answered?,
-            None => self.ask(account, canon, query, deadline).await?,
+            None => self.ask(asking, node_query).await?,
         };
         let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
-        match (fetched.keep, query) {
-            (Keep::On(block), _) if method.cacheable != Cacheable::Never => {
+        match fetched.keep {
+            Keep::On(block) if method.cacheable != Cacheable::Never => {
                 let kept = kept(canon, &fetched.result, block, fetched.verified, fetched.given_by);
                 // What is about a side block would never be found to be good.
                 if holds(canon, &kept) {
-                    self.keep(account, Asked { query, head: at_head(canon, method) }, kept).await;
+                    self.keep(asking.account, Asked { query, head: at_head(canon, method) }, kept).await;
                 }
             }
-            (Keep::Absent, Query::TransactionReceipt { hash }) if self.cache.is_on() => {
-                self.absent.add(head(canon), *hash);
+            Keep::Absent if self.cache.is_on() => {
+                if let Some(hash) = Subject::Node(node_query).receipt() {
+                    self.absent.add(head(canon), hash);
+                }
             }
-            _ => {}
+            Keep::On(_) | Keep::Absent | Keep::No => {}
         }
         Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
     }
@@ -380,20 +409,14 @@ impl Remote {
         match method.work {
             Work::Pooled(Deadline::Logs) => self.limits.log_timeout,
             Work::Pooled(Deadline::Call) => self.limits.call_timeout,
-            _ => self.call_timeout,
+            Work::Inline | Work::Pooled(Deadline::Fees | Deadline::Block) => self.call_timeout,
         }
     }
 
     /// Asks nodes until one gives an answer that can be passed on.
-    async fn ask(
-        &self,
-        account: AccountId,
-        canon: &Canon,
-        query: &Query<BlockRef>,
-        deadline: Instant,
-    ) -> Result<Fetched, Failure> {
-        let call = encode::call(query, Some(self.gas_cap(canon)))
-            .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
+    async fn ask(&self, asking: Asking<'_>, query: NodeQuery<'_>) -> Result<Fetched, Failure> {
+        let Asking { account, canon, deadline, .. } = asking;
+        let call = encode::call(query, Some(self.gas_cap(canon)));
         let passed_on = PassedOn::new(self, account, Some(canon), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         // An answer that names a deep block of which nothing is known makes it known: who named another one is found out the

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use methods::{Method, Query};
+use methods::Method;
 use nodes::Canon;
 use resources::{MemoryBudget, Threads};
 
@@ -13,6 +13,7 @@ use crate::cache::Cache;
 use crate::failure::{Failure, another_source};
 use crate::limits::Limits;
 use crate::provenance::Answer;
+use crate::query_plan::QueryPlan;
 use crate::remote::Sight;
 use crate::timings::Timings;
 use crate::unanswered::Repetition;
@@ -81,10 +82,8 @@ impl RemoteAnswers {
     ) -> Result<Answer, Failure> {
         let Some(executed) = &self.executed else { return Err(another_source()) };
         let (start, account) = (out.len(), call.account.id);
-        let may_be_pending = match &call.query {
-            Query::TransactionByHash { .. } => canon.map(|canon| (canon, call.query.clone())),
-            _ => None,
-        };
+        let may_be_pending = QueryPlan::of(&call.query).subject.may_be_pending();
+        let may_be_pending = canon.filter(|_| may_be_pending).map(|canon| (canon, call.query.clone()));
         let answer = executed.answer(call, method, out).await?;
         let is_null = answer.shared.as_deref().unwrap_or(&out[start..]) == b"null";
         if let Some((canon, query)) = may_be_pending

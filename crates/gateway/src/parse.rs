@@ -61,7 +61,31 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
         Query::Call { message, .. } if network.eth_call_requires_from && message.request.from.is_none() => {
             Err(ParamFault::Wrong { position: 0, what: "from is required".into() })
         }
-        _ => Ok(()),
+        Query::Logs { .. }
+        | Query::Call { .. }
+        | Query::EstimateGas { .. }
+        | Query::ChainId
+        | Query::NetVersion
+        | Query::BlockNumber
+        | Query::Syncing
+        | Query::ClientVersion
+        | Query::Discover
+        | Query::GasPrice
+        | Query::MaxPriorityFeePerGas
+        | Query::FeeHistory { .. }
+        | Query::Balance { .. }
+        | Query::Code { .. }
+        | Query::TransactionCount { .. }
+        | Query::StorageAt { .. }
+        | Query::Block { .. }
+        | Query::BlockTransactionCount { .. }
+        | Query::BlockReceipts { .. }
+        | Query::UncleCount { .. }
+        | Query::Uncle { .. }
+        | Query::TransactionByIndex { .. }
+        | Query::TransactionByHash { .. }
+        | Query::TransactionReceipt { .. }
+        | Query::RawBlockTransactions { .. } => Ok(()),
     }
 }
 

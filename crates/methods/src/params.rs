@@ -168,7 +168,27 @@ impl<B: Copy> Query<B> {
             Self::FeeHistory { percentiles, .. } => percentiles.len() * size_of::<Percentile>(),
             Self::Logs { filter, .. } => filter.heap_bytes(),
             Self::Call { message, .. } | Self::EstimateGas { message, .. } => message.heap_bytes(),
-            _ => 0,
+            Self::ChainId
+            | Self::NetVersion
+            | Self::BlockNumber
+            | Self::Syncing
+            | Self::ClientVersion
+            | Self::Discover
+            | Self::GasPrice
+            | Self::MaxPriorityFeePerGas
+            | Self::Balance { .. }
+            | Self::Code { .. }
+            | Self::TransactionCount { .. }
+            | Self::StorageAt { .. }
+            | Self::Block { .. }
+            | Self::BlockTransactionCount { .. }
+            | Self::BlockReceipts { .. }
+            | Self::UncleCount { .. }
+            | Self::Uncle { .. }
+            | Self::TransactionByIndex { .. }
+            | Self::TransactionByHash { .. }
+            | Self::TransactionReceipt { .. }
+            | Self::RawBlockTransactions { .. } => 0,
         }
     }
 }

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::{BlockRef, Query};
+use methods::BlockRef;
 use nodes::Family;
 use nodes::proven::ProvenBody;
 use resources::MemoryCharge;
 
 use super::asking::Asking;
 use super::blocks::block_of;
-use super::located::{Located, SoughtBy};
+use super::located::Located;
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
 use super::{Fetched, Keep, NULL, Remote};
 use crate::budget::{Budget, ReplyCharge};
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::query_plan::{BlockPart, BlockQuery, NodeQuery, TransactionPart, TransactionQuery};
 use crate::results::json::Json;
 use crate::results::{LogWriter, write_pending_transaction, write_uncle};
 
@@ -43,48 +44,39 @@ impl Remote {
         self.family == Family::Ethereum && self.integrity.proves()
     }
 
-    /// The answer that proven blocks give; `None` for questions that are not about block data.
+    /// The answer that proven blocks give; `None` for queries that are not about block data.
     pub(super) async fn answer_from_blocks(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         if !self.proves_blocks() {
             return None;
         }
-        let answered = match *query {
-            Query::TransactionByHash { hash } => self.transaction(asking, hash).await,
-            Query::TransactionReceipt { hash } => self.receipt(asking, hash).await,
-            Query::Block { block, full } => at(block, self.block(asking, block, full).await),
-            Query::BlockTransactionCount { block } => {
-                let body = self.body(asking, block).await;
-                at(block, body.map(|body| quantity(body.transactions().len())))
+        match query {
+            NodeQuery::Block(query) => Some(at(query.block, self.block_part(asking, query).await)),
+            NodeQuery::Transaction(TransactionQuery { hash, part }) => Some(match part {
+                TransactionPart::Transaction => self.transaction(asking, hash).await,
+                TransactionPart::Receipt => self.receipt(asking, hash).await,
+            }),
+            NodeQuery::Fees(query) => self.answer_fees(asking, query).await,
+            NodeQuery::State(_) | NodeQuery::Simulation(_) | NodeQuery::RawTransactions(_) => None,
+        }
+    }
+
+    async fn block_part(&self, asking: Asking<'_>, query: BlockQuery) -> Result<Bytes, Failure> {
+        let BlockQuery { block, part } = query;
+        match part {
+            BlockPart::Whole { full } => self.block(asking, block, full).await,
+            BlockPart::TransactionCount => {
+                let body = self.body(asking, block).await?;
+                Ok(quantity(body.transactions().len()))
             }
-            Query::BlockReceipts { block } => at(block, self.block_receipts(asking, block).await),
-            Query::UncleCount { block } => at(block, self.uncle_count(asking, block).await),
-            Query::Uncle { block, index } => at(block, self.uncle(asking, block, index).await),
-            Query::TransactionByIndex { block, index } => {
-                at(block, self.transaction_at(asking, block, index).await)
-            }
-            Query::GasPrice | Query::MaxPriorityFeePerGas | Query::FeeHistory { .. } => {
-                return self.answer_fees(asking, query).await;
-            }
-            Query::ChainId
-            | Query::NetVersion
-            | Query::BlockNumber
-            | Query::Syncing
-            | Query::ClientVersion
-            | Query::Discover
-            | Query::Balance { .. }
-            | Query::Code { .. }
-            | Query::TransactionCount { .. }
-            | Query::StorageAt { .. }
-            | Query::RawBlockTransactions { .. }
-            | Query::Logs { .. }
-            | Query::Call { .. }
-            | Query::EstimateGas { .. } => return None,
-        };
-        Some(answered)
+            BlockPart::Receipts => self.block_receipts(asking, block).await,
+            BlockPart::UncleCount => self.uncle_count(asking, block).await,
+            BlockPart::Uncle { index } => self.uncle(asking, block, index).await,
+            BlockPart::Transaction { index } => self.transaction_at(asking, block, index).await,
+        }
     }
 
     async fn block(&self, asking: Asking<'_>, block: BlockRef, full: bool) -> Result<Bytes, Failure> {
@@ -157,7 +149,7 @@ impl Remote {
     }
 
     async fn transaction(&self, asking: Asking<'_>, hash: B256) -> Result<Fetched, Failure> {
-        match self.locate(asking, hash, SoughtBy::Transaction).await? {
+        match self.locate(asking, hash, TransactionPart::Transaction).await? {
             Located::Mined { body, index } => {
                 let block = block_of(&body);
                 at(block, self.mined_transaction(asking, body, index).await)
@@ -173,7 +165,7 @@ impl Remote {
     }
 
     async fn receipt(&self, asking: Asking<'_>, hash: B256) -> Result<Fetched, Failure> {
-        match self.locate(asking, hash, SoughtBy::Receipt).await? {
+        match self.locate(asking, hash, TransactionPart::Receipt).await? {
             Located::Mined { body, index } => {
                 let block = block_of(&body);
                 at(block, self.mined_receipt(asking, body, index).await)

@@ -7,70 +7,100 @@
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, Blocks, LogFilter, Message, Query, Tag};
+use methods::{BlockParam, BlockRef, Blocks, LogFilter, Message, Tag};
 use nodes::{Call, Class, Needs};
 
+use crate::query_plan::{
+    BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, SimulationQuery, StateQuery, StateValue,
+    TransactionPart, TransactionQuery,
+};
 use crate::results::json::Json;
 
 /// A proof of more slots takes longer than other look-ups.
 const QUICK_PROOF_SLOTS_MAX: usize = 16;
 
-/// The call that answers a query. `None` for log queries, which may take several, and for what is known without asking.
-///
-/// `gas_cap` is what a simulation may use, if anybody can tell.
-pub(super) fn call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
-    Some(match query {
-        Query::ChainId
-        | Query::NetVersion
-        | Query::BlockNumber
-        | Query::Syncing
-        | Query::ClientVersion
-        | Query::Discover
-        | Query::Logs { .. } => return None,
-        Query::GasPrice => quick("eth_gasPrice", Needs::default(), |_| {}),
-        Query::MaxPriorityFeePerGas => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
-        Query::TransactionByHash { hash } => transaction(*hash),
-        Query::TransactionReceipt { hash } => receipt(*hash),
-        Query::FeeHistory { blocks, newest, percentiles } => {
-            of_class(Class::Bulk, "eth_feeHistory", data_of(newest), |params| {
-                params.quantity(*blocks);
+/// The call that answers a query. `gas_cap` is what a simulation may use, if anybody can tell.
+pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Call {
+    match query {
+        NodeQuery::Fees(FeeQuery::GasPrice) => quick("eth_gasPrice", Needs::default(), |_| {}),
+        NodeQuery::Fees(FeeQuery::PriorityFee) => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
+        NodeQuery::Fees(FeeQuery::History { blocks, newest, percentiles }) => {
+            of_class(Class::Bulk, "eth_feeHistory", data_of(&newest), |params| {
+                params.quantity(blocks);
                 params.quantity(newest.number);
                 params.percentiles(percentiles.iter().map(|percentile| percentile.get()));
             })
         }
-        Query::Call { message, at } => {
-            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), |params| {
-                params.block(at);
+        NodeQuery::State(query) => state(query, |params| params.block(&query.at)),
+        NodeQuery::Simulation(query) => simulation(query, gas_cap, |params| params.block(&query.at)),
+        NodeQuery::Block(query) => block_part(query),
+        NodeQuery::Transaction(TransactionQuery { hash, part }) => match part {
+            TransactionPart::Transaction => transaction(hash),
+            TransactionPart::Receipt => receipt(hash),
+        },
+        NodeQuery::RawTransactions(block) => {
+            of_class(Class::Bulk, "zks_getRawBlockTransactions", data_of(&block), |params| {
+                params.raw(block.number.to_string().as_bytes());
             })
         }
-        Query::EstimateGas { message, at } => {
-            let gas = estimate_gas(message, gas_cap);
-            simulation("eth_estimateGas", message, gas, state_of(at), |params| params.block(at))
-        }
-        other => return about_block(other),
-    })
+    }
 }
 
 /// The call that answers a query about the pending block. `None` for queries that are not asked at `pending`.
-pub(super) fn pending_call(query: &Query<BlockRef>, gas_cap: Option<u64>) -> Option<Call> {
-    let of_account = |method, address: &Address, at| {
-        quick(method, state_of(at), |params| {
-            params.address(*address);
-            params.pending();
-        })
+pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<Call> {
+    match query {
+        NodeQuery::State(query) => match query.value {
+            StateValue::Balance | StateValue::TransactionCount => Some(state(query, Params::pending)),
+            StateValue::Code | StateValue::Storage { .. } => None,
+        },
+        NodeQuery::Simulation(query) => Some(simulation(query, gas_cap, Params::pending)),
+        NodeQuery::Fees(_)
+        | NodeQuery::Block(_)
+        | NodeQuery::Transaction(_)
+        | NodeQuery::RawTransactions(_) => None,
+    }
+}
+
+fn state(query: StateQuery, write_block: impl FnOnce(&mut Params)) -> Call {
+    let method = match query.value {
+        StateValue::Balance => "eth_getBalance",
+        StateValue::TransactionCount => "eth_getTransactionCount",
+        StateValue::Code => "eth_getCode",
+        StateValue::Storage { .. } => "eth_getStorageAt",
     };
-    Some(match query {
-        Query::Balance { address, at } => of_account("eth_getBalance", address, at),
-        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", address, at),
-        Query::Call { message, at } => {
-            simulation("eth_call", message, call_gas(message, gas_cap), state_of(at), Params::pending)
+    quick(method, state_of(&query.at), |params| {
+        params.address(query.address);
+        if let StateValue::Storage { position } = query.value {
+            params.hash(position);
         }
-        Query::EstimateGas { message, at } => {
-            let gas = estimate_gas(message, gas_cap);
-            simulation("eth_estimateGas", message, gas, state_of(at), Params::pending)
-        }
-        _ => return None,
+        write_block(params);
     })
+}
+
+fn simulation(
+    query: SimulationQuery<'_>,
+    gas_cap: Option<u64>,
+    write_block: impl FnOnce(&mut Params),
+) -> Call {
+    let SimulationQuery { kind, message, at } = query;
+    let (method, gas) = match kind {
+        SimulationKind::Call => ("eth_call", call_gas(message, gas_cap)),
+        SimulationKind::Estimate => ("eth_estimateGas", estimate_gas(message, gas_cap)),
+    };
+    of_message(method, message, gas, state_of(&at), write_block)
+}
+
+fn block_part(query: BlockQuery) -> Call {
+    let BlockQuery { block, part } = query;
+    match part {
+        BlockPart::Whole { full: true } => whole_block(&block),
+        BlockPart::Whole { full: false } => header_of_hash(&block),
+        BlockPart::TransactionCount => by_hash("eth_getBlockTransactionCountByHash", &block),
+        BlockPart::Receipts => block_receipts(&block),
+        BlockPart::UncleCount => by_hash("eth_getUncleCountByBlockHash", &block),
+        BlockPart::Uncle { index } => uncle(&block, index),
+        BlockPart::Transaction { index } => by_index("eth_getTransactionByBlockHashAndIndex", &block, index),
+    }
 }
 
 /// A call without gas of its own gets all that it may use.
@@ -149,7 +179,7 @@ pub(super) fn uncle(block: &BlockRef, index: u64) -> Call {
 
 /// The code of an account.
 pub(super) fn code(address: Address, at: &BlockRef) -> Call {
-    of_account("eth_getCode", address, at)
+    state(StateQuery { address, at: *at, value: StateValue::Code }, |params| params.block(at))
 }
 
 /// An account and some of its storage slots, with their proofs.
@@ -165,7 +195,7 @@ pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> 
 /// The accounts and storage slots that a message reads, as far as a node can tell.
 pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> Call {
     let gas = call_gas(message, Some(gas_cap));
-    simulation("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
+    of_message("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
 }
 
 /// A transaction, wherever it is.
@@ -176,35 +206,6 @@ pub(super) fn transaction(hash: B256) -> Call {
 /// The receipt of a transaction, wherever it is.
 pub(super) fn receipt(hash: B256) -> Call {
     quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(hash))
-}
-
-/// Queries that name one block.
-fn about_block(query: &Query<BlockRef>) -> Option<Call> {
-    Some(match query {
-        Query::StorageAt { address, position, at } => quick("eth_getStorageAt", state_of(at), |params| {
-            params.address(*address);
-            params.hash(*position);
-            params.block(at);
-        }),
-        Query::Balance { address, at } => of_account("eth_getBalance", *address, at),
-        Query::Code { address, at } => of_account("eth_getCode", *address, at),
-        Query::TransactionCount { address, at } => of_account("eth_getTransactionCount", *address, at),
-        Query::Block { block, full: true } => whole_block(block),
-        Query::Block { block, full: false } => header_of_hash(block),
-        Query::BlockTransactionCount { block } => by_hash("eth_getBlockTransactionCountByHash", block),
-        Query::UncleCount { block } => by_hash("eth_getUncleCountByBlockHash", block),
-        Query::BlockReceipts { block } => block_receipts(block),
-        Query::Uncle { block, index } => uncle(block, *index),
-        Query::TransactionByIndex { block, index } => {
-            by_index("eth_getTransactionByBlockHashAndIndex", block, *index)
-        }
-        Query::RawBlockTransactions { block } => {
-            of_class(Class::Bulk, "zks_getRawBlockTransactions", data_of(block), |params| {
-                params.raw(block.number.to_string().as_bytes());
-            })
-        }
-        _ => return None,
-    })
 }
 
 /// The log query for a range of numbers, or for the one block that a caller named by its hash.
@@ -227,13 +228,6 @@ fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce
     Call { method, params: params.end(), class, needs, may_hedge: true }
 }
 
-fn of_account(method: &'static str, address: Address, at: &BlockRef) -> Call {
-    quick(method, state_of(at), |params| {
-        params.address(address);
-        params.block(at);
-    })
-}
-
 fn by_hash(method: &'static str, block: &BlockRef) -> Call {
     quick(method, data_of(block), |params| params.hash(block.hash))
 }
@@ -245,7 +239,7 @@ fn by_index(method: &'static str, block: &BlockRef, index: u64) -> Call {
     })
 }
 
-fn simulation(
+fn of_message(
     method: &'static str,
     message: &Message,
     gas: Option<u64>,

@@ -6,7 +6,7 @@ use alloy_consensus::Transaction as _;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use methods::{BlockRef, Percentile, Query};
+use methods::{BlockRef, Percentile};
 use nodes::proven::{FeeFields, ProvenBody};
 
 use super::asking::Asking;
@@ -15,6 +15,7 @@ use super::mined::{blob_params, knows_blob_params};
 use super::{Fetched, Keep, Remote, head};
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::query_plan::FeeQuery;
 use crate::results::json::Json;
 use crate::results::{
     BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
@@ -51,22 +52,21 @@ impl Remote {
     pub(super) async fn answer_fees(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: FeeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         let (block, result) = match query {
-            Query::GasPrice => {
+            FeeQuery::GasPrice => {
                 let price = |fees: SuggestedFees| Some(u128::from(fees.next_base_fee?) + fees.priority_fee);
                 let fees = self.suggested_fees(asking).await;
                 (head(asking.canon), fees.map(|fees| price(fees).map(quantity)))
             }
-            Query::MaxPriorityFeePerGas => {
+            FeeQuery::PriorityFee => {
                 let fees = self.suggested_fees(asking).await;
                 (head(asking.canon), fees.map(|fees| Some(quantity(fees.priority_fee))))
             }
-            Query::FeeHistory { blocks, newest, percentiles } => {
-                (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
+            FeeQuery::History { blocks, newest, percentiles } => {
+                (newest, self.fee_history(asking, blocks, newest, percentiles).await)
             }
-            _ => return None,
         };
         let fetched = |result| Fetched {
             result,

@@ -4,6 +4,7 @@ use methods::{BlockRef, Query};
 use resources::AccountId;
 
 use crate::cache::{Asked, Key};
+use crate::query_plan::QueryPlan;
 
 /// With whom a call may share its answer while it is fetched.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -19,45 +20,15 @@ impl FlightKey {
     /// may be there at the next.
     pub(super) fn of(account: AccountId, head: BlockRef, query: &Query<BlockRef>) -> Self {
         let names_a_block = query.blocks().next().is_some();
+        let takes_long = QueryPlan::of(query).effort.takes_long;
         let asked = Asked { query, head: (!names_a_block).then_some(head.hash) };
-        Self { account: takes_long(query).then_some(account), query: asked.key() }
+        Self { account: takes_long.then_some(account), query: asked.key() }
     }
 
     /// In whose share of the pool the answer is read or proven. An answer that several accounts share is read there only if it is
     /// much larger than an honest one can be.
     pub(super) fn paying_account(&self) -> AccountId {
         self.account.unwrap_or(AccountId::NONE)
-    }
-}
-
-/// Whether an honest answer may be too large to be read at once, or code is run for it here.
-fn takes_long(query: &Query<BlockRef>) -> bool {
-    match query {
-        Query::ChainId
-        | Query::NetVersion
-        | Query::BlockNumber
-        | Query::Syncing
-        | Query::ClientVersion
-        | Query::Discover
-        | Query::GasPrice
-        | Query::MaxPriorityFeePerGas
-        | Query::Balance { .. }
-        | Query::TransactionCount { .. }
-        | Query::StorageAt { .. }
-        | Query::BlockTransactionCount { .. }
-        | Query::UncleCount { .. }
-        | Query::Uncle { .. } => false,
-        Query::FeeHistory { .. }
-        | Query::Code { .. }
-        | Query::Block { .. }
-        | Query::BlockReceipts { .. }
-        | Query::TransactionByIndex { .. }
-        | Query::TransactionByHash { .. }
-        | Query::TransactionReceipt { .. }
-        | Query::RawBlockTransactions { .. }
-        | Query::Logs { .. }
-        | Query::Call { .. }
-        | Query::EstimateGas { .. } => true,
     }
 }
 

@@ -17,16 +17,10 @@ use super::asking::Asking;
 use super::block_ref;
 use super::{Remote, encode, head};
 use crate::failure::Failure;
+use crate::query_plan::TransactionPart;
 
 /// Claims up to this size are read at once.
 const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
-
-/// What a transaction is looked up for. Nodes know of no receipt while it is pending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SoughtBy {
-    Transaction,
-    Receipt,
-}
 
 /// Where a transaction is.
 #[derive(Debug)]
@@ -49,16 +43,16 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         hash: B256,
-        sought_by: SoughtBy,
+        part: TransactionPart,
     ) -> Result<Located, Failure> {
         if let Some(located) = self.locate_without_claims(asking, hash).await? {
             return Ok(located);
         }
-        let call = match sought_by {
-            SoughtBy::Transaction => encode::transaction(hash),
-            SoughtBy::Receipt => encode::receipt(hash),
+        let call = match part {
+            TransactionPart::Transaction => encode::transaction(hash),
+            TransactionPart::Receipt => encode::receipt(hash),
         };
-        let search = Search { remote: self, asking, hash, sought_by, found: Mutex::default() };
+        let search = Search { remote: self, asking, hash, part, found: Mutex::default() };
         let judge = |node: usize, result: &Bytes| search.judge(node, result);
         let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
         if let Err(Failed::Unchecked) = asked {
@@ -91,7 +85,7 @@ struct Search<'a> {
     remote: &'a Remote,
     asking: Asking<'a>,
     hash: B256,
-    sought_by: SoughtBy,
+    part: TransactionPart,
     found: Mutex<Found>,
 }
 
@@ -118,10 +112,10 @@ impl Search<'_> {
     }
 
     async fn read(&self, result: Bytes) -> Option<Result<PlaceClaim, Unproven>> {
-        let (hash, sought_by, bytes) = (self.hash, self.sought_by, result.len());
-        let read = move || match sought_by {
-            SoughtBy::Transaction => PlaceClaim::of_transaction(&result, hash),
-            SoughtBy::Receipt => PlaceClaim::of_receipt(&result),
+        let (hash, part, bytes) = (self.hash, self.part, result.len());
+        let read = move || match part {
+            TransactionPart::Transaction => PlaceClaim::of_transaction(&result, hash),
+            TransactionPart::Receipt => PlaceClaim::of_receipt(&result),
         };
         match self.remote.threads.as_ref().filter(|_| bytes > READ_AT_ONCE_BYTES_MAX) {
             Some(threads) => threads.run(self.asking.account, read).await,

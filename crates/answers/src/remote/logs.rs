@@ -25,6 +25,7 @@ use super::{Fetched, Keep, Remote, block_ref, encode};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::{Origin, Verification};
+use crate::query_plan::LogQuery;
 
 use passed_on::PassedLogs;
 use piece::{Found, Piece, cut, join};
@@ -64,10 +65,10 @@ impl Remote {
         &self,
         account: AccountId,
         canon: &Arc<Canon>,
-        filter: &Arc<LogFilter>,
-        blocks: Blocks<BlockRef>,
+        query: LogQuery<'_>,
         deadline: Instant,
     ) -> Result<FoundLogs, Failure> {
+        let LogQuery { filter, blocks } = query;
         let (from, to) = ends(blocks);
         let supplier = Supplier::Nodes;
         let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
@@ -99,9 +100,9 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         canon: &Arc<Canon>,
-        filter: &Arc<LogFilter>,
-        blocks: Blocks<BlockRef>,
+        query: LogQuery<'_>,
     ) -> Result<Fetched, Failure> {
+        let LogQuery { filter, blocks } = query;
         let Asking { account, deadline, supplier, .. } = asking;
         let (from, to) = ends(blocks);
         let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };

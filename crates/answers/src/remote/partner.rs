@@ -16,6 +16,7 @@ use super::state::PassedOn;
 use super::{Fetched, Remote, answer, block_ref, encode};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::view::View;
 
@@ -100,7 +101,7 @@ impl Remote {
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<Answer, Failure> {
-        if let Some(result) = self.known(view.head(), query) {
+        if let Some(result) = self.known(view.head(), QueryPlan::of(query).subject) {
             self.failovers.note(view.without(), method);
             return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
         }
@@ -128,16 +129,20 @@ impl Remote {
         let PartnerCall { account, canon, query, deadline, .. } = call;
         let supplier = Supplier::Partners { method: call.method.name };
         let asking = Asking { account, canon, deadline, supplier };
-        let proven = match query {
-            Query::Logs { filter, blocks } => Some(self.partner_logs(asking, canon, filter, *blocks).await),
-            _ => match self.answer_from_blocks(asking, query).await {
-                Some(answered) => Some(answered),
-                None => self.answer_proven_state(asking, query).await,
-            },
-        };
-        let fetched = match proven {
-            Some(answered) => answered?,
-            None => self.pass_on_from_partner(&call).await?,
+        let fetched = match QueryPlan::of(query).subject {
+            // The gateway has answered what it knows, and partners are not asked which chain this is.
+            Subject::Gateway(_) => return Err(Failure::Unavailable),
+            Subject::Logs(query) => self.partner_logs(asking, canon, query).await?,
+            Subject::Node(query) => {
+                let mut answered = self.answer_from_blocks(asking, query).await;
+                if answered.is_none() {
+                    answered = self.answer_proven_state(asking, query).await;
+                }
+                match answered {
+                    Some(answered) => answered?,
+                    None => self.pass_on_from_partner(&call, query).await?,
+                }
+            }
         };
         self.failovers.note(call.without, call.method);
         // Of a block that only the partner has named it is proven what is in it, and not that it is the one that is meant.
@@ -152,9 +157,13 @@ impl Remote {
     }
 
     /// The answer of a partner that nothing proves.
-    async fn pass_on_from_partner(&self, call: &PartnerCall<'_>) -> Result<Fetched, Failure> {
-        let asked = encode::call(call.query, Some(self.gas_cap(call.canon))).ok_or(Failure::Unavailable)?;
-        let passed_on = PassedOn::new(self, call.account, Some(call.canon), call.query);
+    async fn pass_on_from_partner(
+        &self,
+        call: &PartnerCall<'_>,
+        query: NodeQuery<'_>,
+    ) -> Result<Fetched, Failure> {
+        let asked = encode::call(query, Some(self.gas_cap(call.canon)));
+        let passed_on = PassedOn::new(self, call.account, Some(call.canon), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await
     }

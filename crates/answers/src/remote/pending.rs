@@ -11,6 +11,7 @@ use super::state::PassedOn;
 use super::{Fetched, Remote, encode};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 use crate::remote::Sight;
 
 impl Remote {
@@ -23,6 +24,7 @@ impl Remote {
         query: &Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
+        let Subject::Node(query) = QueryPlan::of(query).subject else { return Err(not_at_pending()) };
         let canon = match sight {
             Sight::Remote(canon) | Sight::Executed { canon: Some(canon), .. } => Some(&**canon),
             Sight::Executed { canon: None, .. } | Sight::Partner { .. } | Sight::Embedded(_) => None,
@@ -47,21 +49,25 @@ impl Remote {
         account: AccountId,
         canon: Option<&Canon>,
         method: &Method,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
         origin: Origin,
     ) -> Result<Answer, Failure> {
-        let call = encode::pending_call(query, canon.map(|canon| self.gas_cap(canon)))
-            .ok_or_else(|| Failure::Broken("a question that no node is asked at pending".to_owned()))?;
+        let call =
+            encode::pending_call(query, canon.map(|canon| self.gas_cap(canon))).ok_or_else(not_at_pending)?;
         let passed_on = PassedOn::new(self, account, canon, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);
         let answered = match origin {
             Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
-            _ => self.pool.ask(&call, &judge, deadline).await,
+            Origin::Node | Origin::Cache | Origin::Archive => self.pool.ask(&call, &judge, deadline).await,
         };
         let Fetched { result, .. } = passed_on.settle(answered).await?;
         let provenance = Provenance { origin, block: None, verified: Verification::None };
         let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })
     }
+}
+
+fn not_at_pending() -> Failure {
+    Failure::Broken("a query that no node is asked at pending".to_owned())
 }

@@ -1,11 +1,11 @@
 //! What nodes mean → our failures. Their own words end here.
 
-use methods::{BlockRef, Query};
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, Failed};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::query_plan::NodeQuery;
 
 /// An error that is the caller's own.
 pub(super) fn failure(error: &CallerError, limits: &Limits) -> Failure {
@@ -41,13 +41,11 @@ fn is_refusal(execution: Execution) -> bool {
 }
 
 /// Nobody answered. A simulation that nobody finished in time took too long; anything else is an outage.
-pub(super) fn nothing(query: &Query<BlockRef>, failed: Failed, limits: &Limits) -> Failure {
-    match (query, failed) {
-        (Query::Call { .. } | Query::EstimateGas { .. }, Failed::Deadline) => {
-            Failure::CallTimeout(limits.call_timeout)
-        }
-        (_, Failed::Unchecked) => Failure::OverCapacity,
-        _ => Failure::Unavailable,
+pub(super) fn nothing(query: NodeQuery<'_>, failed: Failed, limits: &Limits) -> Failure {
+    match failed {
+        Failed::Deadline if query.is_simulation() => Failure::CallTimeout(limits.call_timeout),
+        Failed::Unchecked => Failure::OverCapacity,
+        Failed::Unavailable | Failed::Lacking | Failed::Deadline => Failure::Unavailable,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 
 use bytes::Bytes;
-use methods::{BlockRef, Query};
 use nodes::proven::ProofFailure;
 use nodes::{Call, Canon, Family, QuorumCall, QuorumEvent, Said, Supplier};
 use resources::AccountId;
@@ -14,6 +13,7 @@ use super::statement::{Form, NoStatement, Statement};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::query_plan::{NodeQuery, TransactionQuery};
 use crate::remote::asking::Asking;
 use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
 use crate::remote::{Fetched, Keep, NULL, Remote, StateMode, block_ref, encode, head, says};
@@ -73,7 +73,7 @@ impl Remote {
     pub(in crate::remote) async fn answer_confirmed(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
         Some(self.confirm(asking, query, form).await)
@@ -82,11 +82,10 @@ impl Remote {
     async fn confirm(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
         form: Form,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(query, Some(self.gas_cap(asking.canon)))
-            .ok_or_else(|| Failure::Broken("a question that no node is asked".to_owned()))?;
+        let call = encode::call(query, Some(self.gas_cap(asking.canon)));
         let in_view = |statement| in_view(asking.canon, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
             Confirmation::Proven(answer) => answer,
@@ -94,7 +93,9 @@ impl Remote {
                 self.confirmed(asking, query, statement, given_by)
             }
             // A simulation that nobody finished in time took too long.
-            Confirmation::NoQuorum(votes) if votes.is_empty() && is_simulation(query) && asking.is_over() => {
+            Confirmation::NoQuorum(votes)
+                if votes.is_empty() && query.is_simulation() && asking.is_over() =>
+            {
                 Err(Failure::CallTimeout(self.limits.call_timeout))
             }
             Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
@@ -127,7 +128,7 @@ impl Remote {
     async fn agree(
         &self,
         asking: Asking<'_>,
-        query: Option<&Query<BlockRef>>,
+        query: Option<NodeQuery<'_>>,
         call: &Call,
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
@@ -161,7 +162,7 @@ impl Remote {
         };
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
         self.confirmations.note_agreed(differed, contradicted.len());
-        if !query.is_some_and(is_simulation) {
+        if !query.is_some_and(NodeQuery::is_simulation) {
             contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
         }
         let supporters = votes.iter().filter(|(_, said)| said.means_the_same_as(&statement));
@@ -173,7 +174,7 @@ impl Remote {
     async fn gather<'a>(
         &'a self,
         asking: Asking<'a>,
-        query: Option<&'a Query<BlockRef>>,
+        query: Option<NodeQuery<'a>>,
         asked: &mut QuorumCall<'_>,
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
@@ -247,7 +248,7 @@ impl Remote {
     async fn prove_alone(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
         answered_by: Vec<usize>,
     ) -> Option<Result<Fetched, Failure>> {
         for number in answered_by {
@@ -269,7 +270,7 @@ impl Remote {
     async fn settle_difference(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
         call: &Call,
         votes: &[Vote],
     ) -> Option<Bytes> {
@@ -281,7 +282,7 @@ impl Remote {
         let proven = Statement::Result(result.clone());
         let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
         self.confirmations.note_agreed(true, wrong.len());
-        if !is_simulation(query) {
+        if !query.is_simulation() {
             wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
         }
         Some(result)
@@ -301,7 +302,7 @@ impl Remote {
     fn confirmed(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
         statement: Statement,
         given_by: GivenBy,
     ) -> Result<Fetched, Failure> {
@@ -313,10 +314,10 @@ impl Remote {
             Statement::Stopped(execution) => return Err(says::stopped(execution, &self.limits)),
             Statement::TooWide => return Err(Failure::Unavailable),
         };
-        let block = match transaction(query) {
+        let block = match query.transaction() {
             // What is pending, or not there, may be in a block any moment.
             Some(_) => is_in,
-            None => query.blocks().next().or(Some(head(asking.canon))),
+            None => query.block().or(Some(head(asking.canon))),
         };
         let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
         Ok(Fetched { result, block, verified: Verification::Confirmed, keep, given_by: Some(given_by) })
@@ -331,28 +332,14 @@ fn some_find_it_too_wide(votes: &[Vote]) -> bool {
     votes.iter().any(|(_, said)| *said == Statement::TooWide)
 }
 
-/// What a message comes to depends on how much gas a node grants it, too, so that honest nodes may differ, and a caller could
-/// have them taken for liars.
-fn is_simulation(query: &Query<BlockRef>) -> bool {
-    matches!(query, Query::Call { .. } | Query::EstimateGas { .. })
-}
-
-/// The transaction that a question names by its hash.
-pub(super) fn transaction(query: &Query<BlockRef>) -> Option<&alloy_primitives::B256> {
-    match query {
-        Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => Some(hash),
-        _ => None,
-    }
-}
-
 /// What a node says of a transaction, as it is in the view of the call: nothing is known there of blocks above the head, and
 /// what most nodes list in a block is not missing.
 pub(super) fn in_view(
     canon: &Canon,
-    query: &Query<BlockRef>,
+    query: NodeQuery<'_>,
     statement: Statement,
 ) -> Result<Statement, NoStatement> {
-    let Some(hash) = transaction(query) else { return Ok(statement) };
+    let Some(TransactionQuery { hash, .. }) = query.transaction() else { return Ok(statement) };
     let block = if let Statement::Record(record) = &statement { record.block } else { None };
     match block {
         Some(block) if block.number > head(canon).number => Ok(Statement::Result(NULL)),
@@ -360,7 +347,7 @@ pub(super) fn in_view(
             Some(canonical) if canonical != block => Err(NoStatement::NotThere),
             _ => Ok(statement),
         },
-        None if canon.contains_transaction(hash).is_some() => Err(NoStatement::NotThere),
+        None if canon.contains_transaction(&hash).is_some() => Err(NoStatement::NotThere),
         None => Ok(statement),
     }
 }

@@ -19,13 +19,14 @@ use archive::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use methods::{BlockRef, Message};
+use methods::Message;
 use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
 use super::proofs::{ProvenAt, StateStore};
 use super::touched;
 use crate::failure::Failure;
+use crate::query_plan::{SimulationKind, SimulationQuery};
 use crate::remote::asking::Asking;
 use crate::remote::{Remote, encode};
 use crate::results::json::Json;
@@ -55,13 +56,6 @@ const PROOFS_AT_ONCE: usize = 16;
 /// How long a node may think about what a call will read. Without it, the call is run and finds out.
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Which result of a run is wanted.
-#[derive(Clone, Copy)]
-pub(super) enum SimulationKind {
-    Call,
-    Estimate,
-}
-
 /// What came of an attempt to run a message here.
 pub(super) enum Simulated {
     Done(Bytes),
@@ -73,10 +67,9 @@ impl Remote {
     pub(super) async fn simulate(
         &self,
         asking: Asking<'_>,
-        kind: SimulationKind,
-        message: &Message,
-        block: BlockRef,
+        query: SimulationQuery<'_>,
     ) -> Result<Simulated, Failure> {
+        let SimulationQuery { kind, message, at: block } = query;
         let at = self.proven_at(asking, block).await?;
         let chain_id = self.pool.chain_id();
         let chain = chain_id.and_then(|id| self.rules.at(id, asking.canon, &at.header));

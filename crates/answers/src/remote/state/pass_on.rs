@@ -3,15 +3,16 @@
 //! They must have the form of an answer. What says less than the view knows is none: the node is late, and another one is asked.
 
 use bytes::Bytes;
-use methods::{BlockRef, Query};
+use methods::BlockRef;
 use nodes::proven::ProofFailure;
 use nodes::{Answered, Canon, Client, Failed, Family, Judgement, Judging, Said};
 use resources::AccountId;
 
-use super::confirm::{in_view, transaction};
+use super::confirm::in_view;
 use super::statement::{Form, NoStatement, Statement};
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::query_plan::{BlockPart, NodeQuery};
 use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
 use crate::remote::{Fetched, Keep, NULL, Remote, head, says};
 
@@ -22,7 +23,7 @@ pub(in crate::remote) struct PassedOn<'a> {
     account: AccountId,
     /// What the nodes have agreed on, if they ever have.
     canon: Option<&'a Canon>,
-    query: &'a Query<BlockRef>,
+    query: NodeQuery<'a>,
     /// `None` where anything is passed on that is JSON.
     form: Option<Form>,
 }
@@ -32,7 +33,7 @@ impl<'a> PassedOn<'a> {
         remote: &'a Remote,
         account: AccountId,
         canon: Option<&'a Canon>,
-        query: &'a Query<BlockRef>,
+        query: NodeQuery<'a>,
     ) -> Self {
         // Members that we do not know are left out, unless the operator wants what nodes say as it is.
         let keeps_members = !remote.integrity.proves();
@@ -105,9 +106,9 @@ impl<'a> PassedOn<'a> {
             }
             _ => (result, None),
         };
-        let block = match transaction(self.query) {
+        let block = match self.query.transaction() {
             Some(_) => is_in,
-            None => self.query.blocks().next().or(self.canon.map(head)),
+            None => self.query.block().or(self.canon.map(head)),
         };
         let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
         Ok(Fetched { result, block, verified: Verification::None, keep, given_by: None })
@@ -119,17 +120,25 @@ impl<'a> PassedOn<'a> {
             let seen = self.canon?.block(block.number).filter(|seen| seen.id.hash == block.hash)?;
             seen.lists()
         };
-        match *self.query {
-            Query::TransactionByHash { hash } | Query::TransactionReceipt { hash } => {
-                self.canon.and_then(|canon| canon.contains_transaction(&hash)).map(|_| true)
+        match self.query {
+            NodeQuery::Transaction(query) => {
+                self.canon.and_then(|canon| canon.contains_transaction(&query.hash)).map(|_| true)
             }
-            Query::TransactionByIndex { block, index } => {
-                lists(block).map(|lists| index < lists.transactions().len() as u64)
-            }
-            Query::Uncle { block, index } => lists(block).map(|lists| index < lists.uncles().len() as u64),
-            Query::RawBlockTransactions { .. } => None,
+            NodeQuery::Block(query) => match query.part {
+                BlockPart::Transaction { index } => {
+                    lists(query.block).map(|lists| index < lists.transactions().len() as u64)
+                }
+                BlockPart::Uncle { index } => {
+                    lists(query.block).map(|lists| index < lists.uncles().len() as u64)
+                }
+                BlockPart::Whole { .. }
+                | BlockPart::TransactionCount
+                | BlockPart::Receipts
+                | BlockPart::UncleCount => Some(true),
+            },
+            NodeQuery::RawTransactions(_) => None,
             // The view has the block, so there is something to say about it.
-            _ => Some(true),
+            NodeQuery::Fees(_) | NodeQuery::State(_) | NodeQuery::Simulation(_) => Some(true),
         }
     }
 
@@ -138,11 +147,15 @@ impl<'a> PassedOn<'a> {
         if self.is_there() == Some(true) {
             return Err(Failure::Unavailable);
         }
-        let (result, block) = match *self.query {
-            Query::RawBlockTransactions { block } => (Bytes::from_static(b"[]"), Some(block)),
-            Query::TransactionByIndex { block, .. } | Query::Uncle { block, .. } => (NULL, Some(block)),
-            _ => (NULL, None),
+        let result = match self.query {
+            NodeQuery::RawTransactions(_) => Bytes::from_static(b"[]"),
+            NodeQuery::Block(_)
+            | NodeQuery::Transaction(_)
+            | NodeQuery::Fees(_)
+            | NodeQuery::State(_)
+            | NodeQuery::Simulation(_) => NULL,
         };
+        let block = self.query.block();
         Ok(Fetched { result, block, verified: Verification::None, keep: Keep::No, given_by: None })
     }
 }

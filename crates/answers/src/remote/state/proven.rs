@@ -2,13 +2,14 @@
 
 use alloy_primitives::{Address, B256, U256};
 use bytes::Bytes;
-use methods::{BlockRef, Query};
+use methods::BlockRef;
 use nodes::Supplier;
 
-use super::execution::{Simulated, SimulationKind};
+use super::execution::Simulated;
 use super::proofs::ProvenAt;
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::query_plan::{NodeQuery, StateQuery, StateValue};
 use crate::remote::asking::Asking;
 use crate::remote::{Fetched, Keep, Remote, StateMode};
 use crate::results::json::Json;
@@ -23,7 +24,7 @@ impl Remote {
     pub(in crate::remote) async fn answer_proven_state(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         if self.state != StateMode::Prove {
             return None;
@@ -35,19 +36,18 @@ impl Remote {
     pub(super) async fn prove_state(
         &self,
         asking: Asking<'_>,
-        query: &Query<BlockRef>,
+        query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         if !self.proves_blocks() {
             return None;
         }
         let answered = match query {
-            Query::Call { message, at } => {
-                Box::pin(self.simulate(asking, SimulationKind::Call, message, *at)).await
-            }
-            Query::EstimateGas { message, at } => {
-                Box::pin(self.simulate(asking, SimulationKind::Estimate, message, *at)).await
-            }
-            _ => self.read_state(asking, query).await?.map(Simulated::Done),
+            NodeQuery::Simulation(query) => Box::pin(self.simulate(asking, query)).await,
+            NodeQuery::State(query) => self.read_state(asking, query).await.map(Simulated::Done),
+            NodeQuery::Fees(_)
+            | NodeQuery::Block(_)
+            | NodeQuery::Transaction(_)
+            | NodeQuery::RawTransactions(_) => return None,
         };
         match answered {
             Ok(Simulated::Done(result)) => Some(Ok(proven(query, result))),
@@ -72,28 +72,28 @@ impl Remote {
     }
 
     /// What a proof says where nodes contradict each other; `None` if no node gives one, or the question has none.
-    pub(super) async fn settle_by_proof(&self, asking: Asking<'_>, query: &Query<BlockRef>) -> Option<Bytes> {
+    pub(super) async fn settle_by_proof(&self, asking: Asking<'_>, query: NodeQuery<'_>) -> Option<Bytes> {
         if !self.proves_blocks() {
             return None;
         }
-        self.read_state(asking, query).await?.ok()
+        match query {
+            NodeQuery::State(query) => self.read_state(asking, query).await.ok(),
+            NodeQuery::Simulation(_)
+            | NodeQuery::Fees(_)
+            | NodeQuery::Block(_)
+            | NodeQuery::Transaction(_)
+            | NodeQuery::RawTransactions(_) => None,
+        }
     }
 
-    /// A part of the state; `None` for questions that are not about one.
-    async fn read_state(
-        &self,
-        asking: Asking<'_>,
-        query: &Query<BlockRef>,
-    ) -> Option<Result<Bytes, Failure>> {
-        Some(match *query {
-            Query::Balance { address, at } => self.balance(asking, at, address).await,
-            Query::TransactionCount { address, at } => self.transaction_count(asking, at, address).await,
-            Query::Code { address, at } => self.code(asking, at, address).await,
-            Query::StorageAt { address, position, at } => {
-                self.storage_at(asking, at, address, position).await
-            }
-            _ => return None,
-        })
+    async fn read_state(&self, asking: Asking<'_>, query: StateQuery) -> Result<Bytes, Failure> {
+        let StateQuery { address, at, value } = query;
+        match value {
+            StateValue::Balance => self.balance(asking, at, address).await,
+            StateValue::TransactionCount => self.transaction_count(asking, at, address).await,
+            StateValue::Code => self.code(asking, at, address).await,
+            StateValue::Storage { position } => self.storage_at(asking, at, address, position).await,
+        }
     }
 
     async fn balance(&self, asking: Asking<'_>, at: BlockRef, address: Address) -> Result<Bytes, Failure> {
@@ -147,8 +147,8 @@ impl Remote {
 }
 
 /// An answer that is true as long as its block is canonical.
-pub(super) fn proven(query: &Query<BlockRef>, result: Bytes) -> Fetched {
-    let block = query.blocks().next();
+pub(super) fn proven(query: NodeQuery<'_>, result: Bytes) -> Fetched {
+    let block = query.block();
     Fetched { result, block, verified: Verification::Proven, keep: Keep::On(block), given_by: None }
 }
 

@@ -6,11 +6,13 @@ use std::borrow::Cow;
 
 use alloy_primitives::Bytes as Data;
 use bytes::Bytes;
-use methods::{BlockRef, Query};
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, Said};
 
 use self::record::{About, Record, RecordForm, RecordKind};
+use crate::query_plan::{
+    BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, StateValue, TransactionPart, TransactionQuery,
+};
 
 /// 256 bits.
 const QUANTITY_DIGITS_MAX: usize = 64;
@@ -111,74 +113,66 @@ pub(super) enum NoStatement {
 impl Form {
     /// What answers to a query look like that no block proves; `None` for those that are not confirmed. Where blocks cannot
     /// be proven, `with_blocks`, what is in them is confirmed, too.
-    pub(super) fn of(query: &Query<BlockRef>, with_blocks: bool) -> Option<Self> {
-        let list = |kind, about| RecordForm { kind, is_list: true, may_be_null: false, about };
+    pub(super) fn of(query: NodeQuery<'_>, with_blocks: bool) -> Option<Self> {
         match query {
-            Query::Balance { .. } | Query::TransactionCount { .. } => Some(Self::Quantity),
-            Query::EstimateGas { .. } | Query::GasPrice | Query::MaxPriorityFeePerGas => Some(Self::Estimate),
-            Query::Code { .. } | Query::Call { .. } => Some(Self::Data),
-            Query::StorageAt { .. } => Some(Self::Word),
-            Query::RawBlockTransactions { .. } => {
-                Some(Self::Record(list(RecordKind::RawTransaction, About::Anything)))
-            }
-            Query::FeeHistory { .. } => Some(Self::Record(RecordForm {
+            NodeQuery::Fees(FeeQuery::GasPrice | FeeQuery::PriorityFee) => Some(Self::Estimate),
+            NodeQuery::Fees(FeeQuery::History { .. }) => Some(Self::Record(RecordForm {
+                kind: RecordKind::FeeHistory,
                 is_list: false,
-                ..list(RecordKind::FeeHistory, About::Anything)
+                may_be_null: false,
+                about: About::Anything,
             })),
-            _ if with_blocks => Self::of_block_data(query),
-            Query::ChainId
-            | Query::NetVersion
-            | Query::BlockNumber
-            | Query::Syncing
-            | Query::ClientVersion
-            | Query::Discover
-            | Query::Block { .. }
-            | Query::BlockTransactionCount { .. }
-            | Query::BlockReceipts { .. }
-            | Query::UncleCount { .. }
-            | Query::Uncle { .. }
-            | Query::TransactionByIndex { .. }
-            | Query::TransactionByHash { .. }
-            | Query::TransactionReceipt { .. }
-            | Query::Logs { .. } => None,
+            NodeQuery::State(query) => Some(match query.value {
+                StateValue::Balance | StateValue::TransactionCount => Self::Quantity,
+                StateValue::Code => Self::Data,
+                StateValue::Storage { .. } => Self::Word,
+            }),
+            NodeQuery::Simulation(query) => Some(match query.kind {
+                SimulationKind::Call => Self::Data,
+                SimulationKind::Estimate => Self::Estimate,
+            }),
+            NodeQuery::RawTransactions(_) => Some(Self::list_of(RecordKind::RawTransaction)),
+            NodeQuery::Block(query) => with_blocks.then(|| Self::of_block_part(query)),
+            NodeQuery::Transaction(query) => with_blocks.then(|| Self::of_transaction(query)),
         }
     }
 
-    /// What is in blocks.
-    fn of_block_data(query: &Query<BlockRef>) -> Option<Self> {
+    fn of_block_part(query: BlockQuery) -> Self {
+        let BlockQuery { block, part } = query;
         let one = |kind, about| RecordForm { kind, is_list: false, may_be_null: true, about };
-        Some(match *query {
-            Query::BlockTransactionCount { .. } | Query::UncleCount { .. } => Self::Quantity,
-            Query::Block { block, .. } => {
+        match part {
+            BlockPart::TransactionCount | BlockPart::UncleCount => Self::Quantity,
+            BlockPart::Whole { .. } => {
                 Self::Record(RecordForm { may_be_null: false, ..one(RecordKind::Block, About::Block(block)) })
             }
-            Query::BlockReceipts { block } => Self::Record(RecordForm {
+            BlockPart::Receipts => Self::Record(RecordForm {
                 is_list: true,
                 may_be_null: false,
                 ..one(RecordKind::Receipt, About::InBlock(block))
             }),
-            Query::Uncle { .. } => Self::Record(one(RecordKind::Uncle, About::Anything)),
-            Query::TransactionByIndex { block, .. } => {
+            BlockPart::Uncle { .. } => Self::Record(one(RecordKind::Uncle, About::Anything)),
+            BlockPart::Transaction { .. } => {
                 Self::Record(one(RecordKind::Transaction, About::InBlock(block)))
             }
-            Query::TransactionByHash { hash } => {
-                Self::Record(one(RecordKind::Transaction, About::Transaction(hash)))
-            }
-            Query::TransactionReceipt { hash } => {
-                Self::Record(one(RecordKind::Receipt, About::Transaction(hash)))
-            }
-            _ => return None,
-        })
+        }
+    }
+
+    fn of_transaction(query: TransactionQuery) -> Self {
+        let kind = match query.part {
+            TransactionPart::Transaction => RecordKind::Transaction,
+            TransactionPart::Receipt => RecordKind::Receipt,
+        };
+        let about = About::Transaction(query.hash);
+        Self::Record(RecordForm { kind, is_list: false, may_be_null: true, about })
+    }
+
+    fn list_of(kind: RecordKind) -> Self {
+        Self::Record(RecordForm { kind, is_list: true, may_be_null: false, about: About::Anything })
     }
 
     /// The logs of a range.
     pub(super) fn logs() -> Self {
-        Self::Record(RecordForm {
-            kind: RecordKind::Log,
-            is_list: true,
-            may_be_null: false,
-            about: About::Anything,
-        })
+        Self::list_of(RecordKind::Log)
     }
 
     /// Reads what a node said.
