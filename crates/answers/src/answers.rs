@@ -3,20 +3,16 @@
 
 use std::sync::Arc;
 
-use methods::{BlockParam, BlockRef, Method, Query};
-use resources::{MemoryBudget, MemoryCharge, Threads};
+use resources::{MemoryBudget, Threads};
 
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
-use crate::call_account::CallAccount;
-use crate::embedded::{Embedded, EmbeddedCall};
-use crate::failure::{Failure, another_source};
+use crate::embedded::Embedded;
 use crate::limits::Limits;
-use crate::provenance::{Answer, Provenance};
-use crate::remote::{Follower, NodeCall, Outlook, Remote, Sight};
-use crate::remote_answers::RemoteAnswers;
+use crate::pool_backend::PoolBackend;
+use crate::remote::{Follower, Remote};
+use crate::request_view::RequestView;
 use crate::timings::Timings;
-use crate::unanswered::{Repetition, Unanswered};
 use crate::view::{FixedSource, SnapshotSource, Source};
 
 /// Whom this deployment asks.
@@ -49,25 +45,20 @@ impl<S: Source> From<Arc<S>> for Sources {
     }
 }
 
-/// The sources, and what they have in common.
+/// Who answers, and what answers have in common.
 pub struct Answers {
     /// First, because it ends first.
     _follower: Option<Follower>,
-    asked: Asked,
+    backend: Backend,
     threads: Arc<Threads>,
     cache: Arc<Cache>,
     timings: Arc<Timings>,
 }
 
-enum Asked {
+/// Who answers.
+enum Backend {
     Embedded(Embedded),
-    Remote(RemoteAnswers),
-}
-
-/// The chain as it is for the whole of one request.
-pub enum Pinned {
-    Embedded(Arc<dyn Source>),
-    Remote(Outlook),
+    Pool(PoolBackend),
 }
 
 impl std::fmt::Debug for Sources {
@@ -76,15 +67,6 @@ impl std::fmt::Debug for Sources {
             Self::Embedded(_) => "Embedded",
             Self::Remote(_) => "Remote",
         })
-    }
-}
-
-impl std::fmt::Debug for Pinned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Embedded(source) => f.debug_tuple("Embedded").field(&source.head()).finish(),
-            Self::Remote(outlook) => f.debug_tuple("Remote").field(outlook).finish(),
-        }
     }
 }
 
@@ -99,54 +81,34 @@ impl Answers {
         let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
-        let asked = match sources {
+        let backend = match sources {
             Sources::Embedded(source) => {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
-                Asked::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
+                Backend::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
             Sources::Remote(remote) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
-                Asked::Remote(RemoteAnswers::start(*remote, threads, cache, memory, &timings, limits)?)
+                Backend::Pool(PoolBackend::start(*remote, threads, cache, memory, &timings, limits)?)
             }
         };
-        let follower = match &asked {
-            Asked::Remote(answers) => Follower::start(&answers.remote)?,
-            Asked::Embedded(_) => None,
+        let follower = match &backend {
+            Backend::Pool(pool) => Follower::start(&pool.remote)?,
+            Backend::Embedded(_) => None,
         };
-        Ok(Self { _follower: follower, asked, threads, cache, timings })
+        Ok(Self { _follower: follower, backend, threads, cache, timings })
     }
 
-    /// The chain as it is now. A request looks at it once, so that all its calls see the same.
-    pub fn pin(&self) -> Pinned {
-        match &self.asked {
-            Asked::Embedded(embedded) => Pinned::Embedded(embedded.snapshot()),
-            Asked::Remote(answers) => Pinned::Remote(answers.remote.outlook()),
+    /// The chain as it is now. A request takes one view, so that all its calls see the same chain.
+    pub fn request_view(&self) -> RequestView<'_> {
+        match &self.backend {
+            Backend::Embedded(embedded) => RequestView::of_embedded(embedded),
+            Backend::Pool(pool) => RequestView::of_pool(pool),
         }
     }
 
-    /// The newest block that is served; `None` before any node has told of it.
+    /// The newest block that is served; `None` before any node has shown its chain.
     pub fn head(&self) -> Option<u64> {
-        match &self.asked {
-            Asked::Embedded(embedded) => Some(embedded.snapshot().head().number),
-            Asked::Remote(answers) => answers.remote.outlook().head(),
-        }
-    }
-
-    /// Finds who can name the blocks of a query, as far as they exist.
-    pub async fn look<'a>(
-        &self,
-        pinned: &'a Pinned,
-        method: &'static Method,
-        query: &Query<BlockParam>,
-        may_fail_over: bool,
-    ) -> Result<Sight<'a>, Failure> {
-        match (&self.asked, pinned) {
-            (Asked::Remote(answers), Pinned::Remote(outlook)) => {
-                answers.remote.look(outlook, method, query, may_fail_over).await
-            }
-            (Asked::Embedded(_), Pinned::Embedded(source)) => Ok(Sight::Embedded(source)),
-            _ => Err(another_source()),
-        }
+        self.request_view().head()
     }
 
     pub fn threads(&self) -> &Arc<Threads> {
@@ -163,86 +125,17 @@ impl Answers {
 
     /// How many calls waited for the answer to an equal one.
     pub fn shared_calls(&self) -> u64 {
-        match &self.asked {
-            Asked::Embedded(embedded) => embedded.shared_calls(),
-            Asked::Remote(answers) => answers.shared_calls(),
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.shared_calls(),
+            Backend::Pool(pool) => pool.shared_calls(),
         }
     }
 
     /// The nodes, where there are any.
     pub fn remote(&self) -> Option<&Remote> {
-        match &self.asked {
-            Asked::Embedded(_) => None,
-            Asked::Remote(answers) => Some(&answers.remote),
+        match &self.backend {
+            Backend::Embedded(_) => None,
+            Backend::Pool(pool) => Some(&pool.remote),
         }
     }
-
-    /// Answers an admitted call, in the share of the account that pays for it.
-    pub async fn answer(
-        &self,
-        account: CallAccount<'_>,
-        call: Pending<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Answer, Unanswered> {
-        let Pending { method, query, sight, may_fail_over, at_pending, repetition, body } = call;
-        let answered = match (&self.asked, sight) {
-            (Asked::Remote(answers), Sight::Executed { source, canon }) => {
-                let call = EmbeddedCall { account, source, query, body };
-                match at_pending {
-                    true => answers.answer_at_pending(call, sight, method, may_fail_over, out).await,
-                    false => {
-                        answers.answer_from_executed_chain(call, canon, method, may_fail_over, out).await
-                    }
-                }
-            }
-            (Asked::Remote(RemoteAnswers { remote, .. }), _) if at_pending => {
-                Box::pin(remote.answer_pending(account.id, sight, method, &query, may_fail_over)).await
-            }
-            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Remote(canon)) => {
-                match remote.at_hand(account.id, canon, method, &query) {
-                    Some(answer) => answer,
-                    None => {
-                        let call = NodeCall { account: account.id, canon, method, may_fail_over, repetition };
-                        // Boxed: the future is large, and few calls need it.
-                        return Box::pin(remote.answer(call, query)).await;
-                    }
-                }
-            }
-            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Partner { view, deadline }) => {
-                Box::pin(remote.answer_told(account.id, view, method, &query, deadline)).await
-            }
-            (Asked::Embedded(embedded), Sight::Embedded(source)) => {
-                let call = EmbeddedCall { account, source, query, body };
-                embedded.answer(call, method, out).await
-            }
-            _ => Err(another_source()),
-        };
-        Ok(answered?)
-    }
-
-    /// Where it came from that a block is not there, if that has to be told.
-    pub fn nothing(&self, sight: Sight<'_>, method: &Method) -> Option<Provenance> {
-        match (&self.asked, sight) {
-            (Asked::Remote(RemoteAnswers { remote, .. }), Sight::Partner { view, .. }) => {
-                Some(remote.told_nothing(view, method))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// A call on its way to an answer.
-#[derive(Debug)]
-pub struct Pending<'a> {
-    pub method: &'static Method,
-    pub query: Query<BlockRef>,
-    pub sight: Sight<'a>,
-    /// Whether a partner may be asked when nobody else can answer.
-    pub may_fail_over: bool,
-    /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
-    pub at_pending: bool,
-    pub repetition: Repetition,
-    /// The charge for the body that the call came in. Work that outlives its request keeps the query in memory, and with it
-    /// the charge.
-    pub body: Option<Arc<MemoryCharge>>,
 }

@@ -39,7 +39,3 @@ impl From<OverBudget> for Failure {
         Self::OverCapacity
     }
 }
-
-pub(crate) fn another_source() -> Failure {
-    Failure::Broken("a view of another source".to_owned())
-}

@@ -20,10 +20,11 @@ mod archive_source; // the embedded chain, as a source
 mod inline_try; // pooled work that turns out to be cheap
 mod embedded; // the embedded chain: where its work is done
 mod remote; // the pool: nodes and partners
-mod remote_answers; // the pool, and the executed chain that answers without it
+mod pool_backend; // the pool, and the executed chain that answers without it
+mod request_view; // the chain as one request sees it
 mod answers; // all of them behind one question
 
-pub use answers::{Answers, Pending, Pinned, Sources};
+pub use answers::{Answers, Sources};
 pub use archive_source::ArchiveSource;
 pub use budget::Budget;
 pub use cache::Cache;
@@ -32,9 +33,10 @@ pub use failure::Failure;
 pub use limits::Limits;
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use remote::{
-    ExecutedChain, ExecutionState, FollowState, KeptChain, Mode, Remote, Sight, check_genesis,
+    ExecutedChain, ExecutionState, FollowState, KeptChain, Mode, Remote, check_genesis,
     settings as remote_settings,
 };
+pub use request_view::{CallView, PinnedCall, RequestView};
 pub use resolve::{Resolved, Rules, Unresolved, resolve};
 pub use timings::Timings;
 pub use unanswered::{Reorganised, Repetition, Unanswered};

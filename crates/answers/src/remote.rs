@@ -1,8 +1,7 @@
 //! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
 
 pub mod settings; // the configuration
-mod sight; // who says which blocks are meant
-mod look; // which blocks are meant
+mod block_lookup; // which blocks are meant, and who can say so
 mod absent; // receipts that are not there yet
 mod blocks; // proven blocks, fetched and kept
 mod executed; // an archive that the blocks of the nodes continue
@@ -53,6 +52,7 @@ use crate::view::View;
 
 use absent::Absent;
 use asking::Asking;
+pub(crate) use block_lookup::NamedBy;
 use blocks::ProvenBlocks;
 use checking::COPIED_AT_ONCE_BYTES_MAX;
 pub(super) use executed::{Executed, ExecutionThread};
@@ -63,11 +63,9 @@ pub(super) use follow::Follower;
 pub use follow::settings::Mode;
 pub use follow::{FollowState, KeptChain};
 use integrity::IntegrityPolicy;
-pub(crate) use look::Outlook;
 use partner::Failovers;
 pub(crate) use partner_view::PartnerView;
 use settings::Config;
-pub use sight::Sight;
 use state::{ChainRules, Confirmations, PassedOn, ProvenState, StateMode, Touched};
 
 /// How often a call is tried whose block stays where it is although no node could answer: nodes that change to another branch are without
@@ -211,7 +209,7 @@ impl Remote {
     }
 
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
-    pub(super) fn at_hand(
+    pub(super) fn cached_answer(
         &self,
         account: AccountId,
         canon: &Canon,
@@ -242,7 +240,7 @@ impl Remote {
         subject.receipt().is_some_and(|hash| self.absent.has(head(canon), &hash))
     }
 
-    /// Asks for what is not at hand.
+    /// Asks nodes for an answer that is not kept.
     pub(super) async fn answer(
         &self,
         call: NodeCall<'_>,
@@ -258,7 +256,8 @@ impl Remote {
         let mut tries = 0;
         let outcome = loop {
             let fetch = || self.fetch(pays, canon, method, &query, deadline);
-            let fetched = pin!(self.ours(may_fail_over, self.flights.share(key.clone(), fetch)));
+            let fetched =
+                pin!(self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), fetch)));
             let outcome = match repetition {
                 Repetition::No => break Some(fetched.await),
                 Repetition::Yes { .. } => self.unless_reorganised(canon, &query, deadline, fetched).await,

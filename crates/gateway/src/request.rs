@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use answers::{
-    Answer, Failure, Pending, Pinned, Provenance, Reorganised, Repetition, Resolved, Unanswered, resolve,
+    Answer, Failure, PinnedCall, Provenance, Reorganised, Repetition, RequestView, Resolved, Unanswered,
+    resolve,
 };
 use bytes::Bytes;
 use callers::Denied;
@@ -112,7 +113,7 @@ async fn steps<'a>(
         edge,
         shard: &edge.shards[connection.worker()],
         caller,
-        pinned: edge.answers.pin(),
+        view: edge.answers.request_view(),
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
@@ -227,7 +228,7 @@ struct Work<'a> {
     shard: &'a Shard,
     caller: &'a Caller,
     /// The chain as all calls of the request see it.
-    pinned: Pinned,
+    view: RequestView<'a>,
     may_fail_over: bool,
     now: Moment,
     id: RequestId,
@@ -268,8 +269,8 @@ async fn answer<'w>(
         let named = asked.query.named();
         let is_of_batch = limit.is_for_batch();
         let repetition = if is_of_batch { pass.repetition() } else { Repetition::Yes { deadline: None } };
-        let pinned = pass.pinned(&work.pinned);
-        let answered = match try_answer(work, &permit, method, asked.query, pinned, repetition, out).await? {
+        let view = pass.view(&work.view);
+        let answered = match try_answer(work, &permit, method, asked.query, view, repetition, out).await? {
             Tried::Answered(answered) => answered,
             lost @ Tried::Reorganised(_) if is_of_batch => return Ok(lost),
             // Boxed: the future is large, and few calls need it.
@@ -309,25 +310,25 @@ async fn try_answer(
     permit: &Permit<'_>,
     method: &'static Method,
     query: Query<BlockParam>,
-    pinned: &Pinned,
+    view: &RequestView<'_>,
     repetition: Repetition,
     out: &mut Vec<u8>,
 ) -> Result<Tried, ErrorReply> {
     let Work { edge, shard, id, .. } = *work;
     let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
     let at_pending = methods::is_at_pending(method, &query);
-    let sight = edge.answers.look(pinned, method, &query, may_fail_over).await?;
-    let query = match resolve(sight.view(), &edge.rules, method, query)? {
+    let view = view.for_call(method, &query, may_fail_over).await?;
+    let query = match resolve(view.blocks(), &edge.rules, method, query)? {
         Resolved::Nothing(missing) => {
-            let provenance = edge.answers.nothing(sight, method);
+            let provenance = view.absence_provenance(method);
             return Ok(Tried::Answered(Answered::Nothing(missing, provenance)));
         }
         Resolved::Pinned(query) => query,
     };
     let begun = edge.clock.now();
     let body = work.body.clone();
-    let call = Pending { method, query, sight, may_fail_over, at_pending, repetition, body };
-    let answer = edge.answers.answer(permit.account(), call, out).await;
+    let call = PinnedCall { method, query, may_fail_over, at_pending, repetition, body };
+    let answer = view.answer(permit.account(), call, out).await;
     if method.work == Place::Inline {
         shard.reads.record(edge.clock.now().since(begun));
     }
@@ -356,9 +357,9 @@ async fn answer_again(
     loop {
         let mut names = named.into_iter().flatten();
         let query = before.query.try_map(|_| names.next().ok_or(Failure::Unavailable))?;
-        let (pinned, deadline) = (work.edge.answers.pin(), Some(before.deadline));
+        let (view, deadline) = (work.edge.answers.request_view(), Some(before.deadline));
         let repetition = Repetition::Yes { deadline };
-        match try_answer(work, permit, method, query, &pinned, repetition, out).await? {
+        match try_answer(work, permit, method, query, &view, repetition, out).await? {
             Tried::Answered(answered) => return Ok(answered),
             Tried::Reorganised(again) if Instant::now() < again.deadline => before = again,
             Tried::Reorganised(_) => return Err(Failure::Unavailable.into()),

@@ -89,7 +89,7 @@ impl ExecutedChain {
     }
 
     /// Archive and view as they are now.
-    pub(super) fn at_this_moment(&self, pool: &Pool) -> Executed {
+    pub(crate) fn at_this_moment(&self, pool: &Pool) -> Executed {
         let (snapshot, canon) = (self.source.snapshot(), pool.canon());
         let known = self.moment.load_full();
         if known.is_of(&snapshot, canon.as_ref()) {

@@ -93,7 +93,7 @@ impl Remote {
     }
 
     /// Asks a partner about blocks that it has named itself.
-    pub(crate) async fn answer_told(
+    pub(crate) async fn answer_in_partner_view(
         &self,
         account: AccountId,
         view: &PartnerView,
@@ -111,8 +111,8 @@ impl Remote {
         self.share_partner_call(call).await
     }
 
-    /// That a block is not there is an answer too, where a partner says so.
-    pub(crate) fn told_nothing(&self, view: &PartnerView, method: &Method) -> Provenance {
+    /// Records that a partner has answered by saying that a block does not exist.
+    pub(crate) fn absent_at_partner(&self, view: &PartnerView, method: &Method) -> Provenance {
         self.failovers.note(view.without(), method);
         Provenance { origin: Origin::Partner, block: None, verified: Verification::None }
     }

@@ -12,27 +12,22 @@ use super::{Fetched, Remote, encode};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
-use crate::remote::Sight;
 
 impl Remote {
-    /// `query` is pinned to the newest block, which says who may be asked.
+    /// `query` is pinned to the newest block, which says who may be asked. `canon` is the chain of the nodes, if they have shown one.
     pub(crate) async fn answer_pending(
         &self,
         account: AccountId,
-        sight: Sight<'_>,
+        canon: Option<&Canon>,
         method: &Method,
         query: &Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let Subject::Node(query) = QueryPlan::of(query).subject else { return Err(not_at_pending()) };
-        let canon = match sight {
-            Sight::Remote(canon) | Sight::Executed { canon: Some(canon), .. } => Some(&**canon),
-            Sight::Executed { canon: None, .. } | Sight::Partner { .. } | Sight::Embedded(_) => None,
-        };
         let by_nodes = match canon {
             Some(_) => {
                 let asked = self.ask_pending(account, canon, method, query, Origin::Node);
-                self.ours(may_fail_over, asked).await
+                self.with_outage_timeout(may_fail_over, asked).await
             }
             None => Err(Failure::Unavailable),
         };

@@ -35,7 +35,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
             // An executed chain may be a moment behind the view of the nodes.
             sleep(REPEATED_AFTER).await;
         }
-        match pass.next(|| work.edge.answers.pin()) {
+        match pass.next(|| work.edge.answers.request_view()) {
             Some(next) => pass = next,
             None => return Ok(reply.finish(limit)),
         }

@@ -1,7 +1,7 @@
 //! The calls of a request on the chain as it was at one moment. All calls of a batch see the same chain, so a batch of which a
 //! block is reorganised away is repeated as a whole.
 
-use answers::{Pinned, Repetition};
+use answers::{Repetition, RequestView};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ pub(super) const BATCH_REPETITIONS_MAX: u32 = 2;
 /// One go at the calls of a request.
 pub(super) struct Pass<'w> {
     /// The chain; that of the request, if this is its first pass.
-    pinned: Option<Pinned>,
+    view: Option<RequestView<'w>>,
     /// Records of calls that the pass before this one did not bring to an end, by the place of the call.
     unfinished: Mutex<Vec<(usize, Ticket<'w>)>>,
     /// Until when calls may be repeated, if this is not the first pass.
@@ -35,16 +35,16 @@ struct Lost<'w> {
 impl<'w> Pass<'w> {
     pub(super) fn first(repetitions_left: u32) -> Self {
         let (unfinished, lost) = (Mutex::default(), Mutex::default());
-        Self { pinned: None, unfinished, deadline: None, repetitions_left, lost }
+        Self { view: None, unfinished, deadline: None, repetitions_left, lost }
     }
 
     /// The chain that all calls see; `of_request` is what the request has begun with.
-    pub(super) fn pinned<'a>(&'a self, of_request: &'a Pinned) -> &'a Pinned {
-        self.pinned.as_ref().unwrap_or(of_request)
+    pub(super) fn view<'a>(&'a self, of_request: &'a RequestView<'w>) -> &'a RequestView<'w> {
+        self.view.as_ref().unwrap_or(of_request)
     }
 
     pub(super) fn is_first(&self) -> bool {
-        self.pinned.is_none()
+        self.view.is_none()
     }
 
     /// What becomes of a call of a batch whose block is reorganised away.
@@ -82,11 +82,11 @@ impl<'w> Pass<'w> {
     }
 
     /// The pass after this one, if the calls have to be repeated and there is time for that.
-    pub(super) fn next(self, pin: impl FnOnce() -> Pinned) -> Option<Self> {
+    pub(super) fn next(self, view: impl FnOnce() -> RequestView<'w>) -> Option<Self> {
         let Lost { calls, deadline, some_are_refused } = self.lost.into_inner();
         let deadline = deadline.filter(|deadline| Instant::now() < *deadline && !some_are_refused)?;
         Some(Self {
-            pinned: Some(pin()),
+            view: Some(view()),
             unfinished: Mutex::new(calls),
             deadline: Some(deadline),
             repetitions_left: self.repetitions_left.saturating_sub(1),

@@ -9,69 +9,48 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::side_blocks::side_block;
-use super::{Executed, PartnerView, Remote, block_ref};
+use super::{PartnerView, Remote, block_ref};
 use crate::failure::Failure;
-use crate::remote::Sight;
 
-/// The chain of the nodes as one request sees it.
-#[derive(Debug)]
-pub struct Outlook {
-    /// `None` before any node has told of it.
-    canon: Option<Arc<Canon>>,
-    /// What may be answered from the executed chain.
-    executed: Option<Executed>,
-    /// What partners tell where nobody of our own can; empty until then.
-    partner_view: OnceCell<PartnerView>,
-}
-
-impl Outlook {
-    /// The newest block; `None` before any node has told of it.
-    pub(crate) fn head(&self) -> Option<u64> {
-        let executed = self.executed.as_ref().and_then(Executed::head).map(|head| head.number);
-        executed.or_else(|| self.canon.as_ref().map(|canon| canon.head().number))
-    }
+/// Who says which blocks a call means.
+#[derive(Clone, Copy)]
+pub(crate) enum NamedBy<'a> {
+    Nodes(&'a Arc<Canon>),
+    /// A partner, because nobody of our own can. What it says holds for this request only.
+    Partner {
+        view: &'a PartnerView,
+        /// Until when it may be asked for the answer.
+        deadline: Instant,
+    },
 }
 
 /// A node that is back answers a look-up sooner than this, and a caller hardly notices it.
-const PATIENCE_WHILE_OUT: Duration = Duration::from_millis(250);
+const OUTAGE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How long a call that failed waits for its nodes to be looked at: the shortest time between two polls of a node, and its
 /// answers. A node that takes longer is of no help to the call.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Remote {
-    /// The chain as it is now.
-    pub(crate) fn outlook(&self) -> Outlook {
-        let executed = self.executed.as_ref().map(|chain| chain.at_this_moment(&self.pool));
-        // Both are of one moment.
-        let canon = match &executed {
-            Some(executed) => executed.canon().cloned(),
-            None => self.pool.canon(),
-        };
-        Outlook { canon, executed, partner_view: OnceCell::new() }
-    }
-
-    /// Who can say which blocks a query means: the own view, or (by plan) a partner where nobody of our own can.
-    pub(crate) async fn look<'a>(
+    /// Finds who can say which blocks a query means: the nodes, of which `canon` is the chain, or (by plan) a partner where nobody of
+    /// our own can. `partner_view` is that of the request, and is begun for the first call that needs it.
+    pub(crate) async fn find_blocks<'a>(
         &self,
-        outlook: &'a Outlook,
+        canon: Option<&'a Arc<Canon>>,
+        partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
         may_fail_over: bool,
-    ) -> Result<Sight<'a>, Failure> {
-        if let Some(executed) = &outlook.executed
-            && let Some(source) = executed.source_for(query)
-        {
-            return Ok(Sight::Executed { source, canon: outlook.canon.as_ref() });
-        }
-        if let Some(canon) = &outlook.canon {
+    ) -> Result<NamedBy<'a>, Failure> {
+        if let Some(canon) = canon {
             if query.blocks().all(|block| knows(canon, block)) {
-                return Ok(Sight::Remote(canon));
+                return Ok(NamedBy::Nodes(canon));
             }
             // Boxed like what follows, because hardly any call has a use for the room that it takes.
-            match Box::pin(self.ours(may_fail_over, self.learn_all(canon, query))).await {
+            let learned = self.with_outage_timeout(may_fail_over, self.learn_all(canon, query));
+            match Box::pin(learned).await {
                 Err(Failure::Unavailable) => {}
-                learned => return learned.map(|()| Sight::Remote(canon)),
+                learned => return learned.map(|()| NamedBy::Nodes(canon)),
             }
         }
         if !may_fail_over {
@@ -79,34 +58,35 @@ impl Remote {
         }
         // All that a partner is asked for this call has as much time together as a call to our own nodes.
         let deadline = Instant::now() + self.time(method);
-        let view = Box::pin(self.view_of_partner(outlook, method, query, deadline)).await?;
-        Ok(Sight::Partner { view, deadline })
+        let view = Box::pin(self.view_of_partner(canon, partner_view, method, query, deadline)).await?;
+        Ok(NamedBy::Partner { view, deadline })
     }
 
     async fn view_of_partner<'a>(
         &self,
-        outlook: &'a Outlook,
+        canon: Option<&Arc<Canon>>,
+        partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
         deadline: Instant,
     ) -> Result<&'a PartnerView, Failure> {
-        let begin = || PartnerView::begin(self, outlook.canon.as_ref(), method, deadline);
-        let partner_view = outlook.partner_view.get_or_try_init(begin).await?;
+        let begin = || PartnerView::begin(self, canon, method, deadline);
+        let partner_view = partner_view.get_or_try_init(begin).await?;
         for block in query.blocks() {
             partner_view.learn(self, method, block, deadline).await?;
         }
         Ok(partner_view)
     }
 
-    /// What our own nodes make of it. While all of them seem to be down, whoever can turn to a partner waits no longer
-    /// than it takes to see that one is back.
-    pub(super) async fn ours<T>(
+    /// Runs work of our own nodes. While all of them seem to be down, a call that may fail over to a partner waits for them no longer
+    /// than a node that is back takes to answer.
+    pub(super) async fn with_outage_timeout<T>(
         &self,
         may_fail_over: bool,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         if may_fail_over && !self.pool.partners().is_empty() && self.pool.is_out() {
-            return timeout(PATIENCE_WHILE_OUT, work).await.unwrap_or(Err(Failure::Unavailable));
+            return timeout(OUTAGE_TIMEOUT, work).await.unwrap_or(Err(Failure::Unavailable));
         }
         work.await
     }

@@ -3,34 +3,65 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use methods::Method;
+use methods::{BlockParam, Method, Query};
 use nodes::Canon;
 use resources::{MemoryBudget, Threads};
+use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
-use super::remote::{ExecutionThread, NodeCall, Remote};
+use super::remote::{Executed, ExecutedChain, ExecutionThread, NodeCall, PartnerView, Remote};
 use crate::cache::Cache;
-use crate::failure::{Failure, another_source};
+use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::provenance::Answer;
 use crate::query_plan::QueryPlan;
-use crate::remote::Sight;
 use crate::timings::Timings;
 use crate::unanswered::Repetition;
+use crate::view::Source;
 
 /// The nodes, and what is answered without them.
-pub(super) struct RemoteAnswers {
+pub(super) struct PoolBackend {
     // In the order in which they have to go: the thread uses the nodes.
     _execution: Option<ExecutionThread>,
-    /// Answers from the executed chain.
-    executed: Option<Embedded>,
+    executed: Option<ExecutedBackend>,
     pub(super) remote: Arc<Remote>,
+}
+
+/// The executed chain, and who answers from it.
+struct ExecutedBackend {
+    chain: Arc<ExecutedChain>,
+    embedded: Embedded,
+}
+
+/// The chain of the nodes as one request sees it.
+pub(super) struct PoolView<'b> {
+    /// `None` before any node has shown its chain.
+    pub(super) canon: Option<Arc<Canon>>,
+    /// What may be answered from the executed chain, and by whom.
+    executed: Option<(Executed, &'b Embedded)>,
+    /// The chain as a partner tells it where nobody of our own can; empty until then.
+    pub(super) partner_view: OnceCell<PartnerView>,
+}
+
+impl PoolView<'_> {
+    /// The newest block; `None` before any node has shown its chain.
+    pub(super) fn head(&self) -> Option<u64> {
+        let executed = self.executed.as_ref().and_then(|(executed, _)| executed.head());
+        let of_nodes = || self.canon.as_ref().map(|canon| canon.head().number);
+        executed.map(|head| head.number).or_else(of_nodes)
+    }
+
+    /// Who answers a query from the executed chain, and its snapshot, if that has all the blocks that are meant.
+    pub(super) fn executed_for(&self, query: &Query<BlockParam>) -> Option<(&Embedded, &Arc<dyn Source>)> {
+        let (executed, embedded) = self.executed.as_ref()?;
+        Some((embedded, executed.source_for(query)?))
+    }
 }
 
 /// How long nodes have to say whether a transaction that is in no block is pending.
 const PENDING_PATIENCE: Duration = Duration::from_secs(2);
 
-impl RemoteAnswers {
+impl PoolBackend {
     pub(super) fn start(
         remote: Remote,
         threads: Arc<Threads>,
@@ -41,28 +72,45 @@ impl RemoteAnswers {
     ) -> std::io::Result<Self> {
         let executed = remote.executed_chain().map(|chain| {
             let (threads, cache, timings) = (Arc::clone(&threads), Arc::clone(&cache), Arc::clone(timings));
-            Embedded::new(chain.source(), threads, cache, memory.clone(), timings, limits.clone())
+            let embedded =
+                Embedded::new(chain.source(), threads, cache, memory.clone(), timings, limits.clone());
+            ExecutedBackend { chain: Arc::clone(chain), embedded }
         });
         let remote = Arc::new(remote.within(threads, cache, memory, limits));
         Ok(Self { _execution: ExecutionThread::start(&remote)?, executed, remote })
     }
 
     pub(super) fn shared_calls(&self) -> u64 {
-        self.remote.shared_calls() + self.executed.as_ref().map_or(0, Embedded::shared_calls)
+        let by_executed = self.executed.as_ref().map_or(0, |executed| executed.embedded.shared_calls());
+        self.remote.shared_calls() + by_executed
+    }
+
+    /// The chain as it is now.
+    pub(super) fn view(&self) -> PoolView<'_> {
+        let pool = self.remote.pool();
+        let executed = self.executed.as_ref();
+        let executed = executed.map(|executed| (executed.chain.at_this_moment(pool), &executed.embedded));
+        // Both are of one moment.
+        let canon = match &executed {
+            Some((executed, _)) => executed.canon().cloned(),
+            None => pool.canon(),
+        };
+        PoolView { canon, executed, partner_view: OnceCell::new() }
     }
 
     /// Asks nodes, or else partners. With all of them down nobody knows what is pending, and the newest block is what comes
     /// closest, as with the embedded chain.
     pub(super) async fn answer_at_pending(
         &self,
+        executed: &Embedded,
         call: EmbeddedCall<'_>,
-        sight: Sight<'_>,
+        canon: Option<&Arc<Canon>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let Some(executed) = &self.executed else { return Err(another_source()) };
-        let asked = self.remote.answer_pending(call.account.id, sight, method, &call.query, may_fail_over);
+        let (account, canon) = (call.account.id, canon.map(|canon| &**canon));
+        let asked = self.remote.answer_pending(account, canon, method, &call.query, may_fail_over);
         match Box::pin(asked).await {
             Err(Failure::Unavailable) if self.remote.pool().is_silent() => {
                 executed.answer(call, method, out).await
@@ -74,13 +122,13 @@ impl RemoteAnswers {
     /// Answers from the executed chain. Nodes are asked for a transaction that it does not have: it may be pending.
     pub(super) async fn answer_from_executed_chain(
         &self,
+        executed: &Embedded,
         call: EmbeddedCall<'_>,
         canon: Option<&Arc<Canon>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let Some(executed) = &self.executed else { return Err(another_source()) };
         let (start, account) = (out.len(), call.account.id);
         let may_be_pending = QueryPlan::of(&call.query).subject.may_be_pending();
         let may_be_pending = canon.filter(|_| may_be_pending).map(|canon| (canon, call.query.clone()));

@@ -1,0 +1,195 @@
+//! The chain as one request sees it, and as each of its calls does.
+//!
+//! A view owns the snapshot or the canonical chain that it shows, so all calls of a request are answered about the same chain,
+//! whatever is imported or reorganised meanwhile.
+
+use std::sync::Arc;
+
+use methods::{BlockParam, BlockRef, Method, Query};
+use nodes::Canon;
+use resources::MemoryCharge;
+use tokio::time::Instant;
+
+use crate::call_account::CallAccount;
+use crate::embedded::{Embedded, EmbeddedCall};
+use crate::failure::Failure;
+use crate::pool_backend::{PoolBackend, PoolView};
+use crate::provenance::{Answer, Provenance};
+use crate::remote::{NamedBy, NodeCall, PartnerView};
+use crate::unanswered::{Repetition, Unanswered};
+use crate::view::{Source, View};
+
+/// The chain as all calls of one request see it.
+pub struct RequestView<'b>(PinnedChain<'b>);
+
+enum PinnedChain<'b> {
+    Embedded { embedded: &'b Embedded, snapshot: Arc<dyn Source> },
+    Pool { backend: &'b PoolBackend, view: PoolView<'b> },
+}
+
+/// The chain as one call sees it: that of its request, or where nobody of our own can say which blocks are meant, that of a partner.
+pub struct CallView<'v>(CallChain<'v>);
+
+#[derive(Clone, Copy)]
+enum CallChain<'v> {
+    Embedded {
+        embedded: &'v Embedded,
+        snapshot: &'v Arc<dyn Source>,
+    },
+    /// The executed chain, and the chain of the nodes that belongs to it.
+    Executed {
+        backend: &'v PoolBackend,
+        embedded: &'v Embedded,
+        snapshot: &'v Arc<dyn Source>,
+        canon: Option<&'v Arc<Canon>>,
+    },
+    Nodes {
+        backend: &'v PoolBackend,
+        canon: &'v Arc<Canon>,
+    },
+    Partner {
+        backend: &'v PoolBackend,
+        view: &'v PartnerView,
+        /// Until when the partner may be asked for the answer.
+        deadline: Instant,
+    },
+}
+
+/// A call whose blocks are pinned.
+#[derive(Debug)]
+pub struct PinnedCall {
+    pub method: &'static Method,
+    pub query: Query<BlockRef>,
+    /// Whether a partner may be asked when nobody else can answer.
+    pub may_fail_over: bool,
+    /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
+    pub at_pending: bool,
+    pub repetition: Repetition,
+    /// The charge for the body that the call came in. Work that outlives its request keeps the query in memory, and with it
+    /// the charge.
+    pub body: Option<Arc<MemoryCharge>>,
+}
+
+impl<'b> RequestView<'b> {
+    pub(crate) fn of_embedded(embedded: &'b Embedded) -> Self {
+        Self(PinnedChain::Embedded { embedded, snapshot: embedded.snapshot() })
+    }
+
+    pub(crate) fn of_pool(backend: &'b PoolBackend) -> Self {
+        Self(PinnedChain::Pool { backend, view: backend.view() })
+    }
+
+    /// The newest block; `None` before any node has shown its chain.
+    pub fn head(&self) -> Option<u64> {
+        match &self.0 {
+            PinnedChain::Embedded { snapshot, .. } => Some(snapshot.head().number),
+            PinnedChain::Pool { view, .. } => view.head(),
+        }
+    }
+
+    /// Finds who can say which blocks a query means, as far as they exist.
+    pub async fn for_call(
+        &self,
+        method: &'static Method,
+        query: &Query<BlockParam>,
+        may_fail_over: bool,
+    ) -> Result<CallView<'_>, Failure> {
+        let (backend, view) = match &self.0 {
+            PinnedChain::Embedded { embedded, snapshot } => {
+                return Ok(CallView(CallChain::Embedded { embedded, snapshot }));
+            }
+            PinnedChain::Pool { backend, view } => (*backend, view),
+        };
+        if let Some((embedded, snapshot)) = view.executed_for(query) {
+            let canon = view.canon.as_ref();
+            return Ok(CallView(CallChain::Executed { backend, embedded, snapshot, canon }));
+        }
+        let named_by =
+            backend.remote.find_blocks(view.canon.as_ref(), &view.partner_view, method, query, may_fail_over);
+        Ok(CallView(match named_by.await? {
+            NamedBy::Nodes(canon) => CallChain::Nodes { backend, canon },
+            NamedBy::Partner { view, deadline } => CallChain::Partner { backend, view, deadline },
+        }))
+    }
+}
+
+impl CallView<'_> {
+    /// The chain that the blocks of the call are looked up in.
+    pub fn blocks(&self) -> &dyn View {
+        match self.0 {
+            CallChain::Embedded { snapshot, .. } | CallChain::Executed { snapshot, .. } => &**snapshot,
+            CallChain::Nodes { canon, .. } => &**canon,
+            CallChain::Partner { view, .. } => view,
+        }
+    }
+
+    /// Answers an admitted call whose blocks this view has named, in the share of the account that pays for it.
+    pub async fn answer(
+        &self,
+        account: CallAccount<'_>,
+        call: PinnedCall,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Unanswered> {
+        let PinnedCall { method, query, may_fail_over, at_pending, repetition, body } = call;
+        let answered = match self.0 {
+            CallChain::Embedded { embedded, snapshot } => {
+                let call = EmbeddedCall { account, source: snapshot, query, body };
+                embedded.answer(call, method, out).await
+            }
+            CallChain::Executed { backend, embedded, snapshot, canon } => {
+                let call = EmbeddedCall { account, source: snapshot, query, body };
+                match at_pending {
+                    true => {
+                        backend.answer_at_pending(embedded, call, canon, method, may_fail_over, out).await
+                    }
+                    false => {
+                        backend
+                            .answer_from_executed_chain(embedded, call, canon, method, may_fail_over, out)
+                            .await
+                    }
+                }
+            }
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, canon } if at_pending => {
+                let canon = Some(&**canon);
+                Box::pin(remote.answer_pending(account.id, canon, method, &query, may_fail_over)).await
+            }
+            CallChain::Partner { backend: PoolBackend { remote, .. }, .. } if at_pending => {
+                Box::pin(remote.answer_pending(account.id, None, method, &query, may_fail_over)).await
+            }
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, canon } => {
+                match remote.cached_answer(account.id, canon, method, &query) {
+                    Some(answer) => answer,
+                    None => {
+                        let call = NodeCall { account: account.id, canon, method, may_fail_over, repetition };
+                        // Boxed: the future is large, and few calls need it.
+                        return Box::pin(remote.answer(call, query)).await;
+                    }
+                }
+            }
+            CallChain::Partner { backend: PoolBackend { remote, .. }, view, deadline } => {
+                Box::pin(remote.answer_in_partner_view(account.id, view, method, &query, deadline)).await
+            }
+        };
+        Ok(answered?)
+    }
+
+    /// Where it came from that a block does not exist, if that is reported to callers.
+    pub fn absence_provenance(&self, method: &Method) -> Option<Provenance> {
+        match self.0 {
+            CallChain::Partner { backend, view, .. } => Some(backend.remote.absent_at_partner(view, method)),
+            CallChain::Embedded { .. } | CallChain::Executed { .. } | CallChain::Nodes { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for RequestView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RequestView").field(&self.head()).finish()
+    }
+}
+
+impl std::fmt::Debug for CallView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("CallView").field(&self.blocks().head()).finish()
+    }
+}
