@@ -2,7 +2,7 @@
 
 use answers::ArchiveSource;
 use chaingate::config::Config;
-use gateway::edge::Edge;
+use gateway::gateway_state::GatewayState;
 use gateway::server;
 use jsonrpc::{Id, Item, Request};
 use serde_json::Value;
@@ -26,7 +26,7 @@ const PIPE_BYTES: usize = 64 << 10;
 /// A gateway without sockets.
 pub struct Gateway {
     runtime: Runtime,
-    edge: Arc<Edge>,
+    state: Arc<GatewayState>,
     _directory: TempDir,
 }
 
@@ -37,16 +37,16 @@ impl Gateway {
         let archive = demo::open(directory.path(), |_, _| {}).expect("the demo chain can be made");
         let config = Config::parse(LIMITS).expect("the limits are right");
         let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
-        let edge = config.gateway(Arc::new(source)).expect("threads can be started");
+        let state = config.gateway(Arc::new(source)).expect("threads can be started");
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be made");
-        Self { runtime, edge: Arc::new(edge), _directory: directory }
+        Self { runtime, state: Arc::new(state), _directory: directory }
     }
 
     /// Posts a body, and looks at the reply.
     pub fn run(&self, body: &[u8]) {
         let (status, reply) = self.runtime.block_on(async {
             let (near, far) = duplex(PIPE_BYTES);
-            let served = server::serve_stream(Arc::clone(&self.edge), far);
+            let served = server::serve_stream(Arc::clone(&self.state), far);
             let asked = tokio::time::timeout(PATIENCE, ask(near, body));
             let (reply, ()) = tokio::join!(asked, served);
             reply.expect("a reply comes")

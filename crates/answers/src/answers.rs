@@ -8,7 +8,7 @@ use resources::{MemoryBudget, Threads};
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
 use crate::embedded::Embedded;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::pool_backend::PoolBackend;
 use crate::remote::{Follower, Remote};
 use crate::request_view::RequestView;
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Answers {
 }
 
 impl Answers {
-    pub fn new(sources: Sources, limits: Limits, memory: MemoryBudget) -> std::io::Result<Self> {
+    pub fn new(sources: Sources, limits: AnswerLimits, memory: MemoryBudget) -> std::io::Result<Self> {
         let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));

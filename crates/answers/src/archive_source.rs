@@ -7,15 +7,15 @@ use super::results::{
     write_transaction, write_uncle,
 };
 use super::simulation::{call_failure, overrides};
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::provenance::Provenance;
 use crate::query_plan::{
-    BlockPart, BlockQuery, FeeQuery, GatewayQuery, LogQuery, NodeQuery, QueryPlan, SimulationKind,
+    BlockPart, BlockQuery, FeeQuery, GatewayQuery, LogsQuery, NodeQuery, QueryPlan, SimulationKind,
     SimulationQuery, StateQuery, StateValue, Subject, TransactionPart, TransactionQuery,
 };
-use crate::view::{SnapshotSource, Source, View};
+use crate::view::{ChainView, SnapshotSource, Source};
 use alloy_primitives::{B256, U256};
 use arc_swap::ArcSwap;
 use archive::{
@@ -67,7 +67,7 @@ struct ArchiveSnapshot {
 /// What all snapshots of an archive have in common.
 #[derive(Debug)]
 struct ArchiveContext {
-    limits: Limits,
+    limits: AnswerLimits,
     priority_fee: PriorityFee,
 }
 
@@ -82,7 +82,7 @@ impl ArchiveSource {
     }
 
     /// The limits are those of the answer step.
-    pub fn new(archive: Arc<Archive>, limits: Limits) -> Self {
+    pub fn new(archive: Arc<Archive>, limits: AnswerLimits) -> Self {
         let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
         let snapshot = Arc::clone(&archive.current());
         Self { archive, newest: ArcSwap::from_pointee(ArchiveSnapshot { snapshot, context }) }
@@ -109,7 +109,7 @@ impl SnapshotSource for ArchiveSource {
     }
 }
 
-impl View for ArchiveSnapshot {
+impl ChainView for ArchiveSnapshot {
     fn head(&self) -> BlockRef {
         BlockRef { number: self.snapshot.head(), hash: self.snapshot.head_hash() }
     }
@@ -137,11 +137,11 @@ impl Source for ArchiveSnapshot {
     fn answer(
         &self,
         query: &Query<BlockRef>,
-        budget: &Budget,
+        budget: &AnswerBudget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         let ArchiveContext { limits, priority_fee } = &*self.context;
-        let asked = Asked { snapshot: &self.snapshot, limits, priority_fee, budget };
+        let asked = ArchiveReader { snapshot: &self.snapshot, limits, priority_fee, budget };
         asked.answer(query, &mut Json(out)).map(Provenance::archive)
     }
 }
@@ -151,14 +151,14 @@ fn report(cause: &StoreError) {
 }
 
 /// One question to one snapshot.
-struct Asked<'a> {
+struct ArchiveReader<'a> {
     snapshot: &'a Snapshot,
-    limits: &'a Limits,
+    limits: &'a AnswerLimits,
     priority_fee: &'a PriorityFee,
-    budget: &'a Budget,
+    budget: &'a AnswerBudget,
 }
 
-impl Asked<'_> {
+impl ArchiveReader<'_> {
     /// Writes the answer, and says at which block it is true.
     fn answer(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
         match QueryPlan::of(query).subject {
@@ -389,8 +389,8 @@ impl Asked<'_> {
         Ok(at)
     }
 
-    fn logs(&self, query: LogQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
-        let LogQuery { filter, blocks } = query;
+    fn logs(&self, query: LogsQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let LogsQuery { filter, blocks } = query;
         let (from, to) = match blocks {
             Blocks::One(block) => (block, block),
             Blocks::Range { from, to } => (from, to),

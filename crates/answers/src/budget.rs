@@ -11,14 +11,14 @@ use crate::failure::Failure;
 
 /// How long work may take. Asking costs a clock reading, so ask once in a thousand steps rather than in each.
 #[derive(Debug, Default)]
-pub struct Budget {
+pub struct AnswerBudget {
     pub(crate) deadline: Option<Instant>,
     pub(crate) abandoned: Option<Arc<AtomicBool>>,
     pub(crate) brief: bool,
     pub(crate) reply: Option<ReplyCharge>,
 }
 
-impl Budget {
+impl AnswerBudget {
     /// Whether the deadline has passed, or nobody waits for the answer any more.
     pub fn stopped(&self) -> bool {
         let abandoned = self.abandoned.as_ref().is_some_and(|flag| flag.load(Relaxed));

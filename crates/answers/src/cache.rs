@@ -20,7 +20,7 @@ use crate::provenance::Verification;
 
 /// What an answer is kept under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum CacheKey {
     /// The question names its blocks, or is about a transaction.
     Query(Query<BlockRef>),
     /// The question is about the head, which is this.
@@ -31,22 +31,22 @@ pub(super) enum Key {
 
 /// A question that is looked up without being copied.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct CacheLookup<'a> {
     pub(super) query: &'a Query<BlockRef>,
     /// The head, for questions that are about it.
     pub(super) head: Option<B256>,
 }
 
-impl Hash for Asked<'_> {
+impl Hash for CacheLookup<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // As the derived hash of a key does it: the variant first, then its fields.
         match self.head {
             None => {
-                std::mem::discriminant(&Key::Query(Query::ChainId)).hash(state);
+                std::mem::discriminant(&CacheKey::Query(Query::ChainId)).hash(state);
                 self.query.hash(state);
             }
             Some(head) => {
-                std::mem::discriminant(&Key::AtHead(Query::ChainId, B256::ZERO)).hash(state);
+                std::mem::discriminant(&CacheKey::AtHead(Query::ChainId, B256::ZERO)).hash(state);
                 self.query.hash(state);
                 head.hash(state);
             }
@@ -54,21 +54,21 @@ impl Hash for Asked<'_> {
     }
 }
 
-impl Equivalent<Key> for Asked<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
+impl Equivalent<CacheKey> for CacheLookup<'_> {
+    fn equivalent(&self, key: &CacheKey) -> bool {
         match (key, self.head) {
-            (Key::Query(query), None) => query == self.query,
-            (Key::AtHead(query, at), Some(head)) => *at == head && query == self.query,
+            (CacheKey::Query(query), None) => query == self.query,
+            (CacheKey::AtHead(query, at), Some(head)) => *at == head && query == self.query,
             _ => false,
         }
     }
 }
 
-impl Asked<'_> {
-    pub(super) fn key(&self) -> Key {
+impl CacheLookup<'_> {
+    pub(super) fn key(&self) -> CacheKey {
         match self.head {
-            None => Key::Query(self.query.clone()),
-            Some(head) => Key::AtHead(self.query.clone(), head),
+            None => CacheKey::Query(self.query.clone()),
+            Some(head) => CacheKey::AtHead(self.query.clone(), head),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) struct GivenBy {
 
 /// An answer that is kept.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedAnswer {
     pub(super) result: Bytes,
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
@@ -103,17 +103,17 @@ pub(super) struct Kept {
 /// All answers that are kept, within a bound on their bytes.
 pub struct Cache {
     // The hasher is keyed: callers choose what is hashed here.
-    store: Store<Key, Kept, Weight, RandomState, Evictions>,
+    store: Store<CacheKey, CachedAnswer, AnswerWeight, RandomState, Evictions>,
     hasher: RandomState,
     /// Traces of what was not found, each at the place that its hash gives it.
     missed: Box<[AtomicU64]>,
-    counts: Arc<Counts>,
+    counts: Arc<CacheCounts>,
     entry_bytes_max: u64,
 }
 
 /// What the metrics tell of the cache.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct CacheCounts {
     pub hits: AtomicU64,
     pub misses: AtomicU64,
     pub evictions: AtomicU64,
@@ -139,11 +139,11 @@ const MISSES_REMEMBERED: usize = 1 << 16;
 
 impl Cache {
     pub(super) fn new(bytes_max: u64) -> Self {
-        let counts = Arc::<Counts>::default();
+        let counts = Arc::<CacheCounts>::default();
         let entries = usize::try_from(bytes_max / ENTRY_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
         let evictions = Evictions(Arc::clone(&counts));
         let hasher = RandomState::default();
-        let store = Store::with(entries, bytes_max, Weight, hasher.clone(), evictions);
+        let store = Store::with(entries, bytes_max, AnswerWeight, hasher.clone(), evictions);
         let missed = std::iter::repeat_with(AtomicU64::default).take(MISSES_REMEMBERED).collect();
         Self { store, hasher, missed, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
     }
@@ -153,18 +153,18 @@ impl Cache {
         self.entry_bytes_max > 0
     }
 
-    pub(super) fn get(&self, asked: &Asked<'_>) -> Option<Kept> {
+    pub(super) fn get(&self, asked: &CacheLookup<'_>) -> Option<CachedAnswer> {
         if !self.is_on() {
             return None;
         }
         self.count(self.store.get(asked))
     }
 
-    pub(super) fn get_logs(&self, key: &Key) -> Option<Kept> {
+    pub(super) fn get_logs(&self, key: &CacheKey) -> Option<CachedAnswer> {
         self.count(self.store.get(key))
     }
 
-    fn count(&self, found: Option<Kept>) -> Option<Kept> {
+    fn count(&self, found: Option<CachedAnswer>) -> Option<CachedAnswer> {
         let count = if found.is_some() { &self.counts.hits } else { &self.counts.misses };
         count.fetch_add(1, Relaxed);
         found
@@ -172,14 +172,14 @@ impl Cache {
 
     /// Whether the same was looked for in vain a short while ago. What is asked for once, as those do who read a whole
     /// chain, is not worth a place.
-    pub(super) fn was_missed_before(&self, asked: &Asked<'_>) -> bool {
+    pub(super) fn was_missed_before(&self, asked: &CacheLookup<'_>) -> bool {
         let hash = self.hasher.hash_one(asked);
         self.missed[hash as usize % self.missed.len()].swap(hash, Relaxed) == hash
     }
 
     /// Keeps an answer, unless it would push out too many others.
-    pub(super) fn keep(&self, key: Key, kept: Kept) {
-        if Weight.weight(&key, &kept) <= self.entry_bytes_max {
+    pub(super) fn keep(&self, key: CacheKey, kept: CachedAnswer) {
+        if AnswerWeight.weight(&key, &kept) <= self.entry_bytes_max {
             self.store.insert(key, kept);
         }
     }
@@ -188,22 +188,22 @@ impl Cache {
         self.store.weight()
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &CacheCounts {
         &self.counts
     }
 }
 
 /// An entry weighs its text and what is around it.
 #[derive(Clone, Debug)]
-struct Weight;
+struct AnswerWeight;
 
-impl Weighter<Key, Kept> for Weight {
-    fn weight(&self, key: &Key, kept: &Kept) -> u64 {
+impl Weighter<CacheKey, CachedAnswer> for AnswerWeight {
+    fn weight(&self, key: &CacheKey, kept: &CachedAnswer) -> u64 {
         ENTRY_BYTES + (key.heap_bytes() + kept.result.len()) as u64
     }
 }
 
-impl Key {
+impl CacheKey {
     /// What a key holds beyond its own size.
     fn heap_bytes(&self) -> usize {
         match self {
@@ -215,14 +215,14 @@ impl Key {
 
 /// Counts what is pushed out.
 #[derive(Clone, Debug)]
-struct Evictions(Arc<Counts>);
+struct Evictions(Arc<CacheCounts>);
 
-impl Lifecycle<Key, Kept> for Evictions {
+impl Lifecycle<CacheKey, CachedAnswer> for Evictions {
     type RequestState = ();
 
     fn begin_request(&self) {}
 
-    fn on_evict(&self, (): &mut (), _key: Key, _kept: Kept) {
+    fn on_evict(&self, (): &mut (), _key: CacheKey, _kept: CachedAnswer) {
         self.0.evictions.fetch_add(1, Relaxed);
     }
 
@@ -238,10 +238,10 @@ mod tests {
         Query::StorageAt { address: Default::default(), position: B256::repeat_byte(position), at }
     }
 
-    fn kept(text: &str) -> Kept {
+    fn kept(text: &str) -> CachedAnswer {
         let result = Bytes::copy_from_slice(text.as_bytes());
         let verified = Verification::None;
-        Kept {
+        CachedAnswer {
             result,
             block: None,
             verified,
@@ -257,7 +257,7 @@ mod tests {
         let hasher = RandomState::default();
         let query = storage(1, 2);
         for head in [None, Some(B256::repeat_byte(9))] {
-            let asked = Asked { query: &query, head };
+            let asked = CacheLookup { query: &query, head };
             assert_eq!(hasher.hash_one(asked), hasher.hash_one(asked.key()));
             assert!(asked.equivalent(&asked.key()));
         }
@@ -267,11 +267,11 @@ mod tests {
     fn the_same_question_at_another_block_is_another_question() {
         let cache = Cache::new(1 << 20);
         let (old, new) = (storage(1, 2), storage(1, 3));
-        let asked = Asked { query: &old, head: None };
+        let asked = CacheLookup { query: &old, head: None };
         cache.keep(asked.key(), kept("1"));
         assert_eq!(cache.get(&asked).unwrap().result, "1");
-        assert!(cache.get(&Asked { query: &new, head: None }).is_none());
-        assert!(cache.get(&Asked { query: &old, head: Some(B256::ZERO) }).is_none());
+        assert!(cache.get(&CacheLookup { query: &new, head: None }).is_none());
+        assert!(cache.get(&CacheLookup { query: &old, head: Some(B256::ZERO) }).is_none());
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
             let position = B256::left_padding_from(&number.to_be_bytes());
             let at = BlockRef { number: 7, hash: B256::ZERO };
             let query = Query::StorageAt { address: Default::default(), position, at };
-            cache.keep(Asked { query: &query, head: None }.key(), kept(&"x".repeat(100)));
+            cache.keep(CacheLookup { query: &query, head: None }.key(), kept(&"x".repeat(100)));
         }
         assert!(cache.bytes() <= 1 << 20);
         assert!(cache.counts().evictions.load(Relaxed) > 40_000);
@@ -291,7 +291,7 @@ mod tests {
     fn a_question_is_known_by_its_second_time() {
         let cache = Cache::new(1 << 20);
         let (first, second) = (storage(1, 2), storage(1, 3));
-        let missed = |query| cache.was_missed_before(&Asked { query, head: None });
+        let missed = |query| cache.was_missed_before(&CacheLookup { query, head: None });
         assert_eq!([missed(&first), missed(&second), missed(&first)], [false, false, true]);
     }
 
@@ -299,7 +299,7 @@ mod tests {
     fn an_answer_that_would_push_out_most_others_is_not_kept() {
         let cache = Cache::new(1 << 20);
         let query = storage(1, 1);
-        let asked = Asked { query: &query, head: None };
+        let asked = CacheLookup { query: &query, head: None };
         cache.keep(asked.key(), kept(&"x".repeat(1 << 19)));
         assert!(cache.get(&asked).is_none());
     }

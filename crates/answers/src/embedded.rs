@@ -12,13 +12,13 @@ use bytes::Bytes;
 use methods::{BlockRef, Deadline, Method, Query, Work};
 use resources::{AccountId, MemoryBudget, MemoryCharge, Readers, Threads};
 
-use super::cache::{Asked, Cache, Kept, Key};
+use super::cache::{Cache, CacheKey, CacheLookup, CachedAnswer};
 use super::flights::Flights;
 use super::inline_try::InlineTries;
-use crate::budget::{Budget, ReplyCharge};
+use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::call_account::CallAccount;
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::QueryPlan;
 use crate::shared::SharedAnswer;
@@ -30,12 +30,12 @@ pub(super) struct Embedded {
     source: Arc<dyn SnapshotSource>,
     threads: Arc<Threads>,
     /// By account, because a call of another account would wait behind the jobs of this one.
-    flights: Arc<Flights<(AccountId, Key)>>,
+    flights: Arc<Flights<(AccountId, CacheKey)>>,
     cache: Arc<Cache>,
     inline_tries: InlineTries,
     memory: MemoryBudget,
     timings: Arc<Timings>,
-    limits: Limits,
+    limits: AnswerLimits,
 }
 
 impl Embedded {
@@ -45,7 +45,7 @@ impl Embedded {
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: Arc<Timings>,
-        limits: Limits,
+        limits: AnswerLimits,
     ) -> Self {
         let (flights, inline_tries) = (Arc::default(), InlineTries::default());
         Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
@@ -73,7 +73,7 @@ impl Embedded {
         let asked = call.asked();
         // In front of nodes, the cache also has what they said about the same head.
         let kept = self.cache.get(&asked).filter(|kept| kept.verified == Verification::Proven);
-        if let Some(Kept { result, block, readers, .. }) = kept {
+        if let Some(CachedAnswer { result, block, readers, .. }) = kept {
             let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
             let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
@@ -87,12 +87,12 @@ impl Embedded {
         &self,
         method: &Method,
         call: EmbeddedCall<'_>,
-        key: Option<Key>,
+        key: Option<CacheKey>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let start = out.len();
         let provenance = match method.work {
-            Work::Inline => contained(&**call.source, &call.query, &Budget::default(), out)?,
+            Work::Inline => contained(&**call.source, &call.query, &AnswerBudget::default(), out)?,
             Work::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
                 Some(answered) => answered?,
                 None => return self.pooled(call, deadline, key).await,
@@ -143,7 +143,7 @@ impl Embedded {
         &self,
         call: EmbeddedCall<'_>,
         deadline: Deadline,
-        key: Option<Key>,
+        key: Option<CacheKey>,
     ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
         let (account, flight) = (call.account.id, call.flight());
@@ -152,7 +152,7 @@ impl Embedded {
             let body = call.body;
             let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
             let queued = Instant::now();
-            let budget = Budget {
+            let budget = AnswerBudget {
                 deadline: Some(queued + time),
                 abandoned: Some(abandoned),
                 brief: false,
@@ -193,12 +193,12 @@ pub(super) struct EmbeddedCall<'a> {
 
 impl EmbeddedCall<'_> {
     /// What its answer is kept under. The embedded chain grows seldom, so every answer is kept under the hash of its head.
-    fn asked(&self) -> Asked<'_> {
-        Asked { query: &self.query, head: Some(self.source.head().hash) }
+    fn asked(&self) -> CacheLookup<'_> {
+        CacheLookup { query: &self.query, head: Some(self.source.head().hash) }
     }
 
     /// With which calls in flight it shares its answer.
-    fn flight(&self) -> (AccountId, Key) {
+    fn flight(&self) -> (AccountId, CacheKey) {
         (self.account.id, self.asked().key())
     }
 }
@@ -211,16 +211,24 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
     reply.into()
 }
 
-fn kept(result: Bytes, provenance: Provenance) -> Kept {
+fn kept(result: Bytes, provenance: Provenance) -> CachedAnswer {
     let Provenance { block, verified, .. } = provenance;
-    Kept { result, block, verified, given_by: None, deep_in: None, count: 0, readers: Readers::default() }
+    CachedAnswer {
+        result,
+        block,
+        verified,
+        given_by: None,
+        deep_in: None,
+        count: 0,
+        readers: Readers::default(),
+    }
 }
 
 /// A panic in a source costs one call its answer, and nothing else.
 fn contained(
     source: &dyn Source,
     query: &Query<BlockRef>,
-    budget: &Budget,
+    budget: &AnswerBudget,
     out: &mut Vec<u8>,
 ) -> Result<Provenance, Failure> {
     let answer = catch_unwind(AssertUnwindSafe(|| source.answer(query, budget, out)));

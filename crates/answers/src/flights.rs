@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::shared::SharedAnswer;
 
-type Outcome<T> = Result<T, Failure>;
+type FlightResult<T> = Result<T, Failure>;
 
 /// What is under way, by question. Two questions are equal only if the same answer is right for both.
 pub(super) struct Flights<Q, T = SharedAnswer> {
@@ -34,7 +34,7 @@ impl<Q, T> Default for Flights<Q, T> {
 }
 
 struct Flight<T> {
-    waiters: Vec<oneshot::Sender<Outcome<T>>>,
+    waiters: Vec<oneshot::Sender<FlightResult<T>>>,
     abandoned: Arc<AtomicBool>,
 }
 
@@ -46,15 +46,15 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         account: AccountId,
         pool: &Threads,
         work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
-    ) -> Outcome<T>
+    ) -> FlightResult<T>
     where
-        W: FnOnce() -> Outcome<T> + Send + 'static,
+        W: FnOnce() -> FlightResult<T> + Send + 'static,
         Q: Send + Sync + 'static,
         T: Send + 'static,
     {
         let (sender, receiver) = oneshot::channel();
         let query = Arc::new(query);
-        let waiting = Waiting { flights: self, query: &query, receiver };
+        let waiting = FlightWaiter { flights: self, query: &query, receiver };
         if let Some(abandoned) = self.board(&query, sender) {
             let (flights, landing) = (Arc::clone(self), Arc::clone(&query));
             let work = work(Arc::clone(&query), Arc::clone(&abandoned));
@@ -71,9 +71,9 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
 
     /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
     /// takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
-    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> Outcome<T>
+    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> FlightResult<T>
     where
-        F: Future<Output = Outcome<T>> + Send,
+        F: Future<Output = FlightResult<T>> + Send,
     {
         let query = Arc::new(query);
         let mut has_waited = false;
@@ -98,7 +98,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Leads a new flight, or waits for the one under way.
-    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<Outcome<T>>> {
+    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<FlightResult<T>>> {
         match self.under_way.lock().entry(Arc::clone(query)) {
             Entry::Occupied(mut flight) => {
                 let (sender, receiver) = oneshot::channel();
@@ -130,7 +130,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<Outcome<T>>) -> Option<Arc<AtomicBool>> {
+    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<FlightResult<T>>) -> Option<Arc<AtomicBool>> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
@@ -144,7 +144,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
-    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &Outcome<T>) {
+    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
         let flight = self.end(query, mine);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             // One that hangs up in this moment needs no answer.
@@ -161,7 +161,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// The pool is full: whoever joined in the meantime is refused too.
-    fn refuse(&self, query: &Arc<Q>) -> Outcome<T> {
+    fn refuse(&self, query: &Arc<Q>) -> FlightResult<T> {
         let flight = self.under_way.lock().remove(query);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             let _gone = waiter.send(Err(Failure::OverCapacity));
@@ -191,7 +191,7 @@ struct Lead<'a, Q: Eq + Hash, T: Clone> {
 }
 
 impl<Q: Eq + Hash, T: Clone> Lead<'_, Q, T> {
-    fn land(mut self, outcome: &Outcome<T>) {
+    fn land(mut self, outcome: &FlightResult<T>) {
         self.landed = true;
         self.flights.land(self.query, self.mine, outcome);
     }
@@ -206,20 +206,20 @@ impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
 }
 
 /// One who waits. Dropped before the answer, it leaves.
-struct Waiting<'a, Q: Eq + Hash, T: Clone> {
+struct FlightWaiter<'a, Q: Eq + Hash, T: Clone> {
     flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,
-    receiver: oneshot::Receiver<Outcome<T>>,
+    receiver: oneshot::Receiver<FlightResult<T>>,
 }
 
-impl<Q: Eq + Hash, T: Clone> Waiting<'_, Q, T> {
-    async fn outcome(mut self) -> Outcome<T> {
+impl<Q: Eq + Hash, T: Clone> FlightWaiter<'_, Q, T> {
+    async fn outcome(mut self) -> FlightResult<T> {
         let outcome = (&mut self.receiver).await;
         outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
     }
 }
 
-impl<Q: Eq + Hash, T: Clone> Drop for Waiting<'_, Q, T> {
+impl<Q: Eq + Hash, T: Clone> Drop for FlightWaiter<'_, Q, T> {
     fn drop(&mut self) {
         // Closed first, so that `leave` sees this waiter as gone.
         self.receiver.close();

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::call_account::CallAccount;
 
 /// How long a try may take. Reading a balance takes 5 µs and a swap 100 µs; other connections do not notice 200 µs.
@@ -36,7 +36,7 @@ impl Default for InlineTries {
 #[derive(Debug)]
 pub(super) struct InlineTry {
     began: Instant,
-    pub(super) budget: Budget,
+    pub(super) budget: AnswerBudget,
 }
 
 impl InlineTries {
@@ -49,7 +49,8 @@ impl InlineTries {
         if self.since_origin(began) < account.inline_tries_rest_until.load(Relaxed) {
             return None;
         }
-        let budget = Budget { deadline: Some(began + TRY_TIME), abandoned: None, brief: true, reply: None };
+        let budget =
+            AnswerBudget { deadline: Some(began + TRY_TIME), abandoned: None, brief: true, reply: None };
         Some(InlineTry { began, budget })
     }
 

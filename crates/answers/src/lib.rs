@@ -26,18 +26,18 @@ mod answers; // all of them behind one question
 
 pub use answers::{Answers, Sources};
 pub use archive_source::ArchiveSource;
-pub use budget::Budget;
+pub use budget::AnswerBudget;
 pub use cache::Cache;
 pub use call_account::CallAccount;
 pub use failure::Failure;
-pub use limits::Limits;
+pub use limits::AnswerLimits;
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use remote::{
-    ExecutedChain, ExecutionState, FollowState, KeptChain, Mode, Remote, check_genesis,
+    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, Remote, check_genesis,
     settings as remote_settings,
 };
 pub use request_view::{CallView, PinnedCall, RequestView};
-pub use resolve::{Resolved, Rules, Unresolved, resolve};
+pub use resolve::{ResolveRules, Resolved, Unresolved, resolve};
 pub use timings::Timings;
 pub use unanswered::{Reorganised, Repetition, Unanswered};
-pub use view::{SnapshotSource, Source, View};
+pub use view::{ChainView, SnapshotSource, Source};

@@ -10,7 +10,7 @@ const QUEUE_BOUND: usize = 1 << 20;
 
 /// The limits of this step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct AnswerLimits {
     /// Values in one log filter.
     pub log_params_max: usize,
     /// Logs in one answer. Clients compare the text of its error.
@@ -40,7 +40,7 @@ pub struct Limits {
     pub state_bytes_max: u64,
 }
 
-impl Default for Limits {
+impl Default for AnswerLimits {
     fn default() -> Self {
         Self {
             log_params_max: 5_000,
@@ -59,7 +59,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl AnswerLimits {
     pub fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
         let [cache_bytes_max, proven_bytes_max, state_bytes_max] = cache_bytes(cache, &usual);
@@ -80,7 +80,7 @@ impl Limits {
     }
 }
 
-fn cache_bytes(cache: &mut Section<'_>, usual: &Limits) -> [u64; 3] {
+fn cache_bytes(cache: &mut Section<'_>, usual: &AnswerLimits) -> [u64; 3] {
     let answers = cache.number("bytes_max", usual.cache_bytes_max);
     let blocks = cache.number("proven_bytes_max", usual.proven_bytes_max);
     let state = cache.number("state_bytes_max", usual.state_bytes_max);

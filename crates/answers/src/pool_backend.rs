@@ -9,10 +9,10 @@ use resources::{MemoryBudget, Threads};
 use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
-use super::remote::{Executed, ExecutedChain, ExecutionThread, NodeCall, PartnerView, Remote};
+use super::remote::{ExecutedChain, ExecutedView, ExecutionThread, NodeCall, PartnerView, Remote};
 use crate::cache::Cache;
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::provenance::Answer;
 use crate::query_plan::QueryPlan;
 use crate::timings::Timings;
@@ -38,7 +38,7 @@ pub(super) struct PoolView<'b> {
     /// `None` before any node has shown its chain.
     pub(super) canon: Option<Arc<Canon>>,
     /// What may be answered from the executed chain, and by whom.
-    executed: Option<(Executed, &'b Embedded)>,
+    executed: Option<(ExecutedView, &'b Embedded)>,
     /// The chain as a partner tells it where nobody of our own can; empty until then.
     pub(super) partner_view: OnceCell<PartnerView>,
 }
@@ -54,7 +54,7 @@ impl PoolView<'_> {
     /// Who answers a query from the executed chain, and its snapshot, if that has all the blocks that are meant.
     pub(super) fn executed_for(&self, query: &Query<BlockParam>) -> Option<(&Embedded, &Arc<dyn Source>)> {
         let (executed, embedded) = self.executed.as_ref()?;
-        Some((embedded, executed.source_for(query)?))
+        Some((*embedded, executed.source_for(query)?))
     }
 }
 
@@ -68,7 +68,7 @@ impl PoolBackend {
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: &Arc<Timings>,
-        limits: Limits,
+        limits: AnswerLimits,
     ) -> std::io::Result<Self> {
         let executed = remote.executed_chain().map(|chain| {
             let (threads, cache, timings) = (Arc::clone(&threads), Arc::clone(&cache), Arc::clone(timings));
@@ -89,7 +89,7 @@ impl PoolBackend {
     pub(super) fn view(&self) -> PoolView<'_> {
         let pool = self.remote.pool();
         let executed = self.executed.as_ref();
-        let executed = executed.map(|executed| (executed.chain.at_this_moment(pool), &executed.embedded));
+        let executed = executed.map(|executed| (executed.chain.current_view(pool), &executed.embedded));
         // Both are of one moment.
         let canon = match &executed {
             Some((executed, _)) => executed.canon().cloned(),

@@ -20,7 +20,7 @@ pub(crate) struct QueryPlan<'q> {
 pub(crate) enum Subject<'q> {
     /// The gateway answers from what it knows anyway.
     Gateway(GatewayQuery),
-    Logs(LogQuery<'q>),
+    Logs(LogsQuery<'q>),
     /// One call to a node answers it.
     Node(NodeQuery<'q>),
 }
@@ -48,7 +48,7 @@ pub(crate) enum GatewayQuery {
 
 /// A query for logs, which may take several calls to nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogQuery<'q> {
+pub(crate) struct LogsQuery<'q> {
     pub(crate) filter: &'q Arc<LogFilter>,
     pub(crate) blocks: Blocks<BlockRef>,
 }
@@ -170,7 +170,7 @@ impl<'q> QueryPlan<'q> {
             Query::TransactionReceipt { hash } => transaction(hash, TransactionPart::Receipt),
             Query::RawBlockTransactions { block } => node(NodeQuery::RawTransactions(block), COMPOSED),
             Query::Logs { ref filter, blocks } => {
-                Self { subject: Subject::Logs(LogQuery { filter, blocks }), effort: COMPOSED }
+                Self { subject: Subject::Logs(LogsQuery { filter, blocks }), effort: COMPOSED }
             }
             Query::Call { ref message, at } => simulation(SimulationKind::Call, message, at),
             Query::EstimateGas { ref message, at } => simulation(SimulationKind::Estimate, message, at),

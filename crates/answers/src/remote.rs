@@ -10,7 +10,7 @@ mod block_answers; // answers from proven blocks
 mod headers; // proven headers below the window
 mod located; // which block a transaction is in
 mod mined; // proven blocks as JSON
-mod checking; // where large answers are read
+mod sized_work; // work on large answers runs in the pool of threads
 mod encode; // queries → calls
 mod fees; // fees from proven blocks
 mod flight_key; // which calls share an answer while it is fetched
@@ -22,7 +22,7 @@ mod partner; // who is asked when nobody of our own can answer
 mod partner_view; // the chain as a partner tells it
 mod pending; // calls about the pending block
 mod side_blocks; // blocks that were reorganised away
-mod says; // what nodes mean → our failures
+mod node_failures; // errors of nodes → failures of ours
 pub(crate) mod state; // how far nodes are believed about what no block proves
 
 use std::path::Path;
@@ -38,34 +38,34 @@ use nodes::{BlockId, Canon, Endpoint, Pool, Supplier};
 use resources::{AccountId, MemoryBudget, Readers, Threads};
 use tokio::time::Instant;
 
-use super::cache::{Asked, Cache, GivenBy, Kept};
+use super::cache::{Cache, CacheLookup, CachedAnswer, GivenBy};
 use super::flights::Flights;
 use super::results::Suggested;
 use crate::archive_source::ArchiveSource;
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
-use crate::query_plan::{GatewayQuery, LogQuery, NodeQuery, QueryPlan, Subject};
+use crate::query_plan::{GatewayQuery, LogsQuery, NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::unanswered::{Reorganised, Repetition, Unanswered};
-use crate::view::View;
+use crate::view::ChainView;
 
-use absent::Absent;
+use absent::AbsentReceipts;
 use asking::Asking;
 pub(crate) use block_lookup::NamedBy;
 use blocks::ProvenBlocks;
-use checking::COPIED_AT_ONCE_BYTES_MAX;
-pub(super) use executed::{Executed, ExecutionThread};
 pub use executed::{ExecutedChain, ExecutionState};
+pub(super) use executed::{ExecutedView, ExecutionThread};
 use fees::SuggestedFees;
 use flight_key::FlightKey;
 pub(super) use follow::Follower;
-pub use follow::settings::Mode;
+pub use follow::settings::FollowMode;
 pub use follow::{FollowState, KeptChain};
 use integrity::IntegrityPolicy;
 use partner::Failovers;
 pub(crate) use partner_view::PartnerView;
-use settings::Config;
+use settings::PoolConfig;
+use sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use state::{ChainRules, Confirmations, PassedOn, ProvenState, StateMode, Touched};
 
 /// How often a call is tried whose block stays where it is although no node could answer: nodes that change to another branch are without
@@ -98,14 +98,14 @@ pub struct Remote {
     touched: Touched,
     rules: ChainRules,
     executed: Option<Arc<ExecutedChain>>,
-    absent: Absent,
+    absent: AbsentReceipts,
     suggested_fees: Suggested<SuggestedFees>,
     flights: Flights<FlightKey>,
     partner_flights: Flights<FlightKey>,
     /// Blocks below the window that nodes are asked for, in their epoch.
     lookups: Flights<(u64, BlockParam), ()>,
     /// Blocks that partners are asked for, by the method that the caller asks.
-    told_flights: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
+    partner_lookups: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
     failovers: Failovers,
     integrity: IntegrityPolicy,
     state: StateMode,
@@ -113,17 +113,17 @@ pub struct Remote {
     memory: MemoryBudget,
     /// Where large answers are read and proven, once this is within the limits of the answer step.
     threads: Option<Arc<Threads>>,
-    limits: Limits,
+    limits: AnswerLimits,
     family: nodes::Family,
     call_timeout: Duration,
 }
 
 impl Remote {
     /// Begins to watch the nodes.
-    pub fn start(config: &Config, network: &Network, data_dir: &Path) -> Result<Self, String> {
+    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
         let kept = match config.follow.mode {
-            Mode::Off | Mode::Full => None,
-            Mode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
+            FollowMode::Off | FollowMode::Full => None,
+            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
         };
         let family = match network.families.as_slice() {
             [Family::Zksync] => nodes::Family::Zksync,
@@ -145,16 +145,16 @@ impl Remote {
             touched: Touched::default(),
             rules,
             executed: None,
-            absent: Absent::default(),
+            absent: AbsentReceipts::default(),
             suggested_fees: Suggested::default(),
             flights: Flights::default(),
             partner_flights: Flights::default(),
             lookups: Flights::default(),
-            told_flights: Flights::default(),
+            partner_lookups: Flights::default(),
             failovers: Failovers::default(),
             memory: MemoryBudget::new(usize::MAX),
             threads: None,
-            limits: Limits::default(),
+            limits: AnswerLimits::default(),
             family,
             call_timeout: config.call_timeout,
         })
@@ -176,7 +176,7 @@ impl Remote {
         threads: Arc<Threads>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
-        limits: Limits,
+        limits: AnswerLimits,
     ) -> Self {
         let blocks = ProvenBlocks::new(limits.proven_bytes_max);
         let proven_state = ProvenState::new(limits.state_bytes_max);
@@ -220,7 +220,7 @@ impl Remote {
         if let Some(result) = self.known(head(canon), subject) {
             return Some(Ok(answer(Origin::Cache, Some(head(canon)), Verification::Confirmed, result)));
         }
-        let asked = Asked { query, head: at_head(canon, method) };
+        let asked = CacheLookup { query, head: at_head(canon, method) };
         let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(canon, kept)) else {
             let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
             return self.is_absent(canon, subject).then(absent);
@@ -231,7 +231,7 @@ impl Remote {
     }
 
     /// Whether a kept answer still counts: what it hangs on is canonical, and who gave it was not proven wrong since.
-    fn is_good(&self, canon: &Canon, kept: &Kept) -> bool {
+    fn is_good(&self, canon: &Canon, kept: &CachedAnswer) -> bool {
         holds(canon, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
     }
 
@@ -322,14 +322,14 @@ impl Remote {
         asking: Asking<'_>,
         canon: &Arc<Canon>,
         query: &Query<BlockRef>,
-        logs: LogQuery<'_>,
+        logs: LogsQuery<'_>,
     ) -> Result<SharedAnswer, Failure> {
         let found = self.logs(asking.account, canon, logs, asking.deadline).await?;
         // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
         // proven is kept at once.
         if found.origin == Origin::Cache || found.verified > Verification::None {
             let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
-            self.keep(asking.account, Asked { query, head: None }, kept).await;
+            self.keep(asking.account, CacheLookup { query, head: None }, kept).await;
         }
         Ok(self.shared(found.origin, Some(found.block), found.verified, found.result))
     }
@@ -356,19 +356,20 @@ impl Remote {
         };
         let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
         match fetched.keep {
-            Keep::On(block) if method.cacheable != Cacheable::Never => {
+            CacheDecision::On(block) if method.cacheable != Cacheable::Never => {
                 let kept = kept(canon, &fetched.result, block, fetched.verified, fetched.given_by);
                 // What is about a side block would never be found to be good.
                 if holds(canon, &kept) {
-                    self.keep(asking.account, Asked { query, head: at_head(canon, method) }, kept).await;
+                    self.keep(asking.account, CacheLookup { query, head: at_head(canon, method) }, kept)
+                        .await;
                 }
             }
-            Keep::Absent if self.cache.is_on() => {
+            CacheDecision::Absent if self.cache.is_on() => {
                 if let Some(hash) = Subject::Node(node_query).receipt() {
                     self.absent.add(head(canon), hash);
                 }
             }
-            Keep::On(_) | Keep::Absent | Keep::No => {}
+            CacheDecision::On(_) | CacheDecision::Absent | CacheDecision::No => {}
         }
         Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
     }
@@ -386,12 +387,12 @@ impl Remote {
     }
 
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
-    async fn keep(&self, account: AccountId, asked: Asked<'_>, kept: Kept) {
+    async fn keep(&self, account: AccountId, asked: CacheLookup<'_>, kept: CachedAnswer) {
         if self.cache.is_on() && self.may_keep(kept.verified) {
             let (key, bytes, cache) = (asked.key(), kept.result.len(), Arc::clone(&self.cache));
             let copy = move || {
                 let result = Bytes::copy_from_slice(&kept.result);
-                cache.keep(key, Kept { result, ..kept });
+                cache.keep(key, CachedAnswer { result, ..kept });
             };
             // An account that has used up its share of the pool is answered, and nothing is kept of it.
             let _refused = self.run_sized(account, bytes, COPIED_AT_ONCE_BYTES_MAX, copy).await;
@@ -460,13 +461,13 @@ struct Fetched {
     /// The block at which it is true.
     block: Option<BlockRef>,
     verified: Verification,
-    keep: Keep,
+    keep: CacheDecision,
     /// Who gave or confirmed it, if nothing proves it.
     given_by: Option<GivenBy>,
 }
 
 /// Whether an answer may be kept.
-enum Keep {
+enum CacheDecision {
     No,
     /// As long as this block is canonical, if it hangs on one.
     On(Option<BlockRef>),
@@ -487,9 +488,9 @@ fn kept(
     block: Option<BlockRef>,
     verified: Verification,
     given_by: Option<GivenBy>,
-) -> Kept {
+) -> CachedAnswer {
     let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), Readers::default());
-    Kept { result, block, verified, given_by, deep_in, count: 0, readers }
+    CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
 }
 
 /// The head, if that is what answers of a method hang on.
@@ -498,7 +499,7 @@ fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
 }
 
 /// Whether what an answer hangs on is still canonical.
-fn holds(canon: &Canon, kept: &Kept) -> bool {
+fn holds(canon: &Canon, kept: &CachedAnswer) -> bool {
     let Some(block) = kept.block else { return true };
     match canon.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
@@ -520,7 +521,7 @@ fn block_ref(id: BlockId) -> BlockRef {
     BlockRef { number: id.number, hash: id.hash }
 }
 
-impl View for Canon {
+impl ChainView for Canon {
     fn head(&self) -> BlockRef {
         head(self)
     }
@@ -553,7 +554,7 @@ impl std::fmt::Debug for Remote {
 }
 
 fn pool_settings(
-    config: &Config,
+    config: &PoolConfig,
     network: &Network,
     family: nodes::Family,
 ) -> Result<nodes::Settings, String> {

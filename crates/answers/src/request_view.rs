@@ -17,7 +17,7 @@ use crate::pool_backend::{PoolBackend, PoolView};
 use crate::provenance::{Answer, Provenance};
 use crate::remote::{NamedBy, NodeCall, PartnerView};
 use crate::unanswered::{Repetition, Unanswered};
-use crate::view::{Source, View};
+use crate::view::{ChainView, Source};
 
 /// The chain as all calls of one request see it.
 pub struct RequestView<'b>(PinnedChain<'b>);
@@ -115,7 +115,7 @@ impl<'b> RequestView<'b> {
 
 impl CallView<'_> {
     /// The chain that the blocks of the call are looked up in.
-    pub fn blocks(&self) -> &dyn View {
+    pub fn blocks(&self) -> &dyn ChainView {
         match self.0 {
             CallChain::Embedded { snapshot, .. } | CallChain::Executed { snapshot, .. } => &**snapshot,
             CallChain::Nodes { canon, .. } => &**canon,

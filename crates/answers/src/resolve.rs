@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::failure::Failure;
-use crate::view::View;
+use crate::view::ChainView;
 use methods::{BlockParam, BlockRef, Blocks, Method, Missing, Query, Tag};
 
 /// A call whose blocks are settled.
@@ -49,7 +49,7 @@ impl From<Failure> for Unresolved {
 
 /// What a network's settings say about blocks.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct ResolveRules {
     /// Tags that some methods do not take here.
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Blocks that one `eth_getLogs` may span.
@@ -58,8 +58,8 @@ pub struct Rules {
 
 /// Settles every block that a call names.
 pub fn resolve(
-    view: &dyn View,
-    rules: &Rules,
+    view: &dyn ChainView,
+    rules: &ResolveRules,
     method: &'static Method,
     query: Query<BlockParam>,
 ) -> Result<Resolved, Unresolved> {
@@ -79,8 +79,8 @@ pub fn resolve(
 }
 
 struct Pins<'a> {
-    view: &'a dyn View,
-    rules: &'a Rules,
+    view: &'a dyn ChainView,
+    rules: &'a ResolveRules,
     method: &'static Method,
     head: BlockRef,
 }

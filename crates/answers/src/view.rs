@@ -6,12 +6,12 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use methods::{BlockRef, Query};
 
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::provenance::Provenance;
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
-pub trait View: Send + Sync {
+pub trait ChainView: Send + Sync {
     /// The newest canonical block.
     fn head(&self) -> BlockRef;
 
@@ -34,7 +34,7 @@ pub trait View: Send + Sync {
 /// Who answers calls from its own data.
 ///
 /// It must only be asked about blocks that its view has named; one that has gone since is `Failure::Unavailable`.
-pub trait Source: View + 'static {
+pub trait Source: ChainView + 'static {
     /// Appends the result to `out` as JSON text (`"0x1"`, `{…}`, `null`) and says where it came from.
     ///
     /// On failure, what was appended is thrown away. Pooled work asks `budget.stopped()` now and then and ends with a
@@ -43,7 +43,7 @@ pub trait Source: View + 'static {
     fn answer(
         &self,
         query: &Query<BlockRef>,
-        budget: &Budget,
+        budget: &AnswerBudget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure>;
 }

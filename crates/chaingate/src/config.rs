@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use answers::Sources;
 use answers::remote_settings as remote;
 use callers::{Plans, StaticKey};
-use gateway::edge::Edge;
-use gateway::limits::Limits;
+use gateway::gateway_state::GatewayState;
+use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
 use methods::{Family, Network};
 use settings::{KnownKey, Mistakes, Section};
@@ -23,8 +23,8 @@ pub struct Config {
     pub listen: ListenConfig,
     pub keys: Vec<StaticKey>,
     pub plans: Plans,
-    pub limits: Limits,
-    pub remote: remote::Config,
+    pub limits: GatewayLimits,
+    pub remote: remote::PoolConfig,
 }
 
 impl Default for Config {
@@ -58,8 +58,8 @@ impl Config {
     }
 
     /// A gateway with these settings in front of `sources`.
-    pub fn gateway(&self, sources: impl Into<Sources>) -> io::Result<Edge> {
-        Edge::new(&self.listen.server, &self.limits, &self.keys, &self.network, sources)
+    pub fn gateway(&self, sources: impl Into<Sources>) -> io::Result<GatewayState> {
+        GatewayState::new(&self.listen.server, &self.limits, &self.keys, &self.network, sources)
     }
 
     fn read(root: &mut Section<'_>) -> Self {
@@ -68,14 +68,14 @@ impl Config {
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
-            Limits::read(&mut root.section("limits"), &mut cache)
+            GatewayLimits::read(&mut root.section("limits"), &mut cache)
         };
         let network = {
             let mut methods = root.section("methods");
             Network::read(&mut root.section("network"), &mut methods)
         };
         let is_ethereum = network.families.as_slice() != [Family::Zksync];
-        let remote = remote::Config::read(root, is_ethereum);
+        let remote = remote::PoolConfig::read(root, is_ethereum);
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             listen: ListenConfig::read(&mut root.section("listen")),

@@ -6,7 +6,7 @@ use answers::{ArchiveSource, Sources};
 use archive::{Archive, OpenError};
 use demo;
 
-use answers::{Mode, Remote};
+use answers::{FollowMode, Remote};
 use methods::{Checkpoint, Network};
 
 use crate::config::Config;
@@ -17,8 +17,10 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
         return open_archive(config, progress).map(Sources::from);
     }
     let remote = match config.remote.follow.mode {
-        Mode::Off | Mode::Blocks => Remote::start(&config.remote, &config.network, &config.data_dir)?,
-        Mode::Full => {
+        FollowMode::Off | FollowMode::Blocks => {
+            Remote::start(&config.remote, &config.network, &config.data_dir)?
+        }
+        FollowMode::Full => {
             let archive = open_continued_archive(config)?;
             let network = network_of(config, archive.archive())?;
             Remote::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
@@ -94,7 +96,7 @@ pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
 
 /// The same in front of nodes, which need no archive unless they are to continue one.
 fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
-    if config.remote.follow.mode != Mode::Full {
+    if config.remote.follow.mode != FollowMode::Full {
         return Ok(ArchiveCheck::Ok);
     }
     match Archive::open(&config.data_dir) {

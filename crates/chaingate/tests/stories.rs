@@ -1,4 +1,4 @@
-//! The edge over real sockets: one module per story, each row of the wire's rules named by a test.
+//! The gateway over real sockets: one module per story, each row of the wire's rules named by a test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "stories/gateway.rs"]

@@ -26,7 +26,7 @@ pub const BATCH_CREDITS: u64 = 5;
 pub struct Permit<'a> {
     credits: u64,
     account: &'a Account,
-    _place: Place<'a>,
+    _place: CapacitySlot<'a>,
 }
 
 impl<'a> Permit<'a> {
@@ -103,8 +103,8 @@ impl Capacity {
     }
 
     /// Takes a place, unless that exceeds the account's share.
-    pub(crate) fn enter<'a>(&'a self, account: &'a Account) -> Option<Place<'a>> {
-        let place = Place { all: &self.taken, own: &account.calls_in_flight };
+    pub(crate) fn enter<'a>(&'a self, account: &'a Account) -> Option<CapacitySlot<'a>> {
+        let place = CapacitySlot { all: &self.taken, own: &account.calls_in_flight };
         let used = place.all.fetch_add(1, Relaxed);
         let own = place.own.fetch_add(1, Relaxed);
         is_within_share(own, 1, used, self.most).then_some(place)
@@ -113,12 +113,12 @@ impl Capacity {
 
 /// One taken place; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CapacitySlot<'a> {
     all: &'a AtomicUsize,
     own: &'a AtomicUsize,
 }
 
-impl Drop for Place<'_> {
+impl Drop for CapacitySlot<'_> {
     fn drop(&mut self) {
         self.all.fetch_sub(1, Relaxed);
         self.own.fetch_sub(1, Relaxed);

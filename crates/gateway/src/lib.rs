@@ -9,7 +9,7 @@ pub mod parse; //        4. bytes → typed calls
 pub mod admit; //        5. Caller, call → Permit
 pub mod shape; //        8. Answer → Answer within limits
 mod respond; //          9. outcome → HTTP reply
-pub mod meter; //       10. ticket → usage
+pub mod meter; //       10. CallRecord → usage
 mod request; //          all of them, one after another
 
 // What the steps are told by:
@@ -21,6 +21,6 @@ pub mod limits; // every limit by name
 // What runs them:
 
 pub mod log; // lines that never hold up a call
-pub mod edge; // what all connections share
+pub mod gateway_state; // what all connections share
 pub mod server; // the listeners
 pub mod operator; // /health, /ready, /status, /metrics

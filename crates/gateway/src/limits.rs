@@ -6,10 +6,10 @@ use crate::request_limits::RequestLimits;
 
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct GatewayLimits {
     pub listen: http_server::Limits,
     pub http: RequestLimits,
-    pub answer: answers::Limits,
+    pub answer: answers::AnswerLimits,
     /// Bytes of request bodies and replies in memory, over all accounts: some eighty of the largest log answers. Callers
     /// that send or read slowly would otherwise fill any memory.
     pub memory_bytes_max: usize,
@@ -17,23 +17,23 @@ pub struct Limits {
 
 const MEMORY_BYTES_MAX: usize = 512 << 20;
 
-impl Default for Limits {
+impl Default for GatewayLimits {
     fn default() -> Self {
         Self {
             listen: http_server::Limits::default(),
             http: RequestLimits::default(),
-            answer: answers::Limits::default(),
+            answer: answers::AnswerLimits::default(),
             memory_bytes_max: MEMORY_BYTES_MAX,
         }
     }
 }
 
-impl Limits {
+impl GatewayLimits {
     pub fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         Self {
             listen: http_server::Limits::read(section),
             http: RequestLimits::read(section),
-            answer: answers::Limits::read(section, cache),
+            answer: answers::AnswerLimits::read(section, cache),
             memory_bytes_max: section.size("memory_bytes_max", MEMORY_BYTES_MAX),
         }
     }

@@ -1,7 +1,7 @@
 //! Step 10: exactly one record per call, also when the caller hangs up.
 //!
-//! A ticket is drawn when a call begins and counts itself when it is dropped; a call that is given up half-way is
-//! counted as abandoned by the same way. Each worker counts in a shard of its own, so that counting never makes two
+//! A [`CallRecord`] begins with its call and is counted when it is dropped, so a call that is given up half-way is counted as
+//! abandoned. Each worker counts in a shard of its own, so that counting never makes two
 //! cores wait for each other; the operator's page adds the shards up.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -94,9 +94,9 @@ impl Shard {
     }
 }
 
-/// The record of one call, until it is dropped.
+/// The record of one call, which is counted when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket<'a> {
+pub(crate) struct CallRecord<'a> {
     shard: &'a Shard,
     clock: &'a Clock,
     caller: &'a Caller,
@@ -106,26 +106,26 @@ pub(crate) struct Ticket<'a> {
     outcome: Outcome,
 }
 
-impl<'a> Ticket<'a> {
-    pub(crate) fn draw(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: Moment) -> Self {
+impl<'a> CallRecord<'a> {
+    pub(crate) fn begin(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: Moment) -> Self {
         Self { shard, clock, caller, started, label: METHODS.len(), credits: 0, outcome: Outcome::Abandoned }
     }
 
-    pub(crate) fn is_for(&mut self, method: Option<MethodId>) {
+    pub(crate) fn set_method(&mut self, method: Option<MethodId>) {
         self.label = method.map_or(METHODS.len(), MethodId::index);
     }
 
-    /// The call was admitted, and this is what it costs.
-    pub(crate) fn paid(&mut self, credits: u64) {
+    /// Sets what the call costs, once it is admitted.
+    pub(crate) fn set_credits(&mut self, credits: u64) {
         self.credits = credits;
     }
 
-    pub(crate) fn ends(&mut self, outcome: Outcome) {
+    pub(crate) fn set_outcome(&mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         let now = self.clock.now();
         let credits = if self.outcome.is_free() {

@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use self::hosts::AllowedHosts;
-use crate::edge::Edge;
+use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;
 
 /// How long the head of a request may take. Scrapers are few and near.
@@ -50,13 +50,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the operator's listener is, and under which names it answers.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct OperatorConfig {
     pub address: SocketAddr,
     /// Host names under which it answers, besides `localhost` and IP addresses.
     pub hosts: Vec<String>,
 }
 
-impl Config {
+impl OperatorConfig {
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let address = section.address("operator", SocketAddr::from(([127, 0, 0, 1], 8546)));
         let hosts = section.texts("operator_hosts").unwrap_or_default();
@@ -70,7 +70,7 @@ impl Config {
 /// What the connections share.
 #[derive(Debug)]
 struct Operator {
-    edge: Arc<Edge>,
+    gateway: Arc<GatewayState>,
     hosts: AllowedHosts,
     /// Not that of the workers, or a failure of one listener would hide that of the other.
     accept_failures: RepeatedWarning,
@@ -81,12 +81,12 @@ struct Operator {
 pub(crate) fn start(
     listener: StdListener,
     hosts: &[String],
-    edge: Arc<Edge>,
+    gateway: Arc<GatewayState>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
     let operator = Arc::new(Operator {
-        edge,
+        gateway,
         hosts: AllowedHosts::new(hosts),
         accept_failures: RepeatedWarning::default(),
     });
@@ -161,7 +161,7 @@ async fn serve(stream: TcpStream, operator: Arc<Operator>) {
 impl Operator {
     fn reply(&self, request: &Request<Incoming>) -> Response<ReplyBody> {
         if self.allows_host_of(request) {
-            answer(&self.edge, request.method(), request.uri().path())
+            answer(&self.gateway, request.method(), request.uri().path())
         } else {
             let message = "this host name is not allowed; see operator_hosts in the section [listen]\n";
             reply(StatusCode::FORBIDDEN, TEXT, message.to_owned())
@@ -180,18 +180,18 @@ impl Operator {
     }
 }
 
-fn answer(edge: &Edge, method: &Method, path: &str) -> Response<ReplyBody> {
+fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<ReplyBody> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET only\n".to_owned());
     }
     match path {
         "/health" => reply(StatusCode::OK, TEXT, "alive\n".to_owned()),
-        "/ready" => match edge.unready() {
+        "/ready" => match gateway.unready() {
             None => reply(StatusCode::OK, TEXT, "ready\n".to_owned()),
             Some(why) => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         },
-        "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(edge)),
-        "/status" => reply(StatusCode::OK, "application/json", status::text(edge)),
+        "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(gateway)),
+        "/status" => reply(StatusCode::OK, "application/json", status::text(gateway)),
         _ => reply(StatusCode::NOT_FOUND, TEXT, "/health, /ready, /status, /metrics\n".to_owned()),
     }
 }

@@ -10,7 +10,7 @@ use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
 
 /// A call that can be answered.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ParsedCall {
     pub method: MethodId,
     pub query: Query<BlockParam>,
 }
@@ -32,12 +32,12 @@ pub fn parse(
     network: &Network,
     log_params_max: usize,
     settings: Option<&Settings>,
-) -> Result<Asked, Unanswerable> {
+) -> Result<ParsedCall, Unanswerable> {
     let call = item.as_ref().map_err(|bad| Unanswerable::Bad(bad.fault))?;
     let method = method(call, network)?;
     let query = method.row().read(&call.params).map_err(Unanswerable::Params)?;
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
-    let asked = Asked { method, query };
+    let asked = ParsedCall { method, query };
     if let Some(settings) = settings {
         settings.allow_call(asked.method, &asked.query).map_err(Unanswerable::NotAllowed)?;
     }
@@ -90,7 +90,7 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
 }
 
 /// What a call of so many bytes costs, answered or not.
-pub fn price(parsed: &Result<Asked, Unanswerable>, bytes: usize) -> u64 {
+pub fn price(parsed: &Result<ParsedCall, Unanswerable>, bytes: usize) -> u64 {
     match parsed {
         Ok(asked) => asked.method.row().credits,
         Err(Unanswerable::NoMethod(_)) => UNKNOWN_METHOD_CREDITS,

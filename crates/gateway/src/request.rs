@@ -29,9 +29,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::admit::{self, Permit, admit};
 use crate::authenticate::{Caller, authenticate};
-use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::meter::{Outcome, Shard, Ticket};
+use crate::gateway_state::GatewayState;
+use crate::meter::{CallRecord, Outcome, Shard};
 use crate::respond::{Reply, respond};
 use crate::route::{Route, route};
 use crate::shape::ReplyLimit;
@@ -39,7 +39,7 @@ use crate::shape::ReplyLimit;
 use calls::{ReadCall, ReadRequest};
 use pass::{BATCH_REPETITIONS_MAX, Pass};
 
-impl Service for Edge {
+impl Service for GatewayState {
     type Reply = Reply;
 
     // `Send` is stated because the compiler cannot infer it for a generic `B`.
@@ -77,68 +77,74 @@ impl Service for Edge {
 
 /// Logs one line per request at the level debug. The path is left out, because it has the key; the name that the
 /// configuration gives the key is logged instead.
-fn log(edge: &Edge, connection: &Connection, id: RequestId, caller: Option<&Caller>, reply: &Reply) {
+fn log(
+    gateway: &GatewayState,
+    connection: &Connection,
+    id: RequestId,
+    caller: Option<&Caller>,
+    reply: &Reply,
+) {
     tracing::debug!(
         request = %id,
         key = caller.map(Caller::key_name),
         status = reply.status().as_u16(),
         bytes = reply.body_len(),
-        us = edge.clock.now().since(connection.now()).as_micros() as u64,
+        us = gateway.clock.now().since(connection.now()).as_micros() as u64,
         "answered"
     );
 }
 
 async fn steps<'a>(
-    edge: &Arc<Edge>,
+    gateway: &Arc<GatewayState>,
     connection: &Connection,
     id: RequestId,
     head: &Head<'_>,
     body: &mut impl Body<'a>,
     recognised: &mut Option<Caller>,
 ) -> Result<Reply, ErrorReply> {
-    let routed = route(head, &edge.limits.http);
+    let routed = route(head, &gateway.limits.http);
     let key = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key } => key,
     };
-    let caller = match caller(edge, connection, key, head.headers) {
+    let caller = match caller(gateway, connection, key, head.headers) {
         Ok(caller) => &*recognised.insert(caller),
         Err(refused) => {
             body.skip().await;
             return Err(refused);
         }
     };
-    let ReceivedBody { bytes, charge } = read(edge, connection, head, body, caller).await?;
-    let work = Work {
-        edge,
-        shard: &edge.shards[connection.worker()],
+    let ReceivedBody { bytes, charge } = read(gateway, connection, head, body, caller).await?;
+    let context = RequestContext {
+        gateway,
+        shard: &gateway.shards[connection.worker()],
         caller,
-        view: edge.answers.request_view(),
+        view: gateway.answers.request_view(),
         may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
         memory: connection.memory(caller.account().id),
         body: charge.into_shared(),
     };
-    let reply = body.attend(pin!(calls(&work, bytes))).await??;
+    let reply = body.attend(pin!(calls(&context, bytes))).await??;
     Ok(reply.for_account(caller.account().id))
 }
 
 /// Reads the whole body. One that is refused is paid for by what was inflated.
 async fn read<'a>(
-    edge: &Edge,
+    gateway: &GatewayState,
     connection: &Connection,
     head: &Head<'_>,
     body: &mut impl Body<'a>,
     caller: &Caller,
 ) -> Result<ReceivedBody<'a>, ErrorReply> {
-    let (account, threads) = (caller.account().id, edge.answers.threads());
-    let read = read_body(connection, head, body, account, edge.limits.http.body_bytes_max, threads).await;
+    let (account, threads) = (caller.account().id, gateway.answers.threads());
+    let read = read_body(connection, head, body, account, gateway.limits.http.body_bytes_max, threads).await;
     match read {
         Ok(received) => Ok(received),
         Err(BodyRefused { refused, inflated }) => {
             if let Some(bytes) = inflated {
-                admit::charge(caller, admit::refused_credits(bytes), &edge.clock, connection.now())?;
+                admit::charge(caller, admit::refused_credits(bytes), &gateway.clock, connection.now())?;
             }
             Err(refused.into())
         }
@@ -146,40 +152,40 @@ async fn read<'a>(
 }
 
 /// The calls of a request → its reply.
-async fn calls(work: &Work<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
+async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
     if text.len() > INLINE_BODY_BYTES_MAX {
-        return Box::pin(large(work, text.into_owned())).await;
+        return Box::pin(large(context, text.into_owned())).await;
     }
     let text = &*text;
-    let read = |item: &_, bytes| ReadCall::new(item, bytes, work.edge, work.caller);
-    match jsonrpc::parse_within(text, work.edge.limits.http.batch_calls_max) {
-        Ok(Request::Single(item)) => Ok(single(work, read(&item, text.len())).await),
+    let read = |item: &_, bytes| ReadCall::new(item, bytes, context.gateway, context.caller);
+    match jsonrpc::parse_within(text, context.gateway.limits.http.batch_calls_max) {
+        Ok(Request::Single(item)) => Ok(single(context, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
-            batch::answer(work, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
+            batch::answer(context, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
         }
-        Err(fault) => refuse(work, text.len(), fault),
+        Err(fault) => refuse(context, text.len(), fault),
     }
 }
 
 /// The calls of a large body, which is read in the pool → the reply. The charge for the body also covers its typed calls,
 /// which are about as large.
-async fn large(work: &Work<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
+async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
     let len = text.len();
-    match calls::read_in_pool(work.edge, work.caller, text, work.body.clone()).await? {
-        Ok(ReadRequest::Single(call)) => Ok(single(work, *call).await),
+    match calls::read_in_pool(context.gateway, context.caller, text, context.body.clone()).await? {
+        Ok(ReadRequest::Single(call)) => Ok(single(context, *call).await),
         Ok(ReadRequest::Batch(calls)) => {
             // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
             let mut calls = Some(calls);
-            batch::answer(work, || calls.take().into_iter().flatten(), 0).await
+            batch::answer(context, || calls.take().into_iter().flatten(), 0).await
         }
-        Err(fault) => refuse(work, len, fault),
+        Err(fault) => refuse(context, len, fault),
     }
 }
 
 /// A body without calls is paid for by its size.
-fn refuse(work: &Work<'_>, bytes: usize, fault: BodyFault) -> Result<Reply, ErrorReply> {
-    admit::charge(work.caller, admit::refused_credits(bytes), &work.edge.clock, work.now)?;
+fn refuse(context: &RequestContext<'_>, bytes: usize, fault: BodyFault) -> Result<Reply, ErrorReply> {
+    admit::charge(context.caller, admit::refused_credits(bytes), &context.gateway.clock, context.now)?;
     Err(fault.into())
 }
 
@@ -192,19 +198,19 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
 
 /// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
 fn caller(
-    edge: &Edge,
+    gateway: &GatewayState,
     connection: &Connection,
     key: &str,
     headers: Headers<'_>,
 ) -> Result<Caller, ErrorReply> {
-    let caller = authenticate(&edge.callers, key, headers)
+    let caller = authenticate(&gateway.callers, key, headers)
         .map_err(|denied| unauthenticated(connection, headers, denied))?;
     connection.recognize(caller.account().id);
     let text = |name| headers.text(name).unwrap_or_default();
     if let Some(settings) = caller.settings()
         && let Err(setting) = settings.allow_request(text(&header::ORIGIN), text(&header::USER_AGENT))
     {
-        admit::charge(&caller, admit::REFUSED_CREDITS, &edge.clock, connection.now())?;
+        admit::charge(&caller, admit::REFUSED_CREDITS, &gateway.clock, connection.now())?;
         return Err(Denied::Setting(setting).into());
     }
     Ok(caller)
@@ -223,8 +229,8 @@ fn unauthenticated(
 }
 
 /// What every call of one request has in common.
-struct Work<'a> {
-    edge: &'a Arc<Edge>,
+struct RequestContext<'a> {
+    gateway: &'a Arc<GatewayState>,
     shard: &'a Shard,
     caller: &'a Caller,
     /// The chain as all calls of the request see it.
@@ -240,48 +246,48 @@ struct Work<'a> {
 
 /// One call of a request → its answer. `place` is its place in the request. The result is appended to `out`, unless it is shared.
 async fn answer<'w>(
-    work: &Work<'w>,
+    context: &RequestContext<'w>,
     pass: &Pass<'w>,
     place: usize,
     call: ReadCall<'_>,
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
-) -> Result<Answered, ErrorReply> {
-    let Work { edge, shard, caller, now, .. } = *work;
-    let mut ticket = pass.ticket(place, || {
-        let mut ticket = Ticket::draw(shard, &edge.clock, caller, now);
-        ticket.is_for(call.parsed.as_ref().ok().map(|asked| asked.method));
-        ticket
+) -> Result<CallAnswer, ErrorReply> {
+    let RequestContext { gateway, shard, caller, now, .. } = *context;
+    let mut record = pass.record(place, || {
+        let mut record = CallRecord::begin(shard, &gateway.clock, caller, now);
+        record.set_method(call.parsed.as_ref().ok().map(|asked| asked.method));
+        record
     });
     let outcome = async {
         // What is repeated was paid for the first time.
         let credits = if pass.is_first() { call.credits } else { 0 };
         let permit =
-            admit(caller, credits, &edge.capacity, &edge.clock, now).inspect_err(|_| pass.refuse())?;
-        if let Some(ticket) = ticket.as_mut().filter(|_| pass.is_first()) {
-            ticket.paid(permit.credits());
+            admit(caller, credits, &gateway.capacity, &gateway.clock, now).inspect_err(|_| pass.refuse())?;
+        if let Some(record) = record.as_mut().filter(|_| pass.is_first()) {
+            record.set_credits(permit.credits());
         }
         let asked = call.parsed?;
         let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else {
-            return Ok(Tried::Answered(Answered::Silently));
+            return Ok(Tried::Answered(CallAnswer::Silently));
         };
         let (method, start) = (asked.method.row(), out.len());
         let named = asked.query.named();
         let is_of_batch = limit.is_for_batch();
         let repetition = if is_of_batch { pass.repetition() } else { Repetition::Yes { deadline: None } };
-        let view = pass.view(&work.view);
-        let answered = match try_answer(work, &permit, method, asked.query, view, repetition, out).await? {
+        let view = pass.view(&context.view);
+        let answered = match try_answer(context, &permit, method, asked.query, view, repetition, out).await? {
             Tried::Answered(answered) => answered,
             lost @ Tried::Reorganised(_) if is_of_batch => return Ok(lost),
             // Boxed: the future is large, and few calls need it.
             Tried::Reorganised(before) => {
-                Box::pin(answer_again(work, &permit, method, named, before, out)).await?
+                Box::pin(answer_again(context, &permit, method, named, before, out)).await?
             }
         };
-        let Answered::With(answer) = answered else { return Ok(Tried::Answered(answered)) };
+        let CallAnswer::With(answer) = answered else { return Ok(Tried::Answered(answered)) };
         let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
         limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
-        Ok(Tried::Answered(Answered::With(answer)))
+        Ok(Tried::Answered(CallAnswer::With(answer)))
     }
     .await;
     let (outcome, lost) = match outcome {
@@ -289,24 +295,24 @@ async fn answer<'w>(
         Ok(Tried::Reorganised(before)) => (Err(Failure::Unavailable.into()), Some(before.deadline)),
         Err(error) => (Err(error), None),
     };
-    if let Some(ticket) = &mut ticket {
-        ticket.ends(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
+    if let Some(record) = &mut record {
+        record.set_outcome(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
     }
     if let Some(deadline) = lost {
-        pass.lose(place, ticket, deadline);
+        pass.lose(place, record, deadline);
     }
     outcome
 }
 
 /// What came of a call on the chain as it was at one moment.
 enum Tried {
-    Answered(Answered),
+    Answered(CallAnswer),
     Reorganised(Reorganised),
 }
 
 /// Answers a call on the chain as it was at one moment.
 async fn try_answer(
-    work: &Work<'_>,
+    context: &RequestContext<'_>,
     permit: &Permit<'_>,
     method: &'static Method,
     query: Query<BlockParam>,
@@ -314,26 +320,26 @@ async fn try_answer(
     repetition: Repetition,
     out: &mut Vec<u8>,
 ) -> Result<Tried, ErrorReply> {
-    let Work { edge, shard, id, .. } = *work;
-    let may_fail_over = work.may_fail_over && edge.network.failover.contains(&method.name);
+    let RequestContext { gateway, shard, id, .. } = *context;
+    let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
     let at_pending = methods::is_at_pending(method, &query);
     let view = view.for_call(method, &query, may_fail_over).await?;
-    let query = match resolve(view.blocks(), &edge.rules, method, query)? {
+    let query = match resolve(view.blocks(), &gateway.rules, method, query)? {
         Resolved::Nothing(missing) => {
             let provenance = view.absence_provenance(method);
-            return Ok(Tried::Answered(Answered::Nothing(missing, provenance)));
+            return Ok(Tried::Answered(CallAnswer::Nothing(missing, provenance)));
         }
         Resolved::Pinned(query) => query,
     };
-    let begun = edge.clock.now();
-    let body = work.body.clone();
+    let begun = gateway.clock.now();
+    let body = context.body.clone();
     let call = PinnedCall { method, query, may_fail_over, at_pending, repetition, body };
     let answer = view.answer(permit.account(), call, out).await;
     if method.work == Place::Inline {
-        shard.reads.record(edge.clock.now().since(begun));
+        shard.reads.record(gateway.clock.now().since(begun));
     }
     match answer {
-        Ok(answer) => Ok(Tried::Answered(Answered::With(answer))),
+        Ok(answer) => Ok(Tried::Answered(CallAnswer::With(answer))),
         Err(Unanswered::Reorganised(before)) => Ok(Tried::Reorganised(before)),
         Err(Unanswered::Failed(failure)) => {
             log_our_fault(id, method, &failure);
@@ -347,19 +353,19 @@ const REPEATED_AFTER: Duration = Duration::from_millis(20);
 
 /// Repeats a call on the chain as it is now, because the block that it was about is gone. `named` is how the caller named its blocks.
 async fn answer_again(
-    work: &Work<'_>,
+    context: &RequestContext<'_>,
     permit: &Permit<'_>,
     method: &'static Method,
     named: [Option<BlockParam>; 2],
     mut before: Reorganised,
     out: &mut Vec<u8>,
-) -> Result<Answered, ErrorReply> {
+) -> Result<CallAnswer, ErrorReply> {
     loop {
         let mut names = named.into_iter().flatten();
         let query = before.query.try_map(|_| names.next().ok_or(Failure::Unavailable))?;
-        let (view, deadline) = (work.edge.answers.request_view(), Some(before.deadline));
+        let (view, deadline) = (context.gateway.answers.request_view(), Some(before.deadline));
         let repetition = Repetition::Yes { deadline };
-        match try_answer(work, permit, method, query, &view, repetition, out).await? {
+        match try_answer(context, permit, method, query, &view, repetition, out).await? {
             Tried::Answered(answered) => return Ok(answered),
             Tried::Reorganised(again) if Instant::now() < again.deadline => before = again,
             Tried::Reorganised(_) => return Err(Failure::Unavailable.into()),
@@ -380,7 +386,7 @@ fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
 }
 
 /// How a call was answered.
-enum Answered {
+enum CallAnswer {
     With(Answer),
     /// With what stands for a block that is not there.
     Nothing(Missing, Option<Provenance>),
@@ -388,35 +394,35 @@ enum Answered {
     Silently,
 }
 
-async fn single(work: &Work<'_>, call: ReadCall<'_>) -> Reply {
+async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
     let (limit, pass) = (ReplyLimit::for_single(), Pass::first(0));
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
         // A notification is admitted and metered like any call, and nothing is said about how it went.
-        let _unsaid = answer(work, &pass, 0, call, &limit, &mut unused).await;
+        let _unsaid = answer(context, &pass, 0, call, &limit, &mut unused).await;
         return Reply::silent();
     };
     let id = Id::from_raw(&id);
     let mut out = Vec::with_capacity(REPLY_BYTES_USUAL);
     jsonrpc::begin_result(&mut out, id);
-    let reply = match answer(work, &pass, 0, call, &limit, &mut out).await {
-        Ok(Answered::With(Answer { provenance, shared: Some(shared) })) => {
+    let reply = match answer(context, &pass, 0, call, &limit, &mut out).await {
+        Ok(CallAnswer::With(Answer { provenance, shared: Some(shared) })) => {
             Reply::result(around(out, shared), Some(provenance))
         }
-        Ok(Answered::With(Answer { provenance, shared: None })) => {
+        Ok(CallAnswer::With(Answer { provenance, shared: None })) => {
             jsonrpc::end_result(&mut out);
             Reply::result([out.into(), Bytes::new(), Bytes::new()], Some(provenance))
         }
-        Ok(Answered::Nothing(missing, provenance)) => {
+        Ok(CallAnswer::Nothing(missing, provenance)) => {
             out.extend_from_slice(missing.json());
             jsonrpc::end_result(&mut out);
             Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
-        Ok(Answered::Silently) => Reply::silent(),
+        Ok(CallAnswer::Silently) => Reply::silent(),
         Err(error) => Reply::error(id, &error),
     };
     // Errors are charged, too, because the data of a revert may have megabytes.
-    reply.charged(work.memory).unwrap_or_else(|OverBudget| Reply::error(id, &over_capacity()))
+    reply.charged(context.memory).unwrap_or_else(|OverBudget| Reply::error(id, &over_capacity()))
 }
 
 /// Room for a storage value or a short object without growing.

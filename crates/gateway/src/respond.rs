@@ -20,8 +20,8 @@ use jsonrpc::Id;
 use methods::BlockRef;
 use resources::{AccountId, AccountMemory, CHARGED_BYTES_MIN, OverBudget};
 
-use crate::edge::Edge;
 use crate::errors::ErrorReply;
+use crate::gateway_state::GatewayState;
 
 /// A reply: its body, and what its head depends on.
 #[derive(Debug)]
@@ -127,16 +127,17 @@ impl Reply {
 
 /// Compresses a reply if its caller accepts that, counts it and gives it the id of its request.
 pub(crate) async fn respond(
-    edge: &Edge,
+    gateway: &GatewayState,
     connection: &Connection,
     id: RequestId,
     headers: Headers<'_>,
     mut reply: Reply,
 ) -> Reply {
     reply.request_id = Some(id);
-    if reply.body_len() >= edge.limits.http.compress_bytes_min
+    if reply.body_len() >= gateway.limits.http.compress_bytes_min
         && let Some(encoding) = accepted_encoding(headers)
-        && let Some(smaller) = compress(encoding, &reply.parts, reply.account, edge.answers.threads()).await
+        && let Some(smaller) =
+            compress(encoding, &reply.parts, reply.account, gateway.answers.threads()).await
         && let Ok(smaller) = connection.memory(reply.account).hold(smaller)
     {
         reply.parts = [smaller, Bytes::new(), Bytes::new()];

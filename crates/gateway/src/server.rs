@@ -9,19 +9,19 @@ use settings::Section;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::edge::Edge;
+use crate::gateway_state::GatewayState;
 use crate::operator;
 
 /// `[listen]`: where to listen and with what.
 #[derive(Clone, Debug)]
 pub struct ListenConfig {
     pub server: http_server::Config,
-    pub operator: operator::Config,
+    pub operator: operator::OperatorConfig,
 }
 
 impl ListenConfig {
     pub fn read(section: &mut Section<'_>) -> Self {
-        Self { server: http_server::Config::read(section), operator: operator::Config::read(section) }
+        Self { server: http_server::Config::read(section), operator: operator::OperatorConfig::read(section) }
     }
 
     /// What is wrong if callers and the operator would share an address: callers would reach the operator's pages.
@@ -58,18 +58,18 @@ pub struct Server {
 
 impl Server {
     /// Binds both addresses and begins to serve.
-    pub fn start(config: &ListenConfig, edge: Arc<Edge>) -> io::Result<Self> {
+    pub fn start(config: &ListenConfig, gateway: Arc<GatewayState>) -> io::Result<Self> {
         let (operator_stop, operator_stopping) = watch::channel(false);
         for address in config.addresses() {
             check_free(address)?;
         }
         let listener = bind(config.operator.address)?;
         let operator =
-            operator::start(listener, &config.operator.hosts, Arc::clone(&edge), operator_stopping);
+            operator::start(listener, &config.operator.hosts, Arc::clone(&gateway), operator_stopping);
         let operator = operator.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
         })?;
-        let callers = http_server::Server::start(&config.server, Arc::clone(&edge.server), &edge)?;
+        let callers = http_server::Server::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
         Ok(Self { callers, operator, _operator_stop: operator_stop })
     }
 
@@ -96,9 +96,9 @@ impl Server {
 }
 
 /// Serves one connection over any stream, as the workers serve those that they accept, until it ends.
-pub async fn serve_stream<S>(edge: Arc<Edge>, stream: S)
+pub async fn serve_stream<S>(gateway: Arc<GatewayState>, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    http_server::serve_stream(Arc::clone(&edge.server), edge, stream).await;
+    http_server::serve_stream(Arc::clone(&gateway.server), gateway, stream).await;
 }

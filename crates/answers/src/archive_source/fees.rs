@@ -1,6 +1,6 @@
 //! What gas costs, and has cost, on the embedded chain.
 
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::results::json::Json;
 use crate::results::{
@@ -23,7 +23,7 @@ pub(super) fn next_base_fee(snapshot: &Snapshot) -> Result<u128, Failure> {
 pub(super) fn priority_fee(
     known: &PriorityFee,
     snapshot: &Snapshot,
-    budget: &Budget,
+    budget: &AnswerBudget,
 ) -> Result<u128, Failure> {
     let head = snapshot.head_hash();
     if let Some(fee) = known.at(head) {
@@ -54,7 +54,7 @@ fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<Reward>, StoreError> 
 /// Writes the fees of the blocks up to `newest`, and of the one after it.
 pub(super) fn history(
     snapshot: &Snapshot,
-    budget: &Budget,
+    budget: &AnswerBudget,
     blocks: u64,
     newest: u64,
     percentiles: &[Percentile],

@@ -15,7 +15,7 @@ const ABSENT_MAX: usize = 65_536;
 
 /// Transactions without a receipt at a head.
 #[derive(Debug, Default)]
-pub(super) struct Absent(Mutex<AtHead>);
+pub(super) struct AbsentReceipts(Mutex<AtHead>);
 
 #[derive(Debug, Default)]
 struct AtHead {
@@ -23,7 +23,7 @@ struct AtHead {
     transactions: HashSet<B256>,
 }
 
-impl Absent {
+impl AbsentReceipts {
     /// Whether it is known that there is no such receipt at this head.
     pub(super) fn has(&self, head: BlockRef, transaction: &B256) -> bool {
         let known = self.0.lock();
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn all_is_forgotten_with_the_next_head() {
-        let absent = Absent::default();
+        let absent = AbsentReceipts::default();
         absent.add(head(1), hash(7));
         assert!(absent.has(head(1), &hash(7)));
         assert!(!absent.has(head(1), &hash(8)) && !absent.has(head(2), &hash(7)));
@@ -72,7 +72,7 @@ mod tests {
     /// A slow call that had begun at an older head cleared what was known at the newer one.
     #[test]
     fn what_was_found_at_an_older_head_changes_nothing() {
-        let absent = Absent::default();
+        let absent = AbsentReceipts::default();
         absent.add(head(2), hash(8));
         absent.add(head(1), hash(7));
         assert!(absent.has(head(2), &hash(8)) && !absent.has(head(1), &hash(7)));
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_it() {
-        let absent = Absent::default();
+        let absent = AbsentReceipts::default();
         (0..=ABSENT_MAX as u64).for_each(|number| absent.add(head(1), hash(number)));
         assert!(absent.has(head(1), &hash(0)) && !absent.has(head(1), &hash(ABSENT_MAX as u64)));
     }

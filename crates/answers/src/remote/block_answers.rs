@@ -13,8 +13,8 @@ use super::asking::Asking;
 use super::blocks::block_of;
 use super::located::Located;
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
-use super::{Fetched, Keep, NULL, Remote};
-use crate::budget::{Budget, ReplyCharge};
+use super::{CacheDecision, Fetched, NULL, Remote};
+use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{BlockPart, BlockQuery, NodeQuery, TransactionPart, TransactionQuery};
@@ -157,10 +157,10 @@ impl Remote {
             Located::Pending(pending) => {
                 let result =
                     written(|json| write_pending_transaction(&pending.transaction, pending.sender, json));
-                Ok(not_mined(result, Verification::None, Keep::No))
+                Ok(not_mined(result, Verification::None, CacheDecision::No))
             }
             // It may be pending any moment.
-            Located::Nowhere { .. } => Ok(not_mined(NULL, Verification::Confirmed, Keep::No)),
+            Located::Nowhere { .. } => Ok(not_mined(NULL, Verification::Confirmed, CacheDecision::No)),
         }
     }
 
@@ -170,9 +170,9 @@ impl Remote {
                 let block = block_of(&body);
                 at(block, self.mined_receipt(asking, body, index).await)
             }
-            Located::Pending(_) => Ok(not_mined(NULL, Verification::Confirmed, Keep::No)),
+            Located::Pending(_) => Ok(not_mined(NULL, Verification::Confirmed, CacheDecision::No)),
             Located::Nowhere { all_say_so } => {
-                let keep = if all_say_so { Keep::Absent } else { Keep::No };
+                let keep = if all_say_so { CacheDecision::Absent } else { CacheDecision::No };
                 Ok(not_mined(NULL, Verification::Confirmed, keep))
             }
         }
@@ -203,11 +203,14 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         work: Writing,
-        write: impl FnOnce(&Budget, &mut Json<'_>) -> Result<(), Failure> + Send + 'static,
+        write: impl FnOnce(&AnswerBudget, &mut Json<'_>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<Bytes, Failure> {
         let reply = ReplyCharge::new(self.memory.clone(), asking.account);
-        let budget =
-            Budget { deadline: Some(asking.deadline.into_std()), reply: Some(reply), ..Budget::default() };
+        let budget = AnswerBudget {
+            deadline: Some(asking.deadline.into_std()),
+            reply: Some(reply),
+            ..AnswerBudget::default()
+        };
         let mut charge = MemoryCharge::default();
         if let Writing::Long { held_bytes } = work {
             self.memory.of(asking.account).grow(&mut charge, held_bytes)?;
@@ -232,13 +235,13 @@ fn at(block: BlockRef, result: Result<Bytes, Failure>) -> Result<Fetched, Failur
         result,
         block: Some(block),
         verified: Verification::Proven,
-        keep: Keep::On(Some(block)),
+        keep: CacheDecision::On(Some(block)),
         given_by: None,
     })
 }
 
 /// An answer about a transaction that is in no block.
-fn not_mined(result: Bytes, verified: Verification, keep: Keep) -> Fetched {
+fn not_mined(result: Bytes, verified: Verification, keep: CacheDecision) -> Fetched {
     Fetched { result, block: None, verified, keep, given_by: None }
 }
 

@@ -1,12 +1,12 @@
 //! The executed chain: an imported archive that goes on with the blocks of the nodes. What it has is answered from it.
 //!
 //! `live` keeps it at the head of the view: it fetches proven blocks and executes them, on threads of its own. A request sees the
-//! archive and the view as they are at one moment (`moment`). While the archive is at the head it answers everything; while it is
+//! archive and the view as they are at one moment (`aligned_chains`). While the archive is at the head it answers everything; while it is
 //! not, it answers what is about blocks that both have, and nodes answer the rest.
 
 mod branch; // where the archive and the view part
 mod live; // new blocks
-mod moment; // archive and view as one request sees them
+mod aligned_chains; // archive and view as one request sees them
 mod worker; // the thread that executes
 
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use parking_lot::Mutex;
 use crate::archive_source::ArchiveSource;
 use crate::view::{SnapshotSource, Source};
 
+use aligned_chains::AlignedChains;
+pub(crate) use aligned_chains::ExecutedView;
 pub(crate) use live::ExecutionThread;
-pub(crate) use moment::Executed;
-use moment::Moment;
 
 /// An archive that the blocks of the nodes continue.
 pub struct ExecutedChain {
     source: Arc<ArchiveSource>,
-    /// The newest moment that a request has seen.
-    moment: ArcSwap<Moment>,
+    /// The newest pair that a request has seen.
+    chains: ArcSwap<AlignedChains>,
     replaced: Mutex<Vec<ReplacedBranch>>,
     state: Mutex<ExecutionState>,
     counts: ExecutionCounts,
@@ -69,10 +69,10 @@ pub enum ExecutionState {
 
 impl ExecutedChain {
     pub(crate) fn new(source: Arc<ArchiveSource>) -> Self {
-        let moment = Moment::new(source.snapshot(), None, Vec::new());
+        let chains = AlignedChains::new(source.snapshot(), None, Vec::new());
         Self {
             source,
-            moment: ArcSwap::from_pointee(moment),
+            chains: ArcSwap::from_pointee(chains),
             replaced: Mutex::default(),
             state: Mutex::default(),
             counts: ExecutionCounts::default(),
@@ -89,16 +89,16 @@ impl ExecutedChain {
     }
 
     /// Archive and view as they are now.
-    pub(crate) fn at_this_moment(&self, pool: &Pool) -> Executed {
+    pub(crate) fn current_view(&self, pool: &Pool) -> ExecutedView {
         let (snapshot, canon) = (self.source.snapshot(), pool.canon());
-        let known = self.moment.load_full();
+        let known = self.chains.load_full();
         if known.is_of(&snapshot, canon.as_ref()) {
-            return Executed::new(known, pool);
+            return ExecutedView::new(known, pool);
         }
         let replaced = self.replaced_chains(snapshot.head().number);
-        let moment = Arc::new(Moment::new(snapshot, canon, replaced));
-        self.moment.store(Arc::clone(&moment));
-        Executed::new(moment, pool)
+        let chains = Arc::new(AlignedChains::new(snapshot, canon, replaced));
+        self.chains.store(Arc::clone(&chains));
+        ExecutedView::new(chains, pool)
     }
 
     /// Chains with blocks that could come back at this head.
@@ -108,42 +108,42 @@ impl ExecutedChain {
         young.map(|branch| Arc::clone(&branch.snapshot)).collect()
     }
 
-    /// Remembers a branch that is about to be reorganised away: whoever sees the new one finds the blocks of the old one, too.
-    fn replaces(&self, branch: ReplacedBranch) {
+    /// Remembers a branch that is about to be reorganised away, so that its blocks are found by their hashes.
+    fn remember_replaced(&self, branch: ReplacedBranch) {
         let mut replaced = self.replaced.lock();
         replaced.insert(0, branch);
         replaced.truncate(REPLACED_BRANCHES_MAX);
     }
 
-    /// Forgets the branch that was about to be reorganised away: it stays.
-    fn has_not_replaced(&self) {
+    /// Forgets the branch that was remembered last, because it was not reorganised away after all.
+    fn forget_newest_replaced(&self) {
         let mut replaced = self.replaced.lock();
         if !replaced.is_empty() {
             replaced.remove(0);
         }
     }
 
-    /// Lets go of snapshots that nobody needs any more: they keep pages of the file from being used again.
+    /// Drops snapshots that are not needed any more, because they keep pages of the file from being used again.
     fn forget_old_snapshots(&self, pool: &Pool) {
         let lowest = self.archive().lowest_replaceable(self.head());
         self.replaced.lock().retain(|branch| branch.ancestor >= lowest);
-        self.at_this_moment(pool);
+        self.current_view(pool);
     }
 
-    fn is(&self, state: ExecutionState) {
+    fn set_state(&self, state: ExecutionState) {
         *self.state.lock() = state;
     }
 
-    /// Blocks are about to be executed. One that has stopped is behind only when that has worked.
-    fn begins(&self) {
+    /// Sets the state before blocks are executed. A chain that has stopped counts as stopped until that succeeds.
+    fn set_executing(&self) {
         let mut present = self.state.lock();
         if !matches!(*present, ExecutionState::Stopped(_)) {
             *present = ExecutionState::Behind;
         }
     }
 
-    /// Says loudly, and once for each reason, why nothing is executed any more.
-    fn has_stopped(&self, reason: String) {
+    /// Sets the state to stopped, and logs each new reason once.
+    fn set_stopped(&self, reason: String) {
         self.counts.failures.fetch_add(1, Relaxed);
         let state = ExecutionState::Stopped(reason);
         let mut present = self.state.lock();

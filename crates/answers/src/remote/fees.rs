@@ -12,7 +12,7 @@ use nodes::proven::{FeeFields, ProvenBody};
 use super::asking::Asking;
 use super::block_ref;
 use super::mined::{blob_params, knows_blob_params};
-use super::{Fetched, Keep, Remote, head};
+use super::{CacheDecision, Fetched, Remote, head};
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::FeeQuery;
@@ -72,7 +72,7 @@ impl Remote {
             result,
             block: Some(block),
             verified: Verification::Proven,
-            keep: Keep::On(Some(block)),
+            keep: CacheDecision::On(Some(block)),
             given_by: None,
         };
         result.map(|result| result.map(fetched)).transpose()

@@ -3,7 +3,7 @@
 use methods::{BlockRef, Query};
 use resources::AccountId;
 
-use crate::cache::{Asked, Key};
+use crate::cache::{CacheKey, CacheLookup};
 use crate::query_plan::QueryPlan;
 
 /// With whom a call may share its answer while it is fetched.
@@ -12,7 +12,7 @@ pub(super) struct FlightKey {
     /// The account, if the answer takes long: a large answer is read or proven, and code is run, in the share of the pool that the first caller's
     /// account has, and callers of other accounts would wait behind that account's jobs.
     account: Option<AccountId>,
-    query: Key,
+    query: CacheKey,
 }
 
 impl FlightKey {
@@ -21,7 +21,7 @@ impl FlightKey {
     pub(super) fn of(account: AccountId, head: BlockRef, query: &Query<BlockRef>) -> Self {
         let names_a_block = query.blocks().next().is_some();
         let takes_long = QueryPlan::of(query).effort.takes_long;
-        let asked = Asked { query, head: (!names_a_block).then_some(head.hash) };
+        let asked = CacheLookup { query, head: (!names_a_block).then_some(head.hash) };
         Self { account: takes_long.then_some(account), query: asked.key() }
     }
 

@@ -52,7 +52,7 @@ impl Remote {
             TransactionPart::Transaction => encode::transaction(hash),
             TransactionPart::Receipt => encode::receipt(hash),
         };
-        let search = Search { remote: self, asking, hash, part, found: Mutex::default() };
+        let search = TransactionSearch { remote: self, asking, hash, part, found: Mutex::default() };
         let judge = |node: usize, result: &Bytes| search.judge(node, result);
         let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
         if let Err(Failed::Unchecked) = asked {
@@ -81,17 +81,17 @@ impl Remote {
 }
 
 /// A transaction that nodes are asked for.
-struct Search<'a> {
+struct TransactionSearch<'a> {
     remote: &'a Remote,
     asking: Asking<'a>,
     hash: B256,
     part: TransactionPart,
-    found: Mutex<Found>,
+    found: Mutex<SearchState>,
 }
 
 /// What the nodes have said so far.
 #[derive(Default)]
-struct Found {
+struct SearchState {
     mined: Option<(Arc<ProvenBody>, usize)>,
     pending: Option<Box<PendingTransaction>>,
     /// Nodes that have it in no block of the view.
@@ -100,7 +100,7 @@ struct Found {
     failure: Option<Failure>,
 }
 
-impl Search<'_> {
+impl TransactionSearch<'_> {
     fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
         let result = result.clone();
         Judging::Elsewhere(Box::pin(async move {

@@ -19,19 +19,19 @@ use resources::{AccountId, MemoryCharge};
 use tokio::time::Instant;
 
 use super::asking::Asking;
-use super::checking::COPIED_AT_ONCE_BYTES_MAX;
+use super::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use super::state::ConfirmedLogs;
-use super::{Fetched, Keep, Remote, block_ref, encode};
+use super::{CacheDecision, Fetched, Remote, block_ref, encode};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::{Origin, Verification};
-use crate::query_plan::LogQuery;
+use crate::query_plan::LogsQuery;
 
 use passed_on::PassedLogs;
-use piece::{Found, Piece, cut, join};
+use piece::{LogsText, Piece, cut, join};
 
 /// A log query on its way.
-struct Search<'a> {
+struct LogSearch<'a> {
     remote: &'a Remote,
     account: AccountId,
     canon: &'a Arc<Canon>,
@@ -65,13 +65,14 @@ impl Remote {
         &self,
         account: AccountId,
         canon: &Arc<Canon>,
-        query: LogQuery<'_>,
+        query: LogsQuery<'_>,
         deadline: Instant,
     ) -> Result<FoundLogs, Failure> {
-        let LogQuery { filter, blocks } = query;
+        let LogsQuery { filter, blocks } = query;
         let (from, to) = ends(blocks);
         let supplier = Supplier::Nodes;
-        let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
+        let search =
+            LogSearch { remote: self, account, canon, filter, from: from.number, deadline, supplier };
         let proven_from = search.proven_from(from, to);
         let given_by = self.given_by_anyone();
         if self.proves_blocks() && proven_from <= to.number {
@@ -100,12 +101,13 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         canon: &Arc<Canon>,
-        query: LogQuery<'_>,
+        query: LogsQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let LogQuery { filter, blocks } = query;
+        let LogsQuery { filter, blocks } = query;
         let Asking { account, deadline, supplier, .. } = asking;
         let (from, to) = ends(blocks);
-        let search = Search { remote: self, account, canon, filter, from: from.number, deadline, supplier };
+        let search =
+            LogSearch { remote: self, account, canon, filter, from: from.number, deadline, supplier };
         let (result, verified) = if !self.proves_blocks() {
             match search.pass_on(blocks, self.limits.log_results_max).await? {
                 PassedLogs::Logs { result, .. } => (result, Verification::None),
@@ -118,7 +120,7 @@ impl Remote {
         } else {
             return Err(Failure::Unavailable);
         };
-        Ok(Fetched { result, block: Some(to), verified, keep: Keep::No, given_by: None })
+        Ok(Fetched { result, block: Some(to), verified, keep: CacheDecision::No, given_by: None })
     }
 
     /// How far logs are verified that nodes were asked for.
@@ -127,7 +129,7 @@ impl Remote {
     }
 }
 
-impl Search<'_> {
+impl LogSearch<'_> {
     fn asking(&self) -> Asking<'_> {
         let Self { account, deadline, supplier, .. } = *self;
         Asking { account, canon: self.canon, deadline, supplier }
@@ -139,7 +141,7 @@ impl Search<'_> {
         let (mut parts, mut charge) = (Vec::new(), MemoryCharge::default());
         if from < proven_from {
             let (_, result) = self.range(from, proven_from - 1).await?;
-            let counted = move || Found {
+            let counted = move || LogsText {
                 count: read_logs(&result).map_or(0, |logs| logs.len()) as u64,
                 text: result.slice(1..result.len().saturating_sub(1).max(1)),
             };
@@ -227,7 +229,7 @@ impl Search<'_> {
                     let kept = cache.get_logs(key)?;
                     let is_trusted = kept.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
                     let is_good = is_trusted && super::holds(&canon, &kept);
-                    is_good.then_some(Found { text: kept.result, count: kept.count })
+                    is_good.then_some(LogsText { text: kept.result, count: kept.count })
                 });
             }
             pieces

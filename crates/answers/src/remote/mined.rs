@@ -7,7 +7,7 @@ use alloy_rlp::{Encodable, list_length};
 use archive::{InBlock, ReceiptData, ReceiptRow, Recipient, TransactionOutcome};
 use nodes::proven::{FeeFields, ProvenBody, ProvenReceipts, ProvenUncles};
 
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::results::json::Json;
 use crate::results::{
@@ -48,7 +48,7 @@ pub(super) fn write_whole_block(
     body: &ProvenBody,
     uncles: &ProvenUncles,
     full: bool,
-    budget: &Budget,
+    budget: &AnswerBudget,
     json: &mut Json<'_>,
 ) -> Result<(), Failure> {
     let block = BlockFields {

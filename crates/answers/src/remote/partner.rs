@@ -18,19 +18,20 @@ use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
-use crate::view::View;
+use crate::view::ChainView;
 
-/// Why a partner is asked: what our own nodes cannot give.
+/// What our own nodes could not give, so that a partner is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Without {
-    /// Any chain: none has shown it yet.
+pub(crate) enum FailoverReason {
+    /// No node has shown its chain yet.
     Head,
-    /// The block that is meant.
+    /// No node has the block that is meant.
     Block,
+    /// No node has answered.
     Answer,
 }
 
-impl Without {
+impl FailoverReason {
     const ALL: [Self; 3] = [Self::Head, Self::Block, Self::Answer];
 
     fn name(self) -> &'static str {
@@ -44,24 +45,28 @@ impl Without {
 
 /// Answers of partners, by the reason why they were asked.
 #[derive(Debug, Default)]
-pub struct Failovers([AtomicU64; Without::ALL.len()]);
+pub struct Failovers([AtomicU64; FailoverReason::ALL.len()]);
 
 impl Failovers {
-    /// What a partner has answered is in the metrics and in the log.
-    fn note(&self, without: Without, method: &Method) {
-        self.0[without as usize].fetch_add(1, Relaxed);
-        let reason = without.name();
-        tracing::info!(method = method.name, reason, "a partner answered, because no node of our own could");
+    /// Counts and logs an answer of a partner.
+    fn count(&self, reason: FailoverReason, method: &Method) {
+        self.0[reason as usize].fetch_add(1, Relaxed);
+        tracing::info!(
+            method = method.name,
+            reason = reason.name(),
+            "a partner answered, because no node of our own could"
+        );
     }
 
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Without::ALL.into_iter().map(|without| (without.name(), self.0[without as usize].load(Relaxed)))
+        FailoverReason::ALL.into_iter().map(|reason| (reason.name(), self.0[reason as usize].load(Relaxed)))
     }
 }
 
 impl PartnerView {
-    fn without(&self) -> Without {
-        if self.own().is_some() { Without::Block } else { Without::Head }
+    /// Why the partner is asked.
+    fn reason(&self) -> FailoverReason {
+        if self.own().is_some() { FailoverReason::Block } else { FailoverReason::Head }
     }
 }
 
@@ -72,7 +77,7 @@ struct PartnerCall<'a> {
     canon: &'a Arc<Canon>,
     /// The chain of our own nodes, if they have shown one.
     own: Option<&'a Canon>,
-    without: Without,
+    reason: FailoverReason,
     method: &'static Method,
     query: &'a Query<BlockRef>,
     deadline: Instant,
@@ -87,8 +92,8 @@ impl Remote {
         method: &'static Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
-        let (without, deadline) = (Without::Answer, Instant::now() + self.time(method));
-        let call = PartnerCall { account, canon, own: Some(canon), without, method, query, deadline };
+        let (reason, deadline) = (FailoverReason::Answer, Instant::now() + self.time(method));
+        let call = PartnerCall { account, canon, own: Some(canon), reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
@@ -102,18 +107,18 @@ impl Remote {
         deadline: Instant,
     ) -> Result<Answer, Failure> {
         if let Some(result) = self.known(view.head(), QueryPlan::of(query).subject) {
-            self.failovers.note(view.without(), method);
+            self.failovers.count(view.reason(), method);
             return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
         }
         let own = view.own().map(|own| &**own);
-        let (canon, without) = (view.canon(), view.without());
-        let call = PartnerCall { account, canon, own, without, method, query, deadline };
+        let (canon, reason) = (view.canon(), view.reason());
+        let call = PartnerCall { account, canon, own, reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
     /// Records that a partner has answered by saying that a block does not exist.
     pub(crate) fn absent_at_partner(&self, view: &PartnerView, method: &Method) -> Provenance {
-        self.failovers.note(view.without(), method);
+        self.failovers.count(view.reason(), method);
         Provenance { origin: Origin::Partner, block: None, verified: Verification::None }
     }
 
@@ -144,7 +149,7 @@ impl Remote {
                 }
             }
         };
-        self.failovers.note(call.without, call.method);
+        self.failovers.count(call.reason, call.method);
         // Of a block that only the partner has named it is proven what is in it, and not that it is the one that is meant.
         let is_ours = |block: BlockRef| {
             call.own.and_then(|own| own.by_number(block.number)).map(block_ref) == Some(block)

@@ -20,17 +20,17 @@ use tokio::time::Instant;
 use super::block_ref;
 use super::{Remote, encode, head};
 use crate::failure::Failure;
-use crate::view::View;
+use crate::view::ChainView;
 
-/// What a partner has told, around what is known anyway.
+/// The blocks that a partner has named, added to the chain that is known without it.
 #[derive(Debug)]
-pub struct PartnerView {
+pub(crate) struct PartnerView {
     /// The chain of our own nodes, or one of which only the partner's head is known. The same for all calls of the request.
     canon: Arc<Canon>,
-    /// Whether no node of our own has shown a chain.
-    is_told: bool,
-    /// What was asked for; `None` for a block that is not there.
-    told: Mutex<HashMap<BlockParam, Option<BlockRef>>>,
+    /// Whether `canon` is the partner's, because no node of our own has shown a chain.
+    is_of_partner: bool,
+    /// What the partner was asked for; `None` for a block that does not exist.
+    named: Mutex<HashMap<BlockParam, Option<BlockRef>>>,
 }
 
 impl PartnerView {
@@ -43,13 +43,13 @@ impl PartnerView {
     ) -> Result<Self, Failure> {
         let canon = match canon {
             Some(canon) => return Ok(Self::of(Arc::clone(canon), false)),
-            None => remote.told(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
+            None => remote.block_at_partner(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
         };
         Ok(Self::of(Arc::new(Canon::of_head((*canon).clone())), true))
     }
 
-    fn of(canon: Arc<Canon>, is_told: bool) -> Self {
-        Self { canon, is_told, told: Mutex::default() }
+    fn of(canon: Arc<Canon>, is_of_partner: bool) -> Self {
+        Self { canon, is_of_partner, named: Mutex::default() }
     }
 
     pub(super) fn canon(&self) -> &Arc<Canon> {
@@ -58,7 +58,7 @@ impl PartnerView {
 
     /// The chain of our own nodes, if they have shown one.
     pub(super) fn own(&self) -> Option<&Arc<Canon>> {
-        Some(&self.canon).filter(|_| !self.is_told)
+        Some(&self.canon).filter(|_| !self.is_of_partner)
     }
 
     /// Makes sure that this can say what block is meant, if there is such a block.
@@ -75,21 +75,21 @@ impl PartnerView {
         }
         let told = match block {
             BlockParam::Hash { hash, .. } => self.learn_hash(remote, method, hash, deadline).await?,
-            other => remote.told(method, other, deadline).await?.map(|told| block_ref(told.id)),
+            other => remote.block_at_partner(method, other, deadline).await?.map(|told| block_ref(told.id)),
         };
-        self.told.lock().insert(block, told);
+        self.named.lock().insert(block, told);
         Ok(())
     }
 
     fn knows(&self, block: BlockParam) -> bool {
         let is_known = match block {
             BlockParam::Tag(Tag::Latest) => true,
-            BlockParam::Tag(_) => !self.is_told,
+            BlockParam::Tag(_) => !self.is_of_partner,
             // Those of the window, or one that is not there yet.
             BlockParam::Number(number) => self.canon.knows_number(number),
             BlockParam::Hash { hash, .. } => self.canon.by_hash(&hash).is_some(),
         };
-        is_known || self.told.lock().contains_key(&block)
+        is_known || self.named.lock().contains_key(&block)
     }
 
     /// A hash proves its block, and says nothing about whether that is on the chain: its number does.
@@ -100,7 +100,9 @@ impl PartnerView {
         hash: B256,
         deadline: Instant,
     ) -> Result<Option<BlockRef>, Failure> {
-        let Some(block) = remote.told(method, by_hash(hash), deadline).await? else { return Ok(None) };
+        let Some(block) = remote.block_at_partner(method, by_hash(hash), deadline).await? else {
+            return Ok(None);
+        };
         let block = block_ref(block.id);
         // Whatever is that high and on the chain is known without asking.
         if block.number >= self.canon.lowest() {
@@ -109,53 +111,54 @@ impl PartnerView {
         let canonical = match self.canon.by_number(block.number) {
             Some(known) => Some(block_ref(known)),
             None => {
-                let told = remote.told(method, BlockParam::Number(block.number), deadline).await?;
+                let told =
+                    remote.block_at_partner(method, BlockParam::Number(block.number), deadline).await?;
                 told.map(|told| block_ref(told.id))
             }
         };
         Ok(canonical.filter(|canonical| *canonical == block))
     }
 
-    fn told(&self, block: BlockParam) -> Option<BlockRef> {
-        self.told.lock().get(&block).copied().flatten()
+    fn named(&self, block: BlockParam) -> Option<BlockRef> {
+        self.named.lock().get(&block).copied().flatten()
     }
 }
 
-impl View for PartnerView {
+impl ChainView for PartnerView {
     fn head(&self) -> BlockRef {
         head(&self.canon)
     }
 
     fn finalized(&self) -> Option<BlockRef> {
         let known = self.canon.finalized().map(block_ref);
-        known.or_else(|| self.told(BlockParam::Tag(Tag::Finalized)))
+        known.or_else(|| self.named(BlockParam::Tag(Tag::Finalized)))
     }
 
     fn safe(&self) -> Option<BlockRef> {
         let known = self.canon.safe().map(block_ref);
-        known.or_else(|| self.told(BlockParam::Tag(Tag::Safe)))
+        known.or_else(|| self.named(BlockParam::Tag(Tag::Safe)))
     }
 
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
         let known = self.canon.by_number(number).map(block_ref);
-        Ok(known.or_else(|| self.told(BlockParam::Number(number))))
+        Ok(known.or_else(|| self.named(BlockParam::Number(number))))
     }
 
     fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
         let known = self.canon.by_hash(&hash).map(block_ref);
-        Ok(known.or_else(|| self.told(by_hash(hash))))
+        Ok(known.or_else(|| self.named(by_hash(hash))))
     }
 }
 
 impl Remote {
     /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.
-    async fn told(
+    async fn block_at_partner(
         &self,
         method: &'static Method,
         block: BlockParam,
         deadline: Instant,
     ) -> Result<Option<Arc<SeenBlock>>, Failure> {
-        self.told_flights.share((method.name, block), || self.ask_for_block(method, block, deadline)).await
+        self.partner_lookups.share((method.name, block), || self.ask_for_block(method, block, deadline)).await
     }
 
     async fn ask_for_block(

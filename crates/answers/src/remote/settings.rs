@@ -12,11 +12,11 @@ use super::state::StateMode;
 
 /// Who else may be asked, and how far they are trusted.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PoolConfig {
     pub nodes: Vec<Remote>,
     pub partners: Vec<Partner>,
     pub integrity: Integrity,
-    pub follow: follow::Settings,
+    pub follow: follow::FollowSettings,
     /// How far nodes are believed about the state.
     pub state: StateMode,
     /// Nodes that must have a block before it is the head; a majority by default.
@@ -77,13 +77,13 @@ const REPLY_MEMORY_BYTES_MIN: usize = 1 << 20;
 const PARTNER_CALLS_PER_SECOND: u64 = 50;
 const PARTNER_CALLS_PER_DAY: u64 = 100_000;
 
-impl Default for Config {
+impl Default for PoolConfig {
     fn default() -> Self {
         Self {
             nodes: Vec::new(),
             partners: Vec::new(),
             integrity: Integrity::default(),
-            follow: follow::Settings::default(),
+            follow: follow::FollowSettings::default(),
             state: StateMode::default_for(0),
             quorum: None,
             call_timeout: CALL_TIMEOUT,
@@ -94,7 +94,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl PoolConfig {
     /// Headers of networks that are not `is_ethereum` cannot be computed.
     pub fn read(root: &mut Section<'_>, is_ethereum: bool) -> Self {
         let nodes = read_nodes(root);
@@ -108,7 +108,7 @@ impl Config {
         let mut section = root.section("integrity");
         let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
         let proves_blocks = is_ethereum && integrity == Integrity::Prove;
-        let follow = follow::Settings::read(&mut root.section("follow"), proves_blocks);
+        let follow = follow::FollowSettings::read(&mut root.section("follow"), proves_blocks);
         let mut pool = root.section("pool");
         let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
         if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {

@@ -78,7 +78,7 @@ impl<'a> From<LogRef<'a>> for LogFields<'a, [u8; 32]> {
 /// Writes logs, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct LogWriter {
-    head: Head,
+    head: LogHead,
     /// Block number and index of the transaction that `middle` is about.
     transaction: Option<(u64, u32)>,
     /// Everything between data and index: `","blockNumber":…,"logIndex":`
@@ -111,13 +111,13 @@ impl LogWriter {
 
 /// The head of the last log, and what it says. Logs of one answer have much in common: what a filter asks for, above all.
 #[derive(Debug, Default)]
-struct Head {
+struct LogHead {
     text: Vec<u8>,
     address: [u8; 20],
     topics: [[u8; 32]; 4],
 }
 
-impl Head {
+impl LogHead {
     /// The head of this log. Only what differs from the last one is written anew.
     fn of<T: Borrow<[u8; 32]>>(&mut self, log: &LogFields<'_, T>) -> &[u8] {
         let template = HEADS[log.topics.len().min(HEADS.len() - 1)];

@@ -27,10 +27,10 @@ pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
     config.limits.listen.connections_max = affordable_connections(wanted);
     let sources = open_sources(&config)?;
     let archive = sources.archive();
-    let edge = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
-    let head = edge.head();
+    let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let head = state.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let server = Server::start(&config.listen, edge).map_err(|error| error.to_string())?;
+    let server = Server::start(&config.listen, state).map_err(|error| error.to_string())?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");

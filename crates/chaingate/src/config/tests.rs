@@ -7,14 +7,14 @@ fn an_empty_file_is_the_demo_network_on_loopback_with_its_key() {
     let config = Config::parse("").unwrap();
     assert_eq!(config.listen.server.public.to_string(), "127.0.0.1:8545");
     assert_eq!(config.listen.operator.address.to_string(), "127.0.0.1:8546");
-    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.limits, GatewayLimits::default());
     assert_eq!(config.keys.len(), 1);
     assert!(config.network.is_demo());
 }
 
 #[test]
 fn the_limits_are_those_that_callers_are_promised() {
-    let Limits { http, answer, .. } = Limits::default();
+    let GatewayLimits { http, answer, .. } = GatewayLimits::default();
     assert_eq!((http.body_bytes_max, http.batch_reply_bytes_max), (5 << 20, 25 << 20));
     assert_eq!((http.batch_calls_max, http.compress_bytes_min), (1_000, 1 << 10));
     assert_eq!((answer.log_params_max, answer.log_results_max), (5_000, 10_000));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{env, fs, process};
 
-use gateway::edge::Edge;
+use gateway::gateway_state::GatewayState;
 use gateway::server::serve_stream;
 use jsonrpc::{Kind, Value};
 use methods::METHODS;
@@ -103,7 +103,7 @@ pub(super) fn examples() -> Result<Vec<Example>, String> {
     let mut config = Config::default();
     config.data_dir.clone_from(&directory.0);
     let sources = source::open(&config, |_, _| {})?;
-    let edge = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let each = METHODS.iter().filter(|method| method.name != WITHOUT_EXAMPLE).map(|method| {
@@ -112,14 +112,14 @@ pub(super) fn examples() -> Result<Vec<Example>, String> {
             .find(|(name, _)| *name == method.name)
             .ok_or_else(|| format!("docs/examples.rs has no example of {}", method.name))?;
         let mut example = Example { method, params, reply: String::new() };
-        example.reply = runtime.block_on(ask(&edge, &example.request()))?;
+        example.reply = runtime.block_on(ask(&state, &example.request()))?;
         Ok(example)
     });
     each.collect()
 }
 
 /// Sends one request to the gateway, as a caller would.
-async fn ask(edge: &Arc<Edge>, body: &str) -> Result<String, String> {
+async fn ask(state: &Arc<GatewayState>, body: &str) -> Result<String, String> {
     const BUFFER_BYTES: usize = 64 << 10;
     let (mut near, far) = duplex(BUFFER_BYTES);
     let request = format!(
@@ -132,7 +132,7 @@ async fn ask(edge: &Arc<Edge>, body: &str) -> Result<String, String> {
         near.read_to_string(&mut reply).await?;
         Ok::<_, std::io::Error>(reply)
     };
-    let ((), reply) = tokio::join!(serve_stream(Arc::clone(edge), far), exchange);
+    let ((), reply) = tokio::join!(serve_stream(Arc::clone(state), far), exchange);
     let reply = reply.map_err(|error| format!("{body}: {error}"))?;
     match reply.split_once("\r\n\r\n") {
         Some((_, body)) if body.contains("\"result\":") => Ok(body.to_owned()),

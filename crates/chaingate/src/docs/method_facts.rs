@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alloy_primitives::Bytes;
 use answers::Unresolved;
-use answers::{Failure, Limits};
+use answers::{AnswerLimits, Failure};
 use gateway::errors::ErrorReply;
 use gateway::parse::Unanswerable;
 use methods::{Deadline, Family, Method, Missing, ParamFault, Work};
@@ -106,7 +106,7 @@ fn timeout(deadline: Deadline) -> Failure {
 }
 
 /// What limits a call of this method, with the default and the key of the configuration that changes it.
-pub(super) fn limits(method: &Method, limits: &Limits) -> Vec<String> {
+pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
     if let Work::Pooled(deadline) = method.work {
         let (time, key) = match deadline {

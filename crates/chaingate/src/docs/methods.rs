@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use answers::Limits;
+use answers::AnswerLimits;
 use gateway::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use methods::{Cacheable, Family, METHODS, Method, Missing, PENDING_METHODS};
 
@@ -56,7 +56,7 @@ fn params(method: &Method) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn section(text: &mut String, method: &Method, example: Option<&Example>, limits: &Limits) {
+fn section(text: &mut String, method: &Method, example: Option<&Example>, limits: &AnswerLimits) {
     let _ = writeln!(text, "\n## {}\n\n{}. Costs {} credits.", method.name, method.about, method.credits);
     if let Some(example) = example {
         let _ = write!(

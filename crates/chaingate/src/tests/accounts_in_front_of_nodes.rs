@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use answers::{ArchiveSource, Sources};
-use gateway::edge::Edge;
+use gateway::gateway_state::GatewayState;
 use gateway::server::Server;
 use tempfile::TempDir;
 use testkit::http::{Wire, post, request};
@@ -23,15 +23,15 @@ const RECEIPTS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockReceipts
 
 /// A gateway that is stopped when the test is over.
 struct Running {
-    edge: Arc<Edge>,
+    state: Arc<GatewayState>,
     server: Option<Server>,
 }
 
 impl Running {
     fn start(config: &Config, sources: impl Into<Sources>) -> Self {
-        let edge = Arc::new(config.gateway(sources).unwrap());
-        let server = Server::start(&config.listen, Arc::clone(&edge)).unwrap();
-        Self { edge, server: Some(server) }
+        let state = Arc::new(config.gateway(sources).unwrap());
+        let server = Server::start(&config.listen, Arc::clone(&state)).unwrap();
+        Self { state, server: Some(server) }
     }
 
     fn public(&self) -> std::net::SocketAddr {
@@ -40,14 +40,14 @@ impl Running {
 
     /// Uses the only thread of a key's account until the sender is dropped.
     fn occupy(&self, key: &str) -> mpsc::Sender<()> {
-        let account = self.edge.callers().find(key.as_bytes()).unwrap().account.id;
+        let account = self.state.callers().find(key.as_bytes()).unwrap().account.id;
         let (release, released) = mpsc::channel::<()>();
         let (begin, begun) = mpsc::channel();
         let job = move || {
             begin.send(()).unwrap();
             let _released = released.recv();
         };
-        self.edge.answers().threads().submit(account, job).unwrap();
+        self.state.answers().threads().submit(account, job).unwrap();
         begun.recv_timeout(PATIENCE).unwrap();
         release
     }
@@ -77,7 +77,7 @@ fn in_front_of_a_node() -> (TempDir, Running, Running) {
     );
     let config = Config::parse(&text).unwrap();
     let front = Running::start(&config, source::open(&config, |_, _| {}).unwrap());
-    until("it is ready", || front.edge.is_ready());
+    until("it is ready", || front.state.is_ready());
     (folder, node, front)
 }
 
@@ -94,7 +94,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
 #[test]
 fn a_large_answer_is_not_shared_with_an_account_that_has_used_up_its_threads() {
     let (_folder, _node, front) = in_front_of_a_node();
-    let threads = front.edge.answers().threads();
+    let threads = front.state.answers().threads();
     let occupied = front.occupy("one");
     let mut first = Wire::connect(front.public());
     first.send(request("/v3/one", "", RECEIPTS.as_bytes()));

@@ -49,8 +49,8 @@ impl Demo {
         let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
         let config = Config::parse(&format!("[listen]\n{addresses}\n[limits]\n{limits}")).unwrap();
         let source = ArchiveSource::new(archive, config.limits.answer.clone());
-        let edge = Arc::new(config.gateway(Arc::new(source)).unwrap());
-        let server = Server::start(&config.listen, edge).unwrap();
+        let state = Arc::new(config.gateway(Arc::new(source)).unwrap());
+        let server = Server::start(&config.listen, state).unwrap();
         Self {
             public: server.public(),
             operator: server.operator(),

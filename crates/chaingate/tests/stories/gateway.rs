@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
-use answers::{ArchiveSource, Budget, Failure, Provenance, SnapshotSource, Source, Sources, View};
+use answers::{AnswerBudget, ArchiveSource, ChainView, Failure, Provenance, SnapshotSource, Source, Sources};
 use chaingate::config::Config;
-use gateway::edge::Edge;
+use gateway::gateway_state::GatewayState;
 use gateway::server::Server;
 use methods::{BlockRef, Blocks, Query};
 use serde_json::Value;
@@ -65,8 +65,8 @@ impl Gateway {
     }
 
     fn over(config: &Config, source: impl Into<Sources>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {
-        let edge = Arc::new(config.gateway(source).unwrap());
-        let server = Server::start(&config.listen, edge).unwrap();
+        let state = Arc::new(config.gateway(source).unwrap());
+        let server = Server::start(&config.listen, state).unwrap();
         let (public, operator) = (server.public(), server.operator());
         Self { server: Some(server), chain, _folder: folder, public, operator }
     }
@@ -119,7 +119,7 @@ impl Drop for Gateway {
 }
 
 /// What connections share, without sockets.
-pub(crate) fn edge(limits: &str) -> Arc<Edge> {
+pub(crate) fn state(limits: &str) -> Arc<GatewayState> {
     let config =
         Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     Arc::new(config.gateway(Arc::new(Chain::default())).unwrap())
@@ -154,7 +154,7 @@ pub(crate) const UNAVAILABLE: u8 = 5;
 /// A block about which nothing can be said.
 pub(crate) const UNREADABLE: u64 = 6;
 
-impl View for Chain {
+impl ChainView for Chain {
     fn head(&self) -> BlockRef {
         block(HEAD)
     }
@@ -186,7 +186,7 @@ impl Source for Chain {
     fn answer(
         &self,
         query: &Query<BlockRef>,
-        budget: &Budget,
+        budget: &AnswerBudget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         let (result, at) = match query {
@@ -218,7 +218,7 @@ impl Source for Chain {
 }
 
 impl Chain {
-    fn run(&self, data: &Bytes, budget: &Budget) -> Result<String, Failure> {
+    fn run(&self, data: &Bytes, budget: &AnswerBudget) -> Result<String, Failure> {
         if budget.is_brief() && matches!(data.first(), Some(&SLOW | &HANG)) {
             return Err(Failure::CallTimeout(Duration::ZERO));
         }

@@ -5,7 +5,7 @@ use gateway::server::Server;
 use testkit::http::{Reply, Wire, get, request};
 
 use crate::demo::{Demo, endless, metric, until};
-use crate::gateway_under_test::{Gateway, call, chain_id, edge};
+use crate::gateway_under_test::{Gateway, call, chain_id, state};
 
 #[test]
 fn health_and_ready_are_told_apart_from_the_rest() {
@@ -49,7 +49,7 @@ fn an_address_where_someone_listens_is_refused() {
     for (public, operator) in taken {
         let text = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"");
         let config = Config::parse(&text).unwrap();
-        let error = Server::start(&config.listen, edge("")).unwrap_err();
+        let error = Server::start(&config.listen, state("")).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse, "{error}");
     }
     assert_eq!(gateway.post(chain_id("1")).status, 200);

@@ -197,8 +197,8 @@ impl Configured {
         );
         let config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let sources = source::open(&config, |_, _| {}).unwrap();
-        let edge = Arc::new(config.gateway(sources).unwrap());
-        let server = Server::start(&config.listen, edge).unwrap();
+        let state = Arc::new(config.gateway(sources).unwrap());
+        let server = Server::start(&config.listen, state).unwrap();
         Self { public: server.public(), operator: server.operator(), server: Some(server) }
     }
 

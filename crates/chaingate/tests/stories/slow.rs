@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 use testkit::http::Wire;
 
-use crate::gateway_under_test::{Gateway, call, chain_id, edge};
+use crate::gateway_under_test::{Gateway, call, chain_id, state};
 
 const LIMITS: &str = "first_byte_timeout_ms = 300\nheader_timeout_ms = 300\nbody_timeout_ms = 300\nkeep_alive_timeout_ms = 300\nwrite_timeout_ms = 300";
 
@@ -126,9 +126,9 @@ fn a_half_closed_caller_gets_the_reply_to_a_slow_call_as_to_a_quick_one() {
 async fn what_a_caller_sends_ahead_is_not_piled_up() {
     use tokio::io::AsyncWriteExt;
     const PIPE: usize = 4 << 10;
-    let edge = edge("");
+    let state = state("");
     let (mut near, far) = tokio::io::duplex(PIPE);
-    tokio::spawn(gateway::server::serve_stream(edge, far));
+    tokio::spawn(gateway::server::serve_stream(state, far));
     let slow = call("eth_call", r#"[{"data":"0x04"}]"#);
     let slow = testkit::http::request("/v3/demo", "", slow.as_bytes());
     let mut sent = 0;
@@ -178,9 +178,10 @@ fn who_does_not_read_is_cut_off() {
 #[tokio::test]
 async fn who_reads_less_than_the_minimum_rate_is_cut_off_too() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let edge = edge(&format!("{LIMITS}\nread_rate_min_bytes = 200_000\nbatch_reply_bytes_max = 100_000_000"));
+    let state =
+        state(&format!("{LIMITS}\nread_rate_min_bytes = 200_000\nbatch_reply_bytes_max = 100_000_000"));
     let (mut near, far) = tokio::io::duplex(4 << 10);
-    let serving = tokio::spawn(gateway::server::serve_stream(edge, far));
+    let serving = tokio::spawn(gateway::server::serve_stream(state, far));
     let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
     let batch = format!("[{}]", vec![code; 100].join(","));
     near.write_all(&testkit::http::request("/v3/demo", "", batch.as_bytes())).await.unwrap();
@@ -197,9 +198,9 @@ async fn who_reads_less_than_the_minimum_rate_is_cut_off_too() {
 #[tokio::test]
 async fn who_reads_steadily_gets_it_all_however_long_it_takes() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let edge = edge("write_timeout_ms = 1000");
+    let state = state("write_timeout_ms = 1000");
     let (mut near, far) = tokio::io::duplex(4 << 10);
-    tokio::spawn(gateway::server::serve_stream(edge, far));
+    tokio::spawn(gateway::server::serve_stream(state, far));
     let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
     let batch = format!("[{}]", vec![code; 100].join(","));
     near.write_all(&testkit::http::request("/v3/demo", "connection: close\r\n", batch.as_bytes()))

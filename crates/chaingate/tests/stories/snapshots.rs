@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use alloy_primitives::B256;
-use answers::{Budget, Failure, Provenance, SnapshotSource, Source, View};
+use answers::{AnswerBudget, ChainView, Failure, Provenance, SnapshotSource, Source};
 use methods::{BlockRef, Query};
 
 use crate::gateway_under_test::{Gateway, block, call};
@@ -23,7 +23,7 @@ impl SnapshotSource for GrowingChain {
 
 struct ChainAtHeight(u64);
 
-impl View for ChainAtHeight {
+impl ChainView for ChainAtHeight {
     fn head(&self) -> BlockRef {
         block(self.0)
     }
@@ -46,7 +46,12 @@ impl View for ChainAtHeight {
 }
 
 impl Source for ChainAtHeight {
-    fn answer(&self, query: &Query<BlockRef>, _: &Budget, out: &mut Vec<u8>) -> Result<Provenance, Failure> {
+    fn answer(
+        &self,
+        query: &Query<BlockRef>,
+        _: &AnswerBudget,
+        out: &mut Vec<u8>,
+    ) -> Result<Provenance, Failure> {
         let number = match query {
             Query::Balance { at, .. } => at.number,
             _ => self.0,

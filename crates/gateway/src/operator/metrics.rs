@@ -9,20 +9,20 @@ use answers::Cache;
 use http_server::HttpCounts;
 use resources::{BOUNDS_US, Times};
 
-use crate::edge::Edge;
+use crate::gateway_state::GatewayState;
 use crate::log;
 use crate::meter::{Outcome, Shard};
 
-pub(super) fn text(edge: &Edge) -> String {
+pub(super) fn text(gateway: &GatewayState) -> String {
     let mut out = String::with_capacity(32 << 10);
-    build(&mut out, edge);
-    gauges(&mut out, edge);
-    http(&mut out, edge);
-    calls(&mut out, edge);
-    latency(&mut out, edge);
-    work(&mut out, edge);
-    cache(&mut out, edge.answers.cache());
-    if let Some(remote) = edge.answers.remote() {
+    build(&mut out, gateway);
+    gauges(&mut out, gateway);
+    http(&mut out, gateway);
+    calls(&mut out, gateway);
+    latency(&mut out, gateway);
+    work(&mut out, gateway);
+    cache(&mut out, gateway.answers.cache());
+    if let Some(remote) = gateway.answers.remote() {
         remote::write(&mut out, remote);
     }
     out
@@ -65,7 +65,7 @@ fn cache(out: &mut String, cache: &Cache) {
     one(out, "chaingate_cache_bytes", "gauge", "Bytes that the answers in the cache take.", cache.bytes());
 }
 
-fn build(out: &mut String, edge: &Edge) {
+fn build(out: &mut String, gateway: &GatewayState) {
     describe(
         out,
         "chaingate_build_info",
@@ -73,7 +73,7 @@ fn build(out: &mut String, edge: &Edge) {
         "Always 1; the labels have the version of the program and the name of the network.",
     );
     let version = env!("CARGO_PKG_VERSION");
-    let network = label(&edge.network.name);
+    let network = label(&gateway.network.name);
     let _ok = writeln!(out, "chaingate_build_info{{version=\"{version}\",network=\"{network}\"}} 1");
 }
 
@@ -82,37 +82,41 @@ fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn sum(edge: &Edge, pick: impl Fn(&HttpCounts) -> &AtomicU64) -> u64 {
-    edge.server.counts.iter().map(|counts| pick(counts).load(Relaxed)).sum()
+fn sum(gateway: &GatewayState, pick: impl Fn(&HttpCounts) -> &AtomicU64) -> u64 {
+    gateway.server.counts.iter().map(|counts| pick(counts).load(Relaxed)).sum()
 }
 
-fn sum_of_shards(edge: &Edge, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
-    edge.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
+fn sum_of_shards(gateway: &GatewayState, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+    gateway.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
 }
 
-fn gauges(out: &mut String, edge: &Edge) {
+fn gauges(out: &mut String, gateway: &GatewayState) {
     let mut gauge = |name: &str, help: &str, value: u64| {
         describe(out, name, "gauge", help);
         let _ok = writeln!(out, "{name} {value}");
     };
-    let (answers, limits) = (&edge.answers, &edge.limits);
-    gauge("chaingate_ready", "1 while /ready answers 200, else 0.", edge.is_ready().into());
+    let (answers, limits) = (&gateway.answers, &gateway.limits);
+    gauge("chaingate_ready", "1 while /ready answers 200, else 0.", gateway.is_ready().into());
     gauge(
         "chaingate_head_block",
         "Number of the newest block that is served; 0 before the first.",
-        edge.head().unwrap_or_default(),
+        gateway.head().unwrap_or_default(),
     );
     gauge(
         "chaingate_connections_open",
         "Open connections of callers.",
-        edge.server.open_connections() as u64,
+        gateway.server.open_connections() as u64,
     );
     gauge(
         "chaingate_connections_max",
         "Limit of open connections of callers (connections_max).",
         limits.listen.connections_max as u64,
     );
-    gauge("chaingate_calls_in_flight", "Calls admitted and not answered yet.", edge.capacity.taken() as u64);
+    gauge(
+        "chaingate_calls_in_flight",
+        "Calls admitted and not answered yet.",
+        gateway.capacity.taken() as u64,
+    );
     gauge(
         "chaingate_pool_waiting",
         "Calls that wait for a thread of the pool.",
@@ -126,12 +130,12 @@ fn gauges(out: &mut String, edge: &Edge) {
     gauge(
         "chaingate_memory_bytes",
         "Bytes charged to accounts: request bodies and replies of at least 16 KiB, and on HTTP/2 also smaller ones, heads and 10 KiB for each request, where one connection holds more than 32 KiB of them.",
-        edge.memory.bytes() as u64,
+        gateway.memory.bytes() as u64,
     );
     gauge(
         "chaingate_memory_bytes_max",
         "Limit of chaingate_memory_bytes (memory_bytes_max).",
-        edge.memory.bytes_max() as u64,
+        gateway.memory.bytes_max() as u64,
     );
 }
 
@@ -140,52 +144,52 @@ fn counter(out: &mut String, name: &str, help: &str, value: u64) {
     let _ok = writeln!(out, "{name} {value}");
 }
 
-fn http(out: &mut String, edge: &Edge) {
+fn http(out: &mut String, gateway: &GatewayState) {
     let mut counter = |name: &str, help: &str, value: u64| counter(out, name, help, value);
     counter(
         "chaingate_memory_refused_total",
         "Request bodies and replies that were refused because their account had used up its share of memory.",
-        edge.memory.refused(),
+        gateway.memory.refused(),
     );
     counter(
         "chaingate_connections_total",
         "Connections of callers that were accepted.",
-        sum(edge, |counts| &counts.connections),
+        sum(gateway, |counts| &counts.connections),
     );
     counter(
         "chaingate_connections_turned_away_total",
         "Connections of callers that were refused because connections_max was reached.",
-        sum(edge, |counts| &counts.turned_away),
+        sum(gateway, |counts| &counts.turned_away),
     );
     counter(
         "chaingate_connections_refused_by_address_total",
         "Connections refused because their address had connections_per_address_max.",
-        sum(edge, |counts| &counts.address_refused),
+        sum(gateway, |counts| &counts.address_refused),
     );
     counter(
         "chaingate_connections_closed_for_others_total",
         "Connections without a valid key, and idle ones, that were closed because there was no place for another connection.",
-        sum(edge, |counts| &counts.closed_for_others),
+        sum(gateway, |counts| &counts.closed_for_others),
     );
     counter(
         "chaingate_unauthenticated_refused_total",
         "Requests without a valid key that were refused because their address made more than unauthenticated_per_second_max.",
-        sum(edge, |counts| &counts.unauthenticated_refused),
+        sum(gateway, |counts| &counts.unauthenticated_refused),
     );
     counter(
         "chaingate_requests_total",
         "HTTP requests of callers that were answered, refusals included.",
-        sum(edge, |counts| &counts.requests),
+        sum(gateway, |counts| &counts.requests),
     );
     counter(
         "chaingate_received_bytes_total",
         "Bytes of request bodies read, before they are inflated.",
-        sum(edge, |counts| &counts.bytes_in),
+        sum(gateway, |counts| &counts.bytes_in),
     );
     counter(
         "chaingate_sent_bytes_total",
         "Bytes of reply bodies, after they are compressed.",
-        sum(edge, |counts| &counts.bytes_out),
+        sum(gateway, |counts| &counts.bytes_out),
     );
     counter(
         "chaingate_log_lines_dropped_total",
@@ -199,12 +203,12 @@ fn http(out: &mut String, edge: &Edge) {
         "HTTP replies to callers by the class of their status.",
     );
     for hundred in 2..6 {
-        let count = sum(edge, |counts| &counts.statuses[hundred]);
+        let count = sum(gateway, |counts| &counts.statuses[hundred]);
         let _ok = writeln!(out, "chaingate_responses_total{{status=\"{hundred}xx\"}} {count}");
     }
 }
 
-fn calls(out: &mut String, edge: &Edge) {
+fn calls(out: &mut String, gateway: &GatewayState) {
     describe(
         out,
         "chaingate_calls_total",
@@ -213,7 +217,7 @@ fn calls(out: &mut String, edge: &Edge) {
     );
     for (method, index) in Shard::labels() {
         for outcome in Outcome::ALL {
-            let count = sum_of_shards(edge, |shard| &shard.methods[index].outcomes[outcome as usize]);
+            let count = sum_of_shards(gateway, |shard| &shard.methods[index].outcomes[outcome as usize]);
             if count > 0 {
                 let outcome = outcome.label();
                 let _ok = writeln!(
@@ -225,14 +229,14 @@ fn calls(out: &mut String, edge: &Edge) {
     }
     describe(out, "chaingate_credits_total", "counter", "Credits charged for calls, by method.");
     for (method, index) in Shard::labels() {
-        let credits = sum_of_shards(edge, |shard| &shard.methods[index].credits);
+        let credits = sum_of_shards(gateway, |shard| &shard.methods[index].credits);
         if credits > 0 {
             let _ok = writeln!(out, "chaingate_credits_total{{method=\"{method}\"}} {credits}");
         }
     }
 }
 
-fn latency(out: &mut String, edge: &Edge) {
+fn latency(out: &mut String, gateway: &GatewayState) {
     let name = "chaingate_call_seconds";
     describe(
         out,
@@ -241,7 +245,7 @@ fn latency(out: &mut String, edge: &Edge) {
         "Time from the arrival of a call's request to the call's answer, by method.",
     );
     for (method, index) in Shard::labels() {
-        let times: Times = edge.shards.iter().map(|shard| &shard.methods[index].latency).collect();
+        let times: Times = gateway.shards.iter().map(|shard| &shard.methods[index].latency).collect();
         if times.count() > 0 {
             histogram(out, name, &format!("method=\"{method}\""), &times);
         }
@@ -249,8 +253,8 @@ fn latency(out: &mut String, edge: &Edge) {
 }
 
 /// What the sources take for an answer, without the way there and back.
-fn work(out: &mut String, edge: &Edge) {
-    let timings = edge.answers.timings();
+fn work(out: &mut String, gateway: &GatewayState) {
+    let timings = gateway.answers.timings();
     let name = "chaingate_work_seconds";
     describe(
         out,
@@ -258,7 +262,7 @@ fn work(out: &mut String, edge: &Edge) {
         "histogram",
         "Time that the embedded chain or the nodes took for an answer: inline reads (read), and on the embedded chain log queries (logs), simulations (evm), fee histories (fees) and blocks (block).",
     );
-    histogram(out, name, "work=\"read\"", &edge.shards.iter().map(|shard| &shard.reads).collect());
+    histogram(out, name, "work=\"read\"", &gateway.shards.iter().map(|shard| &shard.reads).collect());
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
     histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
     histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());
@@ -270,13 +274,13 @@ fn work(out: &mut String, edge: &Edge) {
         out,
         "chaingate_shared_calls_total",
         "Times that a call waited for the answer to an equal call in flight.",
-        edge.answers.shared_calls(),
+        gateway.answers.shared_calls(),
     );
     counter(
         out,
         "chaingate_pool_jobs_total",
         "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
-        edge.answers.threads().begun(),
+        gateway.answers.threads().begun(),
     );
 }
 

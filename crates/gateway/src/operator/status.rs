@@ -5,13 +5,13 @@ use nodes::{BlockId, Grade, Pool, PoolNode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::edge::Edge;
+use crate::gateway_state::GatewayState;
 
-pub(super) fn text(edge: &Edge) -> String {
-    let not_ready = edge.unready();
+pub(super) fn text(gateway: &GatewayState) -> String {
+    let not_ready = gateway.unready();
     let mut status =
-        json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": edge.head() });
-    if let Some(remote) = edge.answers.remote() {
+        json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": gateway.head() });
+    if let Some(remote) = gateway.answers.remote() {
         status["integrity"] = json!({ "state": remote.state().name() });
         status["nodes"] = nodes_status(remote.pool());
         status["follow"] = remote.kept_chain().map_or(Value::Null, |kept| follow_status(kept));

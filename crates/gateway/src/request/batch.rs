@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::calls::ReadCall;
 use super::pass::Pass;
-use super::{Answered, REPEATED_AFTER, Work, answer as answer_call, batch_buffer};
+use super::{CallAnswer, REPEATED_AFTER, RequestContext, answer as answer_call, batch_buffer};
 use crate::admit;
 use crate::errors::{ErrorReply, over_capacity};
 use crate::respond::Reply;
@@ -17,25 +17,25 @@ use crate::shape::ReplyLimit;
 
 /// The calls of a batch, which `read` reads anew for each pass → its reply.
 pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
-    work: &Work<'_>,
+    context: &RequestContext<'_>,
     mut read: impl FnMut() -> I,
     repetitions_max: u32,
 ) -> Result<Reply, ErrorReply> {
-    admit::charge(work.caller, admit::BATCH_CREDITS, &work.edge.clock, work.now)?;
+    admit::charge(context.caller, admit::BATCH_CREDITS, &context.gateway.clock, context.now)?;
     let mut pass = Pass::first(repetitions_max);
     loop {
-        let limit = ReplyLimit::for_batch(work.edge.limits.http.batch_reply_bytes_max, work.memory);
+        let limit = ReplyLimit::for_batch(context.gateway.limits.http.batch_reply_bytes_max, context.memory);
         let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
-        if work.edge.answers.remote().is_some() {
-            together(work, &pass, read(), &limit, &mut reply).await;
+        if context.gateway.answers.remote().is_some() {
+            together(context, &pass, read(), &limit, &mut reply).await;
         } else {
-            one_after_another(work, &pass, read(), &limit, &mut reply).await;
+            one_after_another(context, &pass, read(), &limit, &mut reply).await;
         }
         if !pass.is_first() && pass.has_lost_calls() {
             // An executed chain may be a moment behind the view of the nodes.
             sleep(REPEATED_AFTER).await;
         }
-        match pass.next(|| work.edge.answers.request_view()) {
+        match pass.next(|| context.gateway.answers.request_view()) {
             Some(next) => pass = next,
             None => return Ok(reply.finish(limit)),
         }
@@ -44,7 +44,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
 
 /// Answers the calls of a batch from a chain of our own.
 async fn one_after_another<'w, 't>(
-    work: &Work<'w>,
+    context: &RequestContext<'w>,
     pass: &Pass<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
@@ -55,7 +55,7 @@ async fn one_after_another<'w, 't>(
             tokio::task::yield_now().await;
         }
         batch_buffer::make_room(&mut reply.out).await;
-        let end = element(work, pass, place, call, limit, &mut reply.out).await;
+        let end = element(context, pass, place, call, limit, &mut reply.out).await;
         reply.end_element(end).await;
     }
 }
@@ -136,7 +136,7 @@ const CALLS_AT_ONCE: usize = 64;
 /// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
 /// Shared results are copied into the reply when it is their turn, within the limit that all of them have taken from.
 async fn together<'w, 't>(
-    work: &Work<'w>,
+    context: &RequestContext<'w>,
     pass: &Pass<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
@@ -150,7 +150,7 @@ async fn together<'w, 't>(
         {
             let alone = async move {
                 let mut out = Vec::new();
-                let end = element(work, pass, place, call, limit, &mut out).await;
+                let end = element(context, pass, place, call, limit, &mut out).await;
                 (out, end)
             };
             waiting.push_back(alone.boxed());
@@ -179,7 +179,7 @@ impl ElementEnd {
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
 async fn element<'w>(
-    work: &Work<'w>,
+    context: &RequestContext<'w>,
     pass: &Pass<'w>,
     place: usize,
     call: ReadCall<'_>,
@@ -188,27 +188,27 @@ async fn element<'w>(
 ) -> ElementEnd {
     let start = out.len();
     let Some(id) = call.id.clone() else {
-        let unsaid = answer_call(work, pass, place, call, limit, out).await;
+        let unsaid = answer_call(context, pass, place, call, limit, out).await;
         out.truncate(start);
         return unsaid.err().map_or(ElementEnd::Written(None), |error| ElementEnd::of_error(&error));
     };
     let id = Id::from_raw(&id);
     jsonrpc::begin_result(out, id);
     let mut end = ElementEnd::Written(None);
-    match answer_call(work, pass, place, call, limit, out).await {
-        Ok(Answered::With(Answer { shared: Some(shared), provenance })) => {
+    match answer_call(context, pass, place, call, limit, out).await {
+        Ok(CallAnswer::With(Answer { shared: Some(shared), provenance })) => {
             return ElementEnd::Shared(shared, provenance.verified);
         }
-        Ok(Answered::With(Answer { shared: None, provenance })) => {
+        Ok(CallAnswer::With(Answer { shared: None, provenance })) => {
             jsonrpc::end_result(out);
             end = ElementEnd::Written(Some(provenance.verified));
         }
-        Ok(Answered::Nothing(missing, provenance)) => {
+        Ok(CallAnswer::Nothing(missing, provenance)) => {
             end = ElementEnd::Written(provenance.map(|provenance| provenance.verified));
             out.extend_from_slice(missing.json());
             jsonrpc::end_result(out);
         }
-        Ok(Answered::Silently) => {
+        Ok(CallAnswer::Silently) => {
             out.truncate(start);
             return end;
         }

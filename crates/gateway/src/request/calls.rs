@@ -7,27 +7,27 @@ use jsonrpc::{BodyFault, Item, Request};
 use resources::MemoryCharge;
 
 use crate::authenticate::Caller;
-use crate::edge::Edge;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::parse::{Asked, Unanswerable, parse, price};
+use crate::gateway_state::GatewayState;
+use crate::parse::{ParsedCall, Unanswerable, parse, price};
 
 /// One call, read as far as that is possible without the chain.
 #[derive(Debug)]
 pub(super) struct ReadCall<'t> {
     /// The id to answer under, as the caller wrote it; `None` for a notification.
     pub(super) id: Option<Cow<'t, str>>,
-    pub(super) parsed: Result<Asked, Unanswerable>,
+    pub(super) parsed: Result<ParsedCall, Unanswerable>,
     pub(super) credits: u64,
 }
 
 impl<'t> ReadCall<'t> {
     /// Reads a call of a body that has `bytes` per call.
-    pub(super) fn new(item: &Item<'t>, bytes: usize, edge: &Edge, caller: &Caller) -> Self {
+    pub(super) fn new(item: &Item<'t>, bytes: usize, gateway: &GatewayState, caller: &Caller) -> Self {
         let id = match item {
             Ok(call) => call.id,
             Err(bad) => Some(bad.id),
         };
-        let parsed = parse(item, &edge.network, edge.limits.answer.log_params_max, caller.settings());
+        let parsed = parse(item, &gateway.network, gateway.limits.answer.log_params_max, caller.settings());
         let credits = price(&parsed, bytes);
         Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits }
     }
@@ -47,24 +47,24 @@ pub(super) enum ReadRequest {
 
 /// Reads a large body in the pool. The inner error says what is wrong with the body.
 pub(super) async fn read_in_pool(
-    edge: &Arc<Edge>,
+    gateway: &Arc<GatewayState>,
     caller: &Caller,
     text: Vec<u8>,
     charge: Option<Arc<MemoryCharge>>,
 ) -> Result<Result<ReadRequest, BodyFault>, ErrorReply> {
-    let (account, pool) = (caller.account().id, edge.answers.threads());
-    let (edge, caller) = (Arc::clone(edge), caller.clone());
+    let (account, pool) = (caller.account().id, gateway.answers.threads());
+    let (gateway, caller) = (Arc::clone(gateway), caller.clone());
     let job = move || {
         // The job may outlive its caller, and the body stays in memory as long as the job.
         let _charge = charge;
-        read_all(&text, &edge, &caller)
+        read_all(&text, &gateway, &caller)
     };
     pool.run(account, job).await.ok_or_else(over_capacity)
 }
 
-fn read_all(text: &[u8], edge: &Edge, caller: &Caller) -> Result<ReadRequest, BodyFault> {
-    let read = |item: &Item<'_>, bytes| ReadCall::new(item, bytes, edge, caller).into_owned();
-    Ok(match jsonrpc::parse_within(text, edge.limits.http.batch_calls_max)? {
+fn read_all(text: &[u8], gateway: &GatewayState, caller: &Caller) -> Result<ReadRequest, BodyFault> {
+    let read = |item: &Item<'_>, bytes| ReadCall::new(item, bytes, gateway, caller).into_owned();
+    Ok(match jsonrpc::parse_within(text, gateway.limits.http.batch_calls_max)? {
         Request::Single(item) => ReadRequest::Single(Box::new(read(&item, text.len()))),
         Request::Batch(items) => {
             let bytes = text.len() / items.len();

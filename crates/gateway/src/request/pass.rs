@@ -5,7 +5,7 @@ use answers::{Repetition, RequestView};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::meter::Ticket;
+use crate::meter::CallRecord;
 
 /// How often a batch is repeated. A chain that is reorganised more often within the time of a call has no use for its answers.
 pub(super) const BATCH_REPETITIONS_MAX: u32 = 2;
@@ -15,7 +15,7 @@ pub(super) struct Pass<'w> {
     /// The chain; that of the request, if this is its first pass.
     view: Option<RequestView<'w>>,
     /// Records of calls that the pass before this one did not bring to an end, by the place of the call.
-    unfinished: Mutex<Vec<(usize, Ticket<'w>)>>,
+    unfinished: Mutex<Vec<(usize, CallRecord<'w>)>>,
     /// Until when calls may be repeated, if this is not the first pass.
     deadline: Option<Instant>,
     repetitions_left: u32,
@@ -25,7 +25,7 @@ pub(super) struct Pass<'w> {
 /// What became of the calls that cannot be answered on this chain.
 #[derive(Default)]
 struct Lost<'w> {
-    calls: Vec<(usize, Ticket<'w>)>,
+    calls: Vec<(usize, CallRecord<'w>)>,
     /// Until when they may be repeated.
     deadline: Option<Instant>,
     /// Whether a call was not admitted. Then the batch is not repeated, because that call would be.
@@ -56,9 +56,13 @@ impl<'w> Pass<'w> {
     }
 
     /// The record of a call that has none yet, or whose record was not finished. Others were counted in the first pass.
-    pub(super) fn ticket(&self, call: usize, draw: impl FnOnce() -> Ticket<'w>) -> Option<Ticket<'w>> {
+    pub(super) fn record(
+        &self,
+        call: usize,
+        begin: impl FnOnce() -> CallRecord<'w>,
+    ) -> Option<CallRecord<'w>> {
         if self.is_first() {
-            return Some(draw());
+            return Some(begin());
         }
         let mut unfinished = self.unfinished.lock();
         let at = unfinished.iter().position(|(unfinished, _)| *unfinished == call)?;
@@ -66,10 +70,10 @@ impl<'w> Pass<'w> {
     }
 
     /// The block of a call is gone.
-    pub(super) fn lose(&self, call: usize, ticket: Option<Ticket<'w>>, deadline: Instant) {
+    pub(super) fn lose(&self, call: usize, record: Option<CallRecord<'w>>, deadline: Instant) {
         let mut lost = self.lost.lock();
         lost.deadline = lost.deadline.max(Some(deadline));
-        lost.calls.extend(ticket.map(|ticket| (call, ticket)));
+        lost.calls.extend(record.map(|record| (call, record)));
     }
 
     /// A call was not admitted.

@@ -17,7 +17,7 @@ const SPAN_BLOCKS: u64 = 1_024;
 
 /// What the archive lacks.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Branch {
+pub(super) struct MissingBranch {
     /// The newest block of the archive that is canonical.
     pub(super) ancestor: u64,
     /// Canonical blocks after it, upwards; more may follow.
@@ -49,7 +49,7 @@ impl Remote {
         asking: Asking<'_>,
         snapshot: &Snapshot,
         lowest: u64,
-    ) -> Result<Branch, NoBranch> {
+    ) -> Result<MissingBranch, NoBranch> {
         let canon = asking.canon;
         let head = snapshot.head();
         let mut canonical: VecDeque<BlockRef> = canon
@@ -88,12 +88,15 @@ impl Remote {
 }
 
 /// The newest block of the archive among these, and those that follow it. They go upwards without gaps.
-fn part(snapshot: &Snapshot, canonical: &VecDeque<BlockRef>) -> Result<Option<Branch>, archive::StoreError> {
+fn part(
+    snapshot: &Snapshot,
+    canonical: &VecDeque<BlockRef>,
+) -> Result<Option<MissingBranch>, archive::StoreError> {
     for (index, block) in canonical.iter().enumerate().rev() {
         let ours = snapshot.place(block.number)?;
         if ours.is_some_and(|place| place.hash == block.hash) {
             let blocks = canonical.range(index + 1..).copied().collect();
-            return Ok(Some(Branch { ancestor: block.number, blocks }));
+            return Ok(Some(MissingBranch { ancestor: block.number, blocks }));
         }
     }
     Ok(None)

@@ -15,8 +15,8 @@ use resources::AccountId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use super::branch::{Branch, NoBranch};
-use super::worker::Worker;
+use super::branch::{MissingBranch, NoBranch};
+use super::worker::ExecutionWorker;
 use super::{ExecutedChain, ExecutionState, ReplacedBranch};
 use crate::failure::Failure;
 use crate::remote::Remote;
@@ -55,11 +55,11 @@ impl ExecutionThread {
     /// Begins. `None` where no archive is continued.
     pub(crate) fn start(remote: &Arc<Remote>) -> io::Result<Option<Self>> {
         let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
-        let (remote, worker) = (Arc::clone(remote), Worker::start()?);
+        let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let run = move || {
-            let live = Live {
+            let live = ExecutionLoop {
                 remote: &remote,
                 chain: &chain,
                 worker,
@@ -88,10 +88,10 @@ impl Drop for ExecutionThread {
     }
 }
 
-struct Live<'a> {
+struct ExecutionLoop<'a> {
     remote: &'a Remote,
     chain: &'a Arc<ExecutedChain>,
-    worker: Worker,
+    worker: ExecutionWorker,
     /// In whose share of the pool of threads blocks are proven: nobody else's.
     account: AccountId,
     /// Whether the last attempt to write the archive went well.
@@ -101,7 +101,7 @@ struct Live<'a> {
 }
 
 /// Why not all blocks were executed.
-enum Held {
+enum NotExecuted {
     /// Nodes did not give what was asked, or the view has changed.
     ForNow,
     /// A node said that the block has a transaction of an unknown type.
@@ -112,7 +112,7 @@ enum Held {
     ForGood(String),
 }
 
-impl Live<'_> {
+impl ExecutionLoop<'_> {
     async fn keep_up(mut self) {
         let mut changes = self.remote.pool.view().changes();
         loop {
@@ -133,40 +133,40 @@ impl Live<'_> {
         let advanced = self.advance(canon, changes).await;
         self.chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
-            !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(Held::Disk(_))));
-        let is_unknown = matches!(advanced, Err(Held::UnknownType(_)));
+            !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(NotExecuted::Disk(_))));
+        let is_unknown = matches!(advanced, Err(NotExecuted::UnknownType(_)));
         self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
         match advanced {
             Ok(true) => {
-                self.chain.is(ExecutionState::AtHead);
+                self.chain.set_state(ExecutionState::AtHead);
                 Duration::MAX
             }
             Ok(false) => {
-                self.chain.is(ExecutionState::Behind);
+                self.chain.set_state(ExecutionState::Behind);
                 Duration::ZERO
             }
-            Err(Held::ForNow) => TRIED_AGAIN_AFTER,
-            Err(Held::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
-            Err(Held::Disk(cause)) => {
+            Err(NotExecuted::ForNow) => TRIED_AGAIN_AFTER,
+            Err(NotExecuted::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
+            Err(NotExecuted::Disk(cause)) => {
                 if !has_failed_before {
                     tracing::error!(
                         cause,
                         "the archive cannot be read or written: no block is executed until it can"
                     );
                 }
-                self.chain
-                    .is(ExecutionState::Stopped(format!("the archive cannot be read or written: {cause}")));
+                let reason = format!("the archive cannot be read or written: {cause}");
+                self.chain.set_state(ExecutionState::Stopped(reason));
                 TRIED_AGAIN_AFTER
             }
-            Err(Held::ForGood(reason) | Held::UnknownType(reason)) => {
-                self.chain.has_stopped(reason);
+            Err(NotExecuted::ForGood(reason) | NotExecuted::UnknownType(reason)) => {
+                self.chain.set_stopped(reason);
                 STOPPED_TRIED_AGAIN_AFTER
             }
         }
     }
 
     /// Goes towards the head of the view. `false` if more is to be done.
-    async fn advance(&self, canon: &Arc<Canon>, changes: &mut Changes) -> Result<bool, Held> {
+    async fn advance(&self, canon: &Arc<Canon>, changes: &mut Changes) -> Result<bool, NotExecuted> {
         let archive = self.chain.archive();
         archive.set_finalized(canon.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();
@@ -197,11 +197,15 @@ impl Live<'_> {
     }
 
     /// Another genesis means another chain, and none of its blocks fits.
-    fn check_genesis(&self, canon: &Canon) -> Result<(), Held> {
-        let ours =
-            self.chain.archive().current().genesis_hash().map_err(|cause| Held::Disk(cause.to_string()))?;
+    fn check_genesis(&self, canon: &Canon) -> Result<(), NotExecuted> {
+        let ours = self
+            .chain
+            .archive()
+            .current()
+            .genesis_hash()
+            .map_err(|cause| NotExecuted::Disk(cause.to_string()))?;
         match canon.genesis() {
-            Some(theirs) if theirs.hash != ours => Err(Held::ForGood(format!(
+            Some(theirs) if theirs.hash != ours => Err(NotExecuted::ForGood(format!(
                 "the archive holds the chain with genesis {ours}, the nodes the one with genesis {}; \
                  use another data_dir or other nodes",
                 theirs.hash
@@ -211,13 +215,13 @@ impl Live<'_> {
     }
 
     /// Executes blocks that follow the archive's head, while further ones are fetched.
-    async fn extend(&self, canon: &Arc<Canon>, branch: Branch) -> Result<(), Held> {
-        self.chain.begins();
+    async fn extend(&self, canon: &Arc<Canon>, branch: MissingBranch) -> Result<(), NotExecuted> {
+        self.chain.set_executing();
         let (sender, mut receiver) = mpsc::channel(WAITING_BLOCKS_MAX);
         let chain = Arc::clone(self.chain);
         let execution = self.worker.run(move || {
             let blocks = std::iter::from_fn(move || receiver.blocking_recv());
-            chain.archive().follow_blocks(blocks, &mut Counted { chain: &chain, blocks: 0 })
+            chain.archive().follow_blocks(blocks, &mut BlockCounter { chain: &chain, blocks: 0 })
         });
         let fetched = self.send_blocks(canon, &branch.blocks, sender).await;
         executed(execution.await)?;
@@ -229,7 +233,7 @@ impl Live<'_> {
         canon: &Canon,
         blocks: &[BlockRef],
         sender: mpsc::Sender<Block>,
-    ) -> Result<(), Held> {
+    ) -> Result<(), NotExecuted> {
         let mut fetched = std::pin::pin!(self.fetch(canon, blocks));
         while let Some(block) = fetched.next().await {
             if sender.send(block?).await.is_err() {
@@ -241,21 +245,26 @@ impl Live<'_> {
     }
 
     /// Replaces blocks of the archive. Nothing changes before the whole branch is there.
-    async fn reorganise(&self, canon: &Canon, branch: Branch, changes: &mut Changes) -> Result<(), Held> {
+    async fn reorganise(
+        &self,
+        canon: &Canon,
+        branch: MissingBranch,
+        changes: &mut Changes,
+    ) -> Result<(), NotExecuted> {
         let mut blocks = Vec::with_capacity(branch.blocks.len());
         let mut fetched = std::pin::pin!(self.fetch(canon, &branch.blocks));
         while let Some(block) = fetched.next().await {
             blocks.push(block?);
         }
         if changes.has_changed().unwrap_or(false) && !still_leads_there(changes, &branch) {
-            return Err(Held::ForNow);
+            return Err(NotExecuted::ForNow);
         }
         let (chain, ancestor) = (Arc::clone(self.chain), branch.ancestor);
         let depth = chain.head().saturating_sub(ancestor);
         tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
-        chain.replaces(ReplacedBranch { ancestor, snapshot: chain.source().snapshot() });
+        chain.remember_replaced(ReplacedBranch { ancestor, snapshot: chain.source().snapshot() });
         let replaced = self.worker.run(move || chain.archive().reorganise(ancestor, blocks));
-        executed(replaced.await).inspect_err(|_| self.chain.has_not_replaced())?;
+        executed(replaced.await).inspect_err(|_| self.chain.forget_newest_replaced())?;
         self.chain.counts.reorganisations.fetch_add(1, Relaxed);
         self.chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
         Ok(())
@@ -266,7 +275,7 @@ impl Live<'_> {
         &'s self,
         canon: &'s Canon,
         blocks: &'s [BlockRef],
-    ) -> impl Stream<Item = Result<Block, Held>> + 's {
+    ) -> impl Stream<Item = Result<Block, NotExecuted>> + 's {
         stream::iter(blocks).map(move |block| self.fetch_one(canon, *block)).buffered(FETCHED_AT_ONCE)
     }
 
@@ -275,7 +284,7 @@ impl Live<'_> {
         Asking { account: self.account, canon, deadline, supplier: Supplier::Nodes }
     }
 
-    async fn fetch_one(&self, canon: &Canon, block: BlockRef) -> Result<Block, Held> {
+    async fn fetch_one(&self, canon: &Canon, block: BlockRef) -> Result<Block, NotExecuted> {
         let asking = self.asking(canon);
         let held = |failure| why_not_fetched(failure, block.number);
         let body = self.remote.body(asking, block).await.map_err(held)?;
@@ -294,17 +303,17 @@ impl Live<'_> {
 type Changes = watch::Receiver<Option<Arc<Canon>>>;
 
 /// Whether a branch is still part of the chain of the view.
-fn still_leads_there(changes: &Changes, branch: &Branch) -> bool {
+fn still_leads_there(changes: &Changes, branch: &MissingBranch) -> bool {
     let canon = changes.borrow();
     let last = branch.blocks.last();
     last.zip(canon.as_ref()).is_some_and(|(last, canon)| canon.by_hash(&last.hash).is_some())
 }
 
-fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> Held {
+fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> NotExecuted {
     match reason {
-        NoBranch::Unknown => Held::ForNow,
-        NoBranch::Archive(failure) => Held::Disk(format!("{failure:?}")),
-        NoBranch::TooDeep => Held::ForGood(format!(
+        NoBranch::Unknown => NotExecuted::ForNow,
+        NoBranch::Archive(failure) => NotExecuted::Disk(format!("{failure:?}")),
+        NoBranch::TooDeep => NotExecuted::ForGood(format!(
             "the nodes have none of the last {} blocks of the archive up to block {head}, and older ones cannot be \
              replaced; make a new archive with `chaingate import`",
             head.saturating_sub(lowest)
@@ -312,34 +321,34 @@ fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> Held {
     }
 }
 
-fn why_not_fetched(failure: Failure, number: u64) -> Held {
+fn why_not_fetched(failure: Failure, number: u64) -> NotExecuted {
     match failure {
-        Failure::CannotBeProven { transaction_type } => Held::UnknownType(format!(
+        Failure::CannotBeProven { transaction_type } => NotExecuted::UnknownType(format!(
             "block {number} has a transaction of type {transaction_type:#x}, which is unknown to this version"
         )),
-        _ => Held::ForNow,
+        _ => NotExecuted::ForNow,
     }
 }
 
 /// What became of an execution.
 fn executed(
     ended: Result<Result<ImportProgress, ImportError>, oneshot::error::RecvError>,
-) -> Result<(), Held> {
+) -> Result<(), NotExecuted> {
     match ended {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(ImportError::Store(cause))) => Err(Held::Disk(cause.to_string())),
-        Ok(Err(cause)) => Err(Held::ForGood(cause.to_string())),
-        Err(_) => Err(Held::ForGood("the execution of a block panicked".to_owned())),
+        Ok(Err(ImportError::Store(cause))) => Err(NotExecuted::Disk(cause.to_string())),
+        Ok(Err(cause)) => Err(NotExecuted::ForGood(cause.to_string())),
+        Err(_) => Err(NotExecuted::ForGood("the execution of a block panicked".to_owned())),
     }
 }
 
 /// Counts blocks as they are executed.
-struct Counted<'a> {
+struct BlockCounter<'a> {
     chain: &'a ExecutedChain,
     blocks: u64,
 }
 
-impl ImportObserver for Counted<'_> {
+impl ImportObserver for BlockCounter<'_> {
     fn progressed(&mut self, progress: &ImportProgress) {
         let new = progress.blocks - std::mem::replace(&mut self.blocks, progress.blocks);
         self.chain.counts.blocks.fetch_add(new, Relaxed);

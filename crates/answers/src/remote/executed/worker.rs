@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The thread ends, after the work under way, when this is dropped.
-pub(super) struct Worker {
+pub(super) struct ExecutionWorker {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Worker {
+impl ExecutionWorker {
     pub(super) fn start() -> io::Result<Self> {
         let (jobs, queue): (_, Receiver<Job>) = sync_channel(1);
         // A panic costs the work its result, and the thread goes on.
@@ -42,7 +42,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for ExecutionWorker {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {

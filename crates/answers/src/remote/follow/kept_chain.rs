@@ -16,12 +16,12 @@ use resources::{AccountId, RepeatedWarning};
 use tokio::sync::Notify;
 
 use super::recent::{RecentBlock, RecentBlocks};
-use super::settings::Settings;
+use super::settings::FollowSettings;
 
 /// The chain as it is kept here.
 pub struct KeptChain {
     store: KeptBlocks,
-    pub(super) settings: Settings,
+    pub(super) settings: FollowSettings,
     /// In whose share of the pool of threads its work is done: nobody else's.
     pub(super) account: AccountId,
     pub(super) recent: RwLock<RecentBlocks>,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for KeptChain {
 impl KeptChain {
     pub(in crate::remote) fn open(
         data_dir: &Path,
-        settings: Settings,
+        settings: FollowSettings,
         network: &Network,
     ) -> Result<Self, String> {
         let limits = KeptLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };

@@ -50,7 +50,7 @@ type Changes = watch::Receiver<Option<Arc<Canon>>>;
 pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
     let changes = remote.pool.view().changes();
     let mut live =
-        Live { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
+        FollowLoop { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
     loop {
         let canon = live.changes.borrow_and_update().clone();
         let is_done = match canon {
@@ -67,7 +67,7 @@ pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
     }
 }
 
-struct Live<'a> {
+struct FollowLoop<'a> {
     remote: &'a Remote,
     kept: &'a KeptChain,
     /// The head at the first start.
@@ -81,7 +81,7 @@ struct Live<'a> {
     changes: Changes,
 }
 
-impl Live<'_> {
+impl FollowLoop<'_> {
     /// Catches up with the view. `false` if something is left to do.
     async fn advance(&mut self, canon: &Arc<Canon>) -> Result<bool, String> {
         self.check_chain(canon)?;

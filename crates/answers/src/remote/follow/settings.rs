@@ -4,8 +4,8 @@ use settings::Section;
 
 /// Whether blocks are kept, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    pub mode: Mode,
+pub struct FollowSettings {
+    pub mode: FollowMode,
     /// Whole blocks that are kept; the newest ones stay.
     pub blocks_max: Option<u64>,
     /// Headers that are kept for log queries.
@@ -16,7 +16,7 @@ pub struct Settings {
 
 /// What is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum FollowMode {
     Off,
     /// Proven blocks with their receipts.
     #[default]
@@ -31,29 +31,34 @@ const BLOCKS_MAX: u64 = 100_000;
 /// Some 3.5 GB in the file.
 const HEADERS_MAX: u64 = 10_000_000;
 
-impl Default for Settings {
+impl Default for FollowSettings {
     fn default() -> Self {
-        Self { mode: Mode::Blocks, blocks_max: Some(BLOCKS_MAX), headers_max: Some(HEADERS_MAX), from: None }
+        Self {
+            mode: FollowMode::Blocks,
+            blocks_max: Some(BLOCKS_MAX),
+            headers_max: Some(HEADERS_MAX),
+            from: None,
+        }
     }
 }
 
-impl Settings {
+impl FollowSettings {
     /// `proves_blocks` says whether blocks are proven at all: others are not kept.
     pub(crate) fn read(section: &mut Section<'_>, proves_blocks: bool) -> Self {
         let mode = match section.optional_text("mode").as_deref() {
-            None if !proves_blocks => Mode::Off,
-            None => Mode::default(),
-            Some("off") => Mode::Off,
-            Some("blocks") if proves_blocks => Mode::Blocks,
-            Some("full") if proves_blocks => Mode::Full,
+            None if !proves_blocks => FollowMode::Off,
+            None => FollowMode::default(),
+            Some("off") => FollowMode::Off,
+            Some("blocks") if proves_blocks => FollowMode::Blocks,
+            Some("full") if proves_blocks => FollowMode::Full,
             Some("blocks" | "full") => {
                 let what = "needs proven blocks: family = \"ethereum\" and [integrity] mode = \"prove\"";
                 section.mistake("mode", what);
-                Mode::Off
+                FollowMode::Off
             }
             Some(other) => {
                 section.mistake("mode", &format!("no mode `{other}`; there are off, blocks, full"));
-                Mode::Off
+                FollowMode::Off
             }
         };
         Self {

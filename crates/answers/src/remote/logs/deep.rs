@@ -11,7 +11,7 @@ use methods::{BlockRef, LogFilter};
 use nodes::proven::ProvenHeader;
 use tokio::time::Instant;
 
-use super::Search;
+use super::LogSearch;
 use super::blooms::FilterBlooms;
 use crate::failure::Failure;
 use crate::remote::follow::KeptChain;
@@ -32,7 +32,7 @@ struct Scanned {
     next: Option<BlockRef>,
 }
 
-impl Search<'_> {
+impl LogSearch<'_> {
     /// Blocks of a range below the window that may have logs that match, upwards.
     pub(super) async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
         let lowest = self.canon.lowest();

@@ -7,10 +7,10 @@ use nodes::proven::ProofFailure;
 use nodes::raw::{LogSpan, read_logs};
 use nodes::{BlockId, Judgement, Judging, Said};
 
-use super::{Search, ends};
+use super::{LogSearch, ends};
 use crate::failure::Failure;
-use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
-use crate::remote::{encode, says};
+use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::{encode, node_failures};
 
 /// What an answer comes to.
 pub(super) enum PassedLogs {
@@ -26,28 +26,28 @@ pub(super) enum PassedLogs {
     TooWide { most: Option<u64> },
 }
 
-impl Search<'_> {
+impl LogSearch<'_> {
     /// Asks for logs in one piece.
     pub(super) async fn pass_on(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
         let call = encode::logs(self.filter, blocks);
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
         let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
-        let answered = answered.map_err(says::no_logs)?;
+        let answered = answered.map_err(node_failures::of_log_query)?;
         match answered.said {
             Said::Result(result) => self.counted(result, answered.sure, room).await,
             Said::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
-            Said::Error(error) => Err(says::failure(&error, &self.remote.limits)),
+            Said::Error(error) => Err(node_failures::of_caller_error(&error, &self.remote.limits)),
         }
     }
 
     fn judge(&self, blocks: Blocks<BlockRef>, result: &Bytes) -> Judging<'_> {
         let (bytes, result) = (result.len(), result.clone());
         let read = move || read_logs(&result).filter(|logs| are_of_range(blocks, logs));
-        if bytes <= CHECKED_AT_ONCE_BYTES_MAX {
+        if bytes <= PARSED_AT_ONCE_BYTES_MAX {
             return self.conclude(blocks, read()).into();
         }
         Judging::Elsewhere(Box::pin(async move {
-            let read = self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, read).await;
+            let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
             read.map_or(Judgement::Unchecked, |read| self.conclude(blocks, read))
         }))
     }
@@ -77,7 +77,7 @@ impl Search<'_> {
                 None => PassedLogs::Logs { count: logs.len() as u64, result, sure },
             }
         };
-        self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, count).await
+        self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, count).await
     }
 }
 

@@ -12,7 +12,7 @@ use resources::Readers;
 
 use super::super::deep_in;
 use super::canonical;
-use crate::cache::{GivenBy, Kept, Key};
+use crate::cache::{CacheKey, CachedAnswer, GivenBy};
 use crate::provenance::Verification;
 
 /// Blocks of a chunk. Small enough that the newest whole chunk is not far below the head, large enough that a day of
@@ -28,9 +28,9 @@ pub(super) struct Piece {
     pub(super) from: u64,
     pub(super) to: u64,
     /// Where it is kept, if it is.
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<CacheKey>,
     pub(super) is_chunk: bool,
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<LogsText>,
 }
 
 impl Piece {
@@ -42,7 +42,7 @@ impl Piece {
 
 /// The logs of a piece: their text, with commas between and nothing around, and their number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct LogsText {
     pub(super) text: Bytes,
     pub(super) count: u64,
 }
@@ -73,8 +73,8 @@ pub(super) fn of(canon: &Canon, filter: &Arc<LogFilter>, from: u64, to: u64) -> 
     pieces
 }
 
-fn key(canon: &Canon, filter: &Arc<LogFilter>, first: u64, last: u64) -> Key {
-    Key::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
+fn key(canon: &Canon, filter: &Arc<LogFilter>, first: u64, last: u64) -> CacheKey {
+    CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
 }
 
 /// The block on which a chunk hangs. Far below the head its hash need not be known: the epoch stands for it.
@@ -84,14 +84,14 @@ fn anchor(canon: &Canon, last: u64) -> BlockRef {
 
 /// A chunk as it is kept: a copy, because the answer that it was cut from may be many times as large.
 pub(super) fn kept(
-    found: &Found,
+    found: &LogsText,
     last: u64,
     canon: &Arc<Canon>,
     verified: Verification,
     given_by: Option<GivenBy>,
-) -> Kept {
+) -> CachedAnswer {
     let block = Some(anchor(canon, last));
-    Kept {
+    CachedAnswer {
         result: Bytes::copy_from_slice(&found.text),
         block,
         verified,
@@ -124,19 +124,19 @@ pub(super) fn cut(result: &Bytes, pieces: &mut [Piece]) {
 
 fn close(open: Option<(&mut Piece, std::ops::Range<usize>, u64)>, result: &Bytes) {
     let Some((piece, bytes, count)) = open else { return };
-    let more = Found { text: result.slice(bytes), count };
+    let more = LogsText { text: result.slice(bytes), count };
     piece.found = Some(match piece.found.take() {
         // The piece was fetched in several parts.
         Some(before) if before.count > 0 => {
             let text = [&before.text[..], b",", &more.text[..]].concat().into();
-            Found { text, count: before.count + more.count }
+            LogsText { text, count: before.count + more.count }
         }
         _ => more,
     });
 }
 
 /// The whole answer.
-pub(super) fn join<'a>(parts: impl Iterator<Item = &'a Found> + Clone) -> Bytes {
+pub(super) fn join<'a>(parts: impl Iterator<Item = &'a LogsText> + Clone) -> Bytes {
     let bytes = parts.clone().map(|part| part.text.len() + 1).sum::<usize>() + 2;
     let mut text = Vec::with_capacity(bytes);
     text.push(b'[');
@@ -189,6 +189,6 @@ mod tests {
 
     #[test]
     fn nothing_joined_is_an_empty_list() {
-        assert_eq!(join([Found::default()].iter()), "[]");
+        assert_eq!(join([LogsText::default()].iter()), "[]");
     }
 }

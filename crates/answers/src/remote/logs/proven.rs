@@ -15,12 +15,12 @@ use nodes::proven::{ProvenBody, ProvenReceipts};
 use resources::MemoryCharge;
 use tokio::task::yield_now;
 
-use super::Search;
+use super::LogSearch;
 use super::blooms::FilterBlooms;
-use super::piece::{Found, join};
+use super::piece::{LogsText, join};
 use crate::failure::Failure;
-use crate::remote::checking::COPIED_AT_ONCE_BYTES_MAX;
 use crate::remote::mined::each_log;
+use crate::remote::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use crate::results::LogWriter;
 use crate::results::json::Json;
 
@@ -37,9 +37,9 @@ const SEARCHED_AT_ONCE_MAX: usize = 512;
 /// Comparisons of a log with a value of the filter that are made at once: some 100 µs, too.
 const COMPARED_AT_ONCE_MAX: usize = 8 * SEARCHED_AT_ONCE_MAX;
 
-type Searching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
+type Searching<'a> = Pin<Box<dyn Future<Output = Result<LogsText, Failure>> + Send + 'a>>;
 
-impl Search<'_> {
+impl LogSearch<'_> {
     /// The lowest block of a range from which on its logs are proven.
     pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
         let lowest = self.canon.lowest();
@@ -65,7 +65,7 @@ impl Search<'_> {
         to: BlockRef,
         room: u64,
         charge: &mut MemoryCharge,
-    ) -> Result<Vec<Found>, Failure> {
+    ) -> Result<Vec<LogsText>, Failure> {
         if from == to.number {
             return self.in_blocks(vec![to], room, charge).await;
         }
@@ -84,7 +84,7 @@ impl Search<'_> {
         blocks: Vec<BlockRef>,
         room: u64,
         charge: &mut MemoryCharge,
-    ) -> Result<Vec<Found>, Failure> {
+    ) -> Result<Vec<LogsText>, Failure> {
         let mut blocks = blocks.into_iter();
         let mut searches = FuturesOrdered::new();
         let mut numbers = VecDeque::new();
@@ -111,16 +111,16 @@ impl Search<'_> {
     }
 
     /// Puts parts of an answer together.
-    pub(super) async fn joined(&self, parts: Vec<Found>) -> Result<Bytes, Failure> {
+    pub(super) async fn joined(&self, parts: Vec<LogsText>) -> Result<Bytes, Failure> {
         let bytes = parts.iter().map(|part| part.text.len()).sum();
         self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(parts.iter())).await
     }
 
-    async fn block_logs(&self, block: BlockRef) -> Result<Found, Failure> {
+    async fn block_logs(&self, block: BlockRef) -> Result<LogsText, Failure> {
         let asking = self.asking();
         let body = self.remote.body(asking, block).await?;
         if !FilterBlooms::of(self.filter).may_match(&body.header().logs_bloom) {
-            return Ok(Found::default());
+            return Ok(LogsText::default());
         }
         let receipts = self.remote.receipts(asking, &body).await?;
         let logs = receipts.log_count();
@@ -141,7 +141,7 @@ impl Search<'_> {
 }
 
 /// The logs of a block that match, with commas between.
-fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) -> Found {
+fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) -> LogsText {
     let (mut text, mut count, mut writer) = (Vec::new(), 0, LogWriter::default());
     for index in 0..receipts.len() {
         each_log(body, receipts, index, |log| {
@@ -154,7 +154,7 @@ fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) ->
             }
         });
     }
-    Found { text: text.into(), count }
+    LogsText { text: text.into(), count }
 }
 
 fn is_match(filter: &LogFilter, address: &[u8; 20], topics: &[B256]) -> bool {

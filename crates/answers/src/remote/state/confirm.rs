@@ -7,7 +7,7 @@ use nodes::proven::ProofFailure;
 use nodes::{Call, Canon, Family, QuorumCall, QuorumEvent, Said, Supplier};
 use resources::AccountId;
 
-use super::decision::{Decision, Vote, Voters, decide};
+use super::decision::{QuorumDecision, Vote, Voters, decide};
 use super::proven::proven;
 use super::statement::{Form, NoStatement, Statement};
 use crate::cache::GivenBy;
@@ -15,8 +15,10 @@ use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{NodeQuery, TransactionQuery};
 use crate::remote::asking::Asking;
-use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
-use crate::remote::{Fetched, Keep, NULL, Remote, StateMode, block_ref, encode, head, says};
+use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::{
+    CacheDecision, Fetched, NULL, Remote, StateMode, block_ref, encode, head, node_failures,
+};
 
 /// What came of asking several nodes.
 enum Confirmation {
@@ -32,7 +34,7 @@ enum Confirmation {
 /// What nodes have said, what follows from it, and whether a proof has come meanwhile.
 struct Gathered {
     votes: Vec<Vote>,
-    decision: Decision,
+    decision: QuorumDecision,
     proof: StateProof,
 }
 
@@ -146,7 +148,7 @@ impl Remote {
             if let Some(result) = self.settle_difference(asking, query, call, &votes).await {
                 return Ok(Confirmation::Proven(Ok(proven(query, result))));
             }
-            let is_undecided = matches!(decision, Decision::Undecided { .. });
+            let is_undecided = matches!(decision, QuorumDecision::Undecided { .. });
             if is_undecided
                 && !votes.is_empty()
                 && matches!(proof, StateProof::NotTried)
@@ -156,7 +158,7 @@ impl Remote {
                 return Ok(Confirmation::Proven(answer));
             }
         }
-        let Decision::Agreed { statement, contradicted } = decision else {
+        let QuorumDecision::Agreed { statement, contradicted } = decision else {
             self.confirmations.note_failed();
             return Ok(Confirmation::NoQuorum(votes));
         };
@@ -185,7 +187,7 @@ impl Remote {
         let mut proof = StateProof::NotTried;
         loop {
             let decision = decide(voters, &votes, false);
-            let Decision::Undecided { missing } = decision else {
+            let QuorumDecision::Undecided { missing } = decision else {
                 return Ok(Gathered { votes, decision, proof });
             };
             let event = tokio::select! {
@@ -296,7 +298,7 @@ impl Remote {
         said: Said,
     ) -> Result<Result<Statement, NoStatement>, Failure> {
         let bytes = if let Said::Result(result) = &said { result.len() } else { 0 };
-        self.run_sized(account, bytes, CHECKED_AT_ONCE_BYTES_MAX, move || form.read(&said)).await
+        self.run_sized(account, bytes, PARSED_AT_ONCE_BYTES_MAX, move || form.read(&said)).await
     }
 
     fn confirmed(
@@ -311,7 +313,9 @@ impl Remote {
             Statement::Record(record) => (record.whole, record.block),
             Statement::Estimate(estimate) => (format!("\"{estimate:#x}\"").into(), None),
             Statement::Reverted(data) => return Err(Failure::Reverted { data }),
-            Statement::Stopped(execution) => return Err(says::stopped(execution, &self.limits)),
+            Statement::Stopped(execution) => {
+                return Err(node_failures::of_execution(execution, &self.limits));
+            }
             Statement::TooWide => return Err(Failure::Unavailable),
         };
         let block = match query.transaction() {
@@ -319,7 +323,7 @@ impl Remote {
             Some(_) => is_in,
             None => query.block().or(Some(head(asking.canon))),
         };
-        let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
+        let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
         Ok(Fetched { result, block, verified: Verification::Confirmed, keep, given_by: Some(given_by) })
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Voters {
 
 /// What follows from what was said so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum QuorumDecision {
     Agreed {
         statement: Statement,
         /// Nodes that have said what cannot be true then.
@@ -38,17 +38,17 @@ pub(super) enum Decision {
 pub(super) type Vote = (usize, Statement);
 
 /// `is_last` when nobody else can be asked.
-pub(super) fn decide(voters: Voters, votes: &[Vote], is_last: bool) -> Decision {
+pub(super) fn decide(voters: Voters, votes: &[Vote], is_last: bool) -> QuorumDecision {
     let quorum = voters.quorum.max(1);
     let agreed = votes.iter().map(|(_, statement)| statement).find(|statement| {
         votes.iter().filter(|(_, other)| other.means_the_same_as(statement)).count() >= quorum
     });
     let Some(statement) = agreed.cloned().or_else(|| estimate(voters, votes, is_last)) else {
-        return Decision::Undecided { missing: missing(voters, votes) };
+        return QuorumDecision::Undecided { missing: missing(voters, votes) };
     };
     let is_contradicted = |(_, said): &&Vote| said.is_contradicted_by(&statement);
     let contradicted = votes.iter().filter(is_contradicted).map(|(node, _)| *node).collect();
-    Decision::Agreed { statement: detailed(statement, votes, quorum), contradicted }
+    QuorumDecision::Agreed { statement: detailed(statement, votes, quorum), contradicted }
 }
 
 /// An agreed statement with those of its details that a quorum gives, too.

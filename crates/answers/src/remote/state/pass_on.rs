@@ -13,8 +13,8 @@ use super::statement::{Form, NoStatement, Statement};
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{BlockPart, NodeQuery};
-use crate::remote::checking::CHECKED_AT_ONCE_BYTES_MAX;
-use crate::remote::{Fetched, Keep, NULL, Remote, head, says};
+use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::{CacheDecision, Fetched, NULL, Remote, head, node_failures};
 
 /// A query whose answer is passed on.
 pub(in crate::remote) struct PassedOn<'a> {
@@ -45,11 +45,11 @@ impl<'a> PassedOn<'a> {
     pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_> {
         let (form, bytes, result) = (self.form, result.len(), result.clone());
         let read = move || read(form, result);
-        if bytes <= CHECKED_AT_ONCE_BYTES_MAX {
+        if bytes <= PARSED_AT_ONCE_BYTES_MAX {
             return self.conclude(read()).into();
         }
         Judging::Elsewhere(Box::pin(async move {
-            let read = self.remote.run_sized(self.account, bytes, CHECKED_AT_ONCE_BYTES_MAX, read).await;
+            let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
             read.map_or(Judgement::Unchecked, |read| self.conclude(read))
         }))
     }
@@ -85,14 +85,14 @@ impl<'a> PassedOn<'a> {
         answered: Result<Answered<Client>, Failed>,
     ) -> Result<Fetched, Failure> {
         let limits = &self.remote.limits;
-        let answered = answered.map_err(|failed| says::nothing(self.query, failed, limits))?;
+        let answered = answered.map_err(|failed| node_failures::of_call(self.query, failed, limits))?;
         let result = match answered.said {
             Said::Result(result) => result,
-            Said::Error(error) => return Err(says::failure(&error, limits)),
+            Said::Error(error) => return Err(node_failures::of_caller_error(&error, limits)),
             Said::Limit(_) => return Err(Failure::Unavailable),
         };
         if !answered.sure || result.trim_ascii() == b"null" {
-            let keep = if answered.nowhere { Keep::Absent } else { Keep::No };
+            let keep = if answered.nowhere { CacheDecision::Absent } else { CacheDecision::No };
             return self.nothing().map(|nothing| Fetched { keep, ..nothing });
         }
         let (result, is_in) = match self.form {
@@ -110,7 +110,7 @@ impl<'a> PassedOn<'a> {
             Some(_) => is_in,
             None => self.query.block().or(self.canon.map(head)),
         };
-        let keep = if block.is_some() { Keep::On(block) } else { Keep::No };
+        let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
         Ok(Fetched { result, block, verified: Verification::None, keep, given_by: None })
     }
 
@@ -156,7 +156,7 @@ impl<'a> PassedOn<'a> {
             | NodeQuery::Simulation(_) => NULL,
         };
         let block = self.query.block();
-        Ok(Fetched { result, block, verified: Verification::None, keep: Keep::No, given_by: None })
+        Ok(Fetched { result, block, verified: Verification::None, keep: CacheDecision::No, given_by: None })
     }
 }
 

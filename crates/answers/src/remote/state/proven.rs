@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{NodeQuery, StateQuery, StateValue};
 use crate::remote::asking::Asking;
-use crate::remote::{Fetched, Keep, Remote, StateMode};
+use crate::remote::{CacheDecision, Fetched, Remote, StateMode};
 use crate::results::json::Json;
 
 /// Nodes that must be able to confirm an answer before it is delivered without its proof. One node alone could refuse proofs
@@ -149,7 +149,7 @@ impl Remote {
 /// An answer that is true as long as its block is canonical.
 pub(super) fn proven(query: NodeQuery<'_>, result: Bytes) -> Fetched {
     let block = query.block();
-    Fetched { result, block, verified: Verification::Proven, keep: Keep::On(block), given_by: None }
+    Fetched { result, block, verified: Verification::Proven, keep: CacheDecision::On(block), given_by: None }
 }
 
 fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {

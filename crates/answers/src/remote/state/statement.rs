@@ -9,7 +9,7 @@ use bytes::Bytes;
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, Said};
 
-use self::record::{About, Record, RecordForm, RecordKind};
+use self::record::{Record, RecordForm, RecordKind, RecordSubject};
 use crate::query_plan::{
     BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, StateValue, TransactionPart, TransactionQuery,
 };
@@ -120,7 +120,7 @@ impl Form {
                 kind: RecordKind::FeeHistory,
                 is_list: false,
                 may_be_null: false,
-                about: About::Anything,
+                about: RecordSubject::Anything,
             })),
             NodeQuery::State(query) => Some(match query.value {
                 StateValue::Balance | StateValue::TransactionCount => Self::Quantity,
@@ -142,17 +142,18 @@ impl Form {
         let one = |kind, about| RecordForm { kind, is_list: false, may_be_null: true, about };
         match part {
             BlockPart::TransactionCount | BlockPart::UncleCount => Self::Quantity,
-            BlockPart::Whole { .. } => {
-                Self::Record(RecordForm { may_be_null: false, ..one(RecordKind::Block, About::Block(block)) })
-            }
+            BlockPart::Whole { .. } => Self::Record(RecordForm {
+                may_be_null: false,
+                ..one(RecordKind::Block, RecordSubject::Block(block))
+            }),
             BlockPart::Receipts => Self::Record(RecordForm {
                 is_list: true,
                 may_be_null: false,
-                ..one(RecordKind::Receipt, About::InBlock(block))
+                ..one(RecordKind::Receipt, RecordSubject::InBlock(block))
             }),
-            BlockPart::Uncle { .. } => Self::Record(one(RecordKind::Uncle, About::Anything)),
+            BlockPart::Uncle { .. } => Self::Record(one(RecordKind::Uncle, RecordSubject::Anything)),
             BlockPart::Transaction { .. } => {
-                Self::Record(one(RecordKind::Transaction, About::InBlock(block)))
+                Self::Record(one(RecordKind::Transaction, RecordSubject::InBlock(block)))
             }
         }
     }
@@ -162,12 +163,12 @@ impl Form {
             TransactionPart::Transaction => RecordKind::Transaction,
             TransactionPart::Receipt => RecordKind::Receipt,
         };
-        let about = About::Transaction(query.hash);
+        let about = RecordSubject::Transaction(query.hash);
         Self::Record(RecordForm { kind, is_list: false, may_be_null: true, about })
     }
 
     fn list_of(kind: RecordKind) -> Self {
-        Self::Record(RecordForm { kind, is_list: true, may_be_null: false, about: About::Anything })
+        Self::Record(RecordForm { kind, is_list: true, may_be_null: false, about: RecordSubject::Anything })
     }
 
     /// The logs of a range.

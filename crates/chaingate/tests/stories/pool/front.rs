@@ -91,8 +91,8 @@ impl Front {
             !is_taken
         });
         let sources = sources.unwrap();
-        let edge = Arc::new(config.gateway(sources).unwrap());
-        let server = Server::start(&config.listen, edge).unwrap();
+        let state = Arc::new(config.gateway(sources).unwrap());
+        let server = Server::start(&config.listen, state).unwrap();
         Self { public: server.public(), operator: server.operator(), server: Some(server) }
     }
 

@@ -19,18 +19,18 @@ fn votes(statements: &[Statement]) -> Vec<Vote> {
     statements.iter().cloned().enumerate().collect()
 }
 
-fn agreed(statement: Statement, contradicted: &[usize]) -> Decision {
-    Decision::Agreed { statement, contradicted: contradicted.to_vec() }
+fn agreed(statement: Statement, contradicted: &[usize]) -> QuorumDecision {
+    QuorumDecision::Agreed { statement, contradicted: contradicted.to_vec() }
 }
 
-fn decided(voters: Voters, statements: &[Statement]) -> Decision {
+fn decided(voters: Voters, statements: &[Statement]) -> QuorumDecision {
     decide(voters, &votes(statements), false)
 }
 
 #[test]
 fn a_quorum_of_the_configured_nodes_decides_whoever_is_first() {
     let (truth, lie) = (result("1"), result("2"));
-    let undecided = |missing| Decision::Undecided { missing };
+    let undecided = |missing| QuorumDecision::Undecided { missing };
     assert_eq!(decided(THREE, &[]), undecided(2));
     assert_eq!(decided(THREE, std::slice::from_ref(&lie)), undecided(1));
     assert_eq!(decided(THREE, &[lie.clone(), truth.clone()]), undecided(1));
@@ -51,7 +51,7 @@ fn errors_are_answers_like_any_other() {
     assert_eq!(decided(THREE, &[revert.clone(), revert.clone()]), agreed(revert.clone(), &[]));
     assert_eq!(decided(THREE, &[revert.clone(), value.clone(), value.clone()]), agreed(value.clone(), &[0]));
     assert_eq!(decided(THREE, &[funds, value.clone(), value.clone()]), agreed(value, &[0]));
-    assert_eq!(decided(THREE, &[other_revert, revert.clone()]), Decision::Undecided { missing: 1 });
+    assert_eq!(decided(THREE, &[other_revert, revert.clone()]), QuorumDecision::Undecided { missing: 1 });
     let silent = reverted(b"");
     assert_eq!(
         decided(THREE, &[silent, revert.clone(), revert.clone()]),
@@ -87,10 +87,10 @@ fn estimates_that_differ_are_settled_by_their_median() {
     let numbers = |values: &[u128]| values.iter().copied().map(Statement::Estimate).collect::<Vec<_>>();
     let estimate = |value| agreed(Statement::Estimate(value), &[]);
     assert_eq!(decided(THREE, &numbers(&[100, 100])), estimate(100));
-    assert_eq!(decided(THREE, &numbers(&[100, 101])), Decision::Undecided { missing: 1 });
+    assert_eq!(decided(THREE, &numbers(&[100, 101])), QuorumDecision::Undecided { missing: 1 });
     assert_eq!(decided(THREE, &numbers(&[100, 101, 1])), estimate(100));
     assert_eq!(decided(THREE, &numbers(&[100, 1_000_000, 101])), estimate(101));
-    assert_eq!(decided(FIVE, &numbers(&[1, 1, 100, 101])), Decision::Undecided { missing: 1 });
+    assert_eq!(decided(FIVE, &numbers(&[1, 1, 100, 101])), QuorumDecision::Undecided { missing: 1 });
     assert_eq!(decided(FIVE, &numbers(&[1, 1, 100, 101, 102])), estimate(100));
     let with_an_error = [vec![reverted(b"")], numbers(&[100, 101])].concat();
     assert_eq!(decided(THREE, &with_an_error), agreed(Statement::Estimate(101), &[0]));
@@ -102,7 +102,7 @@ fn the_last_estimates_may_differ_by_the_tolerance_of_clients() {
     let last = |values: [u128; 2]| decide(THREE, &votes(&values.map(Statement::Estimate)), true);
     assert_eq!(last([100_000, 101_000]), agreed(Statement::Estimate(101_000), &[]));
     assert_eq!(last([101_000, 100_000]), agreed(Statement::Estimate(101_000), &[]));
-    assert_eq!(last([100_000, 110_000]), Decision::Undecided { missing: 1 });
+    assert_eq!(last([100_000, 110_000]), QuorumDecision::Undecided { missing: 1 });
 }
 
 #[test]
@@ -110,8 +110,11 @@ fn a_configured_quorum_counts() {
     let (one, all) = (Voters { nodes: 3, quorum: 1 }, Voters { nodes: 3, quorum: 3 });
     assert_eq!(decided(one, &[result("1")]), agreed(result("1"), &[]));
     assert_eq!(decided(one, &[Statement::Estimate(7)]), agreed(Statement::Estimate(7), &[]));
-    assert_eq!(decided(all, &[result("1"), result("1")]), Decision::Undecided { missing: 1 });
-    assert_eq!(decided(all, &[result("1"), result("2"), result("1")]), Decision::Undecided { missing: 1 });
+    assert_eq!(decided(all, &[result("1"), result("1")]), QuorumDecision::Undecided { missing: 1 });
+    assert_eq!(
+        decided(all, &[result("1"), result("2"), result("1")]),
+        QuorumDecision::Undecided { missing: 1 }
+    );
 }
 
 /// What nodes may say about one call: few enough that liars agree with each other, and with the truth, now and then.
@@ -154,12 +157,12 @@ proptest! {
         let mut votes = Vec::new();
         let mut decision = decide(voters, &votes, false);
         for (node, (is_lying, lie)) in lying.iter().zip(lies).enumerate() {
-            let Decision::Undecided { missing } = decision else { break };
+            let QuorumDecision::Undecided { missing } = decision else { break };
             prop_assert!(missing >= 1 && missing <= voters.nodes - votes.len(), "{missing} more are there");
             votes.push((node, if *is_lying { lie } else { truth.clone() }));
             decision = decide(voters, &votes, false);
         }
-        let Decision::Agreed { statement, contradicted } = decision else {
+        let QuorumDecision::Agreed { statement, contradicted } = decision else {
             return Err(TestCaseError::fail("all honest nodes have answered"));
         };
         prop_assert_eq!(&statement, &truth);
@@ -178,7 +181,7 @@ proptest! {
         let mut votes = Vec::new();
         let mut decision = decide(voters, &votes, false);
         for (node, is_lying) in lying.iter().enumerate() {
-            if !matches!(decision, Decision::Undecided { .. }) { break }
+            if !matches!(decision, QuorumDecision::Undecided { .. }) { break }
             let said = match is_lying {
                 true if with_errors && node % 2 == 0 => lies[node].clone(),
                 true => Statement::Estimate(extremes[node]),
@@ -189,12 +192,12 @@ proptest! {
         }
         // Half of the nodes may lie where their number is even: then only estimates that are close to each other count.
         let is_even = voters.nodes.is_multiple_of(2);
-        if is_even && matches!(decision, Decision::Undecided { .. }) {
+        if is_even && matches!(decision, QuorumDecision::Undecided { .. }) {
             decision = decide(voters, &votes, true);
         }
         let (estimate, contradicted) = match decision {
-            Decision::Agreed { statement: Statement::Estimate(estimate), contradicted } => (estimate, contradicted),
-            Decision::Undecided { .. } if is_even => return Ok(()),
+            QuorumDecision::Agreed { statement: Statement::Estimate(estimate), contradicted } => (estimate, contradicted),
+            QuorumDecision::Undecided { .. } if is_even => return Ok(()),
             other => return Err(TestCaseError::fail(format!("all honest nodes have answered: {other:?}"))),
         };
         let all_honest = || (0..lying.len()).filter(|node| !lying[*node]).map(|node| honest[node]);
@@ -211,6 +214,6 @@ fn two_nodes_that_estimate_differently_decide_nothing() {
     let votes = [(0, Statement::Estimate(50_000)), (1, Statement::Estimate(0x7fff_ffff))];
     for is_last in [false, true] {
         let decision = decide(majority(2), &votes, is_last);
-        assert!(matches!(decision, Decision::Undecided { .. }), "{decision:?}");
+        assert!(matches!(decision, QuorumDecision::Undecided { .. }), "{decision:?}");
     }
 }

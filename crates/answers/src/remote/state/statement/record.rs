@@ -20,7 +20,7 @@ pub(in crate::remote::state) enum RecordKind {
 
 /// A member of an object.
 #[derive(Clone, Copy)]
-enum Member {
+enum RecordMember {
     /// Text, numbers and lists of them, as the node gives them.
     Plain(&'static str),
     /// The same, but what it is may be known to one node sooner than to another.
@@ -29,11 +29,11 @@ enum Member {
     List(&'static str, RecordKind),
 }
 
-use Member::{Later, List, Plain};
+use RecordMember::{Later, List, Plain};
 use methods::BlockRef;
 
 impl RecordKind {
-    fn members(self) -> &'static [Member] {
+    fn members(self) -> &'static [RecordMember] {
         match self {
             Self::Block => BLOCK,
             Self::Uncle => HEADER,
@@ -47,7 +47,7 @@ impl RecordKind {
 }
 
 #[rustfmt::skip]
-const HEADER: &[Member] = &[
+const HEADER: &[RecordMember] = &[
     Plain("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
     Plain("logsBloom"), Plain("transactionsRoot"), Plain("stateRoot"), Plain("receiptsRoot"), Plain("miner"),
     Plain("author"), Plain("difficulty"), Plain("totalDifficulty"), Plain("extraData"), Plain("size"),
@@ -57,7 +57,7 @@ const HEADER: &[Member] = &[
 ];
 
 #[rustfmt::skip]
-const BLOCK: &[Member] = &[
+const BLOCK: &[RecordMember] = &[
     Plain("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
     Plain("logsBloom"), Plain("transactionsRoot"), Plain("stateRoot"), Plain("receiptsRoot"), Plain("miner"),
     Plain("author"), Plain("difficulty"), Plain("totalDifficulty"), Plain("extraData"), Plain("size"),
@@ -68,7 +68,7 @@ const BLOCK: &[Member] = &[
 ];
 
 #[rustfmt::skip]
-const TRANSACTION: &[Member] = &[
+const TRANSACTION: &[RecordMember] = &[
     Plain("hash"), Plain("nonce"), Plain("blockHash"), Plain("blockNumber"), Plain("blockTimestamp"),
     Plain("transactionIndex"), Plain("from"), Plain("to"), Plain("value"), Plain("gasPrice"), Plain("gas"),
     Plain("maxFeePerGas"), Plain("maxPriorityFeePerGas"), Plain("maxFeePerBlobGas"), Plain("blobVersionedHashes"),
@@ -78,7 +78,7 @@ const TRANSACTION: &[Member] = &[
 ];
 
 #[rustfmt::skip]
-const RECEIPT: &[Member] = &[
+const RECEIPT: &[RecordMember] = &[
     Plain("transactionHash"), Plain("transactionIndex"), Plain("blockHash"), Plain("blockNumber"), Plain("from"),
     Plain("to"), Plain("cumulativeGasUsed"), Plain("gasUsed"), Plain("contractAddress"), List("logs", RecordKind::Log),
     Plain("logsBloom"), Plain("status"), Plain("root"), Plain("type"), Plain("effectiveGasPrice"),
@@ -87,25 +87,25 @@ const RECEIPT: &[Member] = &[
 ];
 
 #[rustfmt::skip]
-const LOG: &[Member] = &[
+const LOG: &[RecordMember] = &[
     Plain("address"), Plain("topics"), Plain("data"), Plain("blockHash"), Plain("blockNumber"),
     Plain("blockTimestamp"), Plain("transactionHash"), Plain("transactionIndex"), Plain("logIndex"),
     Plain("transactionLogIndex"), Plain("logType"), Plain("removed"),
     Later("l1BatchNumber"),
 ];
 
-const RAW_TRANSACTION: &[Member] =
+const RAW_TRANSACTION: &[RecordMember] =
     &[Plain("common_data"), Plain("execute"), Plain("received_timestamp_ms"), Plain("raw_bytes")];
 
 #[rustfmt::skip]
-const FEE_HISTORY: &[Member] = &[
+const FEE_HISTORY: &[RecordMember] = &[
     Plain("oldestBlock"), Plain("reward"), Plain("baseFeePerGas"), Plain("gasUsedRatio"),
     Plain("baseFeePerBlobGas"), Plain("blobGasUsedRatio"),
 ];
 
 /// What an answer must be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::remote::state) enum About {
+pub(in crate::remote::state) enum RecordSubject {
     Anything,
     /// The object itself has this hash and number.
     Block(BlockRef),
@@ -122,7 +122,7 @@ pub(in crate::remote::state) struct RecordForm {
     pub(in crate::remote::state) is_list: bool,
     /// Whether there may be nothing.
     pub(in crate::remote::state) may_be_null: bool,
-    pub(in crate::remote::state) about: About,
+    pub(in crate::remote::state) about: RecordSubject,
 }
 
 /// An object or a list as it is compared and as it is delivered.
@@ -165,12 +165,12 @@ impl RecordForm {
 
     fn is_about(self, object: &Value) -> bool {
         match self.about {
-            About::Anything => true,
-            About::Block(block) => {
+            RecordSubject::Anything => true,
+            RecordSubject::Block(block) => {
                 hash(object, "hash") == Some(block.hash) && number(object, "number") == Some(block.number)
             }
-            About::InBlock(block) => block_of(object) == Some(block),
-            About::Transaction(wanted) => {
+            RecordSubject::InBlock(block) => block_of(object) == Some(block),
+            RecordSubject::Transaction(wanted) => {
                 let name = if self.kind == RecordKind::Receipt { "transactionHash" } else { "hash" };
                 hash(object, name) == Some(wanted)
             }
@@ -246,7 +246,7 @@ mod tests {
         kind: RecordKind::Receipt,
         is_list: false,
         may_be_null: true,
-        about: About::Transaction(B256::repeat_byte(0xab)),
+        about: RecordSubject::Transaction(B256::repeat_byte(0xab)),
     };
 
     fn receipt(batch: Value) -> Value {
@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn what_is_about_something_else_is_no_answer() {
-        let other = RecordForm { about: About::Transaction(B256::ZERO), ..RECEIPT_OF };
+        let other = RecordForm { about: RecordSubject::Transaction(B256::ZERO), ..RECEIPT_OF };
         assert_eq!(read(other, &receipt(Value::Null)), Err(NoStatement::Malformed));
-        let elsewhere = About::InBlock(BlockRef { number: 8, hash: B256::repeat_byte(1) });
+        let elsewhere = RecordSubject::InBlock(BlockRef { number: 8, hash: B256::repeat_byte(1) });
         assert_eq!(
             read(RecordForm { about: elsewhere, ..RECEIPT_OF }, &receipt(Value::Null)),
             Err(NoStatement::Malformed)

@@ -7,14 +7,14 @@ use alloy_primitives::B256;
 use methods::{BlockParam, BlockRef, Query, Tag};
 use nodes::{Canon, Pool};
 
-use crate::budget::Budget;
+use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::provenance::Provenance;
 use crate::remote::block_ref;
-use crate::view::{Source, View};
+use crate::view::{ChainView, Source};
 
 /// A snapshot of the archive beside a picture of the view.
-pub(super) struct Moment {
+pub(super) struct AlignedChains {
     snapshot: Arc<dyn Source>,
     /// `None` before any node has shown its chain.
     canon: Option<Arc<Canon>>,
@@ -24,7 +24,7 @@ pub(super) struct Moment {
     replaced: Vec<Arc<dyn Source>>,
 }
 
-impl Moment {
+impl AlignedChains {
     pub(super) fn new(
         snapshot: Arc<dyn Source>,
         canon: Option<Arc<Canon>>,
@@ -110,7 +110,7 @@ fn newest_common_block(snapshot: &dyn Source, canon: &Canon) -> Option<u64> {
     })
 }
 
-impl View for Moment {
+impl ChainView for AlignedChains {
     fn head(&self) -> BlockRef {
         self.snapshot.head()
     }
@@ -136,11 +136,11 @@ impl View for Moment {
     }
 }
 
-impl Source for Moment {
+impl Source for AlignedChains {
     fn answer(
         &self,
         query: &Query<BlockRef>,
-        budget: &Budget,
+        budget: &AnswerBudget,
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         self.snapshot.answer(query, budget, out)
@@ -148,31 +148,31 @@ impl Source for Moment {
 }
 
 /// What one request may be answered from the archive.
-pub(crate) struct Executed {
-    moment: Arc<Moment>,
+pub(crate) struct ExecutedView {
+    chains: Arc<AlignedChains>,
     source: Arc<dyn Source>,
     answers_all: bool,
 }
 
-impl Executed {
-    pub(super) fn new(moment: Arc<Moment>, pool: &Pool) -> Self {
+impl ExecutedView {
+    pub(super) fn new(chains: Arc<AlignedChains>, pool: &Pool) -> Self {
         // When no node answers, an archive that is a little behind is better than nothing.
-        let answers_all = moment.is_at_head() || moment.is_only_behind() && pool.is_silent();
-        Self { source: Arc::clone(&moment) as Arc<dyn Source>, moment, answers_all }
+        let answers_all = chains.is_at_head() || chains.is_only_behind() && pool.is_silent();
+        Self { source: Arc::clone(&chains) as Arc<dyn Source>, chains, answers_all }
     }
 
     /// Who answers a query from the archive, if it has all the blocks that are meant.
     pub(crate) fn source_for(&self, query: &Query<BlockParam>) -> Option<&Arc<dyn Source>> {
         let has_blocks = || {
             let mut blocks = query.blocks().peekable();
-            blocks.peek().is_some() && blocks.all(|block| self.moment.has(block))
+            blocks.peek().is_some() && blocks.all(|block| self.chains.has(block))
         };
-        let replaced = self.moment.replaced_chain_of(query);
+        let replaced = self.chains.replaced_chain_of(query);
         replaced.or_else(|| (self.answers_all || has_blocks()).then_some(&self.source))
     }
 
     pub(crate) fn canon(&self) -> Option<&Arc<Canon>> {
-        self.moment.canon.as_ref()
+        self.chains.canon.as_ref()
     }
 
     pub(crate) fn head(&self) -> Option<BlockRef> {
@@ -180,8 +180,11 @@ impl Executed {
     }
 }
 
-impl std::fmt::Debug for Executed {
+impl std::fmt::Debug for ExecutedView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Executed").field("head", &self.source.head()).field("all", &self.answers_all).finish()
+        f.debug_struct("ExecutedView")
+            .field("head", &self.source.head())
+            .field("all", &self.answers_all)
+            .finish()
     }
 }

@@ -3,36 +3,36 @@
 use std::io;
 use std::sync::Arc;
 
-use answers::{Answers, Rules, Sources};
+use answers::{Answers, ResolveRules, Sources};
 use callers::{Directory, StaticKey};
 use http_server::ServerState;
 use methods::Network;
 use resources::{Clock, MemoryBudget};
 
 use crate::admit::Capacity;
-use crate::limits::Limits;
+use crate::limits::GatewayLimits;
 use crate::meter::Shard;
 
-/// The public side of the gateway.
+/// What all requests share.
 #[derive(Debug)]
-pub struct Edge {
+pub struct GatewayState {
     /// What the HTTP server shares between connections.
     pub(crate) server: Arc<ServerState>,
     pub(crate) clock: Clock,
     pub(crate) callers: Directory,
     pub(crate) network: Network,
-    pub(crate) rules: Rules,
-    pub(crate) limits: Limits,
+    pub(crate) rules: ResolveRules,
+    pub(crate) limits: GatewayLimits,
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
     pub(crate) shards: Vec<Shard>,
 }
 
-impl Edge {
+impl GatewayState {
     pub fn new(
         listen: &http_server::Config,
-        limits: &Limits,
+        limits: &GatewayLimits,
         keys: &[StaticKey],
         network: &Network,
         sources: impl Into<Sources>,
@@ -44,7 +44,7 @@ impl Edge {
             clock: server.clock,
             server,
             callers: Directory::new(keys),
-            rules: Rules {
+            rules: ResolveRules {
                 unsupported_tags: network.unsupported_tags.clone(),
                 log_blocks_max: limits.answer.log_blocks_max,
             },

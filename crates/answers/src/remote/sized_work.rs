@@ -1,4 +1,4 @@
-//! Where answers are read, cut, joined and copied: small ones at once, large ones in the pool of threads, because work on
+//! Runs work on answers where their size allows it: on small ones at once, on large ones in the pool of threads, because work on
 //! megabytes would keep all other connections of a thread waiting.
 
 use resources::AccountId;
@@ -8,7 +8,7 @@ use super::Remote;
 use crate::failure::Failure;
 
 /// Answers up to this size are read at once, which takes less than 200 µs.
-pub(super) const CHECKED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
+pub(super) const PARSED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Answers up to this size are cut, joined and copied at once, which takes less than 100 µs: nothing in them is hashed.
 pub(super) const COPIED_AT_ONCE_BYTES_MAX: usize = 512 << 10;

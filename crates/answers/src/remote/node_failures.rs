@@ -1,23 +1,23 @@
-//! What nodes mean → our failures. Their own words end here.
+//! Errors of nodes → failures of ours. The texts of nodes go no further.
 
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, Failed};
 
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::AnswerLimits;
 use crate::query_plan::NodeQuery;
 
-/// An error that is the caller's own.
-pub(super) fn failure(error: &CallerError, limits: &Limits) -> Failure {
+/// The failure for an error that the caller has caused.
+pub(super) fn of_caller_error(error: &CallerError, limits: &AnswerLimits) -> Failure {
     match &error.0 {
         Meaning::Reverted { data } => Failure::Reverted { data: data.clone().unwrap_or_default() },
-        Meaning::Execution(execution) => stopped(*execution, limits),
+        Meaning::Execution(execution) => of_execution(*execution, limits),
         _ => Failure::Unavailable,
     }
 }
 
-/// Why the EVM stopped or would not begin.
-pub(super) fn stopped(execution: Execution, limits: &Limits) -> Failure {
+/// The failure for a message that the EVM stopped or did not begin.
+pub(super) fn of_execution(execution: Execution, limits: &AnswerLimits) -> Failure {
     match execution {
         Execution::Timeout => Failure::CallTimeout(limits.call_timeout),
         refusal if is_refusal(refusal) => Failure::Refused(refusal.to_string()),
@@ -40,8 +40,8 @@ fn is_refusal(execution: Execution) -> bool {
     )
 }
 
-/// Nobody answered. A simulation that nobody finished in time took too long; anything else is an outage.
-pub(super) fn nothing(query: NodeQuery<'_>, failed: Failed, limits: &Limits) -> Failure {
+/// The failure for a call that no node answered. A simulation that no node finished in time took too long; anything else is an outage.
+pub(super) fn of_call(query: NodeQuery<'_>, failed: Failed, limits: &AnswerLimits) -> Failure {
     match failed {
         Failed::Deadline if query.is_simulation() => Failure::CallTimeout(limits.call_timeout),
         Failed::Unchecked => Failure::OverCapacity,
@@ -49,8 +49,8 @@ pub(super) fn nothing(query: NodeQuery<'_>, failed: Failed, limits: &Limits) -> 
     }
 }
 
-/// Nobody answered a log query.
-pub(super) fn no_logs(failed: Failed) -> Failure {
+/// The failure for a log query that no node answered.
+pub(super) fn of_log_query(failed: Failed) -> Failure {
     match failed {
         Failed::Deadline => Failure::QueryTimeout,
         Failed::Unavailable | Failed::Lacking => Failure::Unavailable,
