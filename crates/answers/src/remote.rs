@@ -1,72 +1,86 @@
 //! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
 
 pub mod settings; // the configuration
-mod block_lookup; // which blocks are meant, and who can say so
-mod absent; // receipts that are not there yet
-mod blocks; // proven blocks, fetched and kept
-mod executed; // an archive that the blocks of the nodes continue
-mod asking; // what questions have in common
-mod block_answers; // answers from proven blocks
-mod headers; // proven headers below the window
-mod located; // which block a transaction is in
-mod mined; // proven blocks as JSON
-mod sized_work; // work on large answers runs in the pool of threads
+mod follow_settings; // what is kept
+mod state_mode; // how far nodes are believed about the state
+mod block_ids; // blocks of the nodes' chain
+mod asking; // what questions to nodes have in common
 mod encode; // queries → calls
-mod fees; // fees from proven blocks
-mod flight_key; // which calls share an answer while it is fetched
-pub(crate) mod follow; // blocks that are kept as the chain grows
-mod integrity; // what answers about blocks are made from
-mod kept; // answers from kept blocks
-mod logs; // log queries, in chunks that are kept
-mod partner; // who is asked when nobody of our own can answer
-mod partner_view; // the chain as a partner tells it
-mod pending; // calls about the pending block
-mod side_blocks; // blocks that were reorganised away
 mod node_failures; // errors of nodes → failures of ours
-pub(crate) mod state; // how far nodes are believed about what no block proves
+mod fetched; // answers, and how long they may be kept
+mod mined; // proven blocks as JSON
 
-use std::path::Path;
+// What is known and kept:
+
+mod absent; // receipts that are not there yet
+mod chain_rules; // by which rules a block runs
+mod confirmations; // what became of answers that a quorum must confirm
+mod executed_chain; // an archive that the blocks of the nodes continue
+mod failovers; // why partners were asked
+mod flight_key; // which calls share an answer while it is fetched
+mod integrity; // what answers about blocks are made from
+mod recent_blocks; // blocks in memory
+mod kept_chain; // blocks that are kept, and how far they are known to be canonical
+mod proven_blocks; // proven blocks in memory
+mod proven_state; // accounts, slots and code that were proven
+mod suggested_fees; // what to pay in the next block
+mod touched; // what calls read
+mod pool_source; // all of these, and the nodes
+
+// How answers are made from it:
+
+mod sized_work; // work on large answers runs in the pool of threads
+mod kept; // answers from kept blocks
+mod side_blocks; // blocks that were reorganised away
+mod blocks; // proven blocks, fetched
+mod headers; // proven headers below the window
+mod partner_view; // the chain as a partner tells it
+mod block_lookup; // which blocks are meant, and who can say so
+mod located; // which block a transaction is in
+mod fees; // fees from proven blocks
+mod block_answers; // answers from proven blocks
+pub(crate) mod state; // state, and everything else that no block proves
+mod logs; // log queries, in chunks that are kept
+mod pending; // calls about the pending block
+mod partner; // who is asked when nobody of our own can answer
+
+// What runs beside requests:
+
+mod follow; // blocks that are kept as the chain grows
+mod execute; // new blocks are executed
+
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, Cacheable, Checkpoint, Deadline, Family, Method, Network, Query, Work};
-use nodes::view::SeenBlock;
-use nodes::{BlockId, Canon, Endpoint, Pool, Supplier};
-use resources::{AccountId, MemoryBudget, Readers, Threads};
+use methods::{BlockParam, BlockRef, Cacheable, Method, Network, Query};
+use nodes::{Canon, Supplier};
+use resources::AccountId;
 use tokio::time::Instant;
 
-use super::cache::{Cache, CacheLookup, CachedAnswer, GivenBy};
-use super::flights::Flights;
-use super::results::Suggested;
-use crate::archive_source::ArchiveSource;
+use crate::cache::{CacheLookup, CachedAnswer};
 use crate::failure::Failure;
-use crate::limits::AnswerLimits;
-use crate::provenance::{Answer, Origin, Provenance, Verification};
-use crate::query_plan::{GatewayQuery, LogsQuery, NodeQuery, QueryPlan, Subject};
+use crate::provenance::{Answer, Origin, Verification};
+use crate::query_plan::{LogsQuery, NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::unanswered::{Reorganised, Repetition, Unanswered};
-use crate::view::ChainView;
 
-use absent::AbsentReceipts;
 use asking::Asking;
+use block_ids::{block_ref, head};
 pub(crate) use block_lookup::NamedBy;
-use blocks::ProvenBlocks;
-pub use executed::{ExecutedChain, ExecutionState};
-pub(super) use executed::{ExecutedView, ExecutionThread};
-use fees::SuggestedFees;
+use chain_rules::ChainRules;
+pub(super) use execute::ExecutionThread;
+pub(super) use executed_chain::ExecutedView;
+pub use executed_chain::{ExecutedChain, ExecutionState};
+use fetched::{CacheDecision, Fetched, NULL, answer, at_head, holds, kept};
 use flight_key::FlightKey;
 pub(super) use follow::Follower;
-pub use follow::settings::FollowMode;
-pub use follow::{FollowState, KeptChain};
-use integrity::IntegrityPolicy;
-use partner::Failovers;
+pub use follow_settings::FollowMode;
+pub use kept_chain::{FollowState, KeptChain};
 pub(crate) use partner_view::PartnerView;
-use settings::PoolConfig;
+pub use pool_source::Remote;
 use sized_work::COPIED_AT_ONCE_BYTES_MAX;
-use state::{ChainRules, Confirmations, PassedOn, ProvenState, StateMode, Touched};
+use state::PassedOn;
 
 /// How often a call is tried whose block stays where it is although no node could answer: nodes that change to another branch are without
 /// some blocks for a moment.
@@ -88,126 +102,7 @@ pub(super) struct NodeCall<'a> {
     pub(super) repetition: Repetition,
 }
 
-/// Answers calls from nodes.
-pub struct Remote {
-    pool: Arc<Pool>,
-    cache: Arc<Cache>,
-    blocks: ProvenBlocks,
-    kept: Option<Arc<KeptChain>>,
-    proven_state: ProvenState,
-    touched: Touched,
-    rules: ChainRules,
-    executed: Option<Arc<ExecutedChain>>,
-    absent: AbsentReceipts,
-    suggested_fees: Suggested<SuggestedFees>,
-    flights: Flights<FlightKey>,
-    partner_flights: Flights<FlightKey>,
-    /// Blocks below the window that nodes are asked for, in their epoch.
-    lookups: Flights<(u64, BlockParam), ()>,
-    /// Blocks that partners are asked for, by the method that the caller asks.
-    partner_lookups: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
-    failovers: Failovers,
-    integrity: IntegrityPolicy,
-    state: StateMode,
-    confirmations: Confirmations,
-    memory: MemoryBudget,
-    /// Where large answers are read and proven, once this is within the limits of the answer step.
-    threads: Option<Arc<Threads>>,
-    limits: AnswerLimits,
-    family: nodes::Family,
-    call_timeout: Duration,
-}
-
 impl Remote {
-    /// Begins to watch the nodes.
-    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
-        let kept = match config.follow.mode {
-            FollowMode::Off | FollowMode::Full => None,
-            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
-        };
-        let family = match network.families.as_slice() {
-            [Family::Zksync] => nodes::Family::Zksync,
-            _ => nodes::Family::Ethereum,
-        };
-        let rules = ChainRules::open(network)?;
-        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
-        let state = config.state;
-        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
-        Ok(Self {
-            integrity: IntegrityPolicy::new(config.integrity),
-            state,
-            confirmations: Confirmations::default(),
-            pool,
-            cache: Arc::new(Cache::new(0)),
-            blocks: ProvenBlocks::new(0),
-            kept,
-            proven_state: ProvenState::new(0),
-            touched: Touched::default(),
-            rules,
-            executed: None,
-            absent: AbsentReceipts::default(),
-            suggested_fees: Suggested::default(),
-            flights: Flights::default(),
-            partner_flights: Flights::default(),
-            lookups: Flights::default(),
-            partner_lookups: Flights::default(),
-            failovers: Failovers::default(),
-            memory: MemoryBudget::new(usize::MAX),
-            threads: None,
-            limits: AnswerLimits::default(),
-            family,
-            call_timeout: config.call_timeout,
-        })
-    }
-
-    /// The same with an archive that the blocks of the nodes continue.
-    pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
-        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
-    }
-
-    /// The archive that the blocks of the nodes continue, if there is one.
-    pub fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
-        self.executed.as_ref()
-    }
-
-    /// The same within the limits of the answer step.
-    pub(super) fn within(
-        self,
-        threads: Arc<Threads>,
-        cache: Arc<Cache>,
-        memory: MemoryBudget,
-        limits: AnswerLimits,
-    ) -> Self {
-        let blocks = ProvenBlocks::new(limits.proven_bytes_max);
-        let proven_state = ProvenState::new(limits.state_bytes_max);
-        Self { threads: Some(threads), cache, blocks, proven_state, memory, limits, ..self }
-    }
-
-    pub fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    pub fn integrity(&self) -> &IntegrityPolicy {
-        &self.integrity
-    }
-
-    pub fn state(&self) -> StateMode {
-        self.state
-    }
-
-    pub fn confirmations(&self) -> &Confirmations {
-        &self.confirmations
-    }
-
-    pub fn failovers(&self) -> &Failovers {
-        &self.failovers
-    }
-
-    /// How many calls waited for the answer to an equal one.
-    pub(super) fn shared_calls(&self) -> u64 {
-        self.flights.joined() + self.partner_flights.joined()
-    }
-
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
     pub(super) fn cached_answer(
         &self,
@@ -285,22 +180,6 @@ impl Remote {
         }
     }
 
-    /// What is known without asking anyone. The chain id is not, before any node has told it.
-    fn known(&self, head: BlockRef, subject: Subject<'_>) -> Option<Bytes> {
-        let query = match subject {
-            Subject::Gateway(query) => query,
-            Subject::Logs(_) | Subject::Node(_) => return None,
-        };
-        Some(match query {
-            GatewayQuery::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
-            GatewayQuery::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
-            GatewayQuery::BlockNumber => format!("\"{:#x}\"", head.number).into(),
-            GatewayQuery::Syncing => Bytes::from_static(b"false"),
-            GatewayQuery::ClientVersion => Bytes::from_static(crate::archive_source::CLIENT_VERSION),
-            GatewayQuery::Discover => Bytes::from_static(methods::OPENRPC.as_bytes()),
-        })
-    }
-
     async fn fetch(
         &self,
         account: AccountId,
@@ -374,18 +253,6 @@ impl Remote {
         Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
     }
 
-    /// A result on its way to its callers, whose accounts are charged for it from now on.
-    fn shared(
-        &self,
-        origin: Origin,
-        block: Option<BlockRef>,
-        verified: Verification,
-        result: Bytes,
-    ) -> SharedAnswer {
-        let provenance = Provenance { origin, block, verified };
-        SharedAnswer::new(provenance, self.pool.memory().hand_over(result))
-    }
-
     /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
     async fn keep(&self, account: AccountId, asked: CacheLookup<'_>, kept: CachedAnswer) {
         if self.cache.is_on() && self.may_keep(kept.verified) {
@@ -396,20 +263,6 @@ impl Remote {
             };
             // An account that has used up its share of the pool is answered, and nothing is kept of it.
             let _refused = self.run_sized(account, bytes, COPIED_AT_ONCE_BYTES_MAX, copy).await;
-        }
-    }
-
-    /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
-    fn may_keep(&self, verified: Verification) -> bool {
-        verified > Verification::None || self.state == StateMode::Trust || !self.integrity.proves()
-    }
-
-    /// How long a call may take over all nodes that are asked.
-    fn time(&self, method: &Method) -> Duration {
-        match method.work {
-            Work::Pooled(Deadline::Logs) => self.limits.log_timeout,
-            Work::Pooled(Deadline::Call) => self.limits.call_timeout,
-            Work::Inline | Work::Pooled(Deadline::Fees | Deadline::Block) => self.call_timeout,
         }
     }
 
@@ -448,160 +301,4 @@ impl Remote {
         self.learn(canon, BlockParam::Number(deep.number), deadline).await?;
         Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
     }
-
-    fn gas_cap(&self, canon: &Canon) -> u64 {
-        let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
-        gas_limit.saturating_mul(self.limits.call_gas_multiple)
-    }
-}
-
-/// An answer, and how far it is verified.
-struct Fetched {
-    result: Bytes,
-    /// The block at which it is true.
-    block: Option<BlockRef>,
-    verified: Verification,
-    keep: CacheDecision,
-    /// Who gave or confirmed it, if nothing proves it.
-    given_by: Option<GivenBy>,
-}
-
-/// Whether an answer may be kept.
-enum CacheDecision {
-    No,
-    /// As long as this block is canonical, if it hangs on one.
-    On(Option<BlockRef>),
-    /// It says that there is nothing, and will until the next head.
-    Absent,
-}
-
-const NULL: Bytes = Bytes::from_static(b"null");
-
-fn answer(origin: Origin, block: Option<BlockRef>, verified: Verification, result: Bytes) -> Answer {
-    Answer { provenance: Provenance { origin, block, verified }, shared: Some(result) }
-}
-
-/// An answer as it is kept.
-fn kept(
-    canon: &Canon,
-    result: &Bytes,
-    block: Option<BlockRef>,
-    verified: Verification,
-    given_by: Option<GivenBy>,
-) -> CachedAnswer {
-    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), Readers::default());
-    CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
-}
-
-/// The head, if that is what answers of a method hang on.
-fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
-    (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
-}
-
-/// Whether what an answer hangs on is still canonical.
-fn holds(canon: &Canon, kept: &CachedAnswer) -> bool {
-    let Some(block) = kept.block else { return true };
-    match canon.by_number(block.number) {
-        Some(canonical) => block_ref(canonical) == block,
-        // Nobody remembers which block has this number.
-        None => kept.deep_in == Some(canon.epoch()),
-    }
-}
-
-/// The epoch in which the number of a block cannot change any more, if it is that deep.
-fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
-    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
-}
-
-fn head(canon: &Canon) -> BlockRef {
-    block_ref(canon.head())
-}
-
-fn block_ref(id: BlockId) -> BlockRef {
-    BlockRef { number: id.number, hash: id.hash }
-}
-
-impl ChainView for Canon {
-    fn head(&self) -> BlockRef {
-        head(self)
-    }
-
-    fn finalized(&self) -> Option<BlockRef> {
-        Self::finalized(self).map(block_ref)
-    }
-
-    fn safe(&self) -> Option<BlockRef> {
-        Self::safe(self).map(block_ref)
-    }
-
-    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
-        Ok(self.by_number(number).map(block_ref))
-    }
-
-    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
-        Ok(self.by_hash(&hash).map(block_ref))
-    }
-
-    fn side_block(&self, hash: B256) -> Option<BlockRef> {
-        Self::side_block(self, &hash).map(block_ref)
-    }
-}
-
-impl std::fmt::Debug for Remote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("pool", &self.pool).finish_non_exhaustive()
-    }
-}
-
-fn pool_settings(
-    config: &PoolConfig,
-    network: &Network,
-    family: nodes::Family,
-) -> Result<nodes::Settings, String> {
-    let partner = |partner: &settings::Partner| {
-        Ok::<_, String>(nodes::PartnerSettings {
-            remote: endpoint(&partner.remote)?,
-            methods: partner.methods.clone(),
-            allowance: nodes::Allowance {
-                calls_per_second: partner.calls_per_second,
-                calls_per_day: partner.calls_per_day,
-            },
-        })
-    };
-    Ok(nodes::Settings {
-        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
-        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
-        family,
-        view: nodes::view::Settings {
-            quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
-            checkpoint: network.checkpoint.map(checkpoint),
-            stale_after: config.head_stall,
-        },
-        watch: nodes::watch::Settings {
-            chain_id: network.chain_id,
-            genesis: network.genesis_hash,
-            checkpoint: network.checkpoint.map(checkpoint),
-            check_headers: family == nodes::Family::Ethereum,
-            poll_every: config.poll_interval,
-            ..nodes::watch::Settings::default()
-        },
-        reply_memory_bytes: config.reply_memory_bytes,
-    })
-}
-
-fn checkpoint(checkpoint: Checkpoint) -> BlockId {
-    BlockId { number: checkpoint.number, hash: checkpoint.hash }
-}
-
-fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
-    let named = |error: nodes::EndpointError| match &remote.name {
-        Some(name) => format!("node {name}: {error}"),
-        None => format!("a node: {error}"),
-    };
-    let mut endpoint = Endpoint::parse(&remote.url).map_err(named)?.with_http2(remote.http2);
-    for (name, value) in &remote.headers {
-        endpoint = endpoint.with_header(name, value).map_err(named)?;
-    }
-    let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
-    Ok(nodes::Remote { name: remote.name.clone(), endpoint, heads, limits: nodes::Limits::default() })
 }

@@ -10,10 +10,11 @@ use nodes::proven::ProvenBody;
 use resources::MemoryCharge;
 
 use super::asking::Asking;
-use super::blocks::block_of;
+use super::fetched::{CacheDecision, Fetched, NULL};
 use super::located::Located;
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
-use super::{CacheDecision, Fetched, NULL, Remote};
+use super::pool_source::Remote;
+use super::proven_blocks::block_of;
 use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::failure::Failure;
 use crate::provenance::Verification;

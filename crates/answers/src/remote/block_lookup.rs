@@ -8,8 +8,10 @@ use nodes::{BlockId, Canon};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::block_ids::block_ref;
+use super::partner_view::PartnerView;
+use super::pool_source::Remote;
 use super::side_blocks::side_block;
-use super::{PartnerView, Remote, block_ref};
 use crate::failure::Failure;
 
 /// Who says which blocks a call means.

@@ -10,9 +10,12 @@ use methods::{BlockRef, Percentile};
 use nodes::proven::{FeeFields, ProvenBody};
 
 use super::asking::Asking;
-use super::block_ref;
+use super::block_ids::block_ref;
+use super::block_ids::head;
+use super::fetched::{CacheDecision, Fetched};
 use super::mined::{blob_params, knows_blob_params};
-use super::{CacheDecision, Fetched, Remote, head};
+use super::pool_source::Remote;
+use super::suggested_fees::SuggestedFees;
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::FeeQuery;
@@ -31,14 +34,6 @@ const BLOCKS_AT_ONCE: usize = 8;
 const REWARDS_AT_ONCE_MAX: usize = 2_048;
 
 type Rewarding<'a> = Pin<Box<dyn Future<Output = Result<BlockRewards, Failure>> + Send + 'a>>;
-
-/// What to pay in the next block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SuggestedFees {
-    /// `None` if the chain has a rule of its own.
-    next_base_fee: Option<u64>,
-    priority_fee: u128,
-}
 
 /// What is needed of a block for its line of a history.
 struct BlockRewards {

@@ -1,13 +1,10 @@
 //! Following: the canonical chain is fetched as it grows, proven, and kept in a file, so that questions about it need no node.
 //!
-//! Blocks that can still be reorganised are in memory (`recent`); those that cannot are in the file (`kept_chain`). `live` keeps
+//! Blocks that can still be reorganised are in memory (`recent_blocks`); those that cannot are in the file (`kept_chain`). `live` keeps
 //! up with the head, `fill` fetches what is missing below. Both run on one thread of their own.
 
-pub(crate) mod settings; // the configuration
 mod fill; // older blocks, downwards
-mod kept_chain; // what is kept, and how far it is known to be canonical
 mod live; // new blocks
-mod recent; // blocks in memory
 mod restore; // a restart with all nodes dead
 
 use std::io;
@@ -17,10 +14,8 @@ use std::thread::{self, JoinHandle};
 use resources::lower_priority;
 use tokio::sync::oneshot;
 
-use super::Remote;
-
-pub use kept_chain::{FollowState, KeptChain};
-pub(super) use recent::RecentBlock;
+use super::kept_chain::KeptChain;
+use super::pool_source::Remote;
 
 /// The thread that follows. It ends when this is dropped.
 pub(crate) struct Follower {

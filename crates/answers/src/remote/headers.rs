@@ -13,8 +13,8 @@ use nodes::proven::ProvenHeader;
 use tokio::time::Instant;
 
 use super::asking::Asking;
-use super::blocks::not_fetched;
-use super::{Remote, encode};
+use super::pool_source::Remote;
+use super::{encode, node_failures};
 use crate::failure::Failure;
 
 /// Headers that are asked for at the same time. Those that wait for one node travel together.
@@ -127,6 +127,6 @@ impl Remote {
         };
         let call = encode::header_of_hash(&block);
         let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
-        fetched.map(Arc::new).map_err(not_fetched)
+        fetched.map(Arc::new).map_err(node_failures::of_fetch)
     }
 }

@@ -8,8 +8,9 @@ use nodes::Canon;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use resources::AccountId;
 
-use super::Remote;
-use super::follow::{KeptChain, RecentBlock};
+use super::kept_chain::KeptChain;
+use super::pool_source::Remote;
+use super::recent_blocks::RecentBlock;
 use crate::failure::Failure;
 use crate::provenance::Origin;
 

@@ -14,8 +14,10 @@ use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
 use super::asking::Asking;
-use super::block_ref;
-use super::{Remote, encode, head};
+use super::block_ids::block_ref;
+use super::block_ids::head;
+use super::encode;
+use super::pool_source::Remote;
 use crate::failure::Failure;
 use crate::query_plan::TransactionPart;
 

@@ -19,9 +19,12 @@ use resources::{AccountId, MemoryCharge};
 use tokio::time::Instant;
 
 use super::asking::Asking;
+use super::block_ids::block_ref;
+use super::encode;
+use super::fetched::{CacheDecision, Fetched, holds};
+use super::pool_source::Remote;
 use super::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use super::state::ConfirmedLogs;
-use super::{CacheDecision, Fetched, Remote, block_ref, encode};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::{Origin, Verification};
@@ -228,7 +231,7 @@ impl LogSearch<'_> {
                 piece.found = piece.key.as_ref().and_then(|key| {
                     let kept = cache.get_logs(key)?;
                     let is_trusted = kept.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
-                    let is_good = is_trusted && super::holds(&canon, &kept);
+                    let is_good = is_trusted && holds(&canon, &kept);
                     is_good.then_some(LogsText { text: kept.result, count: kept.count })
                 });
             }

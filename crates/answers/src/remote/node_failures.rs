@@ -1,7 +1,7 @@
 //! Errors of nodes → failures of ours. The texts of nodes go no further.
 
 use nodes::dialect::{Execution, Meaning};
-use nodes::{CallerError, Failed};
+use nodes::{CallerError, Failed, NotFetched};
 
 use crate::failure::Failure;
 use crate::limits::AnswerLimits;
@@ -55,5 +55,14 @@ pub(super) fn of_log_query(failed: Failed) -> Failure {
         Failed::Deadline => Failure::QueryTimeout,
         Failed::Unavailable | Failed::Lacking => Failure::Unavailable,
         Failed::Unchecked => Failure::OverCapacity,
+    }
+}
+
+/// The failure for data that no node delivered with its proof.
+pub(super) fn of_fetch(reason: NotFetched) -> Failure {
+    match reason {
+        NotFetched::Unavailable | NotFetched::Lacking | NotFetched::Deadline => Failure::Unavailable,
+        NotFetched::Busy => Failure::OverCapacity,
+        NotFetched::UnknownType(transaction_type) => Failure::CannotBeProven { transaction_type },
     }
 }

@@ -1,7 +1,6 @@
 //! Partners: asked when nobody of our own can answer. What they deliver of blocks is proven like that of nodes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use methods::{BlockRef, Method, Query};
@@ -10,58 +9,19 @@ use resources::AccountId;
 use tokio::time::Instant;
 
 use super::asking::Asking;
+use super::block_ids::{block_ref, head};
+use super::encode;
+use super::failovers::FailoverReason;
+use super::fetched::{Fetched, answer};
 use super::flight_key::FlightKey;
 use super::partner_view::PartnerView;
+use super::pool_source::Remote;
 use super::state::PassedOn;
-use super::{Fetched, Remote, answer, block_ref, encode};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::view::ChainView;
-
-/// What our own nodes could not give, so that a partner is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailoverReason {
-    /// No node has shown its chain yet.
-    Head,
-    /// No node has the block that is meant.
-    Block,
-    /// No node has answered.
-    Answer,
-}
-
-impl FailoverReason {
-    const ALL: [Self; 3] = [Self::Head, Self::Block, Self::Answer];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Head => "no_head",
-            Self::Block => "no_block",
-            Self::Answer => "no_answer",
-        }
-    }
-}
-
-/// Answers of partners, by the reason why they were asked.
-#[derive(Debug, Default)]
-pub struct Failovers([AtomicU64; FailoverReason::ALL.len()]);
-
-impl Failovers {
-    /// Counts and logs an answer of a partner.
-    fn count(&self, reason: FailoverReason, method: &Method) {
-        self.0[reason as usize].fetch_add(1, Relaxed);
-        tracing::info!(
-            method = method.name,
-            reason = reason.name(),
-            "a partner answered, because no node of our own could"
-        );
-    }
-
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        FailoverReason::ALL.into_iter().map(|reason| (reason.name(), self.0[reason as usize].load(Relaxed)))
-    }
-}
 
 impl PartnerView {
     /// Why the partner is asked.
@@ -123,7 +83,7 @@ impl Remote {
     }
 
     async fn share_partner_call(&self, call: PartnerCall<'_>) -> Result<Answer, Failure> {
-        let key = FlightKey::of(call.account, super::head(call.canon), call.query);
+        let key = FlightKey::of(call.account, head(call.canon), call.query);
         let (asker, pays) = (call.account, key.paying_account());
         let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(asker))

@@ -17,8 +17,10 @@ use parking_lot::Mutex;
 use resources::AccountId;
 use tokio::time::Instant;
 
-use super::block_ref;
-use super::{Remote, encode, head};
+use super::block_ids::block_ref;
+use super::block_ids::head;
+use super::encode;
+use super::pool_source::Remote;
 use crate::failure::Failure;
 use crate::view::ChainView;
 

@@ -7,8 +7,10 @@ use nodes::Canon;
 use resources::AccountId;
 use tokio::time::Instant;
 
+use super::encode;
+use super::fetched::Fetched;
+use super::pool_source::Remote;
 use super::state::PassedOn;
-use super::{Fetched, Remote, encode};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};

@@ -7,8 +7,8 @@ use methods::MethodId;
 use nodes::{Endpoint, REPLY_MEMORY_BYTES};
 use settings::Section;
 
-use super::follow::settings as follow;
-use super::state::StateMode;
+use super::follow_settings as follow;
+use super::state_mode::StateMode;
 
 /// Who else may be asked, and how far they are trusted.
 #[derive(Clone, Debug)]

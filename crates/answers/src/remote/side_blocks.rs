@@ -6,7 +6,8 @@ use methods::{BlockParam, BlockRef, Query};
 use nodes::{Call, Canon, Needs};
 use tokio::time::Instant;
 
-use super::{Remote, block_ref};
+use super::block_ids::block_ref;
+use super::pool_source::Remote;
 use crate::failure::Failure;
 
 /// The block that is meant, if it is a side block.

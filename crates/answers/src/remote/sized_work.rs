@@ -4,7 +4,7 @@
 use resources::AccountId;
 use tokio::time::timeout;
 
-use super::Remote;
+use super::pool_source::Remote;
 use crate::failure::Failure;
 
 /// Answers up to this size are read at once, which takes less than 200 µs.

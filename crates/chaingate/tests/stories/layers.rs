@@ -75,6 +75,13 @@ fn modules_of_a_crate_do_not_import_each_other_in_a_circle() {
     assert!(circles.is_empty(), "{} import circles ({advice}):\n{}", circles.len(), circles.join("\n"));
 }
 
+/// `answers::remote` composes what is inside it, and nothing there needs it.
+#[test]
+fn the_parts_of_the_pool_do_not_import_what_composes_them() {
+    let uses = Crate::read(&crates()["answers"].join("src")).uses_from_inside(&["remote"]);
+    assert!(uses.is_empty(), "{}", uses.join("\n"));
+}
+
 /// Lines below the level info are logged only for crates that are named in the log.
 #[test]
 fn the_log_knows_every_crate() {

@@ -15,12 +15,13 @@ use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use tokio::time::{Instant, timeout};
 
-use super::kept_chain::KeptChain;
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
-use super::recent::RecentBlock;
 use crate::failure::Failure;
-use crate::remote::blocks::{FetchTerms, block_of, not_fetched};
-use crate::remote::{Remote, encode};
+use crate::remote::kept_chain::KeptChain;
+use crate::remote::pool_source::Remote;
+use crate::remote::proven_blocks::{FetchTerms, block_of};
+use crate::remote::recent_blocks::RecentBlock;
+use crate::remote::{encode, node_failures};
 
 /// Bytes of decoded blocks that are under way at a time, which bounds the memory that this takes.
 const BYTES_AT_ONCE_MAX: usize = 16 << 20;
@@ -237,7 +238,7 @@ impl Filling<'_> {
         let deadline = Instant::now() + FETCH_TIME_MAX;
         let call = encode::whole_block_of_number(number);
         let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
-        fetched.map_err(not_fetched).ok().map(Arc::new)
+        fetched.map_err(node_failures::of_fetch).ok().map(Arc::new)
     }
 
     fn terms(&self) -> FetchTerms {

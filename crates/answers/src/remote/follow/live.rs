@@ -13,12 +13,12 @@ use nodes::{Canon, Supplier};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::kept_chain::KeptChain;
-use super::recent::{RECENT_BYTES_MAX, RecentBlock};
 use crate::failure::Failure;
-use crate::remote::Remote;
 use crate::remote::asking::Asking;
-use crate::remote::block_ref;
+use crate::remote::block_ids::block_ref;
+use crate::remote::kept_chain::KeptChain;
+use crate::remote::pool_source::Remote;
+use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
 
 /// Blocks below the head that are never written: no live network has reorganised as many.
 const UNSTORED_BLOCKS_MIN: u64 = 64;

@@ -6,8 +6,8 @@ use archive::{KeptSnapshot, StoreError};
 use nodes::view::{SeenBlock, WINDOW_BLOCKS};
 use tokio::time::timeout;
 
-use super::kept_chain::KeptChain;
-use crate::remote::Remote;
+use crate::remote::kept_chain::KeptChain;
+use crate::remote::pool_source::Remote;
 
 /// How long nodes have to show their chain before what is kept is served: it is older than theirs.
 const NODES_FIRST: Duration = Duration::from_secs(10);

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use super::LogSearch;
 use super::blooms::FilterBlooms;
 use crate::failure::Failure;
-use crate::remote::follow::KeptChain;
+use crate::remote::block_ids::block_ref;
+use crate::remote::kept_chain::KeptChain;
 
 /// Kept headers that are looked at in one job of the pool: a few milliseconds.
 const SCANNED_AT_ONCE_MAX: u64 = 16_384;
@@ -92,7 +93,7 @@ impl LogSearch<'_> {
         let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
         let mut blooms = FilterBlooms::of(self.filter);
         let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
-        let found = may_have_some.map(|header| super::block_ref(header.id)).collect();
+        let found = may_have_some.map(|header| block_ref(header.id)).collect();
         let next = headers.last().and_then(|last| {
             let number = last.id.number.checked_sub(1).filter(|below| *below >= from)?;
             Some(BlockRef { number, hash: last.parent })

@@ -10,10 +10,10 @@ use nodes::Canon;
 use nodes::raw::read_logs;
 use resources::Readers;
 
-use super::super::deep_in;
 use super::canonical;
 use crate::cache::{CacheKey, CachedAnswer, GivenBy};
 use crate::provenance::Verification;
+use crate::remote::fetched::deep_in;
 
 /// Blocks of a chunk. Small enough that the newest whole chunk is not far below the head, large enough that a day of
 /// blocks is a few dozen.

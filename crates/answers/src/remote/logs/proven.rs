@@ -19,6 +19,7 @@ use super::LogSearch;
 use super::blooms::FilterBlooms;
 use super::piece::{LogsText, join};
 use crate::failure::Failure;
+use crate::remote::block_ids::block_ref;
 use crate::remote::mined::each_log;
 use crate::remote::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use crate::results::LogWriter;
@@ -73,7 +74,7 @@ impl LogSearch<'_> {
         let mut blooms = FilterBlooms::of(self.filter);
         let seen = (from.max(self.canon.lowest())..=to.number).filter_map(|number| self.canon.block(number));
         blocks.extend(
-            seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| super::block_ref(block.id)),
+            seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| block_ref(block.id)),
         );
         self.in_blocks(blocks, room, charge).await
     }

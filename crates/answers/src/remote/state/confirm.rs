@@ -15,10 +15,12 @@ use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{NodeQuery, TransactionQuery};
 use crate::remote::asking::Asking;
+use crate::remote::block_ids::{block_ref, head};
+use crate::remote::fetched::{CacheDecision, Fetched, NULL};
+use crate::remote::pool_source::Remote;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
-use crate::remote::{
-    CacheDecision, Fetched, NULL, Remote, StateMode, block_ref, encode, head, node_failures,
-};
+use crate::remote::state_mode::StateMode;
+use crate::remote::{encode, node_failures};
 
 /// What came of asking several nodes.
 enum Confirmation {

@@ -23,12 +23,14 @@ use methods::Message;
 use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
-use super::proofs::{ProvenAt, StateStore};
-use super::touched;
+use super::proofs::ProvenAt;
 use crate::failure::Failure;
 use crate::query_plan::{SimulationKind, SimulationQuery};
 use crate::remote::asking::Asking;
-use crate::remote::{Remote, encode};
+use crate::remote::encode;
+use crate::remote::pool_source::Remote;
+use crate::remote::proven_state::StateStore;
+use crate::remote::touched;
 use crate::results::json::Json;
 use crate::simulation::{call_failure, overrides};
 

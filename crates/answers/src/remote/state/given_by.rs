@@ -3,7 +3,7 @@
 use nodes::{Pool, PoolNode};
 
 use crate::cache::GivenBy;
-use crate::remote::Remote;
+use crate::remote::pool_source::Remote;
 
 /// The nodes that a `GivenBy` tells apart.
 const NODES_TOLD_APART: usize = u64::BITS as usize;

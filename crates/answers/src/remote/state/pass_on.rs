@@ -13,8 +13,11 @@ use super::statement::{Form, NoStatement, Statement};
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{BlockPart, NodeQuery};
+use crate::remote::block_ids::head;
+use crate::remote::fetched::{CacheDecision, Fetched, NULL};
+use crate::remote::node_failures;
+use crate::remote::pool_source::Remote;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
-use crate::remote::{CacheDecision, Fetched, NULL, Remote, head, node_failures};
 
 /// A query whose answer is passed on.
 pub(in crate::remote) struct PassedOn<'a> {

@@ -11,7 +11,9 @@ use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::{NodeQuery, StateQuery, StateValue};
 use crate::remote::asking::Asking;
-use crate::remote::{CacheDecision, Fetched, Remote, StateMode};
+use crate::remote::fetched::{CacheDecision, Fetched};
+use crate::remote::pool_source::Remote;
+use crate::remote::state_mode::StateMode;
 use crate::results::json::Json;
 
 /// Nodes that must be able to confirm an answer before it is delivered without its proof. One node alone could refuse proofs

@@ -54,6 +54,17 @@ impl Crate {
         levels.values().flat_map(circles_of_level).collect()
     }
 
+    /// What the modules inside of a module use of its own file.
+    pub(crate) fn uses_from_inside(&self, module: &[&str]) -> Vec<String> {
+        let is_inside = |path: &Module| {
+            path.len() > module.len() && path.iter().zip(module).all(|(one, other)| one == other)
+        };
+        let inside = self.paths.iter().filter(|(path, _)| is_inside(path));
+        let uses = inside.flat_map(|(user, paths)| paths.iter().map(move |path| (user, path)));
+        let of_its_own = uses.filter(|(_, path)| self.module_of(path, 0).iter().eq(module));
+        of_its_own.map(|(user, path)| format!("{} uses {}", user.join("::"), path.join("::"))).collect()
+    }
+
     /// The module that holds what a path names, behind re-exports.
     fn module_of(&self, path: &[String], depth: usize) -> Module {
         let mut length = path.len();

@@ -8,9 +8,9 @@ use nodes::Canon;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-use crate::remote::Remote;
 use crate::remote::asking::Asking;
-use crate::remote::block_ref;
+use crate::remote::block_ids::block_ref;
+use crate::remote::pool_source::Remote;
 
 /// Blocks below the window whose headers are fetched at once, from a block that a quorum confirms downwards.
 const SPAN_BLOCKS: u64 = 1_024;

@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout};
 
 use super::branch::{MissingBranch, NoBranch};
 use super::worker::ExecutionWorker;
-use super::{ExecutedChain, ExecutionState, ReplacedBranch};
 use crate::failure::Failure;
-use crate::remote::Remote;
 use crate::remote::asking::Asking;
+use crate::remote::executed_chain::{ExecutedChain, ExecutionState, ReplacedBranch};
+use crate::remote::pool_source::Remote;
 
 /// Blocks that are fetched at the same time: enough that execution does not wait for them.
 const FETCHED_AT_ONCE: usize = 16;

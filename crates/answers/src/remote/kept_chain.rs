@@ -15,8 +15,8 @@ use parking_lot::{Mutex, RwLock};
 use resources::{AccountId, RepeatedWarning};
 use tokio::sync::Notify;
 
-use super::recent::{RecentBlock, RecentBlocks};
-use super::settings::FollowSettings;
+use super::follow_settings::FollowSettings;
+use super::recent_blocks::{RecentBlock, RecentBlocks};
 
 /// The chain as it is kept here.
 pub struct KeptChain {

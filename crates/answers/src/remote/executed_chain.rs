@@ -1,13 +1,10 @@
 //! The executed chain: an imported archive that goes on with the blocks of the nodes. What it has is answered from it.
 //!
-//! `live` keeps it at the head of the view: it fetches proven blocks and executes them, on threads of its own. A request sees the
+//! The module `execute` keeps it at the head of the view. A request sees the
 //! archive and the view as they are at one moment (`aligned_chains`). While the archive is at the head it answers everything; while it is
 //! not, it answers what is about blocks that both have, and nodes answer the rest.
 
-mod branch; // where the archive and the view part
-mod live; // new blocks
 mod aligned_chains; // archive and view as one request sees them
-mod worker; // the thread that executes
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,7 +19,6 @@ use crate::view::{SnapshotSource, Source};
 
 use aligned_chains::AlignedChains;
 pub(crate) use aligned_chains::ExecutedView;
-pub(crate) use live::ExecutionThread;
 
 /// An archive that the blocks of the nodes continue.
 pub struct ExecutedChain {
@@ -31,15 +27,15 @@ pub struct ExecutedChain {
     chains: ArcSwap<AlignedChains>,
     replaced: Mutex<Vec<ReplacedBranch>>,
     state: Mutex<ExecutionState>,
-    counts: ExecutionCounts,
+    pub(super) counts: ExecutionCounts,
 }
 
 /// A branch that was reorganised away. Its blocks are found by their hashes until they are too old to come back.
-struct ReplacedBranch {
+pub(super) struct ReplacedBranch {
     /// The newest block that stayed.
-    ancestor: u64,
+    pub(super) ancestor: u64,
     /// The chain as it was.
-    snapshot: Arc<dyn Source>,
+    pub(super) snapshot: Arc<dyn Source>,
 }
 
 /// Replaced branches that are kept, at most: each keeps pages of the file from being used again.
@@ -47,10 +43,10 @@ const REPLACED_BRANCHES_MAX: usize = 16;
 
 /// What was done since the start.
 #[derive(Debug, Default)]
-struct ExecutionCounts {
-    blocks: AtomicU64,
-    reorganisations: AtomicU64,
-    failures: AtomicU64,
+pub(super) struct ExecutionCounts {
+    pub(super) blocks: AtomicU64,
+    pub(super) reorganisations: AtomicU64,
+    pub(super) failures: AtomicU64,
 }
 
 /// How the execution of new blocks goes.
@@ -109,14 +105,14 @@ impl ExecutedChain {
     }
 
     /// Remembers a branch that is about to be reorganised away, so that its blocks are found by their hashes.
-    fn remember_replaced(&self, branch: ReplacedBranch) {
+    pub(super) fn remember_replaced(&self, branch: ReplacedBranch) {
         let mut replaced = self.replaced.lock();
         replaced.insert(0, branch);
         replaced.truncate(REPLACED_BRANCHES_MAX);
     }
 
     /// Forgets the branch that was remembered last, because it was not reorganised away after all.
-    fn forget_newest_replaced(&self) {
+    pub(super) fn forget_newest_replaced(&self) {
         let mut replaced = self.replaced.lock();
         if !replaced.is_empty() {
             replaced.remove(0);
@@ -124,18 +120,18 @@ impl ExecutedChain {
     }
 
     /// Drops snapshots that are not needed any more, because they keep pages of the file from being used again.
-    fn forget_old_snapshots(&self, pool: &Pool) {
+    pub(super) fn forget_old_snapshots(&self, pool: &Pool) {
         let lowest = self.archive().lowest_replaceable(self.head());
         self.replaced.lock().retain(|branch| branch.ancestor >= lowest);
         self.current_view(pool);
     }
 
-    fn set_state(&self, state: ExecutionState) {
+    pub(super) fn set_state(&self, state: ExecutionState) {
         *self.state.lock() = state;
     }
 
     /// Sets the state before blocks are executed. A chain that has stopped counts as stopped until that succeeds.
-    fn set_executing(&self) {
+    pub(super) fn set_executing(&self) {
         let mut present = self.state.lock();
         if !matches!(*present, ExecutionState::Stopped(_)) {
             *present = ExecutionState::Behind;
@@ -143,7 +139,7 @@ impl ExecutedChain {
     }
 
     /// Sets the state to stopped, and logs each new reason once.
-    fn set_stopped(&self, reason: String) {
+    pub(super) fn set_stopped(&self, reason: String) {
         self.counts.failures.fetch_add(1, Relaxed);
         let state = ExecutionState::Stopped(reason);
         let mut present = self.state.lock();

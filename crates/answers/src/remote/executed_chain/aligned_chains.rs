@@ -10,7 +10,7 @@ use nodes::{Canon, Pool};
 use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::provenance::Provenance;
-use crate::remote::block_ref;
+use crate::remote::block_ids::block_ref;
 use crate::view::{ChainView, Source};
 
 /// A snapshot of the archive beside a picture of the view.

@@ -1,0 +1,43 @@
+//! Blocks of the nodes' chain, as the other steps name them.
+
+use alloy_primitives::B256;
+use methods::BlockRef;
+use nodes::{BlockId, Canon};
+
+use crate::failure::Failure;
+use crate::view::ChainView;
+
+/// The newest block of a chain.
+pub(super) fn head(canon: &Canon) -> BlockRef {
+    block_ref(canon.head())
+}
+
+pub(super) fn block_ref(id: BlockId) -> BlockRef {
+    BlockRef { number: id.number, hash: id.hash }
+}
+
+impl ChainView for Canon {
+    fn head(&self) -> BlockRef {
+        head(self)
+    }
+
+    fn finalized(&self) -> Option<BlockRef> {
+        Self::finalized(self).map(block_ref)
+    }
+
+    fn safe(&self) -> Option<BlockRef> {
+        Self::safe(self).map(block_ref)
+    }
+
+    fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
+        Ok(self.by_number(number).map(block_ref))
+    }
+
+    fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
+        Ok(self.by_hash(&hash).map(block_ref))
+    }
+
+    fn side_block(&self, hash: B256) -> Option<BlockRef> {
+        Self::side_block(self, &hash).map(block_ref)
+    }
+}

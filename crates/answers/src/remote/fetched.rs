@@ -1,0 +1,75 @@
+//! Answers that were fetched, and how long they may be kept.
+
+use alloy_primitives::B256;
+use bytes::Bytes;
+use methods::{BlockRef, Cacheable, Method};
+use nodes::Canon;
+use resources::Readers;
+
+use super::block_ids::{block_ref, head};
+use crate::cache::{CachedAnswer, GivenBy};
+use crate::provenance::{Answer, Origin, Provenance, Verification};
+
+/// An answer, and how far it is verified.
+pub(super) struct Fetched {
+    pub(super) result: Bytes,
+    /// The block at which it is true.
+    pub(super) block: Option<BlockRef>,
+    pub(super) verified: Verification,
+    pub(super) keep: CacheDecision,
+    /// Who gave or confirmed it, if nothing proves it.
+    pub(super) given_by: Option<GivenBy>,
+}
+
+/// Whether an answer may be kept.
+pub(super) enum CacheDecision {
+    No,
+    /// As long as this block is canonical, if it hangs on one.
+    On(Option<BlockRef>),
+    /// It says that there is nothing, and will until the next head.
+    Absent,
+}
+
+pub(super) const NULL: Bytes = Bytes::from_static(b"null");
+
+/// An answer as it is kept.
+pub(super) fn kept(
+    canon: &Canon,
+    result: &Bytes,
+    block: Option<BlockRef>,
+    verified: Verification,
+    given_by: Option<GivenBy>,
+) -> CachedAnswer {
+    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), Readers::default());
+    CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
+}
+
+/// The head, if that is what answers of a method hang on.
+pub(super) fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
+    (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
+}
+
+/// Whether what an answer hangs on is still canonical.
+pub(super) fn holds(canon: &Canon, kept: &CachedAnswer) -> bool {
+    let Some(block) = kept.block else { return true };
+    match canon.by_number(block.number) {
+        Some(canonical) => block_ref(canonical) == block,
+        // Nobody remembers which block has this number.
+        None => kept.deep_in == Some(canon.epoch()),
+    }
+}
+
+/// The epoch in which the number of a block cannot change any more, if it is that deep.
+pub(super) fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
+    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
+}
+
+/// An answer whose bytes are shared.
+pub(super) fn answer(
+    origin: Origin,
+    block: Option<BlockRef>,
+    verified: Verification,
+    result: Bytes,
+) -> Answer {
+    Answer { provenance: Provenance { origin, block, verified }, shared: Some(result) }
+}

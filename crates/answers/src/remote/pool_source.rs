@@ -1,0 +1,262 @@
+//! The nodes as a source: what everything that answers from them shares.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use methods::{BlockParam, BlockRef, Checkpoint, Deadline, Family, Method, Network, Work};
+use nodes::view::SeenBlock;
+use nodes::{BlockId, Canon, Endpoint, Pool};
+use resources::{MemoryBudget, Threads};
+
+use super::absent::AbsentReceipts;
+use super::chain_rules::ChainRules;
+use super::confirmations::Confirmations;
+use super::executed_chain::ExecutedChain;
+use super::failovers::Failovers;
+use super::flight_key::FlightKey;
+use super::follow_settings::FollowMode;
+use super::integrity::IntegrityPolicy;
+use super::kept_chain::KeptChain;
+use super::proven_blocks::ProvenBlocks;
+use super::proven_state::ProvenState;
+use super::settings::{self, PoolConfig};
+use super::state_mode::StateMode;
+use super::suggested_fees::SuggestedFees;
+use super::touched::Touched;
+use crate::archive_source::ArchiveSource;
+use crate::cache::Cache;
+use crate::flights::Flights;
+use crate::limits::AnswerLimits;
+use crate::provenance::{Origin, Provenance, Verification};
+use crate::query_plan::{GatewayQuery, Subject};
+use crate::results::Suggested;
+use crate::shared::SharedAnswer;
+
+/// Answers calls from nodes.
+pub struct Remote {
+    pub(super) pool: Arc<Pool>,
+    pub(super) cache: Arc<Cache>,
+    pub(super) blocks: ProvenBlocks,
+    pub(super) kept: Option<Arc<KeptChain>>,
+    pub(super) proven_state: ProvenState,
+    pub(super) touched: Touched,
+    pub(super) rules: ChainRules,
+    pub(super) executed: Option<Arc<ExecutedChain>>,
+    pub(super) absent: AbsentReceipts,
+    pub(super) suggested_fees: Suggested<SuggestedFees>,
+    pub(super) flights: Flights<FlightKey>,
+    pub(super) partner_flights: Flights<FlightKey>,
+    /// Blocks below the window that nodes are asked for, in their epoch.
+    pub(super) lookups: Flights<(u64, BlockParam), ()>,
+    /// Blocks that partners are asked for, by the method that the caller asks.
+    pub(super) partner_lookups: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
+    pub(super) failovers: Failovers,
+    pub(super) integrity: IntegrityPolicy,
+    pub(super) state: StateMode,
+    pub(super) confirmations: Confirmations,
+    pub(super) memory: MemoryBudget,
+    /// Where large answers are read and proven, once this is within the limits of the answer step.
+    pub(super) threads: Option<Arc<Threads>>,
+    pub(super) limits: AnswerLimits,
+    pub(super) family: nodes::Family,
+    pub(super) call_timeout: Duration,
+}
+
+impl Remote {
+    /// Begins to watch the nodes.
+    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
+        let kept = match config.follow.mode {
+            FollowMode::Off | FollowMode::Full => None,
+            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
+        };
+        let family = match network.families.as_slice() {
+            [Family::Zksync] => nodes::Family::Zksync,
+            _ => nodes::Family::Ethereum,
+        };
+        let rules = ChainRules::open(network)?;
+        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
+        let state = config.state;
+        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
+        Ok(Self {
+            integrity: IntegrityPolicy::new(config.integrity),
+            state,
+            confirmations: Confirmations::default(),
+            pool,
+            cache: Arc::new(Cache::new(0)),
+            blocks: ProvenBlocks::new(0),
+            kept,
+            proven_state: ProvenState::new(0),
+            touched: Touched::default(),
+            rules,
+            executed: None,
+            absent: AbsentReceipts::default(),
+            suggested_fees: Suggested::default(),
+            flights: Flights::default(),
+            partner_flights: Flights::default(),
+            lookups: Flights::default(),
+            partner_lookups: Flights::default(),
+            failovers: Failovers::default(),
+            memory: MemoryBudget::new(usize::MAX),
+            threads: None,
+            limits: AnswerLimits::default(),
+            family,
+            call_timeout: config.call_timeout,
+        })
+    }
+
+    /// The same with an archive that the blocks of the nodes continue.
+    pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
+        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
+    }
+
+    /// The archive that the blocks of the nodes continue, if there is one.
+    pub fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
+        self.executed.as_ref()
+    }
+
+    /// The same within the limits of the answer step.
+    pub(crate) fn within(
+        self,
+        threads: Arc<Threads>,
+        cache: Arc<Cache>,
+        memory: MemoryBudget,
+        limits: AnswerLimits,
+    ) -> Self {
+        let blocks = ProvenBlocks::new(limits.proven_bytes_max);
+        let proven_state = ProvenState::new(limits.state_bytes_max);
+        Self { threads: Some(threads), cache, blocks, proven_state, memory, limits, ..self }
+    }
+
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub fn integrity(&self) -> &IntegrityPolicy {
+        &self.integrity
+    }
+
+    pub fn state(&self) -> StateMode {
+        self.state
+    }
+
+    pub fn confirmations(&self) -> &Confirmations {
+        &self.confirmations
+    }
+
+    pub fn failovers(&self) -> &Failovers {
+        &self.failovers
+    }
+
+    /// How many calls waited for the answer to an equal one.
+    pub(crate) fn shared_calls(&self) -> u64 {
+        self.flights.joined() + self.partner_flights.joined()
+    }
+
+    /// What is known without asking anyone. The chain id is not, before any node has told it.
+    pub(super) fn known(&self, head: BlockRef, subject: Subject<'_>) -> Option<Bytes> {
+        let query = match subject {
+            Subject::Gateway(query) => query,
+            Subject::Logs(_) | Subject::Node(_) => return None,
+        };
+        Some(match query {
+            GatewayQuery::ChainId => format!("\"{:#x}\"", self.chain_id()?).into(),
+            GatewayQuery::NetVersion => format!("\"{}\"", self.chain_id()?).into(),
+            GatewayQuery::BlockNumber => format!("\"{:#x}\"", head.number).into(),
+            GatewayQuery::Syncing => Bytes::from_static(b"false"),
+            GatewayQuery::ClientVersion => Bytes::from_static(crate::archive_source::CLIENT_VERSION),
+            GatewayQuery::Discover => Bytes::from_static(methods::OPENRPC.as_bytes()),
+        })
+    }
+
+    /// A result on its way to its callers, whose accounts are charged for it from now on.
+    pub(super) fn shared(
+        &self,
+        origin: Origin,
+        block: Option<BlockRef>,
+        verified: Verification,
+        result: Bytes,
+    ) -> SharedAnswer {
+        let provenance = Provenance { origin, block, verified };
+        SharedAnswer::new(provenance, self.pool.memory().hand_over(result))
+    }
+
+    /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
+    pub(super) fn may_keep(&self, verified: Verification) -> bool {
+        verified > Verification::None || self.state == StateMode::Trust || !self.integrity.proves()
+    }
+
+    /// How long a call may take over all nodes that are asked.
+    pub(super) fn time(&self, method: &Method) -> Duration {
+        match method.work {
+            Work::Pooled(Deadline::Logs) => self.limits.log_timeout,
+            Work::Pooled(Deadline::Call) => self.limits.call_timeout,
+            Work::Inline | Work::Pooled(Deadline::Fees | Deadline::Block) => self.call_timeout,
+        }
+    }
+
+    pub(super) fn gas_cap(&self, canon: &Canon) -> u64 {
+        let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
+        gas_limit.saturating_mul(self.limits.call_gas_multiple)
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+fn pool_settings(
+    config: &PoolConfig,
+    network: &Network,
+    family: nodes::Family,
+) -> Result<nodes::Settings, String> {
+    let partner = |partner: &settings::Partner| {
+        Ok::<_, String>(nodes::PartnerSettings {
+            remote: endpoint(&partner.remote)?,
+            methods: partner.methods.clone(),
+            allowance: nodes::Allowance {
+                calls_per_second: partner.calls_per_second,
+                calls_per_day: partner.calls_per_day,
+            },
+        })
+    };
+    Ok(nodes::Settings {
+        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
+        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
+        family,
+        view: nodes::view::Settings {
+            quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
+            checkpoint: network.checkpoint.map(checkpoint),
+            stale_after: config.head_stall,
+        },
+        watch: nodes::watch::Settings {
+            chain_id: network.chain_id,
+            genesis: network.genesis_hash,
+            checkpoint: network.checkpoint.map(checkpoint),
+            check_headers: family == nodes::Family::Ethereum,
+            poll_every: config.poll_interval,
+            ..nodes::watch::Settings::default()
+        },
+        reply_memory_bytes: config.reply_memory_bytes,
+    })
+}
+
+fn checkpoint(checkpoint: Checkpoint) -> BlockId {
+    BlockId { number: checkpoint.number, hash: checkpoint.hash }
+}
+
+fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
+    let named = |error: nodes::EndpointError| match &remote.name {
+        Some(name) => format!("node {name}: {error}"),
+        None => format!("a node: {error}"),
+    };
+    let mut endpoint = Endpoint::parse(&remote.url).map_err(named)?.with_http2(remote.http2);
+    for (name, value) in &remote.headers {
+        endpoint = endpoint.with_header(name, value).map_err(named)?;
+    }
+    let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
+    Ok(nodes::Remote { name: remote.name.clone(), endpoint, heads, limits: nodes::Limits::default() })
+}

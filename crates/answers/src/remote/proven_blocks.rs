@@ -1,0 +1,191 @@
+//! Proven blocks that are kept in memory, and those that are being fetched.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use foldhash::quality::RandomState;
+use methods::BlockRef;
+use nodes::Supplier;
+use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles};
+use quick_cache::sync::Cache as Store;
+use quick_cache::{DefaultHashBuilder, Weighter};
+use resources::AccountId;
+use tokio::time::Instant;
+
+use super::asking::Asking;
+use crate::flights::Flights;
+
+/// Transactions whose block is remembered take this part of the memory for proven blocks.
+const PLACES_SHARE: u64 = 8;
+
+/// What it takes to remember the block of a transaction: the key, the block, and their place in the table.
+const PLACE_BYTES: u64 = 128;
+
+/// What a usual part of a block takes, to size the table at first.
+const PART_BYTES_USUAL: u64 = 64 << 10;
+
+/// Proven blocks that are kept, and those under way.
+pub(super) struct ProvenBlocks {
+    parts: Store<(PartKind, B256), Part, PartWeight>,
+    /// The block of a transaction.
+    places: Store<B256, BlockRef, quick_cache::UnitWeighter, RandomState>,
+    is_on: bool,
+    pub(super) body_fetches: Flights<FetchKey, Arc<ProvenBody>>,
+    pub(super) uncles_fetches: Flights<FetchKey, Arc<ProvenUncles>>,
+    pub(super) receipts_fetches: Flights<FetchKey, Arc<ProvenReceipts>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum PartKind {
+    Body,
+    Header,
+    Uncles,
+    Receipts,
+}
+
+#[derive(Clone)]
+enum Part {
+    Body(Arc<ProvenBody>),
+    Header(Arc<ProvenHeader>),
+    Uncles(Arc<ProvenUncles>),
+    Receipts(Arc<ProvenReceipts>),
+}
+
+#[derive(Clone)]
+struct PartWeight;
+
+impl Weighter<(PartKind, B256), Part> for PartWeight {
+    fn weight(&self, _: &(PartKind, B256), part: &Part) -> u64 {
+        let bytes = match part {
+            Part::Body(body) => body.bytes(),
+            Part::Header(header) => size_of_val(&**header),
+            Part::Uncles(uncles) => size_of_val(uncles.headers()),
+            Part::Receipts(receipts) => receipts.bytes(),
+        };
+        bytes as u64 + PLACE_BYTES
+    }
+}
+
+/// Which fetches are one, and who pays for the proof.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FetchKey {
+    /// The account, if the block is below the window. Blocks of the window are few and asked for by everyone: all accounts share
+    /// one fetch, and none of them waits behind the jobs of another. Of older blocks there is no end, so each account fetches
+    /// them in its own share of the pool.
+    account: Option<AccountId>,
+    hash: B256,
+    supplier: Supplier,
+}
+
+impl FetchKey {
+    pub(super) fn of(asking: Asking<'_>, block: BlockRef) -> Self {
+        let is_deep = block.number < asking.canon.lowest();
+        let account = is_deep.then_some(asking.account);
+        Self { account, hash: block.hash, supplier: asking.supplier }
+    }
+
+    pub(super) fn terms(self, deadline: Instant) -> FetchTerms {
+        let pays = self.account.unwrap_or(AccountId::NONE);
+        FetchTerms { pays, deadline, supplier: self.supplier }
+    }
+}
+
+/// Who is asked for a part of a block, until when, and in whose share of the pool the proof runs.
+#[derive(Clone, Copy)]
+pub(super) struct FetchTerms {
+    pub(super) pays: AccountId,
+    pub(super) deadline: Instant,
+    pub(super) supplier: Supplier,
+}
+
+impl ProvenBlocks {
+    /// Keeps nothing where `bytes_max` is 0.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let for_places = bytes_max / PLACES_SHARE;
+        let for_parts = bytes_max - for_places;
+        let parts = usize::try_from(for_parts / PART_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
+        let places = for_places / PLACE_BYTES;
+        let hasher = DefaultHashBuilder::default();
+        Self {
+            parts: Store::with(parts, for_parts, PartWeight, hasher, Default::default()),
+            // The hasher is keyed: callers choose what is looked up here.
+            places: Store::with(
+                usize::try_from(places).unwrap_or(usize::MAX).max(16),
+                places,
+                quick_cache::UnitWeighter,
+                RandomState::default(),
+                Default::default(),
+            ),
+            is_on: bytes_max > 0,
+            body_fetches: Flights::default(),
+            uncles_fetches: Flights::default(),
+            receipts_fetches: Flights::default(),
+        }
+    }
+
+    /// The block that a transaction was found in. It need not be canonical any more.
+    pub(super) fn place(&self, transaction: &B256) -> Option<BlockRef> {
+        self.places.get(transaction)
+    }
+
+    fn keep(&self, kind: PartKind, hash: B256, part: Part) {
+        if self.is_on {
+            self.parts.insert((kind, hash), part);
+        }
+    }
+
+    pub(super) fn keep_body(&self, body: &Arc<ProvenBody>) {
+        if !self.is_on {
+            return;
+        }
+        let block = block_of(body);
+        for transaction in body.transactions() {
+            self.places.insert(*transaction.tx_hash(), block);
+        }
+        self.keep(PartKind::Body, block.hash, Part::Body(Arc::clone(body)));
+    }
+
+    pub(super) fn keep_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
+        self.keep(PartKind::Uncles, hash, Part::Uncles(Arc::clone(uncles)));
+    }
+
+    pub(super) fn keep_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
+        self.keep(PartKind::Receipts, hash, Part::Receipts(Arc::clone(receipts)));
+    }
+
+    pub(super) fn header(&self, hash: B256) -> Option<Arc<ProvenHeader>> {
+        match self.parts.get(&(PartKind::Header, hash)) {
+            Some(Part::Header(header)) => Some(header),
+            _ => None,
+        }
+    }
+
+    pub(super) fn uncles(&self, hash: B256) -> Option<Arc<ProvenUncles>> {
+        match self.parts.get(&(PartKind::Uncles, hash)) {
+            Some(Part::Uncles(uncles)) => Some(uncles),
+            _ => None,
+        }
+    }
+
+    pub(super) fn receipts(&self, hash: B256) -> Option<Arc<ProvenReceipts>> {
+        match self.parts.get(&(PartKind::Receipts, hash)) {
+            Some(Part::Receipts(receipts)) => Some(receipts),
+            _ => None,
+        }
+    }
+
+    pub(super) fn keep_header(&self, header: Arc<ProvenHeader>) {
+        self.keep(PartKind::Header, header.id.hash, Part::Header(header));
+    }
+
+    pub(super) fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {
+        match self.parts.get(&(PartKind::Body, hash)) {
+            Some(Part::Body(body)) => Some(body),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn block_of(body: &ProvenBody) -> BlockRef {
+    BlockRef { number: body.header().number, hash: body.hash() }
+}
