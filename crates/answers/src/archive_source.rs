@@ -25,13 +25,13 @@ use archive::{
 use methods::{BlockRef, Blocks, Message, Query};
 use std::{ops::ControlFlow, sync::Arc};
 
-/// What the archive calls itself in `web3_clientVersion`.
+/// The result of `web3_clientVersion`.
 pub(super) const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
 
 /// Logs of a receipt that room is made for at once. A row that is damaged may claim any number of them.
 const RESERVED_LOGS_MAX: u32 = 1_024;
 
-/// What a try may take: beyond it, work is sure to take longer than a moment, or may be.
+/// Limits of an inline try. Work beyond them takes longer than 200 µs, or may.
 mod brief {
     /// Values of a filter: each is a search in the index.
     pub(super) const FILTER_VALUES_MAX: usize = 32;
@@ -64,7 +64,7 @@ struct ArchiveSnapshot {
     context: Arc<ArchiveContext>,
 }
 
-/// What all snapshots of an archive have in common.
+/// State that all snapshots of an archive share.
 #[derive(Debug)]
 struct ArchiveContext {
     limits: AnswerLimits,

@@ -1,4 +1,4 @@
-//! What one answer may take while it is made.
+//! Time and memory that one answer may take while it is made.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl AnswerBudget {
     }
 }
 
-/// What the account is charged for the reply that a job writes.
+/// The charge to an account for the reply that a job writes.
 #[derive(Debug)]
 pub(crate) struct ReplyCharge {
     memory: MemoryBudget,

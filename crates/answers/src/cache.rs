@@ -18,7 +18,7 @@ use resources::Readers;
 
 use crate::provenance::Verification;
 
-/// What an answer is kept under.
+/// The key of a kept answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CacheKey {
     /// The question names its blocks, or is about a transaction.
@@ -111,7 +111,7 @@ pub struct Cache {
     entry_bytes_max: u64,
 }
 
-/// What the metrics tell of the cache.
+/// Counters of the cache, for the metrics.
 #[derive(Debug, Default)]
 pub struct CacheCounts {
     pub hits: AtomicU64,
@@ -125,16 +125,16 @@ impl std::fmt::Debug for Cache {
     }
 }
 
-/// What an entry takes beside its text: the key, the places in the table, the allocations.
+/// Bytes of an entry beside its text: the key, its slots in the tables, the allocations.
 const ENTRY_BYTES: u64 = 400;
 
 /// One answer may take this part of the cache.
 const ENTRY_SHARE: u64 = 8;
 
-/// What a usual answer takes, to size the table at first.
+/// Bytes of a typical answer, which give the first size of the table.
 const ENTRY_BYTES_USUAL: u64 = 2_048;
 
-/// What is remembered of questions that had no answer here: some seconds of a busy gateway.
+/// Traces of queries that were not found: some seconds of a busy gateway.
 const MISSES_REMEMBERED: usize = 1 << 16;
 
 impl Cache {
@@ -204,7 +204,7 @@ impl Weighter<CacheKey, CachedAnswer> for AnswerWeight {
 }
 
 impl CacheKey {
-    /// What a key holds beyond its own size.
+    /// Bytes that a key holds on the heap.
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Query(query) | Self::AtHead(query, _) => query.heap_bytes(),

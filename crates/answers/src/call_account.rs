@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use resources::AccountId;
 
-/// In whose share of threads and memory a call is answered.
+/// The account in whose share of threads and memory a call is answered.
 #[derive(Clone, Copy, Debug)]
 pub struct CallAccount<'a> {
     pub id: AccountId,

@@ -111,7 +111,7 @@ impl Embedded {
         deadline: Deadline,
         out: &mut Vec<u8>,
     ) -> Option<Result<Provenance, Failure>> {
-        // What is under way already is shared.
+        // An equal call in flight will have the answer.
         if !self.flights.is_empty() && self.flights.has(&call.flight()) {
             return None;
         }
@@ -192,7 +192,7 @@ pub(super) struct EmbeddedCall<'a> {
 }
 
 impl EmbeddedCall<'_> {
-    /// What its answer is kept under. The embedded chain grows seldom, so every answer is kept under the hash of its head.
+    /// The key of its answer. The embedded chain grows seldom, so every answer is kept under the hash of the head.
     fn asked(&self) -> CacheLookup<'_> {
         CacheLookup { query: &self.query, head: Some(self.source.head().hash) }
     }

@@ -19,7 +19,7 @@ use crate::shared::SharedAnswer;
 
 type FlightResult<T> = Result<T, Failure>;
 
-/// What is under way, by question. Two questions are equal only if the same answer is right for both.
+/// Calls in flight, by query. Two keys are equal only if the same answer is right for both calls.
 pub(super) struct Flights<Q, T = SharedAnswer> {
     // The hasher is keyed: callers choose what is hashed here.
     under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,

@@ -1,4 +1,4 @@
-//! What an answer may take: time, memory, results.
+//! Limits of an answer: time, memory, results.
 
 use std::time::Duration;
 

@@ -204,8 +204,7 @@ impl Remote {
         logs: LogsQuery<'_>,
     ) -> Result<SharedAnswer, Failure> {
         let found = self.logs(asking.account, canon, logs, asking.deadline).await?;
-        // Whoever asks for all of it again is likely to do so once more, and then it is not put together anew. What is
-        // proven is kept at once.
+        // A whole answer is kept when it is asked for a second time, or when it is proven.
         if found.origin == Origin::Cache || found.verified > Verification::None {
             let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
             self.keep(asking.account, CacheLookup { query, head: None }, kept).await;
@@ -237,7 +236,7 @@ impl Remote {
         match fetched.keep {
             CacheDecision::On(block) if method.cacheable != Cacheable::Never => {
                 let kept = kept(canon, &fetched.result, block, fetched.verified, fetched.given_by);
-                // What is about a side block would never be found to be good.
+                // An answer about a side block would never count as canonical.
                 if holds(canon, &kept) {
                     self.keep(asking.account, CacheLookup { query, head: at_head(canon, method) }, kept)
                         .await;

@@ -47,7 +47,7 @@ impl From<Failure> for Unresolved {
     }
 }
 
-/// What a network's settings say about blocks.
+/// Settings of a network about blocks.
 #[derive(Clone, Debug, Default)]
 pub struct ResolveRules {
     /// Tags that some methods do not take here.

@@ -1,4 +1,4 @@
-//! What simulations on the embedded chain and on proven state have in common.
+//! Errors and overrides of simulations, on the embedded chain and on proven state.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use methods::Message;
 
 use crate::failure::Failure;
 
-/// What a simulation has failed with. `is_try` if it will be begun again when it takes too long.
+/// The failure of a simulation. `is_try` says that it is an inline try, after which the simulation starts over in the pool.
 pub(super) fn call_failure(cause: CallError, timeout: Duration, is_try: bool) -> Failure {
     match cause {
         CallError::Reverted { data } => Failure::Reverted { data },

@@ -4,7 +4,7 @@ use methods::{BlockRef, Query};
 
 use crate::failure::Failure;
 
-/// What becomes of a call whose block is reorganised away while nodes are asked about it.
+/// How a call ends whose block is reorganised away while nodes are asked about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repetition {
     /// It fails: all calls of a batch see the same chain.

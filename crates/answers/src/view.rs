@@ -19,7 +19,7 @@ pub trait ChainView: Send + Sync {
 
     fn safe(&self) -> Option<BlockRef>;
 
-    /// That nothing can be said is another matter than that there is no such block.
+    /// `Ok(None)` if there is no such block, an error if that is not known.
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure>;
 
     /// `None` also for a block that is known but not canonical.
@@ -31,7 +31,7 @@ pub trait ChainView: Send + Sync {
     }
 }
 
-/// Who answers calls from its own data.
+/// A chain of our own that answers calls.
 ///
 /// It must only be asked about blocks that its view has named; one that has gone since is `Failure::Unavailable`.
 pub trait Source: ChainView + 'static {

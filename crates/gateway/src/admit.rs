@@ -1,6 +1,6 @@
 //! Step 5: `&Caller` and a price → `Permit`.
 //!
-//! What a call costs is known from its method's row, or from what is wrong with it; that it is wrong is said only
+//! The price of a call follows from its method's row, or from what is wrong with it; the caller is told what is wrong only
 //! after it was paid for, or a flood of broken calls would be free.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -21,7 +21,7 @@ use crate::meter::Outcome;
 use crate::parse::Unanswerable;
 use crate::shape::ReplyRefused;
 
-/// What a caller is told when there is no result.
+/// The reply to a call or a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
     /// The HTTP status of a single call; in a batch, the error stands in its element.
@@ -288,7 +288,7 @@ impl From<Unresolved> for ErrorReply {
     }
 }
 
-/// What callers may name instead of a tag that is not supported.
+/// What a caller can use instead of a tag that is not supported.
 fn instead_of(tag: Tag) -> &'static str {
     match tag {
         Tag::Safe => "finalized",

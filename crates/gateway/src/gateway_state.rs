@@ -1,4 +1,4 @@
-//! What the steps of a request work with: one per process, shared by all connections.
+//! State that all requests share, one per process.
 
 use std::io;
 use std::sync::Arc;

@@ -62,7 +62,7 @@ impl Outcome {
     }
 }
 
-/// What one worker has counted.
+/// The counters of one worker.
 #[derive(Debug)]
 pub struct Shard {
     /// By the place of the method in its table; names that we do not know share the place behind the last.
@@ -71,7 +71,7 @@ pub struct Shard {
     pub(crate) reads: Histogram,
 }
 
-/// What was counted for one method.
+/// The counters of one method.
 #[derive(Debug, Default)]
 pub(crate) struct MethodCounts {
     pub(crate) outcomes: [AtomicU64; Outcome::ALL.len()],

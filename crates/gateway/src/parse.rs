@@ -1,6 +1,6 @@
 //! Step 4: a call's bytes → a query, typed by its method's row.
 //!
-//! That the body is JSON-RPC was settled by the `jsonrpc` crate; here a call meets the method table.
+//! The `jsonrpc` crate has checked that the body is JSON-RPC; here a call is looked up in the method table.
 
 use callers::{RefusingSetting, Settings};
 use jsonrpc::{Call, CallFault, Item};
@@ -52,7 +52,7 @@ fn method(call: &Call<'_>, network: &Network) -> Result<MethodId, Unanswerable> 
     Ok(id)
 }
 
-/// What the settings add to the shape of the parameters.
+/// Checks parameters against the settings of the network.
 fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) -> Result<(), ParamFault> {
     match query {
         Query::Logs { filter, .. } if filter.params() > log_params_max => {
@@ -89,7 +89,7 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
     }
 }
 
-/// What a call of so many bytes costs, answered or not.
+/// The price of a call of `bytes`, answered or not.
 pub fn price(parsed: &Result<ParsedCall, Unanswerable>, bytes: usize) -> u64 {
     match parsed {
         Ok(asked) => asked.method.row().credits,

@@ -196,7 +196,7 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
     headers.get(&ENABLE_FAILOVER).is_some_and(|value| value.eq_ignore_ascii_case(b"false"))
 }
 
-/// Who calls, if they may. Strangers pay nothing, or they could use up what is another's.
+/// Identifies the caller and checks the settings of its key. An unauthenticated request is free, or it could use up another's credits.
 fn caller(
     gateway: &GatewayState,
     connection: &Connection,
@@ -228,7 +228,7 @@ fn unauthenticated(
     }
 }
 
-/// What every call of one request has in common.
+/// State that all calls of one request share.
 struct RequestContext<'a> {
     gateway: &'a Arc<GatewayState>,
     shard: &'a Shard,
@@ -238,7 +238,7 @@ struct RequestContext<'a> {
     may_fail_over: bool,
     now: Moment,
     id: RequestId,
-    /// What the reply may take.
+    /// The memory that the reply is charged to.
     memory: AccountMemory<'a>,
     /// The charge for the body. Work in the pool that may outlive the request keeps it, too.
     body: Option<Arc<MemoryCharge>>,
@@ -260,7 +260,7 @@ async fn answer<'w>(
         record
     });
     let outcome = async {
-        // What is repeated was paid for the first time.
+        // A repeated call was paid for the first time.
         let credits = if pass.is_first() { call.credits } else { 0 };
         let permit =
             admit(caller, credits, &gateway.capacity, &gateway.clock, now).inspect_err(|_| pass.refuse())?;
@@ -304,13 +304,13 @@ async fn answer<'w>(
     outcome
 }
 
-/// What came of a call on the chain as it was at one moment.
+/// The outcome of a call on the chain of one view.
 enum Tried {
     Answered(CallAnswer),
     Reorganised(Reorganised),
 }
 
-/// Answers a call on the chain as it was at one moment.
+/// Answers a call on the chain of one view.
 async fn try_answer(
     context: &RequestContext<'_>,
     permit: &Permit<'_>,
@@ -375,10 +375,10 @@ async fn answer_again(
     }
 }
 
-/// What an element of a batch has around its id and its result.
+/// Bytes of an element of a batch around its id and its result.
 const ELEMENT_BYTES: usize = 48;
 
-/// What is our fault is told to the log in full, and to the caller not at all.
+/// Logs an internal error, of which the caller is told nothing.
 fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
     if let Failure::Broken(what) = failure {
         tracing::error!(%request, method = method.name, what, "a call could not be answered");

@@ -9,7 +9,7 @@ pub struct RequestLimits {
     pub body_bytes_max: usize,
     /// The largest batch that common client libraries send.
     pub batch_calls_max: usize,
-    /// What one batch may make us hold in memory.
+    /// Bytes of the reply to one batch.
     pub batch_reply_bytes_max: usize,
     /// Below this, compressing costs more than the bytes it saves.
     pub compress_bytes_min: usize,

@@ -5,7 +5,7 @@ use http_server::{Head, Headers, Refused, Verb};
 
 use crate::request_limits::RequestLimits;
 
-/// What a request wants.
+/// Where a request goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     Preflight,
@@ -50,7 +50,7 @@ fn check_content_type(headers: Headers<'_>) -> Result<(), Refused> {
         "application/json",
         "application/json-rpc",
         "application/jsonrequest",
-        // What curl says when it is told nothing.
+        // The default of curl.
         "application/x-www-form-urlencoded",
     ];
     let Some(value) = headers.get(&header::CONTENT_TYPE) else { return Ok(()) };

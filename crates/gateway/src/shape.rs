@@ -30,7 +30,7 @@ struct BatchLimit<'m> {
     used: Mutex<BatchUse>,
 }
 
-/// What the answers of a batch take so far, those included that wait for their turn to be copied into the reply.
+/// Bytes that the answers of a batch take so far, including those that wait to be copied into the reply.
 #[derive(Debug, Default)]
 struct BatchUse {
     bytes: usize,

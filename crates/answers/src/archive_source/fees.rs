@@ -1,4 +1,4 @@
-//! What gas costs, and has cost, on the embedded chain.
+//! Fee suggestions and fee histories of the embedded chain.
 
 use crate::budget::AnswerBudget;
 use crate::failure::Failure;

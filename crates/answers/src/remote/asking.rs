@@ -1,10 +1,10 @@
-//! What every question to nodes or partners has in common.
+//! The terms of every fetch from nodes or partners.
 
 use nodes::{Canon, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
-/// Who asks, in which view, until when, and who is asked.
+/// For which account, in which view, until when, and of whom something is fetched.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) account: AccountId,

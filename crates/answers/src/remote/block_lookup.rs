@@ -14,7 +14,7 @@ use super::pool_source::Remote;
 use super::side_blocks::side_block;
 use crate::failure::Failure;
 
-/// Who says which blocks a call means.
+/// The chain in which the blocks of a call are looked up.
 #[derive(Clone, Copy)]
 pub(crate) enum NamedBy<'a> {
     Nodes(&'a Arc<Canon>),

@@ -1,8 +1,8 @@
-//! What became of answers that a quorum must confirm, for the metrics.
+//! Outcomes of answers that a quorum must confirm, for the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What became of answers that a quorum must confirm, for the metrics.
+/// Outcomes of answers that a quorum must confirm, for the metrics.
 #[derive(Debug, Default)]
 pub struct Confirmations {
     /// All nodes that were asked agreed.

@@ -1,8 +1,8 @@
 //! The executed chain: an imported archive that goes on with the blocks of the nodes. What it has is answered from it.
 //!
-//! The module `execute` keeps it at the head of the view. A request sees the
-//! archive and the view as they are at one moment (`aligned_chains`). While the archive is at the head it answers everything; while it is
-//! not, it answers what is about blocks that both have, and nodes answer the rest.
+//! The module `execute` keeps it at the head of the view. A request sees the archive and the view as they are at one moment
+//! (`aligned_chains`). While the archive is at the head it answers everything; while it is not, it answers what is about blocks
+//! that both have, and nodes answer the rest.
 
 mod aligned_chains; // archive and view as one request sees them
 
@@ -41,7 +41,7 @@ pub(super) struct ReplacedBranch {
 /// Replaced branches that are kept, at most: each keeps pages of the file from being used again.
 const REPLACED_BRANCHES_MAX: usize = 16;
 
-/// What was done since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub(super) struct ExecutionCounts {
     pub(super) blocks: AtomicU64,

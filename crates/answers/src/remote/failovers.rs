@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use methods::Method;
 
-/// What our own nodes could not give, so that a partner is asked.
+/// Why a partner was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailoverReason {
     /// No node has shown its chain yet.

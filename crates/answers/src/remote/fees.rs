@@ -1,4 +1,4 @@
-//! What gas costs, and has cost, computed from proven blocks.
+//! Fee suggestions and fee histories from proven blocks.
 
 use std::pin::Pin;
 
@@ -35,7 +35,7 @@ const REWARDS_AT_ONCE_MAX: usize = 2_048;
 
 type Rewarding<'a> = Pin<Box<dyn Future<Output = Result<BlockRewards, Failure>> + Send + 'a>>;
 
-/// What is needed of a block for its line of a history.
+/// The fees of a block, and the rewards that its transactions paid.
 struct BlockRewards {
     fees: FeeFields,
     rewards: Vec<Reward>,
@@ -73,7 +73,7 @@ impl Remote {
         result.map(|result| result.map(fetched)).transpose()
     }
 
-    /// What is suggested at the head of the view. The blocks are fetched once for each head.
+    /// The suggestion at the head of the view. The blocks are fetched once for each head.
     async fn suggested_fees(&self, asking: Asking<'_>) -> Result<SuggestedFees, Failure> {
         let newest = head(asking.canon);
         if let Some(known) = self.suggested_fees.at(newest.hash) {
@@ -129,7 +129,7 @@ impl Remote {
         Ok(Some(out.into()))
     }
 
-    /// What the headers of the newest blocks up to `newest` say of fees, upwards.
+    /// The fee fields of the headers of the `count` blocks up to `newest`, upwards.
     async fn fee_fields(
         &self,
         asking: Asking<'_>,
@@ -179,7 +179,7 @@ impl Remote {
         }
     }
 
-    /// What the transactions of a block paid. Nothing is known of the gas that they used.
+    /// The priority fees that the transactions of a block paid, without the gas that they used.
     async fn paid(&self, asking: Asking<'_>, block: BlockRef) -> Result<BlockRewards, Failure> {
         let body = self.body(asking, block).await?;
         let rewards = tips(&body).map(|tip| (tip, 0)).collect();
@@ -195,7 +195,7 @@ impl Remote {
     }
 }
 
-/// What each transaction of a block paid per gas on top of the base fee.
+/// The priority fee per gas of each transaction of a block.
 fn tips(body: &ProvenBody) -> impl Iterator<Item = u128> {
     let base_fee = body.header().base_fee_per_gas;
     let tip = move |price: u128| price.saturating_sub(u128::from(base_fee.unwrap_or(0)));
@@ -233,7 +233,7 @@ fn block_fees(chain_id: Option<u64>, fields: &FeeFields) -> BlockFees {
     }
 }
 
-/// What blobs will cost per gas in the block after this one, should that have the same parameters.
+/// The blob fee per gas in the block after this one, if that has the same parameters.
 fn next_blob_fee(chain_id: Option<u64>, fields: &FeeFields) -> u128 {
     let Some(excess) = fields.excess_blob_gas else { return 0 };
     let params = blob_params(chain_id, fields);

@@ -87,7 +87,7 @@ impl Remote {
         Some(header)
     }
 
-    /// What nodes deliver for these numbers until the deadline, by hash.
+    /// The headers that nodes deliver for these numbers until the deadline, by hash.
     async fn claim_headers(
         &self,
         asking: Asking<'_>,

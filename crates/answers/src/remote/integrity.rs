@@ -1,4 +1,4 @@
-//! What answers about blocks are made from, and how often a delivery was not what it should be.
+//! Whether answers about blocks are made from proven blocks, and how often a proof failed.
 //!
 //! A proof never switches itself off, however often it fails: a lone node that always lies would be believed in the end.
 

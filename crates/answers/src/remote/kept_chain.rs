@@ -1,4 +1,4 @@
-//! What is kept: recent blocks in memory, older ones in the file, and how far they are known to be canonical.
+//! Kept blocks: recent ones in memory, older ones in the file, and how far they are known to be canonical.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl KeptChain {
         }
     }
 
-    /// Whoever reads asks the nodes instead.
+    /// Counts and logs a failed read, after which the nodes are asked instead.
     pub(in crate::remote) fn read_failed(&self, cause: &dyn std::fmt::Display) {
         self.disk_failures.fetch_add(1, Relaxed);
         if let Some(failures) = self.read_warnings.count(Instant::now()) {

@@ -1,6 +1,6 @@
 //! Which block a transaction is in. A node's word about it is a claim until the proven block contains the transaction.
 //!
-//! That it is in none is nothing that a block could prove: a quorum of the nodes must say so.
+//! No block can prove that a transaction is in none, so a quorum of the nodes must say so.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ struct TransactionSearch<'a> {
     found: Mutex<SearchState>,
 }
 
-/// What the nodes have said so far.
+/// The claims of the nodes so far.
 #[derive(Default)]
 struct SearchState {
     mined: Option<(Arc<ProvenBody>, usize)>,

@@ -259,7 +259,7 @@ impl LogSearch<'_> {
             results.iter().for_each(|result| cut(result, &mut pieces));
             for piece in &mut pieces {
                 let found = piece.found.get_or_insert_default();
-                // What a node may be late with is asked for again, unless it is a whole chunk.
+                // The end of a range of which a node may be late is not kept, unless it is a whole chunk.
                 if let Some(key) = piece.key.take().filter(|_| may_keep && (sure || piece.is_chunk)) {
                     cache.keep(key, piece::kept(found, piece.to, &canon, verified, Some(given_by)));
                 }
@@ -272,7 +272,7 @@ impl LogSearch<'_> {
     /// The logs of a range in as many answers as the nodes need for it, in order.
     async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Parts, Failure> {
         let mut fetched = Parts { results: Vec::new(), sure: true };
-        // What is still to be asked, the lowest last. Parts are cut off as they are asked: there may be millions.
+        // Ranges that are still to be asked, the lowest last. Parts are cut off one by one, because there may be millions.
         let mut open = vec![(from, to, self.remote.pool.log_range())];
         while let Some((from, last, most)) = open.pop() {
             let to = part_end(from, last, most);

@@ -22,7 +22,7 @@ const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 2]); 4] = [
     (11_155_111, [(1_761_017_184, BlobParams::bpo1()), (1_761_607_008, BlobParams::bpo2())]),
 ];
 
-/// What blobs cost per gas in a block.
+/// The blob fee per gas in a block.
 pub(super) fn blob_fee(chain_id: Option<u64>, header: &Header) -> u128 {
     let excess = header.excess_blob_gas;
     excess.map_or(0, |excess| blob_params(chain_id, &header.into()).calc_blob_fee(excess))

@@ -154,7 +154,7 @@ impl Remote {
         self.flights.joined() + self.partner_flights.joined()
     }
 
-    /// What is known without asking anyone. The chain id is not, before any node has told it.
+    /// The answer to a query that needs nobody. `None` for all others, and for the chain id before any node has shown it.
     pub(super) fn known(&self, head: BlockRef, subject: Subject<'_>) -> Option<Bytes> {
         let query = match subject {
             Subject::Gateway(query) => query,

@@ -18,10 +18,10 @@ use crate::flights::Flights;
 /// Transactions whose block is remembered take this part of the memory for proven blocks.
 const PLACES_SHARE: u64 = 8;
 
-/// What it takes to remember the block of a transaction: the key, the block, and their place in the table.
+/// Bytes of a remembered transaction: the key, the block, and their slots in the table.
 const PLACE_BYTES: u64 = 128;
 
-/// What a usual part of a block takes, to size the table at first.
+/// Bytes of a typical part of a block, which give the first size of the table.
 const PART_BYTES_USUAL: u64 = 64 << 10;
 
 /// Proven blocks that are kept, and those under way.

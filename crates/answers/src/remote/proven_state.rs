@@ -18,7 +18,7 @@ use resources::AccountId;
 use super::asking::Asking;
 use crate::flights::Flights;
 
-/// What it takes to keep an account or a slot: the key, the value, and their place in the table.
+/// Bytes of a kept account or slot: the key, the value, and their slots in the table.
 const ENTRY_BYTES: u64 = 256;
 
 /// Code is kept twice its size: as it is, and with the places that it may jump to.
@@ -32,7 +32,7 @@ pub(in crate::remote) struct ProvenState {
     pub(super) code: Flights<Fetch<B256>, ContractCode>,
 }
 
-/// What is kept of it.
+/// Proven parts of the state that are kept.
 pub(super) struct StateStore {
     parts: Store<StateKey, StatePart, PartWeight, RandomState>,
     is_on: bool,

@@ -15,7 +15,7 @@ use crate::remote::proven_blocks::block_of;
 /// Blocks that are kept in memory: the window, and as many that have lost their place.
 const RECENT_BLOCKS_MAX: usize = 2 * WINDOW_BLOCKS;
 
-/// What they may take: a window of the largest blocks that mainnet has had. Of larger ones, fewer are kept in memory.
+/// Bytes of blocks in memory: a window of the largest blocks that mainnet has had. Of larger ones, fewer are kept in memory.
 pub(super) const RECENT_BYTES_MAX: usize = 512 << 20;
 
 /// A proven block with all its parts.
@@ -31,7 +31,7 @@ impl RecentBlock {
         block_of(&self.body)
     }
 
-    /// What it takes in memory, about.
+    /// Its approximate size in memory.
     pub(super) fn bytes(&self) -> usize {
         self.body.bytes() + self.receipts.bytes() + size_of_val(self.uncles.headers())
     }
@@ -40,7 +40,7 @@ impl RecentBlock {
 #[derive(Debug, Default)]
 pub(super) struct RecentBlocks {
     blocks: B256Map<RecentBlock>,
-    /// What all of them take.
+    /// Bytes of all of them.
     bytes: usize,
     /// The newest canonical block that a transaction was in.
     places: B256Map<BlockRef>,

@@ -10,7 +10,7 @@ use settings::Section;
 use super::follow_settings as follow;
 use super::state_mode::StateMode;
 
-/// Who else may be asked, and how far they are trusted.
+/// The nodes and partners that are asked, and how far they are trusted.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     pub nodes: Vec<Remote>,
@@ -52,13 +52,13 @@ impl fmt::Debug for Remote {
 #[derive(Clone, Debug)]
 pub struct Partner {
     pub remote: Remote,
-    /// What it may be asked; by default whatever may fail over.
+    /// Methods that it may be asked; by default all that may fail over.
     pub methods: Option<Vec<&'static str>>,
     pub calls_per_second: u64,
     pub calls_per_day: u64,
 }
 
-/// What answers about blocks are made from.
+/// How answers about blocks are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Integrity {
     /// From blocks that are proven here.
@@ -217,7 +217,7 @@ fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
     for line in section.texts("headers").unwrap_or_default() {
         match line.split_once(':') {
             Some((name, value)) => headers.push((name.trim().to_owned(), value.trim().to_owned())),
-            // What was written may be a secret, and is not repeated.
+            // The value may be a secret, so it is not repeated.
             None => section.mistake("headers", "must be of the form \"Name: value\""),
         }
     }

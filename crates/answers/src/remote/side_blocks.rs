@@ -32,7 +32,7 @@ impl Remote {
         }
         match self.pool.has_block(block.hash, deadline).await {
             Ok(true) => Ok(()),
-            // What is in memory is not forgotten: it is its state that is gone.
+            // The block is in memory, so only its state is gone.
             Ok(false) if is_in_memory => Err(Failure::Refused("header for hash not found".to_owned())),
             Ok(false) => {
                 canon.forget_side_block(&block.hash);

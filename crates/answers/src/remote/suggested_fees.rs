@@ -1,6 +1,6 @@
-//! What to pay in the next block, which is remembered for each head.
+//! Suggested fees of the next block.
 
-/// What to pay in the next block.
+/// Suggested fees of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SuggestedFees {
     /// `None` if the chain has a rule of its own.

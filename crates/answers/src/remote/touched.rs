@@ -1,5 +1,5 @@
-//! What calls read: as earlier calls of the same function did, or as a node suggests. It only says which proofs are worth
-//! asking for.
+//! Accounts and slots that calls are expected to read, from earlier calls of the same function or from a node. They only say
+//! which proofs are worth asking for.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Function {
     pub(super) selector: [u8; 4],
 }
 
-/// What the last call of each function read.
+/// The accounts and slots that the last call of each function read.
 pub(in crate::remote) struct Touched {
     functions: Store<Function, Arc<StateParts>, UnitWeighter, RandomState>,
 }
@@ -67,7 +67,7 @@ struct Suggestion {
     access_list: AccessList,
 }
 
-/// What a node suggests in a reply to `eth_createAccessList`; nothing if that makes no sense.
+/// The accounts and slots in a reply to `eth_createAccessList`; empty if the reply is malformed.
 pub(super) fn suggested(reply: &[u8]) -> StateParts {
     let mut parts = StateParts::default();
     let Ok(Suggestion { access_list }) = serde_json::from_slice(reply) else { return parts };

@@ -1,4 +1,4 @@
-//! What gas costs, and has cost: computed from headers and from what transactions paid, whoever holds them.
+//! Fee suggestions and fee histories, computed from headers and transactions of any source.
 
 use alloy_primitives::B256;
 use methods::Percentile;
@@ -12,16 +12,16 @@ pub(crate) const SUGGESTION_BLOCKS: u64 = 20;
 /// The share of transactions that paid less than what is suggested, as geth does.
 const SUGGESTION_PERCENTILE: usize = 60;
 
-/// What is suggested where nobody paid anything lately: one gwei, which every node accepts.
+/// The suggestion where recent blocks have no transactions: one gwei, which every node accepts.
 const PRIORITY_FEE_DEFAULT: u128 = 1_000_000_000;
 
 /// Blocks that one history may span, as geth does.
 pub(crate) const HISTORY_BLOCKS_MAX: u64 = 1024;
 
-/// What a transaction paid per gas on top of the base fee, and the gas that it used.
+/// The priority fee per gas that a transaction paid, and the gas that it used.
 pub(crate) type Reward = (u128, u64);
 
-/// What is suggested at the newest head. It takes the transactions of many blocks to find out, so it is done once per head.
+/// A suggestion that is computed once for each head, because it takes the transactions of many blocks.
 #[derive(Debug)]
 pub(crate) struct Suggested<T> {
     /// The hash of a head, and what is suggested there.

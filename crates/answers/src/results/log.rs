@@ -22,7 +22,7 @@ macro_rules! head {
     };
 }
 
-/// What one log takes in JSON, about: saves growing the buffer a dozen times for a large answer.
+/// The approximate size of a log in JSON. Reserving it saves growing the buffer of a large answer a dozen times.
 pub(crate) const LOG_BYTES_TYPICAL: usize = 720;
 
 /// Everything before the data, by the number of topics.

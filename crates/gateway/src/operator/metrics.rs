@@ -1,4 +1,4 @@
-//! What was counted, as Prometheus text. Every label comes from a closed set, so the number of series is known.
+//! Metrics as Prometheus text. Every label comes from a closed set, so the number of series is known.
 
 mod remote; // nodes and partners
 
@@ -252,7 +252,7 @@ fn latency(out: &mut String, gateway: &GatewayState) {
     }
 }
 
-/// What the sources take for an answer, without the way there and back.
+/// How long sources take for an answer, without queueing and sending.
 fn work(out: &mut String, gateway: &GatewayState) {
     let timings = gateway.answers.timings();
     let name = "chaingate_work_seconds";

@@ -161,7 +161,7 @@ async fn together<'w, 't>(
     }
 }
 
-/// What is left to do for an element of a batch.
+/// The end of an element of a batch, as far as it is not written.
 enum ElementEnd {
     /// It is written, or was a notification. An answer says how far it is verified.
     Written(Option<Verification>),

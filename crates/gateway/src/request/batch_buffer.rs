@@ -4,7 +4,7 @@
 /// Bytes that are copied at once: under 100 µs, also if their memory is fresh from the system.
 const COPIED_AT_ONCE_BYTES: usize = 256 << 10;
 
-/// What an answer that is written straight into the reply seldom exceeds.
+/// Bytes that an answer seldom exceeds that is written straight into the reply.
 const WRITTEN_BYTES_USUAL: usize = 512 << 10;
 
 /// Appends a result to the reply.

@@ -22,7 +22,7 @@ pub(super) struct Pass<'w> {
     lost: Mutex<Lost<'w>>,
 }
 
-/// What became of the calls that cannot be answered on this chain.
+/// The calls that cannot be answered on this chain.
 #[derive(Default)]
 struct Lost<'w> {
     calls: Vec<(usize, CallRecord<'w>)>,
@@ -47,7 +47,7 @@ impl<'w> Pass<'w> {
         self.view.is_none()
     }
 
-    /// What becomes of a call of a batch whose block is reorganised away.
+    /// How a call of a batch ends whose block is reorganised away.
     pub(super) fn repetition(&self) -> Repetition {
         match self.repetitions_left {
             0 => Repetition::No,

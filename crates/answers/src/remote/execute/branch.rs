@@ -15,7 +15,7 @@ use crate::remote::pool_source::Remote;
 /// Blocks below the window whose headers are fetched at once, from a block that a quorum confirms downwards.
 const SPAN_BLOCKS: u64 = 1_024;
 
-/// What the archive lacks.
+/// The blocks that the archive lacks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MissingBranch {
     /// The newest block of the archive that is canonical.

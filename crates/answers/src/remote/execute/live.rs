@@ -330,7 +330,7 @@ fn why_not_fetched(failure: Failure, number: u64) -> NotExecuted {
     }
 }
 
-/// What became of an execution.
+/// The outcome of an execution.
 fn executed(
     ended: Result<Result<ImportProgress, ImportError>, oneshot::error::RecvError>,
 ) -> Result<(), NotExecuted> {

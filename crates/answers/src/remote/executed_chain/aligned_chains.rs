@@ -147,7 +147,7 @@ impl Source for AlignedChains {
     }
 }
 
-/// What one request may be answered from the archive.
+/// The executed chain as one request sees it.
 pub(crate) struct ExecutedView {
     chains: Arc<AlignedChains>,
     source: Arc<dyn Source>,

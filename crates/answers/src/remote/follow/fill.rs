@@ -51,7 +51,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 enum Unfilled {
     /// No node has it, or the disk cannot be written: later.
     Later,
-    /// What is kept is not of this chain.
+    /// The kept blocks are not of this chain.
     Contradiction(String),
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn fill(remote: &Remote, kept: &KeptChain) -> String {
             Err(Unfilled::Contradiction(reason)) => return reason,
             Err(Unfilled::Later) => {
                 pause = if kept.filled_blocks() > before { TRIED_AGAIN_AFTER } else { pause };
-                // What is new may have shown that the disk can be written again.
+                // New blocks may have shown that the disk can be written again.
                 let _woken = timeout(pause, kept.grown.notified()).await;
                 pause = (pause * 2).min(TRIED_AGAIN_AFTER_MAX);
             }
@@ -88,7 +88,7 @@ struct Gap {
 }
 
 impl KeptChain {
-    /// What is missing below the newest kept blocks, as far as it is wanted.
+    /// Blocks that are missing below the newest kept ones, as far down as the settings want.
     fn next_gap(&self, remote: &Remote) -> Option<Gap> {
         let epoch = remote.pool.canon()?.epoch();
         let linked_from = self.linked_from(epoch)?;
@@ -109,7 +109,7 @@ impl KeptChain {
 struct Filling<'a> {
     remote: &'a Remote,
     kept: &'a KeptChain,
-    /// What a block of the last chunk took.
+    /// Bytes of a block of the last chunk, on average.
     block_bytes: usize,
 }
 
@@ -227,7 +227,7 @@ impl Filling<'_> {
         whole.collect::<Vec<_>>().await.into_iter().collect()
     }
 
-    /// What a node has under a number. Whether that is the block that is meant is seen by its hash.
+    /// The block that a node has under a number. Its hash shows whether it is the block that is meant.
     async fn claimed_body(&self, number: u64) -> Option<Arc<ProvenBody>> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();

@@ -94,7 +94,7 @@ impl FollowLoop<'_> {
         Ok(all_fetched && all_stored)
     }
 
-    /// What is kept must be of the chain of the nodes.
+    /// Checks that the kept blocks are of the chain of the nodes.
     fn check_chain(&self, canon: &Canon) -> Result<(), String> {
         let Some(kept) = self.kept.snapshot().chain() else { return Ok(()) };
         let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != kept.chain_id);

@@ -37,7 +37,7 @@ impl LogSearch<'_> {
     /// Blocks of a range below the window that may have logs that match, upwards.
     pub(super) async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
         let lowest = self.canon.lowest();
-        // What is in the window leads below it by its parent.
+        // The lowest block of the window names the one below it.
         let below_window = self.canon.block(lowest).map(|block| block.parent);
         let top = match (lowest.checked_sub(1), below_window) {
             _ if to.number < lowest => to,
@@ -98,7 +98,7 @@ impl LogSearch<'_> {
             let number = last.id.number.checked_sub(1).filter(|below| *below >= from)?;
             Some(BlockRef { number, hash: last.parent })
         });
-        // What a partner calls the chain need not be that of the file.
+        // A partner may be on another chain than the file.
         let kept = self.remote.kept_chain().filter(|_| self.supplier.is_of_pool());
         if let Some(kept) = kept.cloned() {
             let rows: Vec<_> = headers.iter().map(|header| row(header)).collect();

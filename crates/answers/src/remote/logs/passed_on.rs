@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
 use crate::remote::{encode, node_failures};
 
-/// What an answer comes to.
+/// The outcome of a log query to one node.
 pub(super) enum PassedLogs {
     Logs {
         result: Bytes,

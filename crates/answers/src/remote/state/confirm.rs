@@ -22,7 +22,7 @@ use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
 use crate::remote::state_mode::StateMode;
 use crate::remote::{encode, node_failures};
 
-/// What came of asking several nodes.
+/// The outcome of asking several nodes.
 enum Confirmation {
     /// A proof has decided: between nodes that contradict each other, or where too few answer for a quorum.
     Proven(Result<Fetched, Failure>),
@@ -33,14 +33,14 @@ enum Confirmation {
     NoQuorum(Vec<Vote>),
 }
 
-/// What nodes have said, what follows from it, and whether a proof has come meanwhile.
+/// The votes of the nodes, the decision that follows, and a proof that came meanwhile.
 struct Gathered {
     votes: Vec<Vote>,
     decision: QuorumDecision,
     proof: StateProof,
 }
 
-/// What came of proving what too few nodes answer.
+/// The outcome of proving an answer that too few nodes give.
 enum StateProof {
     NotTried,
     Given(Result<Fetched, Failure>),
@@ -49,7 +49,7 @@ enum StateProof {
 
 type ProofUnderWay<'a> = Pin<Box<dyn Future<Output = Option<Result<Fetched, Failure>>> + Send + 'a>>;
 
-/// What a proof has come to. Nothing ever comes of none.
+/// The outcome of a proof. Without one, this never ends.
 async fn finished(under_way: &mut Option<ProofUnderWay<'_>>) -> Option<Result<Fetched, Failure>> {
     match under_way {
         Some(proof) => proof.await,
@@ -321,7 +321,7 @@ impl Remote {
             Statement::TooWide => return Err(Failure::Unavailable),
         };
         let block = match query.transaction() {
-            // What is pending, or not there, may be in a block any moment.
+            // A transaction that is pending or unknown may be in a block any moment.
             Some(_) => is_in,
             None => query.block().or(Some(head(asking.canon))),
         };

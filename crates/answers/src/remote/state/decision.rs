@@ -1,4 +1,4 @@
-//! Who said what → what is true, if fewer nodes than a quorum lie. Pure.
+//! The votes of the nodes → what is true, if fewer nodes than a quorum lie. Pure.
 //!
 //! What a quorum of the configured nodes says is true: at least one of them is honest, and honest nodes say the same. Estimates
 //! are the exception, because clients search for them with different tolerances. Where no quorum gives the same number, so
@@ -22,7 +22,7 @@ pub(super) struct Voters {
     pub(super) quorum: usize,
 }
 
-/// What follows from what was said so far.
+/// The result of the votes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QuorumDecision {
     Agreed {

@@ -58,7 +58,7 @@ const PROOFS_AT_ONCE: usize = 16;
 /// How long a node may think about what a call will read. Without it, the call is run and finds out.
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What came of an attempt to run a message here.
+/// The outcome of an attempt to run a message here.
 pub(super) enum Simulated {
     Done(Bytes),
     /// Nobody knows by which rules the block runs.
@@ -102,7 +102,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// What every run of one simulation is made of.
+/// The inputs that all runs of one simulation share.
 struct Run {
     kind: SimulationKind,
     message: Message,
@@ -218,7 +218,7 @@ impl Simulation<'_> {
         Ok((outcome, reads))
     }
 
-    /// What a node says that the message reads.
+    /// The accounts and slots that a node expects the message to read.
     async fn ask_what_it_reads(&self) -> Option<StateParts> {
         let asking = self.at.asking;
         let call = encode::access_list(&self.run.message, self.run.limits.gas_cap, &self.at.block);
@@ -290,7 +290,7 @@ impl Simulation<'_> {
     }
 }
 
-/// What to ask for, by account. Slots in order, because that is the order in which some nodes give them.
+/// The slots to fetch, by account, in order, because some nodes return them in order.
 fn wanted(parts: &StateParts) -> Vec<(Address, Vec<B256>)> {
     let accounts = parts.accounts.iter().chain(parts.code.iter().map(|(address, _)| address));
     let mut wanted: BTreeMap<Address, Vec<B256>> = accounts.map(|address| (*address, Vec::new())).collect();
@@ -307,7 +307,7 @@ fn wanted(parts: &StateParts) -> Vec<(Address, Vec<B256>)> {
     wanted.into_iter().flat_map(in_pieces).collect()
 }
 
-/// What is known of the state for one simulation: what was fetched for it, and what is kept of earlier ones.
+/// The known part of the state for one simulation: fetched for it, or kept from earlier ones.
 #[derive(Default)]
 struct CallState {
     kept: Option<(Arc<StateStore>, B256)>,

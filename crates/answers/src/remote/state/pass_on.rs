@@ -24,7 +24,7 @@ pub(in crate::remote) struct PassedOn<'a> {
     remote: &'a Remote,
     /// In whose share of the threads large answers are read.
     account: AccountId,
-    /// What the nodes have agreed on, if they ever have.
+    /// The chain that the nodes agree on, once they have shown one.
     canon: Option<&'a Canon>,
     query: NodeQuery<'a>,
     /// `None` where anything is passed on that is JSON.
@@ -74,7 +74,7 @@ impl<'a> PassedOn<'a> {
         }
     }
 
-    /// What a statement comes to in the view of the call. What was not read says nothing about its block.
+    /// A statement as it is in the view of the call. One of unknown form names no block and stays as it is.
     fn in_view(&self, statement: Statement) -> Result<Statement, NoStatement> {
         match (self.form, self.canon) {
             (Some(_), Some(canon)) => in_view(canon, self.query, statement),
@@ -145,7 +145,7 @@ impl<'a> PassedOn<'a> {
         }
     }
 
-    /// What it means that no node has anything to say.
+    /// The answer where no node has a result.
     fn nothing(&self) -> Result<Fetched, Failure> {
         if self.is_there() == Some(true) {
             return Err(Failure::Unavailable);
@@ -166,7 +166,7 @@ impl<'a> PassedOn<'a> {
 fn read(form: Option<Form>, result: Bytes) -> Result<Statement, NoStatement> {
     let Some(form) = form else {
         let is_json = std::str::from_utf8(&result).is_ok_and(|text| jsonrpc::Value::read(text).is_some());
-        // What is passed on as it is must be one JSON value: otherwise the reply around it would be none.
+        // The result is embedded in the reply, so it must be one JSON value.
         let is_null = result.trim_ascii() == b"null";
         let result = if is_null { NULL } else { result };
         return if is_json { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };

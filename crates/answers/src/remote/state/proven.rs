@@ -73,7 +73,7 @@ impl Remote {
         }
     }
 
-    /// What a proof says where nodes contradict each other; `None` if no node gives one, or the question has none.
+    /// The proven value where nodes contradict each other; `None` if no node proves it, or the query is not for a value.
     pub(super) async fn settle_by_proof(&self, asking: Asking<'_>, query: NodeQuery<'_>) -> Option<Bytes> {
         if !self.proves_blocks() {
             return None;

@@ -1,4 +1,4 @@
-//! What a node says → what it means. Two nodes that mean the same may write it in different ways.
+//! The reply of a node → its meaning. Nodes may write the same meaning in different ways.
 
 pub(super) mod record; // objects of nodes, with the members that we know
 
@@ -23,7 +23,7 @@ const WORD_DIGITS: usize = 64;
 /// Digits of an estimate: 128 bits, far more gas than any block has.
 const ESTIMATE_DIGITS_MAX: usize = 32;
 
-/// What one node says about a call.
+/// The meaning of one node's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
     /// The result, as we write it.
@@ -63,7 +63,7 @@ impl Statement {
     pub(super) fn is_contradicted_by(&self, agreed: &Self) -> bool {
         match (self, agreed) {
             (Self::Estimate(_), Self::Estimate(_)) => false,
-            // What is said of different blocks, or where one has nothing yet, is a matter of time.
+            // Nodes that are not at the same block may differ without a fault.
             (Self::Record(one), Self::Record(other)) => {
                 one.block.is_some() && one.block == other.block && one.settled != other.settled
             }
@@ -90,7 +90,7 @@ impl Statement {
     }
 }
 
-/// What a result must look like.
+/// The form that a result must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Quantity,
@@ -111,7 +111,7 @@ pub(super) enum NoStatement {
 }
 
 impl Form {
-    /// What answers to a query look like that no block proves; `None` for those that are not confirmed. Where blocks cannot
+    /// The form of answers that no block proves; `None` for queries that are not confirmed. Where blocks cannot
     /// be proven, `with_blocks`, what is in them is confirmed, too.
     pub(super) fn of(query: NodeQuery<'_>, with_blocks: bool) -> Option<Self> {
         match query {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{NoStatement, Statement};
 
-/// What an object is, and so which members it has.
+/// The kind of an object, which says which members it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::remote::state) enum RecordKind {
     Block,
@@ -103,7 +103,7 @@ const FEE_HISTORY: &[RecordMember] = &[
     Plain("baseFeePerBlobGas"), Plain("blobGasUsedRatio"),
 ];
 
-/// What an answer must be about.
+/// The block or transaction that an answer must be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::remote::state) enum RecordSubject {
     Anything,
@@ -115,7 +115,7 @@ pub(in crate::remote::state) enum RecordSubject {
     Transaction(B256),
 }
 
-/// What the answer to a question about blocks must be.
+/// The form of an answer to a query about blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::remote::state) struct RecordForm {
     pub(in crate::remote::state) kind: RecordKind,
