@@ -3,6 +3,7 @@
 //! Adding a method is one row, its reader in `params` and its tests. Documents, metric labels, prices and allowlist
 //! names come from here.
 
+use crate::param::Param;
 use crate::params::{self, Args, BlockParam, ParamFault, Query, Tag};
 
 /// One method.
@@ -13,8 +14,8 @@ pub struct Method {
     pub about: &'static str,
     /// The type of the result, as the generated documents name it.
     pub result: &'static str,
-    /// Names of the positional parameters; those from `optional_from` on may be left out.
-    pub params: &'static [&'static str],
+    /// The positional parameters; those from `optional_from` on may be left out.
+    pub params: &'static [Param],
     pub optional_from: usize,
     pub(crate) read: fn(&mut Args<'_>) -> Result<Query<BlockParam>, ParamFault>,
     pub families: &'static [Family],
@@ -26,6 +27,9 @@ pub struct Method {
     pub missing: Missing,
     /// Whether a partner may answer during an outage, unless the operator says otherwise.
     pub failover: bool,
+    /// Whether a call at `pending` is forwarded to a node, because a wallet takes its next nonce from there. For all other
+    /// methods, the newest block comes closest.
+    pub asks_nodes_at_pending: bool,
 }
 
 /// Kinds of networks. The demo chain has the methods of all of them.
@@ -101,14 +105,16 @@ const USUAL: Method = Method {
     cacheable: Cacheable::Never,
     missing: Missing::Null,
     failover: false,
+    asks_nodes_at_pending: false,
 };
 
 const STATE: Method =
     Method { cacheable: Cacheable::BlockHash, missing: Missing::Error, optional_from: 1, ..USUAL };
 const LOOKUP: Method = Method { cacheable: Cacheable::CanonicalBlock, ..USUAL };
 const EVM: Method = Method {
-    params: &["call", "block", "stateOverrides", "blockOverrides"],
+    params: &[Param::Call, Param::StateBlock, Param::StateOverrides, Param::BlockOverrides],
     work: Work::Pooled(Deadline::Call),
+    asks_nodes_at_pending: true,
     ..STATE
 };
 
@@ -118,18 +124,18 @@ pub const OPENRPC: &str = include_str!("../../../docs/openrpc.json").trim_ascii_
 /// Every method there is.
 #[rustfmt::skip]
 pub static METHODS: &[Method] = &[
-    Method { name: "eth_getStorageAt", about: "The value of a storage slot", result: "Hash", params: &["address", "position", "block"], read: params::storage_at, optional_from: 2, failover: true, ..STATE },
-    Method { name: "eth_getLogs", about: "The logs that match a filter, in the order of the chain", result: "[Log]", params: &["filter"], read: params::logs, credits: 255, work: Work::Pooled(Deadline::Logs), missing: Missing::Error, ..LOOKUP },
-    Method { name: "eth_getUncleByBlockNumberAndIndex", about: "An uncle of a block, by block number and index", result: "Uncle|null", params: &["block", "index"], read: params::uncle_by_number, credits: 150, ..LOOKUP },
-    Method { name: "eth_getUncleByBlockHashAndIndex", about: "An uncle of a block, by block hash and index", result: "Uncle|null", params: &["blockHash", "index"], read: params::uncle_by_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getTransactionByBlockNumberAndIndex", about: "A transaction, by block number and index", result: "Transaction|null", params: &["block", "index"], read: params::transaction_by_number, credits: 150, failover: true, ..LOOKUP },
-    Method { name: "eth_getTransactionByBlockHashAndIndex", about: "A transaction, by block hash and index", result: "Transaction|null", params: &["blockHash", "index"], read: params::transaction_by_block_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getTransactionByHash", about: "A transaction, by its hash", result: "Transaction|null", params: &["transactionHash"], read: params::transaction_by_hash, ..LOOKUP },
-    Method { name: "eth_getTransactionReceipt", about: "The receipt of a transaction", result: "Receipt|null", params: &["transactionHash"], read: params::transaction_receipt, work: Work::Pooled(Deadline::Block), ..LOOKUP },
-    Method { name: "eth_getBlockReceipts", about: "The receipts of all transactions of a block", result: "[Receipt]|null", params: &["block"], read: params::block_receipts, credits: 1_000, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getStorageAt", about: "The value of a storage slot", result: "Hash", params: &[Param::Address, Param::Position, Param::StateBlock], read: params::storage_at, optional_from: 2, failover: true, ..STATE },
+    Method { name: "eth_getLogs", about: "The logs that match a filter, in the order of the chain", result: "[Log]", params: &[Param::Filter], read: params::logs, credits: 255, work: Work::Pooled(Deadline::Logs), missing: Missing::Error, ..LOOKUP },
+    Method { name: "eth_getUncleByBlockNumberAndIndex", about: "An uncle of a block, by block number and index", result: "Uncle|null", params: &[Param::BlockNumber, Param::Index], read: params::uncle_by_number, credits: 150, ..LOOKUP },
+    Method { name: "eth_getUncleByBlockHashAndIndex", about: "An uncle of a block, by block hash and index", result: "Uncle|null", params: &[Param::BlockHash, Param::Index], read: params::uncle_by_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getTransactionByBlockNumberAndIndex", about: "A transaction, by block number and index", result: "Transaction|null", params: &[Param::BlockNumber, Param::Index], read: params::transaction_by_number, credits: 150, failover: true, ..LOOKUP },
+    Method { name: "eth_getTransactionByBlockHashAndIndex", about: "A transaction, by block hash and index", result: "Transaction|null", params: &[Param::BlockHash, Param::Index], read: params::transaction_by_block_hash, credits: 150, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getTransactionByHash", about: "A transaction, by its hash", result: "Transaction|null", params: &[Param::TransactionHash], read: params::transaction_by_hash, ..LOOKUP },
+    Method { name: "eth_getTransactionReceipt", about: "The receipt of a transaction", result: "Receipt|null", params: &[Param::TransactionHash], read: params::transaction_receipt, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getBlockReceipts", about: "The receipts of all transactions of a block", result: "[Receipt]|null", params: &[Param::AnyBlock], read: params::block_receipts, credits: 1_000, work: Work::Pooled(Deadline::Block), ..LOOKUP },
     Method { name: "eth_call", about: "The return data of a message that is executed on the state of a block and changes nothing", result: "Data", read: params::call, ..EVM },
     Method { name: "eth_estimateGas", about: "The gas that a message needs to succeed", read: params::estimate_gas, credits: 300, ..EVM },
-    Method { name: "zks_getRawBlockTransactions", about: "The transactions of a block in the internal format of zkSync nodes", result: "[RawTransaction]", params: &["block"], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "zks_getRawBlockTransactions", about: "The transactions of a block in the internal format of zkSync nodes", result: "[RawTransaction]", params: &[Param::BlockInteger], read: params::raw_block_transactions, families: &[Family::Zksync], missing: Missing::EmptyList, work: Work::Pooled(Deadline::Block), ..LOOKUP },
 
     Method { name: "eth_chainId", about: "The chain id", read: params::chain_id, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
     Method { name: "net_version", about: "The chain id in decimal", result: "Decimal", read: params::net_version, credits: 5, cacheable: Cacheable::BlockHash, ..USUAL },
@@ -139,16 +145,16 @@ pub static METHODS: &[Method] = &[
     Method { name: "eth_blockNumber", about: "The number of the newest block", read: params::block_number, cacheable: Cacheable::Head, ..USUAL },
     Method { name: "eth_gasPrice", about: "A suggested gas price for the next block, in wei", read: params::gas_price, cacheable: Cacheable::Head, work: Work::Pooled(Deadline::Fees), ..USUAL },
     Method { name: "eth_maxPriorityFeePerGas", about: "A suggested priority fee for the next block, in wei", read: params::max_priority_fee, cacheable: Cacheable::Head, work: Work::Pooled(Deadline::Fees), ..USUAL },
-    Method { name: "eth_feeHistory", about: "The fees of a range of blocks and of the next block", result: "FeeHistory", params: &["blockCount", "newestBlock", "rewardPercentiles"], read: params::fee_history, optional_from: 2, missing: Missing::Error, work: Work::Pooled(Deadline::Fees), ..LOOKUP },
-    Method { name: "eth_getBalance", about: "The balance of an account, in wei", params: &["address", "block"], read: params::balance, ..STATE },
-    Method { name: "eth_getCode", about: "The code of a contract; `0x` where there is none", result: "Data", params: &["address", "block"], read: params::code, ..STATE },
-    Method { name: "eth_getTransactionCount", about: "The nonce of an account: the number of transactions that it has sent, or of contracts that it has created", params: &["address", "block"], read: params::transaction_count, ..STATE },
-    Method { name: "eth_getBlockByNumber", about: "A block, by its number", result: "Block|null", params: &["block", "fullTransactions"], read: params::block_by_number, optional_from: 1, work: Work::Pooled(Deadline::Block), ..LOOKUP },
-    Method { name: "eth_getBlockByHash", about: "A block, by its hash", result: "Block|null", params: &["blockHash", "fullTransactions"], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, work: Work::Pooled(Deadline::Block), ..LOOKUP },
-    Method { name: "eth_getBlockTransactionCountByNumber", about: "The number of transactions of a block", result: "Quantity|null", params: &["block"], read: params::transaction_count_by_number, ..LOOKUP },
-    Method { name: "eth_getBlockTransactionCountByHash", about: "The number of transactions of a block", result: "Quantity|null", params: &["blockHash"], read: params::transaction_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
-    Method { name: "eth_getUncleCountByBlockNumber", about: "The number of uncles of a block", result: "Quantity|null", params: &["block"], read: params::uncle_count_by_number, ..LOOKUP },
-    Method { name: "eth_getUncleCountByBlockHash", about: "The number of uncles of a block", result: "Quantity|null", params: &["blockHash"], read: params::uncle_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_feeHistory", about: "The fees of a range of blocks and of the next block", result: "FeeHistory", params: &[Param::BlockCount, Param::NewestBlock, Param::RewardPercentiles], read: params::fee_history, optional_from: 2, missing: Missing::Error, work: Work::Pooled(Deadline::Fees), ..LOOKUP },
+    Method { name: "eth_getBalance", about: "The balance of an account, in wei", params: &[Param::Address, Param::StateBlock], read: params::balance, asks_nodes_at_pending: true, ..STATE },
+    Method { name: "eth_getCode", about: "The code of a contract; `0x` where there is none", result: "Data", params: &[Param::Address, Param::StateBlock], read: params::code, ..STATE },
+    Method { name: "eth_getTransactionCount", about: "The nonce of an account: the number of transactions that it has sent, or of contracts that it has created", params: &[Param::Address, Param::StateBlock], read: params::transaction_count, asks_nodes_at_pending: true, ..STATE },
+    Method { name: "eth_getBlockByNumber", about: "A block, by its number", result: "Block|null", params: &[Param::BlockNumber, Param::FullTransactions], read: params::block_by_number, optional_from: 1, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getBlockByHash", about: "A block, by its hash", result: "Block|null", params: &[Param::BlockHash, Param::FullTransactions], read: params::block_by_hash, optional_from: 1, cacheable: Cacheable::BlockHash, work: Work::Pooled(Deadline::Block), ..LOOKUP },
+    Method { name: "eth_getBlockTransactionCountByNumber", about: "The number of transactions of a block", result: "Quantity|null", params: &[Param::BlockNumber], read: params::transaction_count_by_number, ..LOOKUP },
+    Method { name: "eth_getBlockTransactionCountByHash", about: "The number of transactions of a block", result: "Quantity|null", params: &[Param::BlockHash], read: params::transaction_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
+    Method { name: "eth_getUncleCountByBlockNumber", about: "The number of uncles of a block", result: "Quantity|null", params: &[Param::BlockNumber], read: params::uncle_count_by_number, ..LOOKUP },
+    Method { name: "eth_getUncleCountByBlockHash", about: "The number of uncles of a block", result: "Quantity|null", params: &[Param::BlockHash], read: params::uncle_count_by_hash, cacheable: Cacheable::BlockHash, ..LOOKUP },
 ];
 
 /// A row of the table, by its place in it. Metrics use it as an index.
@@ -170,15 +176,9 @@ impl MethodId {
     }
 }
 
-/// Methods whose answer at `pending` nodes are asked for as it is. A wallet takes its next nonce from the first of them; for
-/// all other methods, the newest block is what comes closest.
-pub const PENDING_METHODS: [&str; 4] =
-    ["eth_getTransactionCount", "eth_getBalance", "eth_call", "eth_estimateGas"];
-
 /// Whether a query is about the pending block, for a method where that matters.
 pub fn is_at_pending(method: &Method, query: &Query<BlockParam>) -> bool {
-    query.blocks().any(|block| block == BlockParam::Tag(Tag::Pending))
-        && PENDING_METHODS.contains(&method.name)
+    method.asks_nodes_at_pending && query.blocks().any(|block| block == BlockParam::Tag(Tag::Pending))
 }
 
 impl Method {

@@ -7,57 +7,69 @@ use answers::Unresolved;
 use answers::{AnswerLimits, Failure};
 use gateway::errors::ErrorReply;
 use gateway::parse::Unanswerable;
-use methods::{Deadline, Family, Method, Missing, ParamFault, Work};
-
-use super::types::of_param;
+use methods::{Deadline, Family, Method, Missing, Param, ParamFault, Work};
 
 /// What a parameter means.
-pub(super) fn about_param(name: &str) -> &'static str {
-    match name {
-        "address" => "the account or contract",
-        "position" => "the storage slot",
-        "block" | "blockHash" => "the block",
-        "newestBlock" => "the last block of the range",
-        "blockCount" => "the number of blocks, at most 1,024",
-        "rewardPercentiles" => "up to 100 numbers from 0 to 100 that do not decrease",
-        "index" => "the place in the block, counted from 0",
-        "transactionHash" => "the transaction",
-        "filter" => "the blocks, addresses and topics",
-        "call" => "the message to execute",
-        "stateOverrides" => "accounts to change for this call",
-        "blockOverrides" => "fields of the block to change for this call",
-        "fullTransactions" => "whether `transactions` has whole transactions instead of hashes",
-        _ => "",
+pub(super) fn about_param(param: Param) -> &'static str {
+    match param {
+        Param::Address => "the account or contract",
+        Param::Position => "the storage slot",
+        Param::StateBlock | Param::BlockNumber | Param::AnyBlock | Param::BlockInteger | Param::BlockHash => {
+            "the block"
+        }
+        Param::NewestBlock => "the last block of the range",
+        Param::BlockCount => "the number of blocks, at most 1,024",
+        Param::RewardPercentiles => "up to 100 numbers from 0 to 100 that do not decrease",
+        Param::Index => "the place in the block, counted from 0",
+        Param::TransactionHash => "the transaction",
+        Param::Filter => "the blocks, addresses and topics",
+        Param::Call => "the message to execute",
+        Param::StateOverrides => "accounts to change for this call",
+        Param::BlockOverrides => "fields of the block to change for this call",
+        Param::FullTransactions => "whether `transactions` has whole transactions instead of hashes",
     }
 }
 
-/// The value of a parameter that is left out, as JSON; `None` where leaving it out means that there is none.
-pub(super) fn param_default(name: &str) -> Option<&'static str> {
-    match name {
-        "block" => Some("\"latest\""),
-        "fullTransactions" => Some("false"),
-        "rewardPercentiles" => Some("[]"),
-        _ => None,
+/// The value of a parameter that is left out, as JSON; `None` where it must be given, or leaving it out means that there is none.
+pub(super) fn param_default(param: Param) -> Option<&'static str> {
+    match param {
+        Param::StateBlock => Some("\"latest\""),
+        Param::FullTransactions => Some("false"),
+        Param::RewardPercentiles => Some("[]"),
+        Param::Address
+        | Param::Position
+        | Param::BlockNumber
+        | Param::AnyBlock
+        | Param::BlockInteger
+        | Param::BlockHash
+        | Param::NewestBlock
+        | Param::BlockCount
+        | Param::Index
+        | Param::TransactionHash
+        | Param::Filter
+        | Param::Call
+        | Param::StateOverrides
+        | Param::BlockOverrides => None,
     }
 }
 
 /// When a method fails, and with which error, beyond what every method may answer.
 pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
     let mut errors: Vec<(&'static str, ErrorReply)> = Vec::new();
-    if method.params.iter().any(|name| of_param(method, name) == "BlockId") {
+    if method.params.contains(&Param::StateBlock) {
         errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
         errors.push(("there is no block with this hash", Unresolved::NoHeaderForHash.into()));
         errors.push((
             "the block is not canonical any more, and `requireCanonical` is set",
             Unresolved::NotCanonical.into(),
         ));
-    } else if method.missing == Missing::Error && method.params.contains(&"newestBlock") {
+    } else if method.missing == Missing::Error && method.params.contains(&Param::NewestBlock) {
         errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
     }
-    if method.params.contains(&"filter") {
+    if method.params.contains(&Param::Filter) {
         errors.extend(log_errors());
     }
-    if method.params.contains(&"call") {
+    if method.params.contains(&Param::Call) {
         errors.extend(call_errors());
     }
     if method.name == "eth_estimateGas" {
@@ -115,13 +127,13 @@ pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
         };
         lines.push(format!("{} seconds (`{key}`)", time.as_secs()));
     }
-    if method.params.contains(&"filter") {
+    if method.params.contains(&Param::Filter) {
         lines.push(format!("{} logs (`log_results_max`)", limits.log_results_max));
         lines.push(format!("{} addresses and topics (`log_params_max`)", limits.log_params_max));
         let blocks = limits.log_blocks_max.map_or("any number of".to_owned(), |most| most.to_string());
         lines.push(format!("{blocks} blocks (`log_blocks_max`)"));
     }
-    if method.params.contains(&"call") {
+    if method.params.contains(&Param::Call) {
         let multiple = limits.call_gas_multiple;
         lines
             .push(format!("gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"));

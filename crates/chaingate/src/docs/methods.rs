@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use answers::AnswerLimits;
 use gateway::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
-use methods::{Cacheable, Family, METHODS, Method, Missing, PENDING_METHODS};
+use methods::{Cacheable, Family, METHODS, Method, Missing, Param};
 
 use super::examples::Example;
 use super::types::{Shape, TYPES, members, of_param};
@@ -50,8 +50,8 @@ fn anchor(name: &str) -> String {
 }
 
 fn params(method: &Method) -> String {
-    let named = method.params.iter().enumerate().map(|(position, name)| {
-        if position < method.optional_from { (*name).to_owned() } else { format!("[{name}]") }
+    let named = method.params.iter().map(|param| param.name()).enumerate().map(|(position, name)| {
+        if position < method.optional_from { name.to_owned() } else { format!("[{name}]") }
     });
     named.collect::<Vec<_>>().join(", ")
 }
@@ -69,13 +69,14 @@ fn section(text: &mut String, method: &Method, example: Option<&Example>, limits
     if !method.params.is_empty() {
         text.push_str("\n| # | parameter | type | default | |\n|---|---|---|---|---|\n");
     }
-    for (position, name) in method.params.iter().enumerate() {
-        let default = match method_facts::param_default(name) {
+    for (position, &param) in method.params.iter().enumerate() {
+        let default = match method_facts::param_default(param) {
             _ if position < method.optional_from => "required".to_owned(),
             Some(default) => format!("`{default}`"),
             None => "none".to_owned(),
         };
-        let (kind, about) = (escaped(of_param(method, name)), method_facts::about_param(name));
+        let (name, kind) = (param.name(), escaped(of_param(param)));
+        let about = method_facts::about_param(param);
         let _ = writeln!(text, "| {position} | `{name}` | {kind} | {default} | {about} |");
     }
     let _ = writeln!(text, "\nResult: {}. {}", method.result, notes(method).join(" "));
@@ -94,7 +95,7 @@ fn section(text: &mut String, method: &Method, example: Option<&Example>, limits
 
 fn notes(method: &Method) -> Vec<String> {
     let mut notes = Vec::new();
-    if method.params.iter().any(|name| is_block(name)) {
+    if method.params.iter().any(|&param| names_block(param)) {
         notes.push(match method.missing {
             Missing::Null => "`null` if the block does not exist.".to_owned(),
             Missing::EmptyList => "`[]` if the block does not exist.".to_owned(),
@@ -111,7 +112,7 @@ fn notes(method: &Method) -> Vec<String> {
         }
         .to_owned(),
     );
-    if PENDING_METHODS.contains(&method.name) {
+    if method.asks_nodes_at_pending {
         notes.push(
             "In front of nodes, a call at `pending` is forwarded to one of them: the result includes the pending transactions of that node, is not \
              cached, and comes with `Chaingate-Verified: none`. The embedded chain answers it as `latest`."
@@ -128,8 +129,26 @@ fn notes(method: &Method) -> Vec<String> {
     notes
 }
 
-fn is_block(name: &str) -> bool {
-    matches!(name, "block" | "blockHash" | "newestBlock" | "filter")
+fn names_block(param: Param) -> bool {
+    match param {
+        Param::StateBlock
+        | Param::BlockNumber
+        | Param::AnyBlock
+        | Param::BlockInteger
+        | Param::BlockHash
+        | Param::NewestBlock
+        | Param::Filter => true,
+        Param::Address
+        | Param::Position
+        | Param::BlockCount
+        | Param::RewardPercentiles
+        | Param::Index
+        | Param::TransactionHash
+        | Param::Call
+        | Param::StateOverrides
+        | Param::BlockOverrides
+        | Param::FullTransactions => false,
+    }
 }
 
 fn types(text: &mut String) {

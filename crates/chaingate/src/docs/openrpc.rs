@@ -36,18 +36,18 @@ pub(super) fn document(examples: &[Example]) -> String {
 }
 
 fn method(method: &Method, example: Option<&Example>) -> Value {
-    let params = method.params.iter().enumerate().map(|(position, name)| {
+    let params = method.params.iter().enumerate().map(|(position, &param)| {
         let required = position < method.optional_from;
-        let mut schema = schema(of_param(method, name));
+        let mut schema = schema(of_param(param));
         if !required {
             // A parameter that may be left out may also be null.
             schema = json!({ "anyOf": [schema, { "type": "null" }] });
-            if let Some(default) = method_facts::param_default(name) {
+            if let Some(default) = method_facts::param_default(param) {
                 schema["default"] = parsed(default);
             }
         }
-        let about = method_facts::about_param(name);
-        json!({ "name": name, "description": about, "required": required, "schema": schema })
+        let about = method_facts::about_param(param);
+        json!({ "name": param.name(), "description": about, "required": required, "schema": schema })
     });
     let errors = method_facts::errors(method).into_iter().map(|(_, error)| {
         let mut object = json!({ "code": error.code, "message": error.message });
@@ -73,8 +73,11 @@ fn method(method: &Method, example: Option<&Example>) -> Value {
 fn pairing(method: &Method, example: &Example) -> Value {
     let values = parsed(example.params);
     let values = values.as_array().into_iter().flatten();
-    let params =
-        method.params.iter().zip(values).map(|(name, value)| json!({ "name": name, "value": value }));
+    let params = method
+        .params
+        .iter()
+        .zip(values)
+        .map(|(param, value)| json!({ "name": param.name(), "value": value }));
     json!({
         "name": "demo chain",
         "params": params.collect::<Vec<_>>(),

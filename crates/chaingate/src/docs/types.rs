@@ -21,7 +21,7 @@ pub(super) enum Shape {
 }
 
 use Shape::{Object, OneOf, Plain, Text};
-use methods::Method;
+use methods::Param;
 
 const fn row(name: &'static str, about: &'static str, shape: Shape) -> Type {
     Type { name, about, shape }
@@ -73,28 +73,24 @@ pub(super) static TYPES: &[Type] = &[
     row("Bytes", "bytes as JSON integers", OneOf("[Integer]")),
 ];
 
-/// The type of a parameter. Names mean the same everywhere, but for how a block may be written.
-pub(super) fn of_param(method: &Method, name: &str) -> &'static str {
-    match (name, method.name) {
-        ("block", "eth_getBlockReceipts") => "BlockIdOrDecimal",
-        ("block", "zks_getRawBlockTransactions") => "Integer",
-        // Where it may be left out, it names a state.
-        ("block", _) if method.optional_from < method.params.len() && method.params[0] != "block" => {
-            "BlockId"
-        }
-        ("block" | "newestBlock", _) => "BlockNumber",
-        ("blockHash" | "transactionHash", _) => "Hash",
-        ("address", _) => "Address",
-        ("position", _) => "Position",
-        ("index", _) => "Quantity",
-        ("filter", _) => "Filter",
-        ("call", _) => "Call",
-        ("stateOverrides", _) => "StateOverrides",
-        ("blockOverrides", _) => "BlockOverrides",
-        ("blockCount", _) => "Count",
-        ("rewardPercentiles", _) => "[Number]",
-        ("fullTransactions", _) => "Boolean",
-        _ => "Text",
+/// The type of a parameter.
+pub(super) fn of_param(param: Param) -> &'static str {
+    match param {
+        Param::Address => "Address",
+        Param::Position => "Position",
+        Param::StateBlock => "BlockId",
+        Param::BlockNumber | Param::NewestBlock => "BlockNumber",
+        Param::AnyBlock => "BlockIdOrDecimal",
+        Param::BlockInteger => "Integer",
+        Param::BlockHash | Param::TransactionHash => "Hash",
+        Param::BlockCount => "Count",
+        Param::RewardPercentiles => "[Number]",
+        Param::Index => "Quantity",
+        Param::Filter => "Filter",
+        Param::Call => "Call",
+        Param::StateOverrides => "StateOverrides",
+        Param::BlockOverrides => "BlockOverrides",
+        Param::FullTransactions => "Boolean",
     }
 }
 
