@@ -24,6 +24,8 @@ pub enum Failure {
     CallTimeout(Duration),
     /// Nobody can answer now; the same call may succeed later.
     Unavailable,
+    /// Every node is known to lack the method or the state that the call needs, so that asking again does not help.
+    Lacking,
     /// The block has a transaction of a type that is unknown here, so nothing proves what nodes say about it.
     CannotBeProven { transaction_type: u64 },
     /// No node proves the state, and there are not enough nodes to confirm it.

@@ -54,7 +54,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use methods::{BlockParam, BlockRef, Cacheable, Method, Network, Query};
-use nodes::{Canon, Supplier};
+use nodes::{Canon, Failed, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -173,7 +173,7 @@ impl Remote {
         };
         match outcome {
             None => Err(Unanswered::Reorganised(Reorganised { query: Box::new(query), deadline })),
-            Some(Err(Failure::Unavailable)) if may_fail_over => {
+            Some(Err(Failure::Unavailable | Failure::Lacking)) if may_fail_over => {
                 Ok(self.fail_over(account, canon, method, &query).await?)
             }
             Some(outcome) => Ok(outcome?.lend(self.memory.of(account))?),
@@ -276,6 +276,9 @@ impl Remote {
         for _ in 0..=self.pool.nodes().len() {
             let everyone = self.given_by_anyone();
             let answered = self.pool.ask(&call, &judge, deadline).await;
+            if matches!(answered, Err(Failed::Lacking)) && self.pool.all_lack(&call) {
+                return Err(Failure::Lacking);
+            }
             let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
             let fetched = passed_on.settle(answered).await?;
             if self.is_canonical(canon, fetched.block, deadline).await? {

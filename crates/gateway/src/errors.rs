@@ -332,7 +332,7 @@ impl From<Failure> for ErrorReply {
             Failure::CallTimeout(time) => {
                 Self::call(EXECUTION, format!("execution aborted (timeout = {})", seconds(time)))
             }
-            Failure::Unavailable => unavailable(),
+            Failure::Unavailable | Failure::Lacking => unavailable(),
             Failure::CannotBeProven { transaction_type } => Self::call(
                 DENIED,
                 format!("block data cannot be proven: unknown transaction type {transaction_type:#x}"),

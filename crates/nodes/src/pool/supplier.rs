@@ -102,6 +102,14 @@ impl Pool {
         }
     }
 
+    /// Whether every node is known to lack the method or the state that a call needs, so that asking again does not help.
+    pub fn all_lack(&self, call: &Call) -> bool {
+        let block = call.needs.block.unwrap_or(0);
+        let lacks_state =
+            |node: &PoolNode| call.needs.state && node.known().lowest_state_for(call.method) > block;
+        self.nodes.iter().all(|node| node.known().lacks(call.method) || lacks_state(node))
+    }
+
     /// How many calls a partner takes in a second: those of the one that takes most.
     pub fn partner_calls_per_second(&self, method: &str) -> u64 {
         self.partners_with(method).map(|partner| partner.allowance().calls_per_second).max().unwrap_or(0)
