@@ -14,11 +14,11 @@ use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault};
 use methods::{ParamFault, Tag};
 
-use super::MADE;
+use super::GENERATED;
 
 pub(super) fn document() -> String {
     let mut text = format!(
-        "# Errors\n\n{MADE}\n\nEvery reply is JSON-RPC 2.0 and has the header `Chaingate-Request-Id`; the log has the same id. \
+        "# Errors\n\n{GENERATED}\n\nEvery reply is JSON-RPC 2.0 and has the header `Chaingate-Request-Id`; the log has the same id. \
          Statuses other than 200 are for single calls and for requests as a whole. In a batch, each call has its own error \
          and the status is 200, unless the rate limit refused every call: then it is 429 with `Retry-After`. \
          Numbers and names are examples.\n"

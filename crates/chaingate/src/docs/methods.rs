@@ -8,12 +8,12 @@ use methods::{Cacheable, Family, METHODS, Method, Missing, Param};
 
 use super::examples::Example;
 use super::types::{Shape, TYPES, members, of_param};
-use super::{MADE, method_facts};
+use super::{GENERATED, method_facts};
 use crate::config::Config;
 
 pub(super) fn document(examples: &[Example]) -> String {
     let mut text = format!(
-        "# Methods\n\n{MADE}\n\nCalls are JSON-RPC 2.0, POSTed to `{{base_url}}/v3/<API_KEY>`, single or in batches. Try the examples on the \
+        "# Methods\n\n{GENERATED}\n\nCalls are JSON-RPC 2.0, POSTed to `{{base_url}}/v3/<API_KEY>`, single or in batches. Try the examples on the \
          [demo chain](demo-chain.md), which `cargo run --release` serves:\n\n\
          ```\ncurl -s http://127.0.0.1:8545/v3/demo -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_chainId\",\"params\":[]}}'\n```\n\n\
          Parameters in brackets are optional. Types are at the [end of this page](#types). [wire.md](wire.md) has the details, and \
