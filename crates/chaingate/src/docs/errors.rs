@@ -1,4 +1,4 @@
-//! `errors.md`: what a caller may be told. Every row is made by the same conversion that makes the reply.
+//! `errors.md`: every error reply. The rows are made by the same conversion as the replies.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,17 +18,28 @@ use super::GENERATED;
 
 pub(super) fn document() -> String {
     let mut text = format!(
-        "# Errors\n\n{GENERATED}\n\nEvery reply is JSON-RPC 2.0 and has the header `Chaingate-Request-Id`; the log has the same id. \
-         Statuses other than 200 are for single calls and for requests as a whole. In a batch, each call has its own error \
-         and the status is 200, unless the rate limit refused every call: then it is 429 with `Retry-After`. \
-         Numbers and names are examples.\n"
+        "# Errors\n\n{GENERATED}\n\n\
+         An error is a JSON-RPC 2.0 reply:\n\n\
+         ```json\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{{\"code\":-32602,\"message\":\"missing value for required argument 0\"}}}}\n```\n\n\
+         * The HTTP status in the tables is that of a single call, or of a request as a whole.\n\
+         * In a batch, each call has its own error, and the status is 200. If the rate limit refused every call, it is 429 with `Retry-After`.\n\
+         * Every reply has the header `Chaingate-Request-Id`. The operator finds the request in the log by this id.\n\
+         * Numbers and names in the messages are examples.\n\
+         * [When to try again](wire.md#when-to-try-again) lists the errors after which a retry can help.\n"
     );
-    for (title, rows) in
-        [("Requests", requests()), ("Calls", calls()), ("Blocks", blocks()), ("Answers", answers())]
-    {
+    let sections = [
+        ("Keys", "the request is refused because", keys()),
+        ("Rates and capacity", "the request is refused because", rates()),
+        ("HTTP", "the HTTP request", http_requests()),
+        ("Body", "the body", bodies()),
+        ("Call", "the call", calls()),
+        ("Block", "the call asks for", blocks()),
+        ("Answer", "when", answers()),
+    ];
+    for (title, when, rows) in sections {
         let _ = write!(
             text,
-            "\n## {title}\n\n| when | status | code | message | more |\n|---|---|---|---|---|\n"
+            "\n## {title}\n\n| {when} | status | code | message | more |\n|---|---|---|---|---|\n"
         );
         for (when, error) in rows {
             row(&mut text, when, &error);
@@ -51,42 +62,63 @@ fn row(text: &mut String, when: &str, error: &ErrorReply) {
     let _ = writeln!(text, "| {when} | {status} | {code} | `{message}` | {} |", more.join(", "));
 }
 
-fn requests() -> Vec<Row> {
-    let second = Spent::Second { allowed: 500, current: 560, wait_ms: 120 };
+fn keys() -> Vec<Row> {
     vec![
-        ("the body is not JSON", BodyFault::NotJson.into()),
-        ("JSON, but no call", BodyFault::NotACall.into()),
-        ("a batch without calls", BodyFault::EmptyBatch.into()),
-        ("a batch of more calls than `batch_calls_max`", BodyFault::BatchTooLarge.into()),
-        ("no key in the path", Denied::NoKey.into()),
-        ("an unknown, revoked or malformed key", Denied::UnknownKey.into()),
+        ("the path has no key", Denied::NoKey.into()),
+        ("the key is unknown or malformed", Denied::UnknownKey.into()),
         ("the secret is wrong", Denied::WrongSecret.into()),
-        ("the secret is missing and required", RefusingSetting::Secret.into()),
-        ("the token is wrong, expired, or missing and required", Denied::BadToken.into()),
-        ("the key is not enabled for this network", RefusingSetting::Network.into()),
-        ("the key's `origins` do not include the page", RefusingSetting::Origin.into()),
+        ("the required secret is missing", RefusingSetting::Secret.into()),
+        ("the token is wrong or expired, or the required token is missing", Denied::BadToken.into()),
+        ("the key's `networks` do not include this network", RefusingSetting::Network.into()),
+        ("the key's `origins` do not include the web page", RefusingSetting::Origin.into()),
         ("the key's `user_agents` do not include the client", RefusingSetting::Agent.into()),
         ("the key's `addresses` do not include a contract of the call", RefusingSetting::Address.into()),
         ("the key's `methods` do not include the method", RefusingSetting::Method.into()),
+    ]
+}
+
+fn rates() -> Vec<Row> {
+    let second = Spent::Second { allowed: 500, current: 560, wait_ms: 120 };
+    vec![
+        ("the credits per second of the plan or the key are used up", NotAdmitted::Spent(second).into()),
         (
-            "more requests without a valid key from one address than `unauthenticated_per_second_max`",
+            "the credits of the day of the plan or the key are used up",
+            NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into(),
+        ),
+        (
+            "one address sent more requests without a valid key than `unauthenticated_per_second_max`",
             TooManyUnauthenticated { wait_ms: 1 }.into(),
         ),
-        ("the throughput of the plan or the key is used up", NotAdmitted::Spent(second).into()),
-        ("the day of the plan or the key is used up", NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into()),
-        ("too many connections or calls in flight", NotAdmitted::OverCapacity.into()),
-        ("another path or version", Refused::OtherPath.into()),
-        ("another HTTP method; `Allow` says which", Refused::OtherMethod.into()),
-        ("another content type", Refused::ContentType.into()),
-        ("another encoding of the body", Refused::Encoding.into()),
-        ("a body that is not in its encoding", Refused::BadEncoding.into()),
-        ("a body of more than `body_bytes_max`", Refused::TooLarge.into()),
-        ("two readers could disagree on where the request ends", Refused::Ambiguous.into()),
-        ("a head that is not HTTP", Refused::BadHead.into()),
-        ("no `Host` header, more than one, or an invalid one", Refused::BadHost.into()),
-        ("a head of more than `header_bytes_max` or `headers_max`", Refused::HeadTooLarge.into()),
-        ("the connection ended within the body", Refused::Broken.into()),
-        ("the body took longer than `body_timeout_ms`", Refused::TooSlow.into()),
+        (
+            "there are too many connections, calls in progress or bytes in memory",
+            NotAdmitted::OverCapacity.into(),
+        ),
+    ]
+}
+
+fn http_requests() -> Vec<Row> {
+    vec![
+        ("has an unknown path or version", Refused::OtherPath.into()),
+        ("has an HTTP method other than those in `Allow`", Refused::OtherMethod.into()),
+        ("has another content type", Refused::ContentType.into()),
+        ("has another content encoding", Refused::Encoding.into()),
+        ("has a body that does not match its content encoding", Refused::BadEncoding.into()),
+        ("has a body of more than `body_bytes_max`", Refused::TooLarge.into()),
+        ("could be framed in two ways (request smuggling)", Refused::Ambiguous.into()),
+        ("has a head that is not HTTP", Refused::BadHead.into()),
+        ("has no `Host` header, more than one, or an invalid one", Refused::BadHost.into()),
+        ("has a head of more than `header_bytes_max` or `headers_max`", Refused::HeadTooLarge.into()),
+        ("has a body that ended early", Refused::Broken.into()),
+        ("has a body that took longer than `body_timeout_ms`", Refused::TooSlow.into()),
+    ]
+}
+
+fn bodies() -> Vec<Row> {
+    vec![
+        ("is not JSON", BodyFault::NotJson.into()),
+        ("is JSON, but neither an object nor an array", BodyFault::NotACall.into()),
+        ("is an empty batch", BodyFault::EmptyBatch.into()),
+        ("is a batch of more than `batch_calls_max` calls", BodyFault::BatchTooLarge.into()),
     ]
 }
 
@@ -94,33 +126,33 @@ fn calls() -> Vec<Row> {
     let bad = |fault| Unanswerable::Bad(fault).into();
     let params = |fault| Unanswerable::Params(fault).into();
     vec![
-        ("an element of a batch that is no object", bad(CallFault::NotAnObject)),
-        ("a member stands there twice", bad(CallFault::DuplicateMember)),
-        ("the id is neither number, string nor null, or is too long", bad(CallFault::BadId)),
-        ("`jsonrpc` is missing", bad(CallFault::NoVersion)),
-        ("another version", bad(CallFault::OtherVersion)),
-        ("`method` is missing or no string", bad(CallFault::NoMethod)),
-        ("a method name of more than 128 bytes", bad(CallFault::MethodTooLong)),
-        ("more than 32 members that JSON-RPC does not have", bad(CallFault::TooManyMembers)),
-        ("no such method", Unanswerable::NoMethod("eth_nonsense".to_owned()).into()),
+        ("is an element of a batch, but not an object", bad(CallFault::NotAnObject)),
+        ("has the same member twice", bad(CallFault::DuplicateMember)),
+        ("has an `id` of another type, or one that is too long", bad(CallFault::BadId)),
+        ("has no `jsonrpc`", bad(CallFault::NoVersion)),
+        ("has another version in `jsonrpc`", bad(CallFault::OtherVersion)),
+        ("has no `method`, or one that is not a string", bad(CallFault::NoMethod)),
+        ("has a method name of more than 128 bytes", bad(CallFault::MethodTooLong)),
+        ("has more than 32 members that JSON-RPC does not define", bad(CallFault::TooManyMembers)),
+        ("names an unknown method", Unanswerable::NoMethod("eth_nonsense".to_owned()).into()),
         (
-            "a method that changes state, or that only other services have",
+            "names a method that changes state, or that only other services have",
             Unanswerable::NoMethod("eth_sendRawTransaction".to_owned()).into(),
         ),
-        ("a method of other networks", Unanswerable::NotHere("zks_getRawBlockTransactions").into()),
-        ("named parameters", params(ParamFault::NotArray)),
-        ("too many parameters", params(ParamFault::TooMany { most: 3 })),
-        ("a parameter is missing; they count from 0", params(ParamFault::Missing { position: 1 })),
+        ("names a method of other networks", Unanswerable::NotHere("zks_getRawBlockTransactions").into()),
+        ("has named parameters", params(ParamFault::NotArray)),
+        ("has too many parameters", params(ParamFault::TooMany { most: 3 })),
+        ("lacks a parameter (counted from 0)", params(ParamFault::Missing { position: 1 })),
         (
-            "a parameter is wrong",
+            "has an invalid parameter",
             params(ParamFault::Wrong { position: 1, what: "hex string without 0x prefix".into() }),
         ),
         (
-            "a field of a filter or of an object is wrong",
+            "has an invalid field in a filter or an object",
             params(ParamFault::Wrong { position: 0, what: "fromBlock: hex string without 0x prefix".into() }),
         ),
         (
-            "more values in a filter than `log_params_max`",
+            "has more addresses and topics in a filter than `log_params_max`",
             params(ParamFault::TooManyLogParams { count: 5_001, most: 5_000 }),
         ),
     ]
@@ -129,18 +161,24 @@ fn calls() -> Vec<Row> {
 fn blocks() -> Vec<Row> {
     let method = "eth_getStorageAt";
     vec![
-        ("a tag that this network refuses", Unresolved::TagNotSupported { tag: Tag::Safe, method }.into()),
-        ("state at a number that is not there", Unresolved::NoHeader.into()),
-        ("state at a hash that is not there", Unresolved::NoHeaderForHash.into()),
+        (
+            "a tag in `[network] unsupported_tags`",
+            Unresolved::TagNotSupported { tag: Tag::Safe, method }.into(),
+        ),
+        ("state at a block number that does not exist", Unresolved::NoHeader.into()),
+        ("state at a block hash that does not exist", Unresolved::NoHeaderForHash.into()),
         (
             "state at a block that was reorganised away, with `requireCanonical`",
             Unresolved::NotCanonical.into(),
         ),
-        ("no finalized or safe block is known", Unresolved::NoBlockForTag(Tag::Finalized).into()),
+        (
+            "`finalized` or `safe` before the nodes have named such a block",
+            Unresolved::NoBlockForTag(Tag::Finalized).into(),
+        ),
         ("logs of `pending`", Unresolved::PendingLogs.into()),
-        ("logs of a hash that is not there", Unresolved::UnknownLogsBlock.into()),
+        ("logs of a block hash that does not exist", Unresolved::UnknownLogsBlock.into()),
         ("logs of a range that ends before it begins", Unresolved::BadRange.into()),
-        ("logs beyond the newest block", Unresolved::BeyondHead.into()),
+        ("logs of a range that ends after the newest block", Unresolved::BeyondHead.into()),
         (
             "logs of more blocks than `log_blocks_max`",
             Unresolved::RangeTooLong { blocks: 2_001, most: 2_000 }.into(),
@@ -151,30 +189,30 @@ fn blocks() -> Vec<Row> {
 fn answers() -> Vec<Row> {
     vec![
         (
-            "the EVM met REVERT; a reason follows if there is one",
+            "the contract reverts; the message ends with the reason, if there is one",
             Failure::Reverted { data: Bytes::new() }.into(),
         ),
-        ("the EVM stopped for another reason", Failure::Execution("out of gas".to_owned()).into()),
+        ("the EVM stops for another reason", Failure::Execution("out of gas".to_owned()).into()),
         (
-            "more logs than `log_results_max`; the widest range from the same start that fits",
+            "there are more logs than `log_results_max`; `data` is the longest range from the same start that fits",
             Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 }.into(),
         ),
-        ("a log query beyond `log_timeout_ms`", Failure::QueryTimeout.into()),
+        ("a log query takes longer than `log_timeout_ms`", Failure::QueryTimeout.into()),
         (
-            "the same before the headers of old blocks were fetched from nodes; the next one gets further",
+            "the same, while the headers of old blocks are being fetched from nodes",
             Failure::NotIndexed { from: 4_096, to: 65_535 }.into(),
         ),
-        ("a call beyond `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
-        ("what does not fit into a batch's reply", ReplyRefused::TooLarge.into()),
-        ("nobody can answer now", Failure::Unavailable.into()),
+        ("a call takes longer than `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
+        ("the result does not fit into the reply of its batch", ReplyRefused::TooLarge.into()),
+        ("no node or partner can answer now", Failure::Unavailable.into()),
         (
-            "the block has a transaction of a type that is unknown here",
+            "the block has a transaction of an unknown type and cannot be proven",
             Failure::CannotBeProven { transaction_type: 0x7e }.into(),
         ),
         (
-            "`[integrity] state = \"prove\"` with one node that gives no proofs",
+            "with `[integrity] state = \"prove\"` and a quorum of one node, no node gives proofs",
             Failure::StateNotProven.into(),
         ),
-        ("our fault", Failure::Broken(String::new()).into()),
+        ("the gateway has a fault", Failure::Broken(String::new()).into()),
     ]
 }
