@@ -1,4 +1,4 @@
-//! What both documents about methods say of each: defaults of parameters, errors and limits.
+//! Facts about each method for both documents: defaults of parameters, errors and limits.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub(super) fn about_param(param: Param) -> &'static str {
         }
         Param::NewestBlock => "the last block of the range",
         Param::BlockCount => "the number of blocks, at most 1,024",
-        Param::RewardPercentiles => "up to 100 numbers from 0 to 100 that do not decrease",
-        Param::Index => "the place in the block, counted from 0",
+        Param::RewardPercentiles => "up to 100 numbers from 0 to 100, sorted",
+        Param::Index => "the index in the block, counted from 0",
         Param::TransactionHash => "the transaction",
         Param::Filter => "the blocks, addresses and topics",
         Param::Call => "the message to execute",
@@ -30,7 +30,7 @@ pub(super) fn about_param(param: Param) -> &'static str {
     }
 }
 
-/// The value of a parameter that is left out, as JSON; `None` where it must be given, or leaving it out means that there is none.
+/// The default of an optional parameter as JSON; `None` if it has no default.
 pub(super) fn param_default(param: Param) -> Option<&'static str> {
     match param {
         Param::StateBlock => Some("\"latest\""),
@@ -53,14 +53,14 @@ pub(super) fn param_default(param: Param) -> Option<&'static str> {
     }
 }
 
-/// When a method fails, and with which error, beyond what every method may answer.
+/// When a method fails, and with which error, besides the errors of every method.
 pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
     let mut errors: Vec<(&'static str, ErrorReply)> = Vec::new();
     if method.params.contains(&Param::StateBlock) {
         errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
         errors.push(("there is no block with this hash", Unresolved::NoHeaderForHash.into()));
         errors.push((
-            "the block is not canonical any more, and `requireCanonical` is set",
+            "the block was reorganised away, and `requireCanonical` is set",
             Unresolved::NotCanonical.into(),
         ));
     } else if method.missing == Missing::Error && method.params.contains(&Param::NewestBlock) {
@@ -74,10 +74,10 @@ pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
     }
     if method.name == "eth_estimateGas" {
         let text = "gas required exceeds allowance (30000000)".to_owned();
-        errors.push(("the message needs more gas than it may have", Failure::Execution(text).into()));
+        errors.push(("the message needs more gas than is allowed", Failure::Execution(text).into()));
     }
     if let Work::Pooled(deadline) = method.work {
-        errors.push(("it takes too long", timeout(deadline).into()));
+        errors.push(("the time limit passes", timeout(deadline).into()));
     }
     if method.families == [Family::Zksync] {
         errors.push(("the network is not of the family zksync", Unanswerable::NotHere(method.name).into()));
@@ -103,7 +103,7 @@ fn log_errors() -> [(&'static str, ErrorReply); 6] {
 fn call_errors() -> [(&'static str, ErrorReply); 2] {
     [
         (
-            "the contract reverts; the reason follows if there is one",
+            "the contract reverts; the message ends with the reason, if there is one",
             Failure::Reverted { data: Bytes::new() }.into(),
         ),
         ("the EVM stops for another reason", Failure::Execution("out of gas".to_owned()).into()),
@@ -117,7 +117,7 @@ fn timeout(deadline: Deadline) -> Failure {
     }
 }
 
-/// What limits a call of this method, with the default and the key of the configuration that changes it.
+/// The limits of a method: each with its default and the configuration key that changes it.
 pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
     if let Work::Pooled(deadline) = method.work {

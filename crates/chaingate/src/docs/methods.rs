@@ -13,11 +13,12 @@ use crate::config::Config;
 
 pub(super) fn document(examples: &[Example]) -> String {
     let mut text = format!(
-        "# Methods\n\n{GENERATED}\n\nCalls are JSON-RPC 2.0, POSTed to `{{base_url}}/v3/<API_KEY>`, single or in batches. Try the examples on the \
+        "# Methods\n\n{GENERATED}\n\n\
+         Send calls as JSON-RPC 2.0 with `POST {{base_url}}/v3/<API_KEY>`, alone or in batches. You can try the examples on the \
          [demo chain](demo-chain.md), which `cargo run --release` serves:\n\n\
          ```\ncurl -s http://127.0.0.1:8545/v3/demo -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_chainId\",\"params\":[]}}'\n```\n\n\
-         Parameters in brackets are optional. Types are at the [end of this page](#types). [wire.md](wire.md) has the details, and \
-         [openrpc.json](openrpc.json) is this page for programs.\n\n\
+         [wire.md](wire.md) describes the details, and [openrpc.json](openrpc.json) is this page for programs.\n\n\
+         Parameters in brackets are optional. [Types](#types) are at the end of this page.\n\n\
          | method | parameters | result | credits |\n|---|---|---|---|\n"
     );
     for method in METHODS {
@@ -27,12 +28,15 @@ pub(super) fn document(examples: &[Example]) -> String {
     }
     let _ = writeln!(
         text,
-        "\nAn unknown method costs {UNKNOWN_METHOD_CREDITS} credits. A call that is malformed or refused costs {REFUSED_CREDITS} for each started \
-         {} KiB of it. A batch costs {BATCH_CREDITS} more than its calls. Calls that a limit refuses, and internal errors, are free.\n\n\
-         Every method may also fail with the errors for wrong parameters (-32602), keys (-32002), rates (-32005), capacity (-32005), \
-         `-32002 resource unavailable` and `-32603 internal error`; see [errors.md](errors.md).\n\n\
-         In the replies below, long strings are shortened to their ends with `…` between them, and of a list of more than two elements only the first is \
-         shown, with the number of the others.",
+        "\n| other | credits |\n|---|---|\n\
+         | an unknown method | {UNKNOWN_METHOD_CREDITS} |\n\
+         | a malformed call, or one that the key does not allow | {REFUSED_CREDITS} for each started {} KiB of it |\n\
+         | a batch | {BATCH_CREDITS}, and the credits of its calls |\n\
+         | a call that a limit refuses, or an internal error | 0 |\n\n\
+         The sections below list the errors of each method. Every method can also fail because of wrong parameters (-32602), the key (-32002), rate or \
+         capacity (-32005), with `-32002 resource unavailable` and with `-32603 internal error`; see [errors.md](errors.md).\n\n\
+         The replies below are shortened: `…` stands for the middle of a long string, and for all but the first element of a list with more than two \
+         elements.",
         REFUSED_BYTES >> 10
     );
     let defaults = Config::default();
@@ -44,7 +48,7 @@ pub(super) fn document(examples: &[Example]) -> String {
     text
 }
 
-/// The name that GitHub gives the heading of a method.
+/// The anchor that GitHub gives a heading.
 fn anchor(name: &str) -> String {
     name.to_lowercase().replace('.', "")
 }
@@ -79,7 +83,7 @@ fn section(text: &mut String, method: &Method, example: Option<&Example>, limits
         let about = method_facts::about_param(param);
         let _ = writeln!(text, "| {position} | `{name}` | {kind} | {default} | {about} |");
     }
-    let _ = writeln!(text, "\nResult: {}. {}", method.result, notes(method).join(" "));
+    let _ = writeln!(text, "\nResult: `{}`. {}", method.result, notes(method).join(" "));
     let at_most = method_facts::limits(method, limits);
     if !at_most.is_empty() {
         let _ = writeln!(text, "\nLimits: {}.", at_most.join(", "));
@@ -107,20 +111,20 @@ fn notes(method: &Method) -> Vec<String> {
             Cacheable::Never => "",
             Cacheable::BlockHash if method.params.is_empty() => "It never changes.",
             Cacheable::BlockHash => "For the same block hash it never changes.",
-            Cacheable::CanonicalBlock => "It changes only if the block is reorganised away.",
+            Cacheable::CanonicalBlock => "It changes only if a reorganisation replaces the block.",
             Cacheable::Head => "It changes with each block.",
         }
         .to_owned(),
     );
     if method.asks_nodes_at_pending {
         notes.push(
-            "In front of nodes, a call at `pending` is forwarded to one of them: the result includes the pending transactions of that node, is not \
-             cached, and comes with `Chaingate-Verified: none`. The embedded chain answers it as `latest`."
+            "In front of nodes, a call at `pending` is forwarded to one node: the result includes the pending transactions of that node, is not \
+             cached, and has `Chaingate-Verified: none`. On the embedded chain, `pending` means `latest`."
                 .to_owned(),
         );
     }
     if method.families == [Family::Zksync] {
-        notes.push("Only on networks of the family zksync, and on the demo chain.".to_owned());
+        notes.push("Available on networks of the family zksync and on the demo chain.".to_owned());
     }
     if method.failover {
         notes.push("A partner may answer during an outage.".to_owned());
@@ -152,27 +156,33 @@ fn names_block(param: Param) -> bool {
 }
 
 fn types(text: &mut String) {
-    text.push_str("\n# Types\n\n| type | what it is | how it is written |\n|---|---|---|\n");
+    text.push_str("\n# Types\n\n`[Type]` is an array, and `|` separates alternatives.\n\n");
+    text.push_str("| type | meaning | format |\n|---|---|---|\n");
     for row in TYPES {
         let shape = match row.shape {
             Shape::Text(pattern) => format!("`{}`", escaped(pattern)),
             Shape::Plain(kind) => format!("JSON {kind}"),
             Shape::OneOf(shape) => escaped(shape),
-            Shape::Object(object) => object_text(object),
+            Shape::Object(_) => format!("[members](#{})", anchor(row.name)),
         };
         let _ = writeln!(text, "| {} | {} | {shape} |", row.name, row.about);
     }
+    for row in TYPES {
+        if let Shape::Object(object) = row.shape {
+            object_section(text, row.name, object);
+        }
+    }
 }
 
-fn object_text(object: &'static str) -> String {
-    let each = members(object).map(|(name, shape, always)| {
-        let mark = if always { "" } else { "?" };
-        format!("`{name}`{mark} {}", escaped(shape))
-    });
-    each.collect::<Vec<_>>().join(", ")
+fn object_section(text: &mut String, name: &str, object: &'static str) {
+    let _ = writeln!(text, "\n## {name}\n\n| member | type | |\n|---|---|---|");
+    for (name, shape, always) in members(object) {
+        let note = if always { "" } else { "optional" };
+        let _ = writeln!(text, "| `{name}` | {} | {note} |", escaped(shape));
+    }
 }
 
-/// A bar would end a cell of a table.
+/// Escapes bars, which would end the cell of a table.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
