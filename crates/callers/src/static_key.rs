@@ -71,7 +71,7 @@ fn read_one(section: &mut Section<'_>, place: usize, plans: &Plans, network: &Ne
     let settings = settings(section, network);
     let Some(plan) = plans.named(&plan) else {
         let names: Vec<_> = plans.names().collect();
-        section.mistake("plan", &format!("no plan `{plan}`; there are {}", names.join(", ")));
+        section.mistake("plan", &format!("unknown plan `{plan}`; must be one of {}", names.join(", ")));
         return None;
     };
     Some(StaticKey { key, name, account, plan: plan.clone(), settings })
@@ -92,7 +92,7 @@ fn check_among(section: &mut Section<'_>, key: &StaticKey, before: &[StaticKey])
         && siblings().count() as u64 >= most
     {
         let plan = &key.plan.name;
-        section.mistake("account", &format!("more keys than the {most} of the plan `{plan}`"));
+        section.mistake("account", &format!("too many keys for this account: the plan `{plan}` allows {most}"));
     }
 }
 

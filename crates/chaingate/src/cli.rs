@@ -1,6 +1,6 @@
 //! The command line: `chaingate` = `chaingate serve`.
 
-mod banner; // what a person sees when it has started
+mod banner; // printed on a terminal when the gateway has started
 mod check; // chaingate check
 mod docs; // chaingate docs
 mod import; // chaingate import
@@ -19,7 +19,7 @@ use gateway::log::BackgroundWriter;
 
 use crate::config::Config;
 
-/// A JSON-RPC 2.0 gateway to one blockchain network.
+/// JSON-RPC 2.0 gateway for one Ethereum-like network
 #[derive(Debug, Parser)]
 #[command(name = "chaingate", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -31,36 +31,36 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve callers (this is also what happens without a command)
+    /// Serve callers (default command)
     Serve(Settings),
-    /// Report what is wrong with a configuration, without starting
+    /// Check a configuration without starting the gateway
     Check(Settings),
     Import(import::Arguments),
     Verify(verify::Arguments),
-    /// Write the documents that are made from the tables
+    /// Write the generated documents
     #[command(hide = true)]
     Docs(docs::Arguments),
 }
 
-/// Where the settings come from. What stands here goes over what stands in the file.
+/// Options that override the configuration file.
 #[derive(Debug, Args)]
 struct Settings {
-    /// The configuration file
+    /// Configuration file; without one, the demo chain is served
     #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the archive is kept
+    /// Directory of the archive and of blocks stored from nodes
     #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// The address for callers
+    /// Address and port for callers
     #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_LISTEN")]
     listen: Option<SocketAddr>,
-    /// The address for the operator
+    /// Address and port for the operator: /health, /ready, /status, /metrics
     #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_OPERATOR")]
     operator: Option<SocketAddr>,
 }
 
 impl Settings {
-    /// The file's settings with those of the command line over them, or what is wrong with them.
+    /// The configuration file with the options of the command line applied, or what is wrong with them.
     fn load(self) -> Result<Config, String> {
         let mut config = match &self.config {
             None => Config::default(),

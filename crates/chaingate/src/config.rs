@@ -1,7 +1,7 @@
-//! The configuration: one TOML file, every key optional.
+//! The configuration: one TOML file in which every key is optional.
 //!
-//! Each module reads the keys that it owns, with its own defaults; this file composes them. Reading never stops at the
-//! first mistake: all are gathered, each with its line, and a configuration with any mistake is none.
+//! Each module reads its own keys with its own defaults; this file composes them. Reading does not stop at the first
+//! mistake: all mistakes are collected, each with its line, and a configuration with any mistake is refused.
 
 use std::io;
 use std::path::PathBuf;
@@ -63,8 +63,8 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Self {
-        root.refuse("store", "not available yet; accounts and keys come from this file, so leave it out");
-        root.refuse("shared", "not available yet; each gateway counts limits for itself, so leave it out");
+        root.refuse("store", "not supported yet; remove it (accounts and keys come from this file)");
+        root.refuse("shared", "not supported yet; remove it (each gateway counts limits for itself)");
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
@@ -95,9 +95,9 @@ impl Config {
     }
 }
 
-/// What is wrong with a configuration in which nobody may call.
+/// The mistake of a configuration without keys, with which nobody could call.
 const NO_KEY: &str =
-    "only the demo chain has a key by itself; add one: [[key]] with key = \"a long random text\"";
+    "this network needs at least one key; add [[key]] with key = \"a-long-random-text\"";
 
 #[cfg(test)]
 mod tests;

@@ -35,8 +35,8 @@ fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String>
     let archive = Archive::open(&config.data_dir).map_err(|cause| {
         in_follow(match cause {
             OpenError::Missing(path) => format!(
-                "there is no archive at {}; make one with `chaingate import --data-dir {} --genesis genesis.json`, \
-                 with files of blocks to begin with if there are any",
+                "there is no archive at {}; create one with `chaingate import --data-dir {} --genesis genesis.json`, \
+                 followed by block files if you have any",
                 path.display(),
                 config.data_dir.display()
             ),
@@ -111,7 +111,7 @@ fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
     let theirs = snapshot.chain().chain_id();
     if let Some(ours) = network.chain_id.filter(|ours| *ours != theirs) {
         return Err(format!(
-            "the archive holds the chain with id {theirs}, and chain_id in [network] is {ours}"
+            "the archive has chain id {theirs}, but chain_id in [network] is {ours}"
         ));
     }
     let genesis = network.genesis_hash.map(|hash| ("genesis_hash", Checkpoint { number: 0, hash }));
@@ -120,7 +120,7 @@ fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
         let place = snapshot.place(number).map_err(|cause| cause.to_string())?;
         if let Some(theirs) = place.map(|place| place.hash).filter(|theirs| *theirs != hash) {
             return Err(format!(
-                "block {number} of the archive is {theirs}, and {key} in [network] is {hash}"
+                "block {number} of the archive is {theirs}, but {key} in [network] is {hash}"
             ));
         }
     }
@@ -135,8 +135,8 @@ fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
     }
     let data_dir = config.data_dir.display();
     Err(format!(
-        "the archive in {data_dir} is not the demo chain, and only that may be served without a key. Write a configuration \
-         file and start with --config FILE:\n\n\
+        "the archive in {data_dir} is not the demo chain, so it needs an API key. Write a configuration file and start with \
+         --config FILE:\n\n\
          data_dir = \"{data_dir}\"\n\n\
          [network]\n\
          name = \"mainnet\"  # any name but demo\n\n\

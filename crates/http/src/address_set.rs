@@ -22,7 +22,7 @@ impl AddressSet {
         let texts = section.texts(key)?;
         let networks: Option<_> = texts.iter().map(|text| network(text)).collect();
         if networks.is_none() {
-            section.mistake(key, "expected addresses or networks, such as 192.0.2.7 or 10.0.0.0/8");
+            section.mistake(key, "must be addresses or networks, such as 192.0.2.7 or 10.0.0.0/8");
         }
         Some(Self { networks: networks.unwrap_or_default() })
     }

@@ -43,7 +43,7 @@ impl ProxyConfig {
         if protocol && trusted.is_empty() {
             section.mistake(
                 "proxy_protocol",
-                "needs trusted_proxies: only headers of trusted proxies are believed",
+                "needs trusted_proxies, because headers of other peers are ignored",
             );
         }
         Self { trusted, protocol, header: AddressHeader::read(section) }

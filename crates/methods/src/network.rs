@@ -85,11 +85,11 @@ fn checkpoint(network: &mut Section<'_>) -> Option<Checkpoint> {
         (Some(number), Some(hash)) => Some(Checkpoint { number, hash }),
         (None, None) => None,
         (Some(_), None) => {
-            section.mistake("hash", "a checkpoint has a number and a hash");
+            section.mistake("hash", "a checkpoint needs a number and a hash");
             None
         }
         (None, Some(_)) => {
-            section.mistake("number", "a checkpoint has a number and a hash");
+            section.mistake("number", "a checkpoint needs a number and a hash");
             None
         }
     }
@@ -102,7 +102,7 @@ fn families(network: &mut Section<'_>, name: &str) -> Vec<Family> {
         None | Some("ethereum") => vec![Family::Ethereum],
         Some("zksync") => vec![Family::Zksync],
         Some(other) => {
-            network.mistake("family", &format!("no family `{other}`; there are ethereum, zksync"));
+            network.mistake("family", &format!("unknown family `{other}`; must be ethereum or zksync"));
             Vec::new()
         }
     }
@@ -116,7 +116,7 @@ fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>
         let rows = rows(&mut section, &name, &methods);
         match Tag::named(&name) {
             Some(tag) => drop(tags.insert(tag, rows)),
-            None => section.mistake(&name, "no such tag"),
+            None => section.mistake(&name, "unknown tag; must be one of latest, earliest, pending, safe, finalized"),
         }
     }
     tags
@@ -135,7 +135,7 @@ fn rows(section: &mut Section<'_>, key: &str, names: &[String]) -> Vec<&'static 
     for name in names {
         match MethodId::named(name) {
             Some(id) => rows.push(id.row().name),
-            None => section.mistake(key, &format!("no method `{name}`")),
+            None => section.mistake(key, &format!("unknown method `{name}`")),
         }
     }
     rows

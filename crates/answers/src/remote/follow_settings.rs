@@ -57,7 +57,7 @@ impl FollowSettings {
                 FollowMode::Off
             }
             Some(other) => {
-                section.mistake("mode", &format!("no mode `{other}`; there are off, blocks, full"));
+                section.mistake("mode", &format!("unknown mode `{other}`; must be off, blocks or full"));
                 FollowMode::Off
             }
         };

@@ -61,12 +61,12 @@ fn check_identity(store: &KeptBlocks, network: &Network) -> Result<(), String> {
     let what_to_do = format!("remove {BLOCKS_FILE} from data_dir, or use another data_dir");
     if let Some(ours) = network.chain_id.filter(|ours| *ours != chain_id) {
         return Err(format!(
-            "the kept blocks are of the chain with id {chain_id}, and chain_id in [network] is {ours}; {what_to_do}"
+            "the stored blocks have chain id {chain_id}, but chain_id in [network] is {ours}; {what_to_do}"
         ));
     }
     match network.genesis_hash.zip(genesis) {
         Some((ours, theirs)) if ours != theirs => Err(format!(
-            "the kept blocks are of the chain whose first block is {theirs}, and genesis_hash in [network] is {ours}; {what_to_do}"
+            "the stored blocks belong to the chain with block 0 {theirs}, but genesis_hash in [network] is {ours}; {what_to_do}"
         )),
         _ => Ok(()),
     }

@@ -100,10 +100,10 @@ impl PoolConfig {
         let nodes = read_nodes(root);
         let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
-            root.mistake("partner", "a partner is asked when no node can answer, so a [[node]] is needed");
+            root.mistake("partner", "needs at least one [[node]]: partners are asked only when no node can answer");
         }
         if nodes.len() > nodes::NODES_MAX {
-            root.mistake("node", &format!("at most {} nodes are used", nodes::NODES_MAX));
+            root.mistake("node", &format!("must be at most {} nodes", nodes::NODES_MAX));
         }
         let mut section = root.section("integrity");
         let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
@@ -146,7 +146,7 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
             section.mistake("url", "duplicate node");
         } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
             section
-                .mistake("name", "another node is shown under this name; give each node a name of its own");
+                .mistake("name", "another node has the same name; give each node its own name");
         }
         nodes.push(node);
     }
@@ -230,7 +230,7 @@ impl Partner {
             let row = |name: &String| match MethodId::named(name) {
                 Some(id) => Some(id.row().name),
                 None => {
-                    section.mistake("methods", &format!("no method `{name}`"));
+                    section.mistake("methods", &format!("unknown method `{name}`"));
                     None
                 }
             };
@@ -249,10 +249,10 @@ impl Integrity {
             "off" => Self::Off,
             other => {
                 let advice = match other {
-                    "check" => "; write prove, or off to pass on what nodes say of blocks",
-                    _ => "; there are prove, off",
+                    "check" => "; use prove, or off to forward the answers of nodes about blocks",
+                    _ => "; must be prove or off",
                 };
-                section.mistake("mode", &format!("no mode `{other}`{advice}"));
+                section.mistake("mode", &format!("unknown mode `{other}`{advice}"));
                 Self::default()
             }
         }

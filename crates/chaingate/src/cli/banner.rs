@@ -1,4 +1,4 @@
-//! What a person sees when it has started: where it is, and a line to try it with.
+//! The text that a terminal shows when the gateway has started: addresses, and a command to try it with.
 
 use std::io::{Write, stdout};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use demo::contracts::TOUR;
 
 use crate::config::Config;
 
-/// Shows it on the terminal, from a thread of its own: a terminal that is stopped or gone must not hold up serving.
+/// Writes the banner from its own thread, because a terminal that is stopped or gone must not delay serving.
 pub(super) fn show(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<u64>) {
     let text = text(config, public, operator, head);
     let write = move || drop(stdout().write_all(text.as_bytes()));
@@ -29,20 +29,20 @@ fn text(config: &Config, public: SocketAddr, operator: SocketAddr, head: Option<
   Chaingate {version}   network {name}, {head}
 
     callers    {url}
-    operator   http://{operator}   /health /ready /metrics
+    operator   http://{operator}   /health /ready /status /metrics
 
   Try it:
 
     curl -s {url} -H 'Content-Type: application/json' \\
       -d '{call}'
 
-  Ctrl-C stops it; answers under way are finished first.
+  Press Ctrl-C to stop; running calls are finished first.
 
 "
     )
 }
 
-/// A call that has something to show: the variable 1234 of the demo chain's tour contract.
+/// A call with a result worth seeing: on the demo chain, the variable 1234 of the contract Tour.
 fn example(config: &Config) -> String {
     let (method, params) = if config.serves_demo_chain() {
         ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR.address()))

@@ -1,4 +1,4 @@
-//! `chaingate check`: what is wrong with a configuration, without starting.
+//! `chaingate check`: reports the errors of a configuration without starting the gateway.
 
 use super::{Settings, say};
 use crate::source::{self, ArchiveCheck};

@@ -1,4 +1,4 @@
-//! `chaingate docs`: the documents that are made from the tables.
+//! `chaingate docs`: writes the generated documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::docs::documents;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The folder for them
+    /// Directory to write them to
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

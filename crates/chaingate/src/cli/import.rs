@@ -1,4 +1,4 @@
-//! `chaingate import`: block files into an archive, with something to look at meanwhile.
+//! `chaingate import`: imports block files into an archive, and shows the progress.
 
 mod progress;
 
@@ -28,31 +28,31 @@ use std::{
 /// What a shell expects of a program that was interrupted: 128 and the number of SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Import blocks into the archive, executing and proving every one of them.
+/// Import blocks into the archive, and execute and verify each of them
 ///
-/// Every block is executed, and everything its header states is compared with the outcome: the roots over
+/// Every block is executed, and the result is compared with everything that its header states: the roots of
 /// transactions, uncles, withdrawals, receipts and state, the bloom, gas, base fee, blob gas and requests.
-/// The first block for which that fails stops the import; what came before it stays usable.
+/// The import stops at the first block that fails. The blocks before it stay in the archive.
 ///
-/// Seals are not checked: neither proof of work (nor the difficulty that it is made for), nor the signatures of
-/// the consensus layer. Import blocks from a source whose head you know.
+/// Seals are not checked: neither proof of work and its difficulty, nor the signatures of the consensus layer.
+/// Import blocks from a source whose head you know.
 ///
-/// If a gateway serves the archive, the blocks are imported through it, and it goes on serving meanwhile.
+/// If a gateway serves the archive, the blocks are imported through it, and it continues to serve.
 ///
-/// An import can be stopped with Ctrl-C, or be killed, at any time. A second Ctrl-C, more than a second later, ends it
-/// at once. Run the same command again to go on.
+/// You can stop an import at any time with Ctrl-C, or kill it. A second Ctrl-C, more than a second later, ends it at
+/// once. Run the same command again to continue.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
   chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
 pub(super) struct Arguments {
-    /// Directory of the archive; made if it is not there.
+    /// Directory of the archive; created if it does not exist
     #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data")]
     data_dir: PathBuf,
-    /// The chain's genesis, in geth's format.
+    /// Genesis file of the chain, in geth's format
     #[arg(long, value_name = "FILE")]
     genesis: PathBuf,
-    /// Files of blocks, in order: RLP (as `geth export` writes them) or era1. Without any, the archive has only block 0.
+    /// Block files in order: RLP (as `geth export` writes them) or era1; without any, only block 0 is imported
     #[arg(value_name = "BLOCKS")]
     files: Vec<PathBuf>,
 }
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: Arguments) -> ExitCode {
     };
     let (last_message, status) = match outcome {
         Ok(report) if report.stopped => {
-            let message = format!("{report}\nStopped. Run the same command again to go on.\n");
+            let message = format!("{report}\nStopped. Run the same command again to continue.\n");
             (message, ExitCode::from(EXIT_INTERRUPTED))
         }
         Ok(report) => (format!("{report}\n"), ExitCode::SUCCESS),
@@ -118,12 +118,12 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
     let bytes = size_of_files(&arguments.files)?;
     let destination = Destination::open(arguments, &genesis, messages)?;
     let mut head = destination.head()?;
-    let mut looker = Looker::new(bytes, head.number, stop, messages);
+    let mut reporter = ProgressReporter::new(bytes, head.number, stop, messages);
     for path in &arguments.files {
         let file = BlockFile::open(path)?;
         let size = file.bytes_total();
-        let imported = destination.import(file, &mut looker)?;
-        looker.finish_file(size, imported.progress.as_ref());
+        let imported = destination.import(file, &mut reporter)?;
+        reporter.finish_file(size, imported.progress.as_ref());
         head = imported.head;
         if let Some(cause) = imported.fault {
             return Err(Failure::Import { cause, head });
@@ -132,11 +132,11 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
             break;
         }
     }
-    looker.display.finish();
+    reporter.display.finish();
     Ok(Report {
-        done: looker.total,
+        done: reporter.total,
         head,
-        seconds: looker.started.elapsed().as_secs_f64(),
+        seconds: reporter.started.elapsed().as_secs_f64(),
         stopped: stop.load(Ordering::Relaxed),
     })
 }
@@ -177,21 +177,21 @@ impl Destination {
     fn head(&self) -> Result<Head, Failure> {
         match self {
             Self::Archive(archive) => head(archive),
-            // It tells with every file.
+            // The gateway reports its head with every file.
             Self::Gateway(_) => Ok(Head::default()),
         }
     }
 
-    fn import(&self, file: BlockFile, looker: &mut Looker<'_>) -> Result<Imported, Failure> {
+    fn import(&self, file: BlockFile, reporter: &mut ProgressReporter<'_>) -> Result<Imported, Failure> {
         match self {
             Self::Archive(archive) => {
-                let imported = archive.import(file, looker);
+                let imported = archive.import(file, reporter);
                 let fault = imported.as_ref().err().map(ToString::to_string);
                 Ok(Imported { progress: imported.ok(), head: head(archive)?, fault })
             }
             Self::Gateway(gateway) => {
                 let Sent { progress, head: (number, hash), fault } =
-                    gateway.import(file, looker.stop, looker)?;
+                    gateway.import(file, reporter.stop, reporter)?;
                 Ok(Imported { progress: Some(progress), head: Head { number, hash }, fault })
             }
         }
@@ -218,7 +218,7 @@ fn stop_on_signal(
             messages.write_lines(message.as_bytes());
         }
         StopRequest::Repeated => {
-            messages.write_lines(b"\nAlready stopping. Signal again to end at once.\n");
+            messages.write_lines(b"\nAlready stopping. Send the signal again to end at once.\n");
         }
         StopRequest::EndAtOnce => {
             // Where there is no room, the program is about to end.
@@ -235,8 +235,8 @@ fn head(archive: &Archive) -> Result<Head, Failure> {
     Ok(Head { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
 }
 
-/// Looks on while files are imported, and adds up what was done.
-struct Looker<'a> {
+/// Shows the progress of an import, and sums it up over all files.
+struct ProgressReporter<'a> {
     display: Display,
     stop: &'a AtomicBool,
     started: Instant,
@@ -246,7 +246,7 @@ struct Looker<'a> {
     bytes_before: u64,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> ProgressReporter<'a> {
     fn new(bytes: u64, head: u64, stop: &'a AtomicBool, messages: &BackgroundWriter) -> Self {
         Self {
             display: Display::new(bytes, head, messages.clone()),
@@ -276,7 +276,7 @@ impl<'a> Looker<'a> {
     }
 }
 
-impl ImportObserver for Looker<'_> {
+impl ImportObserver for ProgressReporter<'_> {
     fn progressed(&mut self, progress: &ImportProgress) {
         let progress = self.with(progress);
         self.display.show(&progress);
@@ -310,14 +310,14 @@ impl std::fmt::Display for Report {
         write!(f, "Imported {blocks} blocks with {transactions} transactions in {seconds:.1} s")?;
         write!(f, " ({:.0} blocks/s, {:.1} Mgas/s)", blocks as f64 / seconds, gas as f64 / seconds / 1e6)?;
         if skipped > 0 {
-            write!(f, "; {skipped} were there already")?;
+            write!(f, "; {skipped} were already in the archive")?;
         }
         write!(f, ".\nThe head is block {}, {}.", self.head.number, self.head.hash)
     }
 }
 
-/// What a failed import leaves.
-fn kept(head: &Head) -> String {
+/// What a failed import leaves in the archive.
+fn archive_after_failure(head: &Head) -> String {
     match head.number {
         0 => "No block is in the archive yet, so you may also import with another genesis file.".into(),
         number => format!("Everything up to block {number} ({}) is in the archive.", head.hash),
@@ -335,7 +335,7 @@ enum Failure {
     File(#[from] BlockFileError),
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("{cause}\n{}", kept(head))]
+    #[error("{cause}\n{}", archive_after_failure(head))]
     Import { cause: String, head: Head },
     #[error(transparent)]
     Send(#[from] SendError),

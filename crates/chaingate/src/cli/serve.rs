@@ -1,4 +1,4 @@
-//! `chaingate serve`: everything from the configuration to the last answer.
+//! `chaingate serve`: starts the gateway, and stops it on a signal.
 
 use std::io::{self, IsTerminal, stdout};
 use std::process::ExitCode;
@@ -40,13 +40,13 @@ pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
     Ok(serve_until_stopped(server, imports, sender, &events))
 }
 
-/// Opens what answers, and says what is going on while the demo chain is made.
+/// Opens the sources, and shows progress while the demo chain is created.
 fn open_sources(config: &Config) -> Result<Sources, String> {
     let mut making: Option<ProgressBar> = None;
     let opened = source::open(config, |done, all| {
         let bar = making.get_or_insert_with(|| {
-            tracing::info!(blocks = all, "making the demo chain, which happens once");
-            let style = ProgressStyle::with_template("making the demo chain  {bar:30}  {pos}/{len} blocks");
+            tracing::info!(blocks = all, "creating the demo chain (first start only)");
+            let style = ProgressStyle::with_template("creating the demo chain  {bar:30}  {pos}/{len} blocks");
             let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::stderr());
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
@@ -58,13 +58,13 @@ fn open_sources(config: &Config) -> Result<Sources, String> {
     opened
 }
 
-/// Without the socket everything works but `chaingate import` while the gateway runs.
+/// Without this socket, only `chaingate import` into the running gateway does not work.
 fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSocket> {
     let opened = ImportSocket::start(&config.data_dir, archive);
-    let told = opened.inspect_err(|error| {
-        tracing::warn!(%error, "cannot listen for `chaingate import`; stop the gateway to import blocks");
+    let logged = opened.inspect_err(|error| {
+        tracing::warn!(%error, "cannot open the import socket; stop the gateway to import blocks");
     });
-    told.ok()
+    logged.ok()
 }
 
 /// File descriptors that are not callers' connections: the archive, listeners, runtimes, connections to nodes and from
@@ -112,11 +112,11 @@ fn serve_until_stopped(
 ) -> ExitCode {
     let is_interrupted = match events.recv() {
         Ok(StopEvent::Stop(signal)) => {
-            tracing::info!(?signal, "stopping: answers under way are finished first");
+            tracing::info!(?signal, "stopping; running calls are finished first");
             signal == Signal::Interrupt
         }
         Ok(StopEvent::Drained) | Err(_) => {
-            tracing::error!("stopping: the thread that delivers signals has ended");
+            tracing::error!("stopping, because the thread that delivers signals has ended");
             false
         }
     };
@@ -138,7 +138,7 @@ fn serve_until_stopped(
     }
     match events.recv() {
         Ok(StopEvent::Stop(signal)) => {
-            tracing::warn!(?signal, "ending at once: this is the second signal");
+            tracing::warn!(?signal, "second signal: ending at once");
             ExitCode::from(signal.exit_status())
         }
         Ok(StopEvent::Drained) | Err(_) => ExitCode::SUCCESS,
@@ -159,7 +159,7 @@ fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
         }
         Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {
             StopRequest::Repeated => {
-                tracing::info!(?signal, "already stopping; signal again to end at once");
+                tracing::info!(?signal, "already stopping; send the signal again to end at once");
             }
             StopRequest::Finish | StopRequest::EndAtOnce => {
                 // If two signals wait already, the program ends without this one.

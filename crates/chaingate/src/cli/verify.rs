@@ -1,14 +1,15 @@
-//! `chaingate verify`: whether the archive on disk is what was once written.
+//! `chaingate verify`: compares the archive on disk with its checksums.
 
 use super::say;
 use archive::Archive;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Read the whole archive and compare everything in use with its checksums
+/// Check the whole archive for damage
 ///
-/// At run time this is done with whatever is read, and damage is an error of the calls that meet it. Run this to know
-/// beforehand: after a disk fault, or before you trust a copied file. The archive must not be in use.
+/// Reads everything in use and compares it with its checksums. The gateway does the same for what it reads, and reports
+/// damage as errors of single calls. Run this command after a disk fault, or after copying an archive. No other process may
+/// have the archive open.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Directory of the archive
@@ -18,6 +19,6 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
     let head = Archive::verify(&arguments.data_dir).map_err(|cause| cause.to_string())?;
-    say(&format!("the archive is sound; its head is block {head}"));
+    say(&format!("the archive is not damaged; its head is block {head}"));
     Ok(())
 }

@@ -71,7 +71,7 @@ fn all_mistakes_are_told_at_once_each_with_its_line() {
         (5, "unknown key `listen.port`"),
         (7, "limits.batch_calls_max: must be a whole number"),
         (9, "key 1.key: must be letters"),
-        (10, "key 1.plan: no plan `gold`"),
+        (10, "key 1.plan: unknown plan `gold`"),
         (12, "network.family: "),
         (13, "network.unsupported_tags"),
         (13, "network.unsupported_tags"),
@@ -163,7 +163,7 @@ secret = 5
         (17, "key 3.secret_required: needs a secret"),
         (18, "key 3.jwt_required: needs jwt_public_keys"),
         (19, "key 3.jwt_audience: needs jwt_public_keys"),
-        (27, "key 5.account: more keys than the 1 of the plan `core`"),
+        (27, "key 5.account: too many keys for this account: the plan `core` allows 1"),
         (28, "unknown key `key 5.colour`"),
         (29, "key 5.secret: must be a string"),
     ];
@@ -230,7 +230,7 @@ fn the_mode_that_is_gone_says_what_to_write_instead() {
         Config::parse(&format!("[integrity]\nmode = \"{mode}\"\n")).map_err(|error| error.to_string())
     };
     let gone = said("check").unwrap_err();
-    assert!(gone.contains("no mode `check`; write prove, or off"), "{gone}");
+    assert!(gone.contains("unknown mode `check`; use prove, or off"), "{gone}");
     assert!(said("enforce").unwrap_err().contains("there are prove, off"));
     assert!(said("prove").is_ok() && said("off").is_ok());
 }
@@ -241,7 +241,7 @@ fn nodes_that_would_be_shown_under_one_name_are_refused() {
     let key = "[[key]]\nkey = \"a-key-that-is-long-enough\"\n";
     let nodes =
         |lines: &str| Config::parse(&format!("{key}{lines}")).map(drop).map_err(|error| error.to_string());
-    let mistake = "node 2.name: another node is shown under this name";
+    let mistake = "node 2.name: another node has the same name";
     let two_keys = "[[node]]\nurl = \"http://a/one\"\n[[node]]\nurl = \"http://a/two\"\n";
     assert!(nodes(two_keys).unwrap_err().contains(mistake));
     let one_name = "[[node]]\nname = \"n\"\nurl = \"http://a\"\n[[node]]\nname = \"n\"\nurl = \"http://b\"\n";
@@ -340,7 +340,7 @@ fn only_the_demo_chain_has_a_key_by_itself() {
     assert_eq!(names(&format!("[[key]]\nkey = \"own\"\n{node}")), ["own"]);
     for text in [node, "[network]\nname = \"mainnet\"\n"] {
         let said = Config::parse(text).unwrap_err().to_string();
-        assert!(said.contains("key: only the demo chain has a key by itself; add one: [[key]]"), "{said}");
+        assert!(said.contains("key: this network needs at least one key; add [[key]]"), "{said}");
     }
 }
 
@@ -367,5 +367,5 @@ fn more_nodes_than_can_be_asked_are_refused() {
         Config::parse(&format!("[[key]]\nkey = \"k\"\n{}", each.collect::<String>()))
     };
     assert!(nodes(128).is_ok());
-    assert!(nodes(129).unwrap_err().to_string().contains("node: at most 128 nodes are used"));
+    assert!(nodes(129).unwrap_err().to_string().contains("node: must be at most 128 nodes"));
 }

@@ -35,8 +35,7 @@ pub(super) fn document(examples: &[Example]) -> String {
          | a call that a limit refuses, or an internal error | 0 |\n\n\
          The sections below list the errors of each method. Every method can also fail because of wrong parameters (-32602), the key (-32002), rate or \
          capacity (-32005), with `-32002 resource unavailable` and with `-32603 internal error`; see [errors.md](errors.md).\n\n\
-         The replies below are shortened: `…` stands for the middle of a long string, and for all but the first element of a list with more than two \
-         elements.",
+         The replies below are shortened: `…` stands for the middle of a long string, and `… 2 more` for further elements of a list.",
         REFUSED_BYTES >> 10
     );
     let defaults = Config::default();

@@ -34,7 +34,7 @@ pub(crate) struct Sent {
 pub(crate) enum SendError {
     #[error("{0}")]
     Refused(String),
-    #[error("the connection to the running gateway broke: {0}. Run the same command again to go on")]
+    #[error("the connection to the running gateway broke: {0}. Run the same command again to continue")]
     Broken(#[from] io::Error),
 }
 

@@ -18,7 +18,7 @@ fn ctrl_c_stops_after_the_block_in_hand_and_the_import_can_go_on() {
     let (stopped, head) = interrupted(&mut place);
     assert!(stopped.stderr.contains("Stopping after the block in hand …"), "{stopped:?}");
     assert!(stopped.stderr.contains(&format!("The head is block {head}, ")), "{stopped:?}");
-    assert!(stopped.stderr.ends_with("Stopped. Run the same command again to go on.\n"), "{stopped:?}");
+    assert!(stopped.stderr.ends_with("Stopped. Run the same command again to continue.\n"), "{stopped:?}");
     place.assert_holds(head);
     place.import_all().assert_succeeded();
     place.assert_holds(place.truth.model.head());

@@ -26,7 +26,7 @@ fn blocks_that_are_there_already_are_passed_over() {
     let ended = place.import([&first, &all]);
     ended.assert_succeeded();
     assert!(ended.stderr.starts_with("Imported 5 blocks with "), "{ended:?}");
-    assert!(ended.stderr.contains("; 20 were there already."), "{ended:?}");
+    assert!(ended.stderr.contains("; 20 were already in the archive."), "{ended:?}");
     place.assert_holds(15);
 }
 

@@ -72,7 +72,7 @@ fn blocks_are_imported_through_the_gateway_that_serves_the_archive() {
     let again = place.import_all();
     again.assert_succeeded();
     assert!(again.stderr.contains("Imported 0 blocks"), "{again:?}");
-    assert!(again.stderr.contains(&format!("{head} were there already")), "{again:?}");
+    assert!(again.stderr.contains(&format!("{head} were already in the archive")), "{again:?}");
     drop(gateway);
     place.assert_holds(head);
     place.import_all().assert_succeeded();

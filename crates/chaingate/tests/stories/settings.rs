@@ -318,7 +318,7 @@ fn a_plan_has_keys_and_failover_of_its_own() {
         Config::parse(&format!("[plans.own]\n{plan}\n{}", (0..keys).map(key).collect::<String>()))
     };
     assert!(plan("keys_max = 1", 1).is_ok());
-    assert!(plan("keys_max = 1", 2).unwrap_err().to_string().contains("more keys than the 1 of the plan"));
+    assert!(plan("keys_max = 1", 2).unwrap_err().to_string().contains("too many keys for this account"));
     assert!(plan("keys_max = 0", 2).is_ok());
     let fails_over = |text: &str| plan(text, 1).unwrap().keys[0].plan.failover;
     assert!(fails_over("failover = true") && !fails_over("failover = false"));

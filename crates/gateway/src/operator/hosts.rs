@@ -41,7 +41,7 @@ fn without_port(host: &str) -> Option<&str> {
 pub(crate) fn host_mistake(name: &str) -> Option<&'static str> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let valid = !name.is_empty() && name.bytes().all(is_name);
-    (!valid).then_some("expected host names without scheme and port, such as metrics.example.com")
+    (!valid).then_some("must be host names without scheme and port, such as metrics.example.com")
 }
 
 #[cfg(test)]

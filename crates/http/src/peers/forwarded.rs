@@ -29,7 +29,7 @@ impl AddressHeader {
             "x-forwarded-for" => Self::XForwardedFor,
             "forwarded" => Self::Forwarded,
             _ => {
-                section.mistake("proxy_header", "expected x-forwarded-for or forwarded");
+                section.mistake("proxy_header", "must be x-forwarded-for or forwarded");
                 Self::XForwardedFor
             }
         }

@@ -450,11 +450,11 @@ fn a_gateway_without_an_archive_says_how_to_make_one() {
     };
     let missing = open("");
     assert!(missing.starts_with("[follow] mode = \"full\": there is no archive at "), "{missing}");
-    assert!(missing.contains("; make one with `chaingate import --data-dir "), "{missing}");
+    assert!(missing.contains("; create one with `chaingate import --data-dir "), "{missing}");
     nodes.genesis_in(data_dir.path());
     let other = open("chain_id = 5\n");
     assert!(
-        other.ends_with(" the archive holds the chain with id 1337, and chain_id in [network] is 5"),
+        other.ends_with(" the archive has chain id 1337, but chain_id in [network] is 5"),
         "{other}"
     );
 }

@@ -262,7 +262,7 @@ fn kept_blocks_of_another_chain_than_the_configured_one_are_refused() {
         open()
     };
     let other_id = open("chain_id = 1\n");
-    let expected = "the kept blocks are of the chain with id 1338, and chain_id in [network] is 1;";
+    let expected = "the stored blocks have chain id 1338, but chain_id in [network] is 1;";
     assert!(other_id.starts_with(expected), "{other_id}");
     let other_genesis = open(&format!("genesis_hash = \"0x{}\"\n", "ab".repeat(32)));
     assert!(
