@@ -266,7 +266,7 @@ fn kept_blocks_of_another_chain_than_the_configured_one_are_refused() {
     assert!(other_id.starts_with(expected), "{other_id}");
     let other_genesis = open(&format!("genesis_hash = \"0x{}\"\n", "ab".repeat(32)));
     assert!(
-        other_genesis.starts_with("the kept blocks are of the chain whose first block is"),
+        other_genesis.starts_with("the stored blocks belong to the chain with block 0"),
         "{other_genesis}"
     );
 }
