@@ -27,18 +27,18 @@ pub const ALICE: Account = Account {
     address: address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266"),
 };
 
-/// Everyday traffic, and who gets what others send.
+/// Everyday traffic, and recipient of payments.
 pub const BOB: Account = Account {
     name: "Bob",
-    role: "everyday traffic, and who gets what others send",
+    role: "everyday traffic, and recipient of payments",
     key: b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"),
     address: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"),
 };
 
-/// Fills blocks, and makes the many logs.
+/// Fills blocks, and emits the many logs.
 pub const CAROL: Account = Account {
     name: "Carol",
-    role: "fills blocks, and makes the many logs",
+    role: "fills blocks, and emits the many logs",
     key: b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a"),
     address: address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"),
 };

@@ -88,7 +88,7 @@ pub const WALLET: Contract = Contract {
 /// The many logs.
 pub const CHATTER: Contract = Contract {
     name: "Chatter",
-    about: "more logs than anybody should ask for at once",
+    about: "more logs than one query may return",
     nonce: 9,
     artifact: artifact!("Chatter"),
 };
