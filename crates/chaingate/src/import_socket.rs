@@ -1,8 +1,8 @@
-//! Imports into an archive that a gateway has open: `chaingate import` sends its blocks to the gateway, through a socket in the
-//! data directory that only the gateway's own user can open.
+//! Imports into an archive that a gateway has open: `chaingate import` sends its blocks to the gateway through a socket in the data
+//! directory that only the gateway's user can open.
 //!
-//! The sender writes frames, each with its length in front: the genesis file, then blocks in RLP, then an empty frame. The gateway
-//! writes lines of JSON: how far it is, and at last how it ended. One file of blocks is one connection.
+//! The sender writes frames with a length prefix: the genesis file, then blocks in RLP, then an empty frame. The gateway writes
+//! lines of JSON: the progress, and at the end the outcome. Each block file has its own connection.
 
 mod receiver;
 mod sender;
@@ -13,21 +13,21 @@ use archive::ImportProgress;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use receiver::ImportSocket;
-pub(crate) use sender::{ReceivingGateway, SendError, Sent};
+pub(crate) use sender::{ReceivingGateway, SendError, GatewayImport};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";
 
-/// The longest frame: as long as a block in a file may be.
+/// The longest frame, which is the longest block of a file.
 const FRAME_BYTES_MAX: u32 = 64 << 20;
 
-/// What the gateway says of an import.
+/// A line that the gateway writes about an import.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
-    Progressed(Done),
+enum ImportReport {
+    Progressed(ImportCounts),
     Ended {
-        done: Done,
+        done: ImportCounts,
         head: u64,
         hash: String,
         /// Why it ended before the last block.
@@ -37,9 +37,9 @@ enum Told {
     Refused(String),
 }
 
-/// How far an import is.
+/// What an import has done so far.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Done {
+struct ImportCounts {
     head: u64,
     blocks: u64,
     skipped: u64,
@@ -47,15 +47,15 @@ struct Done {
     gas: u64,
 }
 
-impl From<&ImportProgress> for Done {
+impl From<&ImportProgress> for ImportCounts {
     fn from(progress: &ImportProgress) -> Self {
         let ImportProgress { head, blocks, skipped, transactions, gas, bytes_read: _ } = *progress;
         Self { head, blocks, skipped, transactions, gas }
     }
 }
 
-impl Done {
-    /// The same beside what only the sender knows.
+impl ImportCounts {
+    /// Adds the bytes of the file that were read, which only the sender knows.
     fn with_bytes_read(self, bytes_read: u64) -> ImportProgress {
         let Self { head, blocks, skipped, transactions, gas } = self;
         ImportProgress { head, blocks, skipped, transactions, gas, bytes_read }

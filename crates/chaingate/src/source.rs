@@ -1,4 +1,4 @@
-//! The sources that this deployment has.
+//! Opens the archive or the nodes that the configuration names.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use methods::{Checkpoint, Network};
 
 use crate::config::Config;
 
-/// Opens what answers: nodes where there are any, and a chain of our own otherwise.
+/// Opens the nodes of the configuration, or the archive if there are none.
 pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, String> {
     if config.remote.nodes.is_empty() {
         return open_archive(config, progress).map(Sources::from);
@@ -29,7 +29,7 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
     Ok(Sources::Remote(Box::new(remote)))
 }
 
-/// Opens the archive that the blocks of the nodes continue.
+/// Opens the archive that is extended with the blocks of the nodes.
 fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String> {
     let in_follow = |what: String| format!("[follow] mode = \"full\": {what}");
     let archive = Archive::open(&config.data_dir).map_err(|cause| {
@@ -47,7 +47,7 @@ fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String>
     Ok(Arc::new(ArchiveSource::new(Arc::new(archive), config.limits.answer.clone())))
 }
 
-/// The archive says which chain this is: nodes of another one are left out.
+/// The network with the identity of the archive, so that nodes of another chain are not used.
 fn network_of(config: &Config, archive: &Archive) -> Result<Network, String> {
     let snapshot = archive.snapshot();
     let genesis_hash = Some(snapshot.genesis_hash().map_err(|cause| cause.to_string())?);
@@ -55,8 +55,7 @@ fn network_of(config: &Config, archive: &Archive) -> Result<Network, String> {
     Ok(Network { chain_id, genesis_hash, ..config.network.clone() })
 }
 
-/// Opens the embedded chain in the data directory. The demo network makes its chain where there is none, and is
-/// told how far it is.
+/// Opens the archive in the data directory. The demo chain is created if it does not exist, which `progress` reports.
 pub fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Arc<ArchiveSource>, String> {
     let archive = match Archive::open(&config.data_dir) {
         Err(OpenError::Missing(_)) if config.serves_demo_chain() => None,
@@ -74,13 +73,13 @@ pub fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<A
 /// The result of looking at the archive that a configuration names.
 #[derive(Debug)]
 pub enum ArchiveCheck {
-    /// It can be served, or there are nodes instead.
+    /// It can be served, or is not needed.
     Ok,
     /// Another process has it open, probably a gateway that serves it.
     InUse(String),
 }
 
-/// Whether the archive that a configuration names can be served; nothing is made or changed.
+/// Checks whether the archive that a configuration names can be served, without creating or changing anything.
 pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     if !config.remote.nodes.is_empty() {
         answers::check_genesis(&config.network)?;
@@ -94,7 +93,7 @@ pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     }
 }
 
-/// The same in front of nodes, which need no archive unless they are to continue one.
+/// The same in front of nodes, which need an archive only with `[follow] mode = "full"`.
 fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
     if config.remote.follow.mode != FollowMode::Full {
         return Ok(ArchiveCheck::Ok);
@@ -105,7 +104,7 @@ fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
     }
 }
 
-/// Whether the archive holds the chain that the configuration names.
+/// Checks whether the archive has the chain that the configuration names.
 fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
     let snapshot = archive.snapshot();
     let theirs = snapshot.chain().chain_id();
@@ -127,7 +126,7 @@ fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
     Ok(())
 }
 
-/// The demo network has a key that everybody knows, so no other chain may be served under its name.
+/// Refuses to serve another chain as the demo network, because everybody knows the key of that network.
 fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
     check_identity(&config.network, archive)?;
     if !config.serves_demo_chain() || demo::is_of_this_chain(archive) {

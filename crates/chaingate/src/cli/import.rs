@@ -6,7 +6,7 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
-use crate::import_socket::{ReceivingGateway, SendError, Sent};
+use crate::import_socket::{ReceivingGateway, SendError, GatewayImport};
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, ImportProgress, OpenError};
 use clap::Args;
 use gateway::log::BackgroundWriter;
@@ -190,7 +190,7 @@ impl Destination {
                 Ok(Imported { progress: imported.ok(), head: head(archive)?, fault })
             }
             Self::Gateway(gateway) => {
-                let Sent { progress, head: (number, hash), fault } =
+                let GatewayImport { progress, head: (number, hash), fault } =
                     gateway.import(file, reporter.stop, reporter)?;
                 Ok(Imported { progress: Some(progress), head: Head { number, hash }, fault })
             }

@@ -1,4 +1,4 @@
-//! The side of the gateway: one import after the other.
+//! The receiving side, in the gateway: one import at a time.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use alloy_rlp::Decodable;
 use archive::{Archive, Block, ImportObserver, ImportProgress};
 
-use super::{Done, SOCKET_FILE, Told, read_frame};
+use super::{ImportCounts, SOCKET_FILE, ImportReport, read_frame};
 
 /// A sender that is silent, or does not read, for this long is disconnected.
 const SENDER_SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How often the sender hears how far it is.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// The time between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How soon a reader that waits sees that the gateway stops.
-const STOP_SEEN_WITHIN: Duration = Duration::from_millis(200);
+/// How often a waiting reader checks whether the gateway stops.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The pause after a connection that could not be accepted, for instance because there are too many open files.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// The stack of the thread that imports: that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Takes blocks for an archive that is being served. Dropping it ends the import under way after the block in hand.
+/// Receives blocks for an archive that is being served. Dropping it ends a running import after the current block.
 pub(crate) struct ImportSocket {
     path: PathBuf,
     is_stopping: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ pub(crate) struct ImportSocket {
 impl ImportSocket {
     pub(crate) fn start(data_dir: &Path, archive: Arc<Archive>) -> io::Result<Self> {
         let path = data_dir.join(SOCKET_FILE);
-        // The archive is locked by this process, so that the socket of another one is a remnant.
+        // This process holds the lock of the archive, so an existing socket is left over from an earlier one.
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
             _ => {}
@@ -57,7 +57,7 @@ impl ImportSocket {
     }
 }
 
-/// A socket that only this user can ever open: it is made in a folder that nobody else can enter, and moved when it has its rights.
+/// Binds a socket that only this user can ever open: it is created in a private directory, and moved once its permissions are set.
 fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
     let folder = data_dir.join(format!(".{}", std::process::id()));
     DirBuilder::new().mode(0o700).create(&folder)?;
@@ -74,7 +74,7 @@ fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
 impl Drop for ImportSocket {
     fn drop(&mut self) {
         self.is_stopping.store(true, Relaxed);
-        // The thread waits for a connection. Where the socket is gone nobody can make one, and the thread ends with the process.
+        // A connection wakes the thread. If the socket is gone, the thread ends with the process.
         if UnixStream::connect(&self.path).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -92,53 +92,53 @@ fn accept(listener: &UnixListener, archive: &Archive, is_stopping: &AtomicBool) 
         match connection {
             Ok(stream) => {
                 if let Err(cause) = serve(archive, stream, is_stopping) {
-                    tracing::warn!(%cause, "an import through the running gateway was broken off");
+                    tracing::warn!(%cause, "an import through the import socket was interrupted");
                 }
             }
             Err(cause) => {
-                tracing::warn!(%cause, "the socket for imports cannot accept a connection");
+                tracing::warn!(%cause, "the import socket cannot accept a connection");
                 thread::sleep(PAUSE_AFTER_FAILURE);
             }
         }
     }
 }
 
-/// Imports what one sender has.
+/// Imports the blocks of one sender.
 fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io::Result<()> {
-    stream.set_read_timeout(Some(STOP_SEEN_WITHIN))?;
+    stream.set_read_timeout(Some(STOP_CHECK_INTERVAL))?;
     stream.set_write_timeout(Some(SENDER_SILENCE_MAX))?;
-    let mut frames = BufReader::new(PatientReader { stream: stream.try_clone()?, is_stopping });
+    let mut frames = BufReader::new(StopAwareReader { stream: stream.try_clone()?, is_stopping });
     if frames.fill_buf()?.is_empty() {
-        // Somebody has looked whether a gateway is running.
+        // The connection only checked whether a gateway is running.
         return Ok(());
     }
     let genesis = String::from_utf8_lossy(&read_frame(&mut frames)?).into_owned();
-    let mut watch = Teller { stream, told: Instant::now(), progress: ImportProgress::default(), is_stopping };
+    let mut watch = ReportWriter { stream, reported_at: Instant::now(), progress: ImportProgress::default(), is_stopping };
     if let Err(cause) = archive.is_of_genesis(&genesis) {
-        return watch.tell(&Told::Refused(cause.to_string()));
+        return watch.write(&ImportReport::Refused(cause.to_string()));
     }
-    let broken_off = std::sync::OnceLock::new();
+    let interrupted = std::sync::OnceLock::new();
     let blocks = std::iter::from_fn(|| match next_block(&mut frames) {
         Ok(block) => block,
         Err(cause) => {
-            let _first = broken_off.set(cause);
+            let _first = interrupted.set(cause);
             None
         }
     });
     let fault = archive.import_blocks(blocks, &mut watch).err().map(|cause| cause.to_string());
-    if let Some(cause) = broken_off.into_inner() {
+    if let Some(cause) = interrupted.into_inner() {
         return Err(cause);
     }
     let is_stopped = is_stopping.load(Relaxed).then(|| "the gateway was stopped".to_owned());
     let head = archive.snapshot();
-    let done = Done::from(&watch.progress);
+    let done = ImportCounts::from(&watch.progress);
     tracing::info!(
         blocks = done.blocks,
         head = head.head(),
         fault,
-        "blocks were imported through the socket"
+        "imported blocks through the import socket"
     );
-    watch.tell(&Told::Ended {
+    watch.write(&ImportReport::Ended {
         done,
         head: head.head(),
         hash: head.head_hash().to_string(),
@@ -155,13 +155,13 @@ fn next_block(frames: &mut impl Read) -> io::Result<Option<Block>> {
     Block::decode(&mut frame.as_slice()).map(Some).map_err(wrong)
 }
 
-/// Reads for as long as the sender may be silent, or until the gateway stops.
-struct PatientReader<'a> {
+/// Reads until the sender has been silent for [`SENDER_SILENCE_MAX`], or the gateway stops.
+struct StopAwareReader<'a> {
     stream: UnixStream,
     is_stopping: &'a AtomicBool,
 }
 
-impl Read for PatientReader<'_> {
+impl Read for StopAwareReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let begun = Instant::now();
         loop {
@@ -176,29 +176,29 @@ impl Read for PatientReader<'_> {
     }
 }
 
-/// Tells the sender how far its import is.
-struct Teller<'a> {
+/// Reports the progress of an import to its sender.
+struct ReportWriter<'a> {
     stream: UnixStream,
-    told: Instant,
+    reported_at: Instant,
     progress: ImportProgress,
     is_stopping: &'a AtomicBool,
 }
 
-impl Teller<'_> {
-    fn tell(&mut self, told: &Told) -> io::Result<()> {
-        let mut line = serde_json::to_vec(told)?;
+impl ReportWriter<'_> {
+    fn write(&mut self, report: &ImportReport) -> io::Result<()> {
+        let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');
         self.stream.write_all(&line)
     }
 }
 
-impl ImportObserver for Teller<'_> {
+impl ImportObserver for ReportWriter<'_> {
     fn progressed(&mut self, progress: &ImportProgress) {
         self.progress = *progress;
-        if self.told.elapsed() >= TOLD_EVERY {
-            self.told = Instant::now();
+        if self.reported_at.elapsed() >= REPORT_INTERVAL {
+            self.reported_at = Instant::now();
             // A sender that is gone is noticed when it is read from.
-            let _gone = self.tell(&Told::Progressed(progress.into()));
+            let _gone = self.write(&ImportReport::Progressed(progress.into()));
         }
     }
 

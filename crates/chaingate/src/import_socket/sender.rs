@@ -1,4 +1,4 @@
-//! The side of `chaingate import`.
+//! The sending side, used by `chaingate import`.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use std::thread;
 use alloy_rlp::Encodable;
 use archive::{BlockFile, BlockFileError, ImportObserver, ImportProgress};
 
-use super::{SOCKET_FILE, Told, write_frame};
+use super::{SOCKET_FILE, ImportReport, write_frame};
 
 /// A gateway that has the archive open.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct ReceivingGateway {
 
 /// How an import through a gateway ended.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct GatewayImport {
     pub(crate) progress: ImportProgress,
     /// The newest block of the archive.
     pub(crate) head: (u64, String),
@@ -29,7 +29,7 @@ pub(crate) struct Sent {
     pub(crate) fault: Option<String>,
 }
 
-/// Why nothing is known of how an import ended.
+/// Why the outcome of an import is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub(crate) enum SendError {
 }
 
 impl ReceivingGateway {
-    /// `None` if nobody listens.
+    /// Finds the gateway that has the archive open; `None` if no process listens on the socket.
     pub(crate) fn find(data_dir: &Path, genesis: &str) -> Option<Self> {
         let path = data_dir.join(SOCKET_FILE);
         UnixStream::connect(&path).ok()?;
@@ -52,17 +52,17 @@ impl ReceivingGateway {
         file: BlockFile,
         stop: &AtomicBool,
         watch: &mut impl ImportObserver,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<GatewayImport, SendError> {
         let stream = UnixStream::connect(&self.path)?;
         let bytes_read = AtomicU64::new(0);
         thread::scope(|scope| {
             let writing = scope.spawn(|| self.send(file, &stream, stop, &bytes_read));
-            let told = listen(&stream, &bytes_read, watch);
-            // Whoever still writes has nobody who reads any more.
+            let outcome = read_reports(&stream, &bytes_read, watch);
+            // Unblocks the thread that still writes, because nobody reads any more.
             let _closed = stream.shutdown(Shutdown::Both);
-            let written = writing.join().unwrap_or_else(|_| Err(Unsent::Gone));
-            let mut sent = told?;
-            if let Err(Unsent::File(cause)) = written {
+            let written = writing.join().unwrap_or_else(|_| Err(BlocksNotSent::Gone));
+            let mut sent = outcome?;
+            if let Err(BlocksNotSent::File(cause)) = written {
                 sent.fault = Some(cause.to_string());
             }
             Ok(sent)
@@ -75,7 +75,7 @@ impl ReceivingGateway {
         stream: &UnixStream,
         stop: &AtomicBool,
         bytes_read: &AtomicU64,
-    ) -> Result<(), Unsent> {
+    ) -> Result<(), BlocksNotSent> {
         let mut out = BufWriter::new(stream);
         write_frame(&mut out, self.genesis.as_bytes())?;
         let (mut encoded, mut outcome) = (Vec::new(), Ok(()));
@@ -88,7 +88,7 @@ impl ReceivingGateway {
                     bytes_read.store(file.bytes_read(), Relaxed);
                 }
                 Some(Err(cause)) => {
-                    outcome = Err(Unsent::File(cause));
+                    outcome = Err(BlocksNotSent::File(cause));
                     break;
                 }
                 None => break,
@@ -101,32 +101,32 @@ impl ReceivingGateway {
 }
 
 /// Why not all blocks were sent.
-enum Unsent {
+enum BlocksNotSent {
     File(BlockFileError),
-    /// The gateway does not read any more, and has said why.
+    /// The gateway does not read any more; its report has the reason.
     Gone,
 }
 
-impl From<io::Error> for Unsent {
+impl From<io::Error> for BlocksNotSent {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
 }
 
-/// Hears how far the import is, until it has ended.
-fn listen(
+/// Reads the reports of the gateway until the import has ended.
+fn read_reports(
     stream: &UnixStream,
     bytes_read: &AtomicU64,
     watch: &mut impl ImportObserver,
-) -> Result<Sent, SendError> {
+) -> Result<GatewayImport, SendError> {
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?).map_err(io::Error::from)? {
-            Told::Progressed(done) => watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed))),
-            Told::Ended { done, head, hash, fault } => {
+            ImportReport::Progressed(done) => watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed))),
+            ImportReport::Ended { done, head, hash, fault } => {
                 let progress = done.with_bytes_read(bytes_read.load(Relaxed));
-                return Ok(Sent { progress, head: (head, hash), fault });
+                return Ok(GatewayImport { progress, head: (head, hash), fault });
             }
-            Told::Refused(reason) => return Err(SendError::Refused(reason)),
+            ImportReport::Refused(reason) => return Err(SendError::Refused(reason)),
         }
     }
     Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
