@@ -1,10 +1,10 @@
-//! The program: the command line, the configuration file, the wiring, and the documents that are made from the tables.
-//! Nothing imports it but its own tests.
+//! The program: the command line, the configuration file, the wiring, and the generated documents. Only its own tests import
+//! it.
 
-pub mod config; // one file, all mistakes at once
-pub mod source; // who holds the chain
+pub mod config; // the configuration file
+pub mod source; // opens the archive or the nodes
 mod import_socket; // imports into an archive that is being served
-pub mod docs; // the documents that are made from the tables
+pub mod docs; // the generated documents
 pub mod cli; // the command line
 
 #[cfg(test)]

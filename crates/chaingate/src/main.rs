@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// A call makes and drops many small things. Measured beside the system's allocator, a simulation takes a tenth less time.
+/// Calls make many small allocations. With this allocator a simulation takes a tenth less time than with the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

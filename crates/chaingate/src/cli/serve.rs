@@ -71,15 +71,15 @@ fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSo
 /// the operator, and connections that are being refused.
 const OTHER_FILES: u64 = 300;
 
-/// How many of the wanted connections there can be, since each takes a file descriptor.
+/// How many of the wanted connections are possible, since each needs a file descriptor.
 ///
-/// Shells often grant a tenth of what they allow, so the limit is raised first. Without a reserve, callers could use up
-/// all descriptors, and neither nodes nor the operator could be reached.
+/// The soft limit is often a tenth of the hard limit, so it is raised first. Some descriptors are reserved, because callers could
+/// otherwise use up all of them, and neither nodes nor the operator could be reached.
 fn affordable_connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // With very few descriptors a quarter of them goes to callers.
+    // With very few descriptors, callers get a quarter of them.
     let affordable = files.saturating_sub(OTHER_FILES).max(files / 4);
     let connections = wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX));
     if connections < wanted {
@@ -121,7 +121,7 @@ fn serve_until_stopped(
         }
     };
     let drain = move || {
-        // First, because new blocks of the nodes wait for the import under way.
+        // This comes first, because new blocks of the nodes wait for the running import.
         drop(imports);
         // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
         if is_interrupted {
@@ -129,7 +129,7 @@ fn serve_until_stopped(
         } else {
             server.drain();
         }
-        // Nobody waits for it any more if a second signal came first.
+        // After a second signal nobody receives this event.
         let _unheard = sender.send(StopEvent::Drained);
     };
     if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
@@ -162,7 +162,7 @@ fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
                 tracing::info!(?signal, "already stopping; send the signal again to end at once");
             }
             StopRequest::Finish | StopRequest::EndAtOnce => {
-                // If two signals wait already, the program ends without this one.
+                // If two signals are already queued, this one is not needed.
                 let _full = stop.try_send(StopEvent::Stop(signal));
             }
         },

@@ -1,4 +1,4 @@
-//! The signals of the process, delivered on a thread of their own.
+//! The signals of the process, delivered on a separate thread.
 
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -25,22 +25,22 @@ impl Signal {
     }
 }
 
-/// How long after a signal another one means the same. `timeout` and some supervisors send it to the process and to its
-/// group, which is twice in the same instant.
+/// Time within which a second signal counts as the same one. `timeout` and some supervisors send each signal to the process
+/// and to its group, so it arrives twice.
 const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
 
-/// What a signal to stop asks for.
+/// What a signal to stop requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopRequest {
-    /// To finish what is under way, and stop.
+    /// Finish what is running, then stop.
     Finish,
-    /// The same as the signal just before.
+    /// The same signal a second time; it changes nothing.
     Repeated,
-    /// To end at once.
+    /// End at once.
     EndAtOnce,
 }
 
-/// Tells the second signal to stop from one that was sent twice.
+/// Distinguishes a second signal to stop from one that was delivered twice.
 #[derive(Debug, Default)]
 pub(super) struct StopSignals {
     first_at: Option<Instant>,

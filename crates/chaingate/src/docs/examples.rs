@@ -94,7 +94,7 @@ const PARAMS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The method whose result is the OpenRPC document, which has the examples: one of itself would have no end.
+/// The method without an example: its result is the OpenRPC document, which contains the examples.
 const WITHOUT_EXAMPLE: &str = "rpc.discover";
 
 /// An example of every method, in the order of the table. The demo chain is built in a temporary directory.
@@ -153,14 +153,14 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is left to whoever cleans the temporary files of the system.
+        // If this fails, the system cleans up its temporary directory.
         let _removed = fs::remove_dir_all(&self.0);
     }
 }
 
 /// Longest hexadecimal string that is shown whole: three words, with `0x`.
 const STRING_MAX: usize = 2 + 2 * 3 * 32;
-/// What a shortened string keeps at either end.
+/// Characters that a shortened string shows at each end.
 const STRING_ENDS: (usize, usize) = (18, 8);
 /// Longest list that is shown whole.
 const LIST_MAX: usize = 2;

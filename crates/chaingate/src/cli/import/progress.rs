@@ -1,4 +1,4 @@
-//! A bar where somebody looks at a terminal, a line every few seconds where not.
+//! Shows the progress of an import: a bar on a terminal, else a line every few seconds.
 
 use archive::ImportProgress;
 use gateway::log::BackgroundWriter;
@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a line is written where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Over how long the rates are taken: long enough to be steady, short enough to be current.
+/// Time over which rates are measured: long enough to be steady, short enough to be current.
 const RATE_OVER: Duration = Duration::from_secs(2);
 
-/// What there is to look at.
+/// The bar, or the lines, that show the progress.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
     rate: Rate,
@@ -72,7 +72,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     (u128::from(part) * 100).checked_div(u128::from(whole)).unwrap_or(100) as u64
 }
 
-/// Blocks and gas per second, as of lately.
+/// Recent blocks and gas per second.
 struct Rate {
     since: Instant,
     blocks_then: u64,
