@@ -92,7 +92,8 @@ fn check_among(section: &mut Section<'_>, key: &StaticKey, before: &[StaticKey])
         && siblings().count() as u64 >= most
     {
         let plan = &key.plan.name;
-        section.mistake("account", &format!("too many keys for this account: the plan `{plan}` allows {most}"));
+        section
+            .mistake("account", &format!("too many keys for this account: the plan `{plan}` allows {most}"));
     }
 }
 

@@ -96,8 +96,7 @@ impl Config {
 }
 
 /// The mistake of a configuration without keys, with which nobody could call.
-const NO_KEY: &str =
-    "this network needs at least one key; add [[key]] with key = \"a-long-random-text\"";
+const NO_KEY: &str = "this network needs at least one key; add [[key]] with key = \"a-long-random-text\"";
 
 #[cfg(test)]
 mod tests;

@@ -109,9 +109,7 @@ fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
     let snapshot = archive.snapshot();
     let theirs = snapshot.chain().chain_id();
     if let Some(ours) = network.chain_id.filter(|ours| *ours != theirs) {
-        return Err(format!(
-            "the archive has chain id {theirs}, but chain_id in [network] is {ours}"
-        ));
+        return Err(format!("the archive has chain id {theirs}, but chain_id in [network] is {ours}"));
     }
     let genesis = network.genesis_hash.map(|hash| ("genesis_hash", Checkpoint { number: 0, hash }));
     let checkpoint = network.checkpoint.map(|checkpoint| ("checkpoint", checkpoint));

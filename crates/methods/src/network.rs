@@ -116,7 +116,8 @@ fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>
         let rows = rows(&mut section, &name, &methods);
         match Tag::named(&name) {
             Some(tag) => drop(tags.insert(tag, rows)),
-            None => section.mistake(&name, "unknown tag; must be one of latest, earliest, pending, safe, finalized"),
+            None => section
+                .mistake(&name, "unknown tag; must be one of latest, earliest, pending, safe, finalized"),
         }
     }
     tags

@@ -100,7 +100,10 @@ impl PoolConfig {
         let nodes = read_nodes(root);
         let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
-            root.mistake("partner", "needs at least one [[node]]: partners are asked only when no node can answer");
+            root.mistake(
+                "partner",
+                "needs at least one [[node]]: partners are asked only when no node can answer",
+            );
         }
         if nodes.len() > nodes::NODES_MAX {
             root.mistake("node", &format!("must be at most {} nodes", nodes::NODES_MAX));
@@ -145,8 +148,7 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
             section.mistake("url", "duplicate node");
         } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
-            section
-                .mistake("name", "another node has the same name; give each node its own name");
+            section.mistake("name", "another node has the same name; give each node its own name");
         }
         nodes.push(node);
     }

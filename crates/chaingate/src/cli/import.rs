@@ -6,7 +6,7 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
-use crate::import_socket::{ReceivingGateway, SendError, GatewayImport};
+use crate::import_socket::{GatewayImport, ReceivingGateway, SendError};
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, ImportProgress, OpenError};
 use clap::Args;
 use gateway::log::BackgroundWriter;

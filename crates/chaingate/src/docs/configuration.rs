@@ -21,10 +21,9 @@ pub(super) fn document() -> String {
          least one `[[key]]`. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
          `chaingate check --config FILE` reports all errors at once, each with its line number, without starting the gateway.\n\n\
          These options and environment variables override the file:\n\n\
-         | option | environment variable | overrides |\n|---|---|---|\n\
-         | `--data-dir` | `CHAINGATE_DATA_DIR` | `data_dir` |\n\
-         | `--listen` | `CHAINGATE_LISTEN` | `[listen] public` |\n\
-         | `--operator` | `CHAINGATE_OPERATOR` | `[listen] operator` |\n\n\
+         * `--data-dir` or `CHAINGATE_DATA_DIR`: `data_dir`\n\
+         * `--listen` or `CHAINGATE_LISTEN`: `[listen] public`\n\
+         * `--operator` or `CHAINGATE_OPERATOR`: `[listen] operator`\n\n\
          Numbers must be greater than 0, unless the table says what 0 means. Keys that end in `_ms` are milliseconds, those with `bytes` are bytes.\n"
     );
     let mut open = "none yet";
@@ -51,7 +50,8 @@ fn about(section: &str) -> String {
 }
 
 const KEY_SECTION: &str = "One section for each API key. A setting that is left out does not restrict the key. Requests that a setting excludes get 403.\n\n";
-const NODE_SECTION: &str = "One section for each node. Without nodes, the gateway serves the archive in `data_dir`.\n\n";
+const NODE_SECTION: &str =
+    "One section for each node. Without nodes, the gateway serves the archive in `data_dir`.\n\n";
 const PARTNER_SECTION: &str = "One section for each provider that may be asked when no node can answer; see [nodes.md](nodes.md#outages).\n\n";
 
 /// The default plans, which sections of the same name change.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use alloy_rlp::Decodable;
 use archive::{Archive, Block, ImportObserver, ImportProgress};
 
-use super::{ImportCounts, SOCKET_FILE, ImportReport, read_frame};
+use super::{ImportCounts, ImportReport, SOCKET_FILE, read_frame};
 
 /// A sender that is silent, or does not read, for this long is disconnected.
 const SENDER_SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -113,7 +113,12 @@ fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io:
         return Ok(());
     }
     let genesis = String::from_utf8_lossy(&read_frame(&mut frames)?).into_owned();
-    let mut watch = ReportWriter { stream, reported_at: Instant::now(), progress: ImportProgress::default(), is_stopping };
+    let mut watch = ReportWriter {
+        stream,
+        reported_at: Instant::now(),
+        progress: ImportProgress::default(),
+        is_stopping,
+    };
     if let Err(cause) = archive.is_of_genesis(&genesis) {
         return watch.write(&ImportReport::Refused(cause.to_string()));
     }

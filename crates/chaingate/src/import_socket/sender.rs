@@ -10,7 +10,7 @@ use std::thread;
 use alloy_rlp::Encodable;
 use archive::{BlockFile, BlockFileError, ImportObserver, ImportProgress};
 
-use super::{SOCKET_FILE, ImportReport, write_frame};
+use super::{ImportReport, SOCKET_FILE, write_frame};
 
 /// A gateway that has the archive open.
 #[derive(Debug)]
@@ -121,7 +121,9 @@ fn read_reports(
 ) -> Result<GatewayImport, SendError> {
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?).map_err(io::Error::from)? {
-            ImportReport::Progressed(done) => watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed))),
+            ImportReport::Progressed(done) => {
+                watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed)))
+            }
             ImportReport::Ended { done, head, hash, fault } => {
                 let progress = done.with_bytes_read(bytes_read.load(Relaxed));
                 return Ok(GatewayImport { progress, head: (head, hash), fault });

@@ -96,7 +96,7 @@ fn another_chain_is_not_served_with_the_key_of_the_demo_chain() {
 
     let config = format!("data_dir = \"data\"\n{LOOPBACK}[network]\nname = \"other\"\n");
     let place_without_key = Place::with(&config);
-    assert!(place_without_key.refused().contains("add one: [[key]]"));
+    assert!(place_without_key.refused().contains("add [[key]]"));
 
     fs::write(place.path().join("config.toml"), config + "[[key]]\nkey = \"own\"\n").unwrap();
     let check = place.run("check", &["--config", "config.toml"]);
@@ -190,7 +190,7 @@ fn values_that_would_refuse_every_call_are_refused_with_their_lines() {
         "line 4: listen.workers: must be greater than 0",
         "line 6: limits.body_bytes_max: must be greater than 0",
         "line 7: limits.calls_in_flight_max: must be greater than 0",
-        "line 8: store: not available yet",
+        "line 8: store: not supported yet",
     ] {
         assert!(said.contains(part), "{said}");
     }

@@ -453,10 +453,7 @@ fn a_gateway_without_an_archive_says_how_to_make_one() {
     assert!(missing.contains("; create one with `chaingate import --data-dir "), "{missing}");
     nodes.genesis_in(data_dir.path());
     let other = open("chain_id = 5\n");
-    assert!(
-        other.ends_with(" the archive has chain id 1337, but chain_id in [network] is 5"),
-        "{other}"
-    );
+    assert!(other.ends_with(" the archive has chain id 1337, but chain_id in [network] is 5"), "{other}");
 }
 
 /// How long after a quorum of the nodes has a block it is answered without them, polling included.
