@@ -122,7 +122,7 @@ fn read_reports(
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?).map_err(io::Error::from)? {
             ImportReport::Progressed(done) => {
-                watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed)))
+                watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed)));
             }
             ImportReport::Ended { done, head, hash, fault } => {
                 let progress = done.with_bytes_read(bytes_read.load(Relaxed));
