@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use methods::{BlockParam, Method, Query};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use resources::{MemoryBudget, Threads};
 use tokio::sync::OnceCell;
 
@@ -36,7 +36,7 @@ struct ExecutedBackend {
 /// The chain of the nodes as one request sees it.
 pub(super) struct PoolView<'b> {
     /// `None` before any node has shown its chain.
-    pub(super) canon: Option<Arc<Canon>>,
+    pub(super) canon: Option<Arc<CanonicalChain>>,
     /// What may be answered from the executed chain, and by whom.
     executed: Option<(ExecutedView, &'b Embedded)>,
     /// The chain as a partner tells it where nobody of our own can; empty until then.
@@ -93,7 +93,7 @@ impl PoolBackend {
         // Both are of one moment.
         let canon = match &executed {
             Some((executed, _)) => executed.canon().cloned(),
-            None => pool.canon(),
+            None => pool.canonical_chain(),
         };
         PoolView { canon, executed, partner_view: OnceCell::new() }
     }
@@ -104,7 +104,7 @@ impl PoolBackend {
         &self,
         executed: &Embedded,
         call: EmbeddedCall<'_>,
-        canon: Option<&Arc<Canon>>,
+        canon: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,
@@ -124,7 +124,7 @@ impl PoolBackend {
         &self,
         executed: &Embedded,
         call: EmbeddedCall<'_>,
-        canon: Option<&Arc<Canon>>,
+        canon: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,

@@ -54,7 +54,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use methods::{BlockParam, BlockRef, Cacheable, Method, Network, Query};
-use nodes::{Canon, Failed, Supplier};
+use nodes::{CallFailure, CanonicalChain, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -95,7 +95,7 @@ pub fn check_genesis(network: &Network) -> Result<(), String> {
 #[derive(Clone, Copy)]
 pub(super) struct NodeCall<'a> {
     pub(super) account: AccountId,
-    pub(super) canon: &'a Arc<Canon>,
+    pub(super) canon: &'a Arc<CanonicalChain>,
     pub(super) method: &'static Method,
     /// Whether a partner may be asked when nobody else can answer.
     pub(super) may_fail_over: bool,
@@ -107,7 +107,7 @@ impl Remote {
     pub(super) fn cached_answer(
         &self,
         account: AccountId,
-        canon: &Canon,
+        canon: &CanonicalChain,
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
@@ -126,12 +126,12 @@ impl Remote {
     }
 
     /// Whether a kept answer still counts: what it hangs on is canonical, and who gave it was not proven wrong since.
-    fn is_good(&self, canon: &Canon, kept: &CachedAnswer) -> bool {
+    fn is_good(&self, canon: &CanonicalChain, kept: &CachedAnswer) -> bool {
         holds(canon, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
-    fn is_absent(&self, canon: &Canon, subject: Subject<'_>) -> bool {
+    fn is_absent(&self, canon: &CanonicalChain, subject: Subject<'_>) -> bool {
         subject.receipt().is_some_and(|hash| self.absent.has(head(canon), &hash))
     }
 
@@ -183,7 +183,7 @@ impl Remote {
     async fn fetch(
         &self,
         account: AccountId,
-        canon: &Arc<Canon>,
+        canon: &Arc<CanonicalChain>,
         method: &Method,
         query: &Query<BlockRef>,
         deadline: Instant,
@@ -199,7 +199,7 @@ impl Remote {
     async fn fetch_logs(
         &self,
         asking: Asking<'_>,
-        canon: &Arc<Canon>,
+        canon: &Arc<CanonicalChain>,
         query: &Query<BlockRef>,
         logs: LogsQuery<'_>,
     ) -> Result<SharedAnswer, Failure> {
@@ -276,7 +276,7 @@ impl Remote {
         for _ in 0..=self.pool.nodes().len() {
             let everyone = self.given_by_anyone();
             let answered = self.pool.ask(&call, &judge, deadline).await;
-            if matches!(answered, Err(Failed::Lacking)) && self.pool.all_lack(&call) {
+            if matches!(answered, Err(CallFailure::Lacking)) && self.pool.all_lack(&call) {
                 return Err(Failure::Lacking);
             }
             let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
@@ -293,7 +293,7 @@ impl Remote {
     /// asked for, once.
     async fn is_canonical(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         block: Option<BlockRef>,
         deadline: Instant,
     ) -> Result<bool, Failure> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use methods::{BlockParam, BlockRef, Method, Query};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use resources::MemoryCharge;
 use tokio::time::Instant;
 
@@ -41,11 +41,11 @@ enum CallChain<'v> {
         backend: &'v PoolBackend,
         embedded: &'v Embedded,
         snapshot: &'v Arc<dyn Source>,
-        canon: Option<&'v Arc<Canon>>,
+        canon: Option<&'v Arc<CanonicalChain>>,
     },
     Nodes {
         backend: &'v PoolBackend,
-        canon: &'v Arc<Canon>,
+        canon: &'v Arc<CanonicalChain>,
     },
     Partner {
         backend: &'v PoolBackend,

@@ -80,11 +80,11 @@ impl GatewayState {
         let pool = self.answers.remote()?.pool();
         let view = pool.view();
         match view.head() {
-            _ if pool.is_left_out() => {
+            _ if pool.is_excluded() => {
                 Some("no node is used: all are of another chain or syncing, see the log")
             }
             _ if pool.is_silent() => Some("no node answers, see the log"),
-            _ if view.refused().is_some() => {
+            _ if view.refused_head().is_some() => {
                 Some("the nodes have a chain without the checkpoint in [network], see /status")
             }
             None if pool.has_undecided_chain() => Some("the nodes do not agree on a chain, see /status"),

@@ -1,13 +1,13 @@
 //! One call over several nodes.
 //!
-//! | what comes                           | it says about the node | and then                                         |
+//! | event                                | effect on the node     | next                                             |
 //! |--------------------------------------|------------------------|--------------------------------------------------|
 //! | a result that is believed            | good                   | done                                             |
-//! | a result that another may know better| good                   | kept as the fallback; another that has the block |
+//! | a doubtful result                    | good                   | kept as the fallback; another that has the block |
 //! | a null where we know of something    | good                   | another                                          |
-//! | a result that cannot be true         | a lie                  | another                                          |
-//! | a result whose proof fails           | a lie, if another node | another                                          |
-//! |                                      | proves the same        |                                                  |
+//! | a result that cannot be true         | proven wrong           | another                                          |
+//! | a result whose proof fails           | proven wrong, if an-   | another                                          |
+//! |                                      | other proves the same  |                                                  |
 //! | an error of the caller's own         | good                   | done, with that error                            |
 //! | "not here"                           | good, and it is learned| another                                          |
 //! | "too wide a range"                   | good, and it is learned| another; when none is left, the widest range     |
@@ -19,9 +19,9 @@
 //! |                                      |                        | is not kept back for a silent node               |
 //! | the deadline                         | mildly bad             | the fallback, or none                            |
 //!
-//! The retry budget pays for "another", and counts only attempts in vain. A call that it refuses waits: for as long as it has time
-//! if a node is well, and for a moment if all nodes that are left seem to be down. When all were tried and some failed or were
-//! rejected, those are tried once more. The first answer that is believed wins, and the other attempts are dropped.
+//! The retry budget pays for "another", and gets back what attempts cost that were answered. A call that the budget refuses waits: until
+//! its deadline if a node is well, and for a short time if all nodes that are left seem to be down. When all were tried and some
+//! failed or were rejected, those are tried once more. The first answer that is believed wins, and the other attempts are dropped.
 //!
 //! [`progress`] holds a status per node, [`next_action`] decides from it what is done next, and [`driver`] does it.
 
@@ -34,7 +34,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::budget::Budgets;
-use crate::call::{Ask, Call, RpcError};
+use crate::call::{Ask, RpcCall, RpcError};
 use crate::node::Node;
 
 mod driver;
@@ -52,29 +52,29 @@ pub(crate) use meaning::ErrorMeaning;
 pub(crate) use meaning::read;
 pub use meaning::{CallerError, RangeLimit};
 
-/// The most nodes of a pool. Every call looks at all of them when it chooses one.
+/// The most nodes of a pool, because every call considers all of them.
 pub const NODES_MAX: usize = 128;
-/// How often all nodes of a pool are tried. The second time is for those that failed, which may have been a moment's trouble;
-/// with a single node there is nobody else to ask.
+/// How often all nodes of a pool are tried. The second round is for nodes that failed, which may have been temporary; with a single
+/// node there is nobody else to ask.
 pub(crate) const ROUNDS_MAX: u32 = 2;
 
-/// What a result is worth.
+/// How a result is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Believed,
-    /// A null or empty result that another node may know better. Data always wins over it.
+    /// A null or empty result, of which another node may have more. Data always wins over it.
     Doubtful,
-    /// A null where there is something, as the view knows: the node is late, or has lost it. No answer at all.
+    /// A null although the view knows that there is something: the node is late, or has lost it.
     Late,
-    /// It cannot be true, and why. The words are for the log.
+    /// It cannot be true. The reason is for the log.
     Wrong(&'static str),
-    /// Its proof fails. The node is passed over for this call; whether it is to blame shows when another node proves the same.
+    /// Its proof fails. The node is skipped for this call, and blamed only if another node delivers the same with its proof.
     Unproven,
     /// It could not be checked, because no thread was free. That is not the node's fault.
     Unchecked,
 }
 
-/// A judgement, or the work that leads to one on another thread, for results that take long to check.
+/// A judgement, or the future of one for results that take long to check.
 pub enum Judging<'j> {
     Done(Judgement),
     Elsewhere(Pin<Box<dyn Future<Output = Judgement> + Send + 'j>>),
@@ -95,45 +95,47 @@ impl From<Judgement> for Judging<'_> {
     }
 }
 
-pub(crate) type Judge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
+/// Judges a result of a node.
+pub(crate) type ResultJudge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
 
-/// What all calls of one pool have in common.
+/// What all calls of one pool share.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub(crate) struct AttemptRules {
     pub(crate) budgets: Budgets,
     pub(crate) rng: NodeRng,
-    /// What a node means by an error.
-    pub(crate) read: fn(&RpcError, &Call) -> ErrorMeaning,
+    /// Interprets a node's error.
+    pub(crate) read: fn(&RpcError, &RpcCall) -> ErrorMeaning,
     /// How often all nodes are tried.
     pub(crate) rounds_max: u32,
 }
 
-/// What came of a call, as far as it was answered.
+/// The answer to a call.
 #[derive(Debug)]
-pub struct Answered<A> {
-    pub said: Said,
+pub struct PoolAnswer<A> {
+    pub reply: NodeReply,
     pub node: Arc<Node<A>>,
-    /// False if it is a doubtful result that no other node could better.
-    pub sure: bool,
-    /// Whether every node of this chain was asked, and none had anything to say.
-    pub nowhere: bool,
+    /// Whether the reply is believed. `false` if it is a doubtful result and no other node had a better one.
+    pub is_confirmed: bool,
+    /// Whether every node of this chain was asked, and all replied with nothing.
+    pub is_absent_everywhere: bool,
 }
 
+/// A node's reply, after its error was interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum NodeReply {
     Result(Bytes),
     /// The caller's own error.
     Error(CallerError),
-    /// The call must be split before it is asked again.
+    /// The range of the call must be split.
     Limit(RangeLimit),
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum CallFailure {
     #[error("no node could answer")]
     Unavailable,
-    /// Asking later will not help either.
+    /// Asking again later does not help either.
     #[error("no node has what the call needs")]
     Lacking,
     #[error("no answer before the deadline")]
@@ -145,20 +147,20 @@ pub enum Failed {
 /// Asks nodes until one answers.
 pub(crate) async fn ask<A: Ask>(
     nodes: &[Arc<Node<A>>],
-    call: &Call,
-    judge: Judge<'_, '_, A>,
-    rules: &Rules,
+    call: &RpcCall,
+    judge: ResultJudge<'_, '_, A>,
+    rules: &AttemptRules,
     deadline: Instant,
-) -> Result<Answered<A>, Failed> {
+) -> Result<PoolAnswer<A>, CallFailure> {
     let now = Instant::now();
     if now >= deadline {
-        return Err(Failed::Deadline);
+        return Err(CallFailure::Deadline);
     }
     rules.budgets.deposit(now);
     Driver::new(nodes, call, judge, rules, deadline).run().await
 }
 
-/// Random numbers that a test can know beforehand (splitmix64). They choose nodes, and protect nothing.
+/// Random numbers from a seed (splitmix64), so that tests are deterministic. They choose nodes and protect nothing.
 #[derive(Debug)]
 pub(crate) struct NodeRng(AtomicU64);
 

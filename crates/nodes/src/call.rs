@@ -1,4 +1,4 @@
-//! What is asked of a node, and what it says.
+//! Calls to a node, its replies and its faults.
 
 use std::future::Future;
 
@@ -13,23 +13,22 @@ pub struct BlockId {
     pub hash: B256,
 }
 
-/// A call as it goes to a node. Its id is the transport's affair.
+/// A call as it is sent to a node. The transport adds the id.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct RpcCall {
     pub method: &'static str,
-    /// A JSON array, written by us: a caller's bytes never reach a node.
+    /// A JSON array, written by the gateway: bytes of callers never reach a node.
     pub params: Bytes,
     pub class: Class,
     pub needs: Needs,
-    /// Whether a second node may be asked while the first is still at it.
+    /// Whether a second node may be asked before the first has answered.
     pub may_hedge: bool,
 }
 
-/// Calls of one class take about the same time; their latencies are kept apart from those of other classes, and a
-/// slow one never counts against the quick ones.
+/// Calls of one class take about the same time. Latencies are recorded by class, so that a slow call never counts against quick ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Look-ups and state reads. Those that wait for the same node may travel together.
+    /// Look-ups and state reads. They may always be batched.
     Quick,
     /// Simulations.
     Evm,
@@ -52,7 +51,7 @@ impl Class {
     }
 }
 
-/// What a node must have to be asked.
+/// What a node must have for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The newest block that the call is about. Nodes whose head is below it are not asked.
@@ -63,15 +62,15 @@ pub struct Needs {
     pub log_blocks: u64,
 }
 
-/// What a node said, once it is certain that it is the reply to this call.
+/// A node's reply to a call, matched by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// The result, as the node wrote it. A large one may turn out to be no JSON, which whoever reads it finds out.
+pub enum RpcReply {
+    /// The result, as the node wrote it. A large one may turn out to be no JSON when it is read.
     Result(Bytes),
     Error(RpcError),
 }
 
-/// A node's error, in its own words. They go to the dialect, and to nobody else.
+/// A node's error in its own words. Only the dialect reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError {
     pub code: i64,
@@ -80,14 +79,13 @@ pub struct RpcError {
     pub data: Option<Bytes>,
 }
 
-/// Someone who can be asked: the transport to a node, or a script in a test.
+/// The client of a node, or a scripted node in a test.
 pub trait Ask: Send + Sync + 'static {
-    /// Asks, and waits for the reply until the deadline. Dropping the future gives the call up.
-    fn ask(&self, call: &Call, deadline: Instant) -> impl Future<Output = Result<Reply, Fault>> + Send;
+    /// Sends a call, and waits for the reply until the deadline. Dropping the future cancels the call.
+    fn ask(&self, call: &RpcCall, deadline: Instant) -> impl Future<Output = Result<RpcReply, Fault>> + Send;
 }
 
-/// Why there is no reply. All of these but those of [`Self::is_our_shortage`] are the node's doing, or the network's on the way
-/// to it.
+/// Why there is no usable reply. All of these except those of [`Self::is_our_shortage`] are faults of the node or the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
     #[error("cannot connect")]
@@ -102,17 +100,16 @@ pub enum Fault {
     Timeout,
     #[error("the reply is larger than allowed")]
     TooLarge,
-    /// Our own shortage, for which no node is to blame.
+    /// Our own memory is short. The node is not blamed.
     #[error("no memory was free for the reply")]
     NoMemory,
-    /// Our own limit, for which no node is to blame: the reply is smaller than `reply_bytes_max`, but larger than what one
-    /// node may use of the memory.
+    /// The reply is larger than the share of memory that one node may use. The node is not blamed.
     #[error("the reply is larger than what one node may use of reply_memory_bytes")]
     LargerThanMemory,
     /// An HTTP status other than 200 without a JSON-RPC reply in its body.
     #[error("HTTP status {0}")]
     Status(u16),
-    /// An error of its own making: it will not or cannot.
+    /// The node returned an error that is its own fault.
     #[error("the node refuses")]
     Refused,
     #[error("too many requests")]
@@ -121,13 +118,13 @@ pub enum Fault {
     Garbled,
     #[error("the reply has another id")]
     WrongId,
-    /// The reply is well-formed, and cannot be true.
+    /// The reply is well-formed but cannot be true.
     #[error("the answer is wrong")]
     Wrong,
 }
 
 impl Fault {
-    /// Whether it is our memory that is short, and nothing is wrong with the node.
+    /// Whether our memory is short, and nothing is wrong with the node.
     pub fn is_our_shortage(self) -> bool {
         matches!(self, Self::NoMemory | Self::LargerThanMemory)
     }

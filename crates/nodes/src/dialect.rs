@@ -1,10 +1,10 @@
-//! What a node means by its errors.
+//! The meanings of the errors of nodes.
 //!
-//! Every client and every hosted service has codes and texts of its own for the same few things. Here they become one
-//! meaning; the texts themselves go no further, because what a node writes may be meant for somebody to read.
+//! Every client and every hosted service has its own codes and texts for the same few errors. Here they are mapped to one meaning. The
+//! texts themselves are not passed on, because a node could write anything into them.
 
-mod table; // patterns and their meaning, one row each
-mod revert; // the data of a revert, wherever it hides
+mod table; // patterns and their meanings, one row each
+mod revert; // the data of a revert
 mod range; // the numbers in a text about ranges
 
 #[cfg(test)]
@@ -13,87 +13,43 @@ mod tests;
 use alloy_primitives::Bytes;
 use serde_json::Value;
 
-use crate::RpcError;
-use table::Says;
+use crate::call::RpcError;
+use table::PatternMeaning;
 
-/// How much of a text is read. Patterns stand at its beginning; what follows may be a contract's own words.
+/// How much of a text is read. Patterns are at its beginning; what follows may be a text of a contract.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// What a node means.
+/// The meaning of a node's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The EVM met REVERT. No data if the node gives none.
+    /// The call reverted. `data` is `None` if the node gives none.
     Reverted {
         data: Option<Bytes>,
     },
-    /// The EVM stopped for another reason, or would not begin.
+    /// The EVM stopped for another reason, or did not start.
     Execution(Execution),
     BadParams,
     NoMethod,
-    /// It does not have the block, or not yet.
+    /// The node does not have the block, or not yet.
     NoBlock,
-    /// It has the block, and not its state.
+    /// The node has the block, but not its state.
     NoState,
-    /// The query spans more blocks than it allows: at most `most` of them.
+    /// The query spans more than `most` blocks, which is the most that the node allows.
     RangeTooWide {
         most: Option<u64>,
-        suggested: Option<(u64, u64)>,
     },
-    /// The query finds more than it allows.
-    TooManyResults {
-        suggested: Option<(u64, u64)>,
-    },
-    /// It gave up on the query.
+    /// The query has more results than the node allows.
+    TooManyResults,
+    /// The node gave up on the query.
     QueryTimeout,
     RateLimited,
     Syncing,
     Unauthorised,
-    /// Anything else: it cannot, and the same call may succeed elsewhere.
+    /// Anything else. The same call may succeed on another node.
     Internal,
 }
 
-/// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// Any node would say so.
-    Caller,
-    /// The node lacks what is asked for; another one may have it, and this one is well.
-    Lacking,
-    /// The node is not well, or does not want us.
-    Node,
-}
-
-impl Meaning {
-    pub fn fault(&self) -> Whose {
-        match self {
-            Self::Reverted { .. } | Self::Execution(_) | Self::BadParams => Whose::Caller,
-            Self::RangeTooWide { .. } | Self::TooManyResults { .. } | Self::QueryTimeout => Whose::Caller,
-            Self::NoMethod | Self::NoBlock | Self::NoState => Whose::Lacking,
-            Self::RateLimited | Self::Syncing | Self::Unauthorised | Self::Internal => Whose::Node,
-        }
-    }
-
-    /// The name in metrics.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Reverted { .. } => "reverted",
-            Self::Execution(_) => "execution",
-            Self::BadParams => "bad_params",
-            Self::NoMethod => "no_method",
-            Self::NoBlock => "no_block",
-            Self::NoState => "no_state",
-            Self::RangeTooWide { .. } => "range_too_wide",
-            Self::TooManyResults { .. } => "too_many_results",
-            Self::QueryTimeout => "query_timeout",
-            Self::RateLimited => "rate_limited",
-            Self::Syncing => "syncing",
-            Self::Unauthorised => "unauthorised",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-/// Why the EVM stopped or would not begin, in the words that clients know.
+/// Why the EVM stopped or did not start, in the words that clients know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Execution {
     #[error("out of gas")]
@@ -140,50 +96,47 @@ pub enum Execution {
     Failed,
 }
 
-/// Bytes of an error's `data` that are read. No revert is longer: it would cost its caller more gas than any node gives.
+/// The most bytes of an error's `data` that are read. A longer revert would cost more gas than any node grants.
 const DATA_BYTES_MAX: usize = 1 << 20;
 
-/// What a node means by the error that it gave to a call of this method.
+/// Interprets the error of a node to a call of this method.
 pub fn read(error: &RpcError, method: &str) -> Meaning {
     let data = error.data.as_ref().filter(|data| data.len() <= DATA_BYTES_MAX);
     let data: Option<Value> = data.and_then(|data| serde_json::from_slice(data).ok());
     let text = text(&error.message, data.as_ref());
     match table::look_up(error.code, &text, method) {
-        Says::Reverted => Meaning::Reverted { data: revert::data(data.as_ref(), &error.message) },
-        Says::Stopped(Execution::GasAllowance { .. }) => {
+        PatternMeaning::Reverted => Meaning::Reverted { data: revert::data(data.as_ref(), &error.message) },
+        PatternMeaning::Stopped(Execution::GasAllowance { .. }) => {
             Meaning::Execution(Execution::GasAllowance { most: range::in_parentheses(&text) })
         }
-        Says::Stopped(execution) => Meaning::Execution(execution),
-        Says::RangeTooWide => Meaning::RangeTooWide {
-            most: range::limit(&text),
-            suggested: range::suggested(&text, data.as_ref()),
-        },
-        Says::TooManyResults => Meaning::TooManyResults { suggested: range::suggested(&text, data.as_ref()) },
-        Says::BadParams => Meaning::BadParams,
-        Says::NoMethod => Meaning::NoMethod,
-        Says::NoBlock => Meaning::NoBlock,
-        Says::NoState => Meaning::NoState,
-        Says::QueryTimeout => Meaning::QueryTimeout,
-        Says::RateLimited => Meaning::RateLimited,
-        Says::Syncing => Meaning::Syncing,
-        Says::Unauthorised => Meaning::Unauthorised,
-        Says::Internal => Meaning::Internal,
+        PatternMeaning::Stopped(execution) => Meaning::Execution(execution),
+        PatternMeaning::RangeTooWide => Meaning::RangeTooWide { most: range::limit(&text) },
+        PatternMeaning::TooManyResults => Meaning::TooManyResults,
+        PatternMeaning::BadParams => Meaning::BadParams,
+        PatternMeaning::NoMethod => Meaning::NoMethod,
+        PatternMeaning::NoBlock => Meaning::NoBlock,
+        PatternMeaning::NoState => Meaning::NoState,
+        PatternMeaning::QueryTimeout => Meaning::QueryTimeout,
+        PatternMeaning::RateLimited => Meaning::RateLimited,
+        PatternMeaning::Syncing => Meaning::Syncing,
+        PatternMeaning::Unauthorised => Meaning::Unauthorised,
+        PatternMeaning::Internal => Meaning::Internal,
     }
 }
 
-/// What the error says in words, in lower case: the message, and what stands in the data beside it. Some nodes say
-/// "invalid params" and put everything that matters into the data.
+/// The texts of an error in lower case: its message, and the text in its data. Some nodes write "invalid params" as the message
+/// and the reason into the data.
 fn text(message: &str, data: Option<&Value>) -> String {
-    let more = data.and_then(words).unwrap_or_default();
+    let more = data.and_then(data_text).unwrap_or_default();
     format!("{} {}", beginning(message), beginning(more)).to_lowercase()
 }
 
-fn words(data: &Value) -> Option<&str> {
+fn data_text(data: &Value) -> Option<&str> {
     match data {
-        Value::String(said) if !said.starts_with("0x") => Some(said),
+        Value::String(text) if !text.starts_with("0x") => Some(text),
         Value::Object(members) => {
-            let said = |name: &str| members.get(name).and_then(Value::as_str);
-            ["message", "payload", "reason", "details"].into_iter().find_map(said)
+            let text = |name: &str| members.get(name).and_then(Value::as_str);
+            ["message", "payload", "reason", "details"].into_iter().find_map(text)
         }
         _ => None,
     }

@@ -1,9 +1,9 @@
-//! How chains make their hashes.
+//! How chains compute their hashes.
 
-/// How a chain makes its hashes.
+/// How a chain computes its hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum ChainFamily {
     Ethereum,
-    /// Hashes of blocks and transactions are not those of an encoding we know, so that nothing in a block can be proven.
+    /// Blocks and transactions are not hashed in an encoding that we know, so nothing in a block can be proven.
     Zksync,
 }

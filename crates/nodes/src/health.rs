@@ -1,18 +1,18 @@
-//! How well a node is.
+//! The health of a node.
 //!
-//! Only what is the node's own doing lowers it. What speaks against a node is weighed (see [`Sign::weight`]) and added
-//! up until it answers again; a sum of [`BREAK`] takes it one state down.
+//! Only the node's own faults lower it. Faults are weighted (see [`Observation::weight`]) and added up until the node answers
+//! again; a sum of [`BREAK`] takes it one level down.
 //!
-//! | state   | what happens                        | next    | and then                                             |
+//! | level   | what happens                        | next    | and then                                             |
 //! |---------|-------------------------------------|---------|------------------------------------------------------|
 //! | Up      | faults in a row that weigh `BREAK`  | Doubted | asked only where no better node can answer           |
 //! | Doubted | all the good replies that it owes   | Up      |                                                      |
-//! | Doubted | faults in a row that weigh `BREAK`  | Down    | the breaker is open: asked only if all others are too|
+//! | Doubted | faults in a row that weigh `BREAK`  | Down    | asked only if all others are down, too              |
 //! | Down    | its back-off is over                | Down    | one probe at a time                                  |
 //! | Down    | a good reply                        | Doubted |                                                      |
 //! | Down    | a bad probe                         | Down    | twice the back-off, at most [`BACK_OFF_MAX`]         |
-//! | any     | one proven lie                      | Down    | no probe for minutes, then it owes more good replies |
-//! | any     | "too many requests"                 | same    | it rests for [`REST`], and its honesty is in no doubt|
+//! | any     | one answer that is proven wrong     | Down    | no probe for minutes, then it owes more good replies |
+//! | any     | "too many requests"                 | same    | it is asked after the others for [`REST`]            |
 //!
 //! A doubted node is probed as well, so that it comes back under load without waiting for the watcher's polls. A poll that is
 //! answered forgives only what polls have shown: a node may answer polls and hang on everything else.
@@ -29,35 +29,35 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use state::{Grounds, State};
+use state::HealthState;
 
-/// Weight of the faults in a row that take a node one state down: two plain ones. A dead node is doubted with the
-/// second call that it fails and out with the fourth, which under load takes milliseconds.
+/// Weight of the faults in a row that take a node one level down: two plain ones. A dead node is doubted after the second
+/// failed call and down after the fourth, which under load takes milliseconds.
 pub(crate) const BREAK: u8 = 4;
-/// How long a node that fell is left alone before its first probe. It doubles with each bad probe.
+/// Time from a node's fall to its first probe. It doubles with each bad probe.
 pub(crate) const BACK_OFF_MIN: Duration = Duration::from_millis(100);
-/// The longest back-off. A node that is back is seen within this time, however long it was away.
+/// The longest back-off. A node that is back is used again within this time, however long it was away.
 pub(crate) const BACK_OFF_MAX: Duration = Duration::from_secs(5);
-/// How long a node is spared after it said that it has too much to do.
+/// How long a node is asked after the others once it has said that it gets too many requests.
 pub(crate) const REST: Duration = Duration::from_millis(500);
-/// After this time a probe that never reported, because its caller hung up, is forgotten and another may start.
+/// After this time, another probe may start although the last one has not ended: its caller may have hung up.
 pub(crate) const PROBE_MAX: Duration = Duration::from_secs(2);
 
-/// What a reply, or the lack of one, says about a node.
+/// What a call or a poll has shown about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
-    /// It replied to a call, be it with an error of the caller.
+pub(crate) enum Observation {
+    /// It replied to a call, possibly with an error that is the caller's fault.
     Good,
     Bad(Fault),
     /// It replied to its watcher.
     PollGood,
     PollBad(Fault),
-    /// Another node had answered the same call while this one had said nothing at all for longer than is usual.
+    /// Another node answered the same call while this one had said nothing at all for longer than is usual.
     Silent,
 }
 
-impl Sign {
-    /// How much it speaks against the node.
+impl Observation {
+    /// How much it counts against the node.
     fn weight(self) -> u8 {
         match self {
             Self::Good | Self::PollGood | Self::Bad(Fault::RateLimited) => 0,
@@ -67,17 +67,17 @@ impl Sign {
     }
 }
 
-/// The states as others see them, best first.
+/// How well a node can be used, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Grade {
+pub enum Availability {
     Up,
     Doubted,
-    /// Up or doubted, but asked to be left alone for a moment.
+    /// Up or doubted, but it has said that it gets too many requests.
     Resting,
     Down,
 }
 
-impl Grade {
+impl Availability {
     pub const ALL: [Self; 4] = [Self::Up, Self::Doubted, Self::Resting, Self::Down];
 
     pub fn name(self) -> &'static str {
@@ -91,75 +91,49 @@ impl Grade {
 }
 
 /// The health of one node.
-#[derive(Debug)]
-pub struct Health {
-    origin: Instant,
-    state: Mutex<State>,
-}
+#[derive(Debug, Default)]
+pub struct Health(Mutex<HealthState>);
 
 impl Health {
-    pub fn new(now: Instant) -> Self {
-        Self { origin: now, state: Mutex::new(State::UP) }
+    pub fn availability(&self, now: Instant) -> Availability {
+        self.0.lock().availability(now)
     }
 
-    pub fn grade(&self, now: Instant) -> Grade {
-        self.grade_and_last_call(now).0
+    /// The availability, and whether the last call on the node failed.
+    pub(crate) fn availability_and_last_call(&self, now: Instant) -> (Availability, bool) {
+        let state = self.0.lock();
+        (state.availability(now), state.has_failed_call)
     }
 
-    /// The grade, and whether the last call on the node failed.
-    pub(crate) fn grade_and_last_call(&self, now: Instant) -> (Grade, bool) {
-        let state = *self.state.lock();
-        let grade = match state.grounds {
-            Grounds::Down => Grade::Down,
-            _ if self.milliseconds(now) < state.rests_until_ms => Grade::Resting,
-            Grounds::Doubted => Grade::Doubted,
-            Grounds::Up => Grade::Up,
-        };
-        (grade, state.failed_calls)
+    /// For how long the node is still excluded because it was proven wrong.
+    pub fn excluded_for(&self, now: Instant) -> Option<Duration> {
+        let until = self.0.lock().excluded_until?;
+        Some(until.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 
-    /// For how long the node is still left out because it was proven to lie.
-    pub fn left_out_for_lie(&self, now: Instant) -> Option<Duration> {
-        let until_ms = self.state.lock().lied_until_ms;
-        until_ms.checked_sub(self.milliseconds(now)).filter(|&left| left > 0).map(Duration::from_millis)
+    pub(crate) fn record(&self, observation: Observation, now: Instant) {
+        let mut state = self.0.lock();
+        *state = state.after(observation, now, rand::random::<u8>());
     }
 
-    /// Takes note of what a call or a poll has shown.
-    pub fn record(&self, sign: Sign, now: Instant) {
-        let now_ms = self.milliseconds(now);
-        let mut state = self.state.lock();
-        let is_well = state.grounds == Grounds::Up && now_ms >= state.rests_until_ms;
-        if matches!(sign, Sign::Good | Sign::PollGood) && is_well && *state == state.well() {
-            return;
+    /// When a node that is not up may be probed next. `None` if it is up, or if a probe is under way.
+    #[cfg(test)]
+    fn probe_at(&self) -> Option<Instant> {
+        let state = self.0.lock();
+        state.probe_at.filter(|_| !state.is_probed)
+    }
+
+    pub(crate) fn is_probe_due(&self, now: Instant) -> bool {
+        self.0.lock().is_probe_due(now)
+    }
+
+    /// Starts a probe if one is due and none is under way. Its outcome is recorded like that of any other call.
+    pub(crate) fn begin_probe(&self, now: Instant) -> bool {
+        let mut state = self.0.lock();
+        let probed = state.begin_probe(now);
+        if let Some(probed) = probed {
+            *state = probed;
         }
-        *state = state.after(sign, now_ms, rand::random::<u8>());
+        probed.is_some()
     }
-
-    /// When a node that is not up may be probed next. None if it is up, or if a probe is under way.
-    pub fn probe_at(&self) -> Option<Instant> {
-        let state = *self.state.lock();
-        (state.grounds != Grounds::Up && !state.probed)
-            .then(|| self.origin + Duration::from_millis(state.until_ms))
-    }
-
-    pub fn probe_due(&self, now: Instant) -> bool {
-        self.state.lock().probe_due(self.milliseconds(now))
-    }
-
-    /// Takes the right to probe, which only one has at a time. What the probe shows is told with [`Self::record`].
-    pub fn begin_probe(&self, now: Instant) -> bool {
-        let now_ms = self.milliseconds(now);
-        let mut state = self.state.lock();
-        let begun = state.begin_probe(now_ms);
-        begun.into_iter().for_each(|begun| *state = begun);
-        begun.is_some()
-    }
-
-    fn milliseconds(&self, now: Instant) -> u64 {
-        milliseconds(now.saturating_duration_since(self.origin))
-    }
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,80 +1,62 @@
 //! How long a node's answers take, by cost class.
 //!
-//! Two figures for each class: what to expect, for the choice between nodes; and the time that 95 of 100 answers stay
-//! below, for when to ask a second node. Classes share nothing, so a slow log query says nothing about look-ups.
+//! Each class has two figures: the expected latency, for the choice between nodes, and the 95th percentile, for when to ask a
+//! second node. Classes share nothing, so a slow log query says nothing about look-ups.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Class;
 
 mod histogram;
 
-use histogram::Histogram;
+use histogram::LatencyHistogram;
 
-/// Without new answers the expectation halves in this time, so that a node that was slow once is looked at again.
+/// Without new answers the expected latency halves in this time, so that a node that was slow once is tried again.
 const HALF_LIFE_MS: u32 = 2_000;
-/// What a slower answer than expected counts: half of it, so that trouble shows at once.
-const RISE_SHARE: u32 = 2;
-/// What a quicker one counts: less, because one quick answer does not end trouble.
-const FALL_SHARE: u32 = 8;
+/// An answer that is slower than expected moves the expectation by this fraction (1/2), so that trouble shows at once.
+const RISE_DIVISOR: u32 = 2;
+/// An answer that is faster than expected moves it by less (1/8), because one fast answer does not end trouble.
+const FALL_DIVISOR: u32 = 8;
 
 /// The latencies of one node.
-#[derive(Debug)]
-pub struct Latency {
-    origin: Instant,
-    classes: [ClassLatency; Class::ALL.len()],
-}
+#[derive(Debug, Default)]
+pub(crate) struct Latency([Mutex<ClassLatency>; Class::ALL.len()]);
 
 #[derive(Debug, Default)]
 struct ClassLatency {
-    /// Microseconds (low half), and the millisecond of the last answer (high half), so that both change together.
-    /// Milliseconds wrap around after 49 days, which makes one estimate a little older or younger than it is.
-    expected: AtomicU64,
-    histogram: Histogram,
+    /// `None` before the first answer.
+    estimate: Option<Estimate>,
+    histogram: LatencyHistogram,
 }
 
 impl Latency {
-    pub fn new(now: Instant) -> Self {
-        Self { origin: now, classes: Default::default() }
+    /// Records how long an answer took, or how long one was waited for that never came.
+    pub(crate) fn record(&self, class: Class, took: Duration, now: Instant) {
+        let mut latency = self.0[index(class)].lock();
+        latency.estimate = Some(Estimate::after(latency.estimate, took, now));
+        latency.histogram.record(took);
     }
 
-    /// Takes note that an answer took so long, or that one took at least so long when it was given up.
-    pub fn record(&self, class: Class, took: Duration, now: Instant) {
-        let latency = &self.classes[index(class)];
-        let took_us = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        let now_ms = self.milliseconds(now);
-        let _always = latency.expected.fetch_update(Relaxed, Relaxed, |word| {
-            Some(pack(now_ms, moved(decayed(word, now_ms), took_us, word == 0)))
-        });
-        latency.histogram.record(took_us);
+    /// The expected latency at the time of the last answer; `None` before the first.
+    pub(crate) fn last_expected(&self, class: Class) -> Option<Duration> {
+        self.0[index(class)].lock().estimate.map(|estimate| estimate.expected)
     }
 
-    /// What the last answers let expect, however long ago that was. None if there were none.
-    pub fn last(&self, class: Class) -> Option<Duration> {
-        let word = self.classes[index(class)].expected.load(Relaxed);
-        (word != 0).then(|| Duration::from_micros(word & u64::from(u32::MAX)))
+    /// The expected latency of the next answer. It is zero for a node that was never asked, so that it is tried.
+    pub(crate) fn expected(&self, class: Class, now: Instant) -> Duration {
+        self.0[index(class)].lock().estimate.map_or(Duration::ZERO, |estimate| estimate.at(now))
     }
 
-    /// What to expect of the next answer. Zero for a node that was never asked: the way to know it is to ask it.
-    pub fn expected(&self, class: Class, now: Instant) -> Duration {
-        let word = self.classes[index(class)].expected.load(Relaxed);
-        Duration::from_micros(decayed(word, self.milliseconds(now)).into())
-    }
-
-    /// The time that 95 of 100 recent answers stay below, once there were enough of them to tell.
-    pub fn p95(&self, class: Class) -> Option<Duration> {
-        self.classes[index(class)].histogram.p95()
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "wraps around by intention")]
-    fn milliseconds(&self, now: Instant) -> u32 {
-        now.saturating_duration_since(self.origin).as_millis() as u32
+    /// The 95th percentile of recent answers, once there are enough of them.
+    pub(crate) fn p95(&self, class: Class) -> Option<Duration> {
+        self.0[index(class)].lock().histogram.p95()
     }
 }
 
+/// The position of a class in arrays that have one element for each.
 pub(crate) fn index(class: Class) -> usize {
     match class {
         Class::Quick => 0,
@@ -84,31 +66,36 @@ pub(crate) fn index(class: Class) -> usize {
     }
 }
 
-fn pack(ms: u32, us: u32) -> u64 {
-    u64::from(ms) << 32 | u64::from(us)
+/// What to expect of the next answer.
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    expected: Duration,
+    updated_at: Instant,
 }
 
-/// The expectation as it is after the time without answers.
-fn decayed(word: u64, now_ms: u32) -> u32 {
-    let us = (word & u64::from(u32::MAX)) as u32;
-    let age_ms = now_ms.wrapping_sub((word >> 32) as u32);
-    // Replies are recorded by several threads, and one may be a moment late: such an age is none.
-    if age_ms > u32::MAX / 2 {
-        return us;
+impl Estimate {
+    /// The estimate after an answer that took this long.
+    fn after(before: Option<Self>, took: Duration, now: Instant) -> Self {
+        let expected = before.map_or(took, |before| moved(before.at(now), took));
+        Self { expected, updated_at: now }
     }
-    let halvings = age_ms / HALF_LIFE_MS;
-    let halved = us.checked_shr(halvings).unwrap_or(0);
-    // Straight from one halving to the next, which is close enough to the curve.
-    halved - (u64::from(halved / 2) * u64::from(age_ms % HALF_LIFE_MS) / u64::from(HALF_LIFE_MS)) as u32
+
+    /// The expected latency after the time without answers.
+    fn at(self, now: Instant) -> Duration {
+        let age_ms = now.saturating_duration_since(self.updated_at).as_millis();
+        let age_ms = u32::try_from(age_ms).unwrap_or(u32::MAX);
+        let halvings = age_ms / HALF_LIFE_MS;
+        let halved = 1_u32.checked_shl(halvings).map_or(Duration::ZERO, |divisor| self.expected / divisor);
+        // Linear between two halvings, which is close enough to the curve.
+        halved - halved / 2 * (age_ms % HALF_LIFE_MS) / HALF_LIFE_MS
+    }
 }
 
-fn moved(expected_us: u32, took_us: u32, first: bool) -> u32 {
-    if first {
-        took_us
-    } else if took_us > expected_us {
-        expected_us + (took_us - expected_us) / RISE_SHARE
+fn moved(expected: Duration, took: Duration) -> Duration {
+    if took > expected {
+        expected + (took - expected) / RISE_DIVISOR
     } else {
-        expected_us - (expected_us - took_us) / FALL_SHARE
+        expected - (expected - took) / FALL_DIVISOR
     }
 }
 
@@ -121,7 +108,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn latency_of(samples: impl IntoIterator<Item = Duration>) -> Latency {
-        let latency = Latency::new(Instant::now());
+        let latency = Latency::default();
         samples.into_iter().for_each(|took| latency.record(Class::Quick, took, Instant::now()));
         latency
     }

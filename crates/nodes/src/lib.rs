@@ -1,45 +1,45 @@
-//! The pool: remote nodes of one network behind one question, "what is the answer to this call?".
+//! The pool of remote nodes of one network.
 //!
-//! A call goes to a node that is well and has the block asked for; to another one when that fails or is slow; and what comes
-//! back is proven, compared, or passed on. What the healthy nodes agree on is the view: the head that this gateway
-//! serves, and the hashes below it. Nothing here knows of keys, plans, or the embedded chain.
+//! A call goes to a healthy node that has the block; to another one when that fails or is slow. What comes back is proven, compared,
+//! or passed on. The view is what the nodes agree on: the head that this gateway serves, and the hashes below it. Nothing here knows
+//! of keys, plans, or the embedded chain.
 
-mod family; // how chains make their hashes
-mod call; // what is asked of a node, and what it says
-mod outage_log; // what is told about a node that cannot be used
+mod family; // how chains compute their hashes
+mod call; // calls to a node, its replies and faults
+mod outage_log; // when to log that a node cannot be used
 
-mod transport; // bytes to and from one endpoint
-pub mod dialect; // what a node means by its errors
-pub mod raw; // what nodes write as JSON
-mod proof_failure; // why what a node delivers is not proven
+mod transport; // the client of one endpoint
+pub mod dialect; // meanings of the errors of nodes
+pub mod raw; // JSON as nodes write it
+mod proof_failure; // why a delivery is not proven
 pub mod proven; // block data that its block's hash commits to
 
-mod health; // how well a node is
+mod health; // the health of a node
 mod latency; // how long its answers take, by cost class
-mod budget; // how many extra calls there may be
-mod pick; // which node next
+mod budget; // budgets for retries and hedges
+mod pick; // the choice of a node
 
-mod left_out; // why a node is not used
+mod exclusion; // why a node is excluded
 mod node; // one node
-mod attempt; // one call over several nodes
+mod attempt; // one call, asked of one node after the other
 pub mod view; // the canonical chain as the nodes agree on it
-pub mod watch; // following every node's head
-mod pool; // all of it together
-mod partner; // foreign providers, within their budgets
+pub mod watch; // polling every node's head
+mod pool; // all nodes of a network
+mod partner; // foreign providers, within their quotas
 
-pub use attempt::{Answered, CallerError, Failed, Judgement, Judging, NODES_MAX, RangeLimit, Said};
-pub use budget::Budgets;
-pub use call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError, TlsFailure};
-pub use family::Family;
-pub use health::{Grade, Health, Sign};
-pub use latency::Latency;
-pub use node::{Counts, Known, Lack, Node, Standing, fault_kind};
-pub use partner::{Allowance, Partner};
+pub use attempt::{
+    CallFailure, CallerError, Judgement, Judging, NODES_MAX, NodeReply, PoolAnswer, RangeLimit,
+};
+pub use call::{BlockId, Class, Needs, RpcCall, RpcReply};
+pub use exclusion::ExclusionReason;
+pub use family::ChainFamily;
+pub use health::{Availability, Health};
+pub use node::{Capabilities, Node, NodeCounts};
+pub use partner::{Partner, PartnerQuota};
 pub use pool::{
-    NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, Proof, Proving, QuorumCall, QuorumEvent, Remote,
-    Replies, Settings, Supplier,
+    EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, PoolSettings, Proof, Proving,
+    QuorumCall, QuorumEvent, Replies, Supplier,
 };
-pub use transport::{
-    Client, Endpoint, EndpointError, Limits, REPLY_MEMORY_BYTES, ReplyBuffers, Stats, heads,
-};
-pub use view::{Canon, View};
+pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
+pub use view::{CanonicalChain, NodesView, ViewSettings};
+pub use watch::WatchSettings;

@@ -1,264 +1,235 @@
-//! One node: who it is, how it does, and what it is known to have.
+//! One node: its client, its health, and what it is known to have.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::call::{Ask, Call, Class, Fault, Reply};
-use crate::health::{Grade, Health, Sign};
-use crate::latency::{Latency, index};
+use crate::call::{Ask, Class, Fault, RpcCall, RpcReply};
+use crate::health::{Availability, Health, Observation};
+use crate::latency::Latency;
 use crate::pick::Candidate;
 
+mod capabilities;
 mod counts;
-mod known;
 mod presence;
+mod reply_times;
 
 #[cfg(test)]
 mod tests;
 
-pub use counts::{Counts, fault_kind};
-pub use known::{Known, Lack, Standing};
+pub use capabilities::Capabilities;
+pub(crate) use capabilities::{Membership, MissingCapability};
+pub use counts::NodeCounts;
 use presence::Presence;
+use reply_times::ReplyTimes;
 
-/// A second node is asked no sooner: a pause of this length is not worth a call.
+/// Shortest time after which a second node is asked too. A shorter pause is not worth a call.
 pub(crate) const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
-/// And no later, however slow this one usually is.
+/// Longest time after which a second node is asked too, however slow the first one usually is.
 pub(crate) const HEDGE_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// Other calls than look-ups may take long without anything being wrong. A node that says nothing to anyone for this time,
-/// in which it is polled too, has fallen silent nevertheless.
+/// Time without any reply after which a node has fallen silent although its calls are not look-ups. Such calls may take long
+/// without anything being wrong, but the node is polled meanwhile.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 
-/// A node that says nothing for so many times what is usual is asked after the others,
+/// Multiple of its 95th percentile after which a node that says nothing is asked after the others.
 const UNRESPONSIVE_FACTOR: u32 = 4;
-/// but not before this time: a short pause is nothing unusual.
+/// Shortest time after which a node that says nothing is asked after the others.
 const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
 
-/// How long a node that has placed a transaction in a block that is not on the chain is asked after the others for places. It may
-/// be on another branch, or make places up, each of which costs a look-up at all nodes.
-const PLACES_DOUBTED_FOR: Duration = Duration::from_secs(60);
+/// How long a node is asked after the others for the block of a transaction, once it has named one that is not canonical. It may be
+/// on another branch, or invent blocks, and each of them costs a look-up at all nodes.
+const LOCATIONS_DOUBTED_FOR: Duration = Duration::from_secs(60);
 
 /// Methods that say which block a transaction is in.
-const PLACE_METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
+const LOCATION_METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
 pub struct Node<A> {
-    /// Host and port: what may be shown to anyone.
+    /// Host and port, without credentials.
     name: String,
-    ask: A,
+    client: A,
     health: Health,
     latency: Latency,
-    known: Known,
-    counts: Counts,
+    capabilities: Capabilities,
+    counts: NodeCounts,
     presence: Presence,
-    in_flight: [AtomicU32; Class::ALL.len()],
-    origin: Instant,
-    /// Microseconds from the origin to the last reply of any kind, or to the first call of each class that has been made since.
-    unanswered_since: [AtomicU64; Class::ALL.len()],
-    /// Microseconds from the origin to the last reply of any kind,
-    replied_at: AtomicU64,
-    /// to the last poll that was answered,
-    polled_at: AtomicU64,
-    /// and to the last call that was given up without a reply.
-    silent_at: AtomicU64,
-    /// Microseconds from the origin to when it is asked for places as before.
-    places_doubted_until: AtomicU64,
+    reply_times: ReplyTimes,
+    /// Until when the node is asked after the others for the blocks of transactions.
+    locations_doubted_until: Mutex<Option<Instant>>,
 }
 
 impl<A: Ask> Node<A> {
     /// `name` is host and port, never a URL: those have credentials in them.
-    pub fn new(name: impl Into<String>, ask: A, now: Instant) -> Self {
+    pub fn new(name: impl Into<String>, client: A) -> Self {
         Self {
             name: name.into(),
-            ask,
-            health: Health::new(now),
-            latency: Latency::new(now),
-            known: Known::default(),
-            counts: Counts::default(),
+            client,
+            health: Health::default(),
+            latency: Latency::default(),
+            capabilities: Capabilities::default(),
+            counts: NodeCounts::default(),
             presence: Presence::default(),
-            in_flight: Default::default(),
-            origin: now,
-            unanswered_since: Default::default(),
-            replied_at: AtomicU64::new(0),
-            polled_at: AtomicU64::new(0),
-            silent_at: AtomicU64::new(0),
-            places_doubted_until: AtomicU64::new(0),
+            reply_times: ReplyTimes::default(),
+            locations_doubted_until: Mutex::default(),
         }
     }
 
-    /// Asks, and takes note of how long it took and of what fault there was. What a reply is worth is for others to
-    /// say, with [`Self::good`] and [`Self::bad`]; a fault has been said already.
-    pub async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+    /// Asks the node, and records its latency and its faults. Whether a reply was good is recorded by the caller, with
+    /// [`Self::record_success`] or [`Self::record_fault`].
+    pub(crate) async fn ask(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         let asked_at = Instant::now();
-        let _place = Place::take(&self.in_flight[index(call.class)]);
-        if self.in_flight(call.class) == 1 {
-            self.unanswered_since[index(call.class)].store(self.microseconds(asked_at), Relaxed);
-        }
+        let _in_flight = self.reply_times.begin_call(call.class, asked_at);
         self.counts.attempts.fetch_add(1, Relaxed);
-        let reply = self.ask.ask(call, deadline).await;
+        let reply = self.client.ask(call, deadline).await;
         let now = Instant::now();
-        self.restart_unanswered(now);
+        self.reply_times.record_end(now);
         match reply {
-            Ok(_) => self.replied(call.class, asked_at, now),
-            Err(fault) => self.failed(fault, call.class, asked_at, now),
+            Ok(_) => self.record_reply(call.class, asked_at, now),
+            Err(fault) => self.record_failure(fault, call.class, asked_at, now),
         }
         reply
     }
 
-    /// The reply was worth having, or its error was the caller's.
-    pub fn good(&self, now: Instant) {
-        self.health.record(Sign::Good, now);
+    /// Records a reply that could be used, or whose error was the caller's fault.
+    pub(crate) fn record_success(&self, now: Instant) {
+        self.health.record(Observation::Good, now);
     }
 
-    /// The node is to blame.
-    pub fn bad(&self, fault: Fault, now: Instant) {
+    /// Records a fault that the node is to blame for.
+    pub(crate) fn record_fault(&self, fault: Fault, now: Instant) {
         self.counts.count(fault);
-        self.health.record(Sign::Bad(fault), now);
+        self.health.record(Observation::Bad(fault), now);
     }
 
-    /// How a poll of its watcher ended.
-    pub fn polled(&self, outcome: Result<(), Fault>, now: Instant) {
+    /// Records how a poll of its watcher ended.
+    pub(crate) fn record_poll(&self, outcome: Result<(), Fault>, now: Instant) {
         match outcome {
             Ok(()) => {
-                self.polled_at.fetch_max(self.microseconds(now), Relaxed);
-                self.health.record(Sign::PollGood, now);
+                self.reply_times.record_poll(now);
+                self.health.record(Observation::PollGood, now);
             }
             Err(fault) => {
                 self.counts.count(fault);
                 if !fault.is_our_shortage() {
-                    self.health.record(Sign::PollBad(fault), now);
+                    self.health.record(Observation::PollBad(fault), now);
                 }
             }
         }
     }
 
-    /// A call was given up, because another node answered it or because time was up. That this one took longer than
-    /// usual is counted as a silence only if it said nothing to anyone since: else it was the call that was slow.
-    pub fn given_up(&self, class: Class, asked_at: Instant, now: Instant) {
+    /// Records that a call was given up, because another node answered it or because time was up. It counts against the node only
+    /// if the node said nothing to anyone meanwhile: otherwise the call was slow, not the node.
+    pub(crate) fn record_abandoned(&self, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
         if waited >= self.hedge_delay(class) {
             self.latency.record(class, waited, now);
-            if self.silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
-                self.silent_at.fetch_max(self.microseconds(now), Relaxed);
-                self.health.record(Sign::Silent, now);
+            if self.is_silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
+                self.reply_times.record_silence(now);
+                self.health.record(Observation::Silent, now);
             }
         }
     }
 
-    fn replied(&self, class: Class, asked_at: Instant, now: Instant) {
-        self.replied_at.fetch_max(self.microseconds(now), Relaxed);
+    fn record_reply(&self, class: Class, asked_at: Instant, now: Instant) {
+        self.reply_times.record_reply(now);
         self.latency.record(class, now.saturating_duration_since(asked_at), now);
     }
 
-    fn failed(&self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
+    fn record_failure(&self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
         if fault == Fault::Timeout {
             self.latency.record(class, waited, now);
         }
-        let callers_doing = match fault {
+        let is_excused = match fault {
             Fault::Timeout if waited < self.hedge_delay(class) => true,
-            // What takes long or gets large because of what was asked is no fault of a node that answers others.
-            Fault::Timeout => class != Class::Quick && !self.silent_since(asked_at),
+            // The query may be slow or its answer large. That is no fault of a node that answers other calls.
+            Fault::Timeout => class != Class::Quick && !self.is_silent_since(asked_at),
             Fault::TooLarge => class != Class::Quick,
             fault => fault.is_our_shortage(),
         };
-        if callers_doing {
+        if is_excused {
             self.counts.count(fault);
         } else {
-            self.bad(fault, now);
+            self.record_fault(fault, now);
         }
     }
 
-    /// Calls that are still under way wait anew: the node is there.
-    fn restart_unanswered(&self, now: Instant) {
-        self.unanswered_since.iter().for_each(|since| since.store(self.microseconds(now), Relaxed));
-    }
-
-    /// Whether it owes a reply for longer than is usual and has said nothing to anyone since. It may have stopped, so that others
-    /// are asked first. This is seen by the next call, long before enough calls have failed to doubt the node's health.
+    /// Whether it has not answered for longer than is usual, and has said nothing to anyone meanwhile. It may have stopped, so other
+    /// nodes are asked first, long before enough calls have failed to lower its health.
     fn is_unresponsive(&self, now: Instant) -> bool {
-        let now_us = self.microseconds(now);
-        Class::ALL.iter().any(|&class| {
-            let since = self.unanswered_since[index(class)].load(Relaxed);
-            let patience = u64::try_from(self.silence_max(class).as_micros()).unwrap_or(u64::MAX);
-            self.in_flight(class) > 0 && now_us.saturating_sub(since) > patience
-        })
+        self.reply_times.is_unresponsive(|class| self.silence_max(class), now)
     }
 
-    fn microseconds(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.origin).as_micros()).unwrap_or(u64::MAX)
+    /// Whether it has replied to no call since then.
+    pub(crate) fn is_silent_since(&self, then: Instant) -> bool {
+        self.reply_times.is_silent_since(then)
     }
 
-    /// Whether it has said nothing at all since then.
-    pub fn silent_since(&self, then: Instant) -> bool {
-        self.replied_at.load(Relaxed) <= self.microseconds(then)
+    /// Whether a call was given up because of its silence, and neither a call nor a poll was answered since.
+    pub(crate) fn has_fallen_silent(&self) -> bool {
+        self.reply_times.has_fallen_silent()
     }
 
-    /// Whether the last that was heard of it is that it says nothing.
-    pub fn has_fallen_silent(&self) -> bool {
-        self.silent_at.load(Relaxed) > self.replied_at.load(Relaxed).max(self.polled_at.load(Relaxed))
-    }
-
-    /// How long a call may take on this node, while it says nothing to anyone, before it is taken for one that has stopped.
+    /// Time without any reply after which a node that owes one to a call of this class seems to have stopped.
     pub(crate) fn silence_max(&self, class: Class) -> Duration {
-        (self.latency.p95(class).unwrap_or(unknown(class)) * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN)
+        (self.latency.p95(class).unwrap_or(unknown_p95(class)) * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN)
     }
 
     /// How long an answer of this class may take before another node is asked too.
-    pub fn hedge_delay(&self, class: Class) -> Duration {
-        self.latency.p95(class).unwrap_or(unknown(class)).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
+    pub(crate) fn hedge_delay(&self, class: Class) -> Duration {
+        self.latency.p95(class).unwrap_or(unknown_p95(class)).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
     }
 
-    /// What an answer will probably take. A node that has been idle for long is asked again sooner or later, but by one
-    /// call at a time: it may have stopped, and would draw all the others in.
-    fn expected(&self, class: Class, now: Instant) -> Duration {
-        if self.in_flight(class) == 0 {
+    /// The expected latency of the next answer. It shrinks while the node is idle, so that a slow node is tried again, but for one
+    /// call at a time: the node may have stopped, and would draw all the others in.
+    fn expected(&self, class: Class, in_flight: u32, now: Instant) -> Duration {
+        if in_flight == 0 {
             self.latency.expected(class, now)
         } else {
-            self.latency.last(class).unwrap_or(unknown(class))
+            self.latency.last_expected(class).unwrap_or(unknown_p95(class))
         }
     }
 
     /// Asks this node after the others, for a while, which block a transaction is in.
-    pub fn doubt_places(&self, now: Instant) {
-        self.places_doubted_until.fetch_max(self.microseconds(now + PLACES_DOUBTED_FOR), Relaxed);
+    pub(crate) fn doubt_locations(&self, now: Instant) {
+        let mut until = self.locations_doubted_until.lock();
+        *until = (*until).max(Some(now + LOCATIONS_DOUBTED_FOR));
     }
 
-    fn are_places_doubted(&self, method: &str, now: Instant) -> bool {
-        PLACE_METHODS.contains(&method) && self.microseconds(now) < self.places_doubted_until.load(Relaxed)
+    fn are_locations_doubted(&self, method: &str, now: Instant) -> bool {
+        LOCATION_METHODS.contains(&method)
+            && self.locations_doubted_until.lock().is_some_and(|until| now < until)
     }
 
     /// This node as the choice sees it.
-    pub fn candidate(&self, call: &Call, now: Instant) -> Candidate {
-        let expected_us = self.expected(call.class, now).as_micros().max(1);
-        let load = u128::from(self.in_flight(call.class)) + 1;
-        let (grade, fails_calls) = self.health.grade_and_last_call(now);
+    pub(crate) fn candidate(&self, call: &RpcCall, now: Instant) -> Candidate {
+        let in_flight = self.in_flight(call.class);
+        let expected_us = self.expected(call.class, in_flight, now).as_micros().max(1);
+        let (availability, fails_calls) = self.health.availability_and_last_call(now);
         let is_doubted = self.is_unresponsive(now)
             || self.has_fallen_silent()
-            || self.are_places_doubted(call.method, now);
+            || self.are_locations_doubted(call.method, now);
+        let capabilities = self.capabilities.for_call(call.method);
         Candidate {
-            grade: if is_doubted { grade.max(Grade::Doubted) } else { grade },
+            availability: if is_doubted { availability.max(Availability::Doubted) } else { availability },
             fails_calls,
-            cost: u64::try_from(expected_us * load).unwrap_or(u64::MAX),
-            head: self.known.head_number(),
-            lowest_state: self.known.lowest_state_for(call.method),
-            excluded: self.known.standing() != Standing::Member
-                || self.known.lacks(call.method)
-                || self.known.log_range() < call.needs.log_blocks,
+            cost: u64::try_from(expected_us * (u128::from(in_flight) + 1)).unwrap_or(u64::MAX),
+            head: capabilities.head_number,
+            lowest_state: capabilities.lowest_state,
+            excluded: !capabilities.is_member
+                || !capabilities.has_method
+                || capabilities.log_range_max < call.needs.log_blocks,
         }
     }
 
-    /// Who is asked, for those who keep no account of it.
-    pub fn asked(&self) -> &A {
-        &self.ask
-    }
-
     pub fn in_flight(&self, class: Class) -> u32 {
-        self.in_flight[index(class)].load(Relaxed)
+        self.reply_times.in_flight(class)
     }
 
-    pub fn grade(&self, now: Instant) -> Grade {
-        self.health.grade(now)
+    pub fn availability(&self, now: Instant) -> Availability {
+        self.health.availability(now)
     }
 }
 
@@ -271,30 +242,35 @@ impl<A> Node<A> {
         &self.health
     }
 
-    pub fn latency(&self) -> &Latency {
+    #[cfg(test)]
+    pub(crate) fn latency(&self) -> &Latency {
         &self.latency
     }
 
-    pub fn known(&self) -> &Known {
-        &self.known
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    /// Whether it answers its watcher.
-    pub fn answers(&self) -> bool {
-        self.presence.is_there(Instant::now())
+    /// The client that calls go through. What is asked of it directly is not recorded.
+    pub fn client(&self) -> &A {
+        &self.client
+    }
+
+    pub fn answers_watcher(&self) -> bool {
+        self.presence.is_present(Instant::now())
     }
 
     pub(crate) fn presence(&self) -> &Presence {
         &self.presence
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &NodeCounts {
         &self.counts
     }
 }
 
-/// What an answer may take, as long as there were too few to tell.
-fn unknown(class: Class) -> Duration {
+/// Stands for the 95th percentile while there are too few answers.
+fn unknown_p95(class: Class) -> Duration {
     match class {
         Class::Quick => Duration::from_millis(50),
         Class::Evm => Duration::from_millis(100),
@@ -303,25 +279,9 @@ fn unknown(class: Class) -> Duration {
     }
 }
 
-/// What is behind the name may hold credentials.
+/// The client is not shown, because it may hold credentials.
 impl<A> std::fmt::Debug for Node<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Node").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// One call in flight, for as long as it lives.
-struct Place<'a>(&'a AtomicU32);
-
-impl<'a> Place<'a> {
-    fn take(in_flight: &'a AtomicU32) -> Self {
-        in_flight.fetch_add(1, Relaxed);
-        Self(in_flight)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }

@@ -1,8 +1,7 @@
-//! Foreign providers, within their budgets.
+//! Foreign providers, within their quotas.
 //!
-//! A partner is asked only when the own pool is out for a call. It costs money, so what may be asked of it per second
-//! and per day is held here, before anything is sent. It is probed at intervals, or a wrong key would only be noticed in
-//! an outage.
+//! A partner is asked only when the pool cannot answer a call. It costs money, so calls are counted against its quota before anything
+//! is sent. It is probed at intervals, because otherwise a wrong key would only be noticed in an outage.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,15 +11,15 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply};
-use crate::health::Grade;
+use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
+use crate::health::Availability;
 use crate::node::Node;
 use crate::outage_log::{OutageLog, advice};
 use crate::watch::read_block;
 
-/// How much may be asked of a partner.
+/// How many calls may be sent to a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct PartnerQuota {
     pub calls_per_second: u64,
     pub calls_per_day: u64,
 }
@@ -29,45 +28,45 @@ pub struct Allowance {
 #[derive(Debug)]
 pub struct Partner<A> {
     node: Arc<Node<A>>,
-    /// What it may be asked; anything, if nothing is named.
+    /// The methods that it may be asked. `None` means all.
     methods: Option<Vec<&'static str>>,
-    allowance: Allowance,
+    quota: PartnerQuota,
     /// A block that its chain must have.
     checkpoint: Option<BlockId>,
-    spent: Mutex<Spent>,
-    probed: Mutex<Probed>,
+    usage: Mutex<PartnerUsage>,
+    probe_results: Mutex<ProbeResults>,
     /// Held by the probe that is under way.
     probing: tokio::sync::Mutex<()>,
 }
 
-/// What probes have shown.
+/// The results of probes.
 #[derive(Debug, Default)]
-struct Probed {
-    /// Which chain it is of, as it said last.
+struct ProbeResults {
+    /// The chain id that it returned last.
     chain_id: Option<u64>,
-    /// The block that it has in the place of the checkpoint, if that is another one.
+    /// Its block of the checkpoint's number, if that is another one.
     other_checkpoint: Option<B256>,
     /// Whether the last probe was answered.
     has_answered: bool,
-    /// How many probes have ended.
-    probes: u64,
-    /// Whether the log has told that it is of another chain.
-    is_told: bool,
+    /// The number of probes that have ended.
+    count: u64,
+    /// Whether it was logged that it is of another chain.
+    is_mismatch_logged: bool,
     outage: OutageLog,
 }
 
-/// How often a partner is probed, if its budget allows that.
+/// How often a partner is probed, if its quota allows that.
 const PROBE_EVERY: Duration = Duration::from_secs(600);
-/// Probes use at most one of this many calls of a partner's daily budget.
+/// Probes use at most one of this many calls of a partner's daily quota.
 const CALLS_PER_PROBE: u64 = 100;
 
-/// What has been asked, in this second and on the last days.
+/// The calls that were sent in this second and on the last days.
 #[derive(Debug)]
-struct Spent {
+struct PartnerUsage {
     second_began: Instant,
     in_second: u64,
-    /// The current day first. Others are remembered because the clock is corrected now and then, also backwards over
-    /// midnight, and no day may have a second budget.
+    /// The current day first. Others are remembered because the clock may be corrected backwards over midnight, and no day may have
+    /// a second quota.
     days: [CallsOnDay; DAYS_REMEMBERED],
 }
 
@@ -78,11 +77,11 @@ struct CallsOnDay {
     calls: u64,
 }
 
-/// A correction concerns two days, a wrong date that is corrected three.
+/// A correction of the clock concerns two days, a wrong date that is corrected three.
 const DAYS_REMEMBERED: usize = 4;
 
-impl Spent {
-    /// The calls of a day, which becomes the current one. A new day takes the place of the one that was current longest ago.
+impl PartnerUsage {
+    /// The calls of a day, which becomes the current one. A new day replaces the one that was current longest ago.
     fn calls_on(&mut self, day: u64) -> &mut u64 {
         if self.days[0].day != day {
             match self.days.iter().position(|known| known.day == day) {
@@ -101,22 +100,22 @@ const SECOND: Duration = Duration::from_secs(1);
 const DAY_SECONDS: u64 = 86_400;
 
 impl<A: Ask> Partner<A> {
-    pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, allowance: Allowance) -> Self {
-        // Nobody watches a partner: it is of this chain because the operator says so.
-        node.known().welcome();
-        let spent = Spent { second_began: Instant::now(), in_second: 0, days: Default::default() };
+    pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, quota: PartnerQuota) -> Self {
+        // Nobody watches a partner. It counts as a member until a probe shows that it is of another chain.
+        node.capabilities().admit();
+        let usage = PartnerUsage { second_began: Instant::now(), in_second: 0, days: Default::default() };
         Self {
             node: Arc::new(node),
             methods,
-            allowance,
+            quota,
             checkpoint: None,
-            spent: Mutex::new(spent),
-            probed: Mutex::default(),
+            usage: Mutex::new(usage),
+            probe_results: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
         }
     }
 
-    /// The same, asked only if it has this block or does not say what it has in its place.
+    /// The same partner, used only if it does not have another block of this number.
     pub(crate) fn with_checkpoint(self, checkpoint: Option<BlockId>) -> Self {
         Self { checkpoint, ..self }
     }
@@ -125,58 +124,56 @@ impl<A: Ask> Partner<A> {
         &self.node
     }
 
-    /// Whether it may be asked this at all.
+    /// Whether it may be asked this method.
     pub fn has(&self, method: &str) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
     }
 
-    /// Whether it is of this chain, as far as the chain is known. It is asked for that out of its budget, unless a probe has done
-    /// so.
+    /// Whether it is of this chain, as far as the chain is known. Unless a probe has found out, it is asked at the cost of its quota.
     pub async fn is_of(&self, chain_id: Option<u64>, deadline: Instant) -> bool {
         let must_be_known = chain_id.is_some() || self.checkpoint.is_some();
         if must_be_known && self.chain_id().is_none() {
             self.await_probe(deadline).await;
         }
-        self.compare(chain_id);
-        let probed = self.probed.lock();
-        let is_same_id = chain_id.is_none_or(|ours| probed.chain_id == Some(ours));
-        is_same_id && probed.other_checkpoint.is_none() && (probed.chain_id.is_some() || !must_be_known)
+        self.log_mismatch(chain_id);
+        let results = self.probe_results.lock();
+        let is_same_id = chain_id.is_none_or(|ours| results.chain_id == Some(ours));
+        is_same_id && results.other_checkpoint.is_none() && (results.chain_id.is_some() || !must_be_known)
     }
 
     fn chain_id(&self) -> Option<u64> {
-        self.probed.lock().chain_id
+        self.probe_results.lock().chain_id
     }
 
     /// Whether it has answered the last probe, and is of this chain as far as that is known.
     pub fn is_usable(&self, ours: Option<u64>) -> bool {
-        let probed = self.probed.lock();
-        let is_same_id = ours.is_none_or(|ours| probed.chain_id == Some(ours));
-        probed.has_answered && is_same_id && probed.other_checkpoint.is_none()
+        let results = self.probe_results.lock();
+        let is_same_id = ours.is_none_or(|ours| results.chain_id == Some(ours));
+        results.has_answered && is_same_id && results.other_checkpoint.is_none()
     }
 
     /// Time between two probes.
     pub(crate) fn probe_interval(&self) -> Duration {
-        let seconds = DAY_SECONDS.saturating_mul(CALLS_PER_PROBE) / self.allowance.calls_per_day.max(1);
+        let seconds = DAY_SECONDS.saturating_mul(CALLS_PER_PROBE) / self.quota.calls_per_day.max(1);
         PROBE_EVERY.max(Duration::from_secs(seconds))
     }
 
-    /// Waits until a probe has ended. It is the one that is under way, if there is one: a probe for each waiting call would
-    /// use up the budget.
+    /// Waits until a probe has ended, preferably one that is under way: a probe for each waiting call would use up the quota.
     async fn await_probe(&self, deadline: Instant) {
-        let probes_before = self.probed.lock().probes;
+        let probes_before = self.probe_results.lock().count;
         let Ok(_guard) = timeout_at(deadline, self.probing.lock()).await else { return };
-        if self.probed.lock().probes == probes_before {
+        if self.probe_results.lock().count == probes_before {
             self.probe_alone(deadline).await;
         }
     }
 
-    /// Asks it which chain it is of, if its budget allows that, and tells what is wrong with it.
+    /// Asks it for its chain id, if its quota allows that, and logs what is wrong with it.
     pub(crate) async fn probe(&self, deadline: Instant) {
         let Ok(_guard) = timeout_at(deadline, self.probing.lock()).await else { return };
         self.probe_alone(deadline).await;
     }
 
-    /// The caller holds `probing`.
+    /// Probes while the caller holds `probing`.
     async fn probe_alone(&self, deadline: Instant) {
         if !self.take(1 + u64::from(self.checkpoint.is_some())) {
             return;
@@ -185,37 +182,37 @@ impl<A: Ask> Partner<A> {
         if chain_id.is_ok() {
             self.probe_checkpoint(deadline).await;
         }
-        let mut probed = self.probed.lock();
-        probed.probes += 1;
-        probed.has_answered = chain_id.is_ok();
+        let mut results = self.probe_results.lock();
+        results.count += 1;
+        results.has_answered = chain_id.is_ok();
         let (partner, now) = (self.node.name(), Instant::now());
         match chain_id {
             Ok(theirs) => {
-                probed.is_told &= probed.chain_id == Some(theirs);
-                probed.chain_id = Some(theirs);
-                if probed.outage.recovered(now) {
-                    tracing::info!(partner, "this partner is back");
+                results.is_mismatch_logged &= results.chain_id == Some(theirs);
+                results.chain_id = Some(theirs);
+                if results.outage.record_recovery(now) {
+                    tracing::info!(partner, "partner is back");
                 }
             }
             Err(fault) if fault.is_our_shortage() => {}
             Err(fault) => {
-                if let Some(failures) = probed.outage.failed(now) {
+                if let Some(failures) = results.outage.record_failure(now) {
                     let advice = advice(fault);
-                    tracing::warn!(partner, %fault, advice, failures, "this partner cannot be used");
+                    tracing::warn!(partner, %fault, advice, failures, "partner cannot be used");
                 }
             }
         }
     }
 
-    /// Asks it for the block in the place of the checkpoint. One that does not have it may have dropped it.
+    /// Asks it for the block of the checkpoint's number. A partner without that block may have dropped it, and is used.
     async fn probe_checkpoint(&self, deadline: Instant) {
         let Some(ours) = self.checkpoint else { return };
         let call = question("eth_getBlockByNumber", format!(r#"["{:#x}",false]"#, ours.number));
-        let Ok(Reply::Result(result)) = self.node.ask(&call, deadline).await else { return };
+        let Ok(RpcReply::Result(result)) = self.node.ask(&call, deadline).await else { return };
         // Only its hash is compared, which needs no proof.
         let Ok(Some(theirs)) = read_block(&result, false) else { return };
         let other = Some(theirs.id.hash).filter(|theirs| *theirs != ours.hash);
-        let before = std::mem::replace(&mut self.probed.lock().other_checkpoint, other);
+        let before = std::mem::replace(&mut self.probe_results.lock().other_checkpoint, other);
         if let Some(theirs) = other.filter(|_| before != other) {
             let (partner, number, ours) = (self.node.name(), ours.number, ours.hash);
             tracing::error!(
@@ -223,66 +220,61 @@ impl<A: Ask> Partner<A> {
                 number,
                 %theirs,
                 %ours,
-                "this partner has another block in the place of the checkpoint and is not asked"
+                "partner has another block than the checkpoint and is not used; check its url, and checkpoint in [network]"
             );
         }
     }
 
-    /// Tells, once, that it is of another chain than ours.
-    pub(crate) fn compare(&self, ours: Option<u64>) {
-        let mut probed = self.probed.lock();
-        let (Some(theirs), Some(ours)) = (probed.chain_id, ours) else { return };
-        if theirs != ours && !std::mem::replace(&mut probed.is_told, true) {
+    /// Logs, once, that it is of another chain than ours.
+    pub(crate) fn log_mismatch(&self, ours: Option<u64>) {
+        let mut results = self.probe_results.lock();
+        let (Some(theirs), Some(ours)) = (results.chain_id, ours) else { return };
+        if theirs != ours && !std::mem::replace(&mut results.is_mismatch_logged, true) {
             let (partner, advice) = (self.node.name(), "correct its url, or chain_id in [network]");
-            tracing::error!(
-                partner,
-                theirs,
-                ours,
-                advice,
-                "this partner is of another chain and is not asked"
-            );
+            tracing::error!(partner, theirs, ours, advice, "partner is of another chain and is not used");
         }
     }
 
     async fn ask_chain_id(&self, deadline: Instant) -> Result<u64, Fault> {
         let call = question("eth_chainId", "[]".to_owned());
-        let Reply::Result(result) = self.node.ask(&call, deadline).await? else { return Err(Fault::Refused) };
+        let RpcReply::Result(result) = self.node.ask(&call, deadline).await? else {
+            return Err(Fault::Refused);
+        };
         serde_json::from_slice::<U64>(&result).map(|id| id.to()).map_err(|_| Fault::Garbled)
     }
 
-    /// Whether it is well, or has been left alone for long enough to try. Nobody polls it, so a call has to.
+    /// Whether it is not down, or due for a probe. Nobody polls it, so calls are its probes.
     pub fn is_worth_asking(&self, now: Instant) -> bool {
-        self.node.grade(now) != Grade::Down || self.node.health().probe_due(now)
+        self.node.availability(now) != Availability::Down || self.node.health().is_probe_due(now)
     }
 
-    /// How much may be asked of it.
-    pub fn allowance(&self) -> Allowance {
-        self.allowance
+    pub fn quota(&self) -> PartnerQuota {
+        self.quota
     }
 
-    /// Takes so many calls out of the budget, if all of them are left.
+    /// Takes calls out of the quota, if all of them are left.
     pub fn take(&self, calls: u64) -> bool {
         self.take_on(Instant::now(), today(), calls)
     }
 
     fn take_on(&self, now: Instant, today: u64, calls: u64) -> bool {
-        let mut spent = self.spent.lock();
-        if now.saturating_duration_since(spent.second_began) >= SECOND {
-            (spent.second_began, spent.in_second) = (now, 0);
+        let mut usage = self.usage.lock();
+        if now.saturating_duration_since(usage.second_began) >= SECOND {
+            (usage.second_began, usage.in_second) = (now, 0);
         }
-        let has_budget = spent.in_second.saturating_add(calls) <= self.allowance.calls_per_second
-            && spent.calls_on(today).saturating_add(calls) <= self.allowance.calls_per_day;
-        if has_budget {
-            spent.in_second += calls;
-            *spent.calls_on(today) += calls;
+        let has_quota = usage.in_second.saturating_add(calls) <= self.quota.calls_per_second
+            && usage.calls_on(today).saturating_add(calls) <= self.quota.calls_per_day;
+        if has_quota {
+            usage.in_second += calls;
+            *usage.calls_on(today) += calls;
         }
-        has_budget
+        has_quota
     }
 }
 
-fn question(method: &'static str, params: String) -> Call {
+fn question(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
-    Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
+    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
 }
 
 /// The number of this day, which begins at 00:00 UTC.
@@ -300,14 +292,14 @@ mod tests {
     struct Nobody;
 
     impl Ask for Nobody {
-        async fn ask(&self, _call: &Call, _deadline: Instant) -> Result<Reply, Fault> {
+        async fn ask(&self, _call: &RpcCall, _deadline: Instant) -> Result<RpcReply, Fault> {
             Err(Fault::Connect)
         }
     }
 
     fn partner(calls_per_second: u64, calls_per_day: u64) -> Partner<Nobody> {
-        let node = Node::new("partner", Nobody, Instant::now());
-        Partner::new(node, Some(vec!["eth_getStorageAt"]), Allowance { calls_per_second, calls_per_day })
+        let node = Node::new("partner", Nobody);
+        Partner::new(node, Some(vec!["eth_getStorageAt"]), PartnerQuota { calls_per_second, calls_per_day })
     }
 
     #[tokio::test(start_paused = true)]
@@ -368,10 +360,10 @@ mod tests {
     }
 
     impl Ask for SlowPartner {
-        async fn ask(&self, _call: &Call, _deadline: Instant) -> Result<Reply, Fault> {
+        async fn ask(&self, _call: &RpcCall, _deadline: Instant) -> Result<RpcReply, Fault> {
             self.asked.fetch_add(1, Relaxed);
             tokio::time::sleep(SECOND).await;
-            self.answer.map(|answer| Reply::Result(Bytes::from(answer)))
+            self.answer.map(|answer| RpcReply::Result(Bytes::from(answer)))
         }
     }
 
@@ -380,13 +372,13 @@ mod tests {
     async fn calls_share_the_probe_that_is_under_way() {
         for (answer, is_of) in [(Ok(r#""0x1""#), true), (Err(Fault::Connect), false)] {
             let asked = SlowPartner { asked: AtomicU64::new(0), answer };
-            let allowance = Allowance { calls_per_second: 100, calls_per_day: 100 };
-            let partner = Partner::new(Node::new("partner", asked, Instant::now()), None, allowance);
+            let quota = PartnerQuota { calls_per_second: 100, calls_per_day: 100 };
+            let partner = Partner::new(Node::new("partner", asked), None, quota);
             let deadline = Instant::now() + 10 * SECOND;
             let calls = futures_util::future::join_all((0..5).map(|_| partner.is_of(Some(1), deadline)));
             let ((), calls) = tokio::join!(partner.probe(deadline), calls);
             assert_eq!(calls, [is_of; 5]);
-            assert_eq!(partner.node().asked().asked.load(Relaxed), 1, "{answer:?}");
+            assert_eq!(partner.node().client().asked.load(Relaxed), 1, "{answer:?}");
         }
     }
 

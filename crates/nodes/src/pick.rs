@@ -1,33 +1,36 @@
-//! Which node next.
-//!
-//! Pure: what is known of the nodes, what the call needs, and a random number go in; a position comes out.
+//! The choice of a node: a pure function of what is known of the nodes, what the call needs, and a random number.
 
 use crate::call::Needs;
-use crate::health::Grade;
+use crate::health::Availability;
 
-/// A node, as far as the choice goes.
+/// What the choice needs to know of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    pub grade: Grade,
-    /// Whether the last call on it failed. It tells nodes apart that are all down: one that was proven wrong is down for minutes, and
-    /// may answer well meanwhile.
-    pub fails_calls: bool,
+pub(crate) struct Candidate {
+    pub(crate) availability: Availability,
+    /// Whether the last call on it failed. Among nodes that are all down, those that answer are preferred: one that was proven wrong is
+    /// down for minutes, and may answer well meanwhile.
+    pub(crate) fails_calls: bool,
     /// Expected latency × (calls in flight + 1).
-    pub cost: u64,
-    /// Number of its newest block, if it has said.
-    pub head: Option<u64>,
+    pub(crate) cost: u64,
+    /// Number of its newest block, if it is known.
+    pub(crate) head: Option<u64>,
     /// The lowest block whose state it has.
-    pub lowest_state: u64,
+    pub(crate) lowest_state: u64,
     /// Whether it cannot be asked whatever its health: of another chain, without the method, or tried already.
-    pub excluded: bool,
+    pub(crate) excluded: bool,
 }
 
-/// The better of two nodes drawn from those that can answer and are in the best health; `worst` is the poorest health
-/// that will do.
+/// The cheaper of two random nodes among those that can answer and have the best availability. `worst` is the lowest availability
+/// that is accepted.
 ///
-/// Two are drawn instead of taking the cheapest of all, or every call of a moment would go to the same node before its
-/// load shows.
-pub(crate) fn pick(candidates: &[Candidate], needs: Needs, worst: Grade, random: u64) -> Option<usize> {
+/// Two random nodes are compared instead of all, because otherwise all calls of one moment would go to the same node before its load
+/// shows.
+pub(crate) fn pick(
+    candidates: &[Candidate],
+    needs: Needs,
+    worst: Availability,
+    random: u64,
+) -> Option<usize> {
     let best = candidates.iter().filter(|c| c.can_answer(needs)).map(Candidate::rank).min()?;
     let drawn = |nth: usize| {
         let mut equals =
@@ -41,13 +44,13 @@ pub(crate) fn pick(candidates: &[Candidate], needs: Needs, worst: Grade, random:
 }
 
 impl Candidate {
-    /// Its place in the order of preference, the best first.
-    fn rank(&self) -> (Grade, bool) {
-        (self.grade, self.grade == Grade::Down && self.fails_calls)
+    /// Its rank, the best first.
+    fn rank(&self) -> (Availability, bool) {
+        (self.availability, self.availability == Availability::Down && self.fails_calls)
     }
 
-    /// Whether it has what the call needs. One whose head is unknown is not known to have any block.
-    pub fn can_answer(&self, needs: Needs) -> bool {
+    /// Whether it has what the call needs. One whose head is unknown counts as having no block.
+    pub(crate) fn can_answer(&self, needs: Needs) -> bool {
         let Some(block) = needs.block else { return !self.excluded };
         let has_block = self.head.is_some_and(|head| head >= block);
         let has_state = !needs.state || self.lowest_state <= block;
@@ -55,7 +58,7 @@ impl Candidate {
     }
 }
 
-/// Two positions below `len`, different ones if there are.
+/// Two positions below `len`, different if there are two.
 fn two_of(len: usize, random: u64) -> (usize, usize) {
     let len = (len as u64).max(1);
     let first = (random & u64::from(u32::MAX)) % len;
@@ -70,7 +73,7 @@ mod tests {
     use super::*;
 
     const WELL: Candidate = Candidate {
-        grade: Grade::Up,
+        availability: Availability::Up,
         fails_calls: false,
         cost: 10,
         head: Some(100),
@@ -80,7 +83,7 @@ mod tests {
     const NEEDS: Needs = Needs { block: Some(90), state: true, log_blocks: 0 };
 
     fn picked(candidates: &[Candidate]) -> Option<usize> {
-        pick(candidates, NEEDS, Grade::Down, 7)
+        pick(candidates, NEEDS, Availability::Down, 7)
     }
 
     #[test]
@@ -92,13 +95,14 @@ mod tests {
         assert_eq!(picked(&[behind, unknown, pruned, excluded]), None);
         assert_eq!(picked(&[behind, unknown, WELL, pruned, excluded]), Some(2));
         let stateless = Needs { state: false, ..NEEDS };
-        assert_eq!(pick(&[pruned], stateless, Grade::Down, 7), Some(0));
-        assert_eq!(pick(&[unknown], Needs::default(), Grade::Down, 7), Some(0));
+        assert_eq!(pick(&[pruned], stateless, Availability::Down, 7), Some(0));
+        assert_eq!(pick(&[unknown], Needs::default(), Availability::Down, 7), Some(0));
     }
 
     #[test]
     fn better_health_comes_first_whatever_it_costs() {
-        let [up, doubted, resting, down] = Grade::ALL.map(|grade| Candidate { grade, ..WELL });
+        let [up, doubted, resting, down] =
+            Availability::ALL.map(|availability| Candidate { availability, ..WELL });
         let dear = Candidate { cost: 1_000_000, ..up };
         assert_eq!(picked(&[down, resting, doubted, dear]), Some(3));
         assert_eq!(picked(&[down, resting, doubted]), Some(2));
@@ -109,18 +113,18 @@ mod tests {
     /// All three were proven wrong, and only one of them answers at all.
     #[test]
     fn of_nodes_that_are_down_one_that_answers_comes_first() {
-        let down = Candidate { grade: Grade::Down, ..WELL };
+        let down = Candidate { availability: Availability::Down, ..WELL };
         let failing = Candidate { fails_calls: true, cost: 1, ..down };
         assert_eq!(picked(&[failing, down, failing]), Some(1));
-        let doubted = Candidate { grade: Grade::Doubted, fails_calls: true, cost: 99, ..WELL };
+        let doubted = Candidate { availability: Availability::Doubted, fails_calls: true, cost: 99, ..WELL };
         assert_eq!(picked(&[down, doubted]), Some(1), "only among those that are down");
     }
 
     #[test]
     fn the_poorest_health_that_will_do_is_a_limit() {
-        let down = Candidate { grade: Grade::Down, ..WELL };
-        assert_eq!(pick(&[down], NEEDS, Grade::Doubted, 7), None);
-        assert_eq!(pick(&[down, WELL], NEEDS, Grade::Doubted, 7), Some(1));
+        let down = Candidate { availability: Availability::Down, ..WELL };
+        assert_eq!(pick(&[down], NEEDS, Availability::Doubted, 7), None);
+        assert_eq!(pick(&[down, WELL], NEEDS, Availability::Doubted, 7), Some(1));
     }
 
     #[test]
@@ -130,24 +134,23 @@ mod tests {
         let mut times = [0; 3];
         for n in 0..3_000_u64 {
             let random = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            times[pick(&candidates, NEEDS, Grade::Up, random).unwrap()] += 1;
+            times[pick(&candidates, NEEDS, Availability::Up, random).unwrap()] += 1;
         }
         assert_eq!(times[0], 0);
         assert!(times[1] > 1_800 && times[2] > 800, "{times:?}");
     }
 
     fn candidate() -> impl Strategy<Value = Candidate> {
-        let grade = prop::sample::select(Grade::ALL.to_vec());
-        (grade, 0..50_u64, prop::option::of(80..110_u64), 0..110_u64, prop::bool::weighted(0.2)).prop_map(
-            |(grade, cost, head, lowest_state, excluded)| Candidate {
-                grade,
+        let availability = prop::sample::select(Availability::ALL.to_vec());
+        (availability, 0..50_u64, prop::option::of(80..110_u64), 0..110_u64, prop::bool::weighted(0.2))
+            .prop_map(|(availability, cost, head, lowest_state, excluded)| Candidate {
+                availability,
                 fails_calls: cost.is_multiple_of(2),
                 cost,
                 head,
                 lowest_state,
                 excluded,
-            },
-        )
+            })
     }
 
     proptest! {
@@ -157,11 +160,11 @@ mod tests {
             random in any::<u64>(),
         ) {
             let able = || candidates.iter().filter(|candidate| candidate.can_answer(NEEDS));
-            match pick(&candidates, NEEDS, Grade::Down, random) {
+            match pick(&candidates, NEEDS, Availability::Down, random) {
                 None => prop_assert_eq!(able().count(), 0),
                 Some(position) => {
                     prop_assert!(candidates[position].can_answer(NEEDS));
-                    prop_assert_eq!(Some(candidates[position].grade), able().map(|c| c.grade).min());
+                    prop_assert_eq!(Some(candidates[position].availability), able().map(|c| c.availability).min());
                 }
             }
         }

@@ -2,11 +2,11 @@
 
 mod confirm; // one call to several nodes, whose answers are compared
 mod deep; // blocks below the window
-mod everyone; // one question to all nodes
-mod fetch; // block data with its proof
+mod everyone; // one call to all nodes
+mod fetch; // block data that is proven
 mod supplier; // who is asked: nodes or partners
 mod together; // several calls to one node
-mod probes; // partners are asked now and then whether they can be used
+mod probes; // probes of partners
 mod watched; // a node as its watcher sees it
 
 use std::fmt;
@@ -19,17 +19,17 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::Family;
-use crate::attempt::{self, Answered, Failed, Judging, NodeRng, Rules};
+use crate::ChainFamily;
+use crate::attempt::{self, AttemptRules, CallFailure, Judging, NodeRng, PoolAnswer};
 use crate::budget::Budgets;
-use crate::call::Call;
-use crate::health::Grade;
-use crate::left_out::LeftOut;
-use crate::node::{Node, Standing};
-use crate::partner::{Allowance, Partner};
-use crate::transport::{Client, Endpoint, Limits, ReplyBuffers};
-use crate::view::{self, Canon, View};
-use crate::watch;
+use crate::call::RpcCall;
+use crate::exclusion::ExclusionReason;
+use crate::health::Availability;
+use crate::node::{Membership, Node};
+use crate::partner::{Partner, PartnerQuota};
+use crate::transport::{Client, Endpoint, EndpointLimits, ReplyBuffers};
+use crate::view::{CanonicalChain, NodesView, ViewSettings};
+use crate::watch::{self, WatchSettings};
 use watched::WatchedNode;
 
 pub use confirm::{NodeAnswer, QuorumCall, QuorumEvent};
@@ -37,32 +37,31 @@ pub use everyone::Replies;
 pub use fetch::{NotFetched, Proof, Proving};
 pub use supplier::Supplier;
 
-/// One endpoint, and what people call it.
+/// One endpoint, and its name.
 #[derive(Debug)]
-pub struct Remote {
+pub struct EndpointSettings {
     pub name: Option<String>,
     pub endpoint: Endpoint,
-    /// Where it pushes new heads.
+    /// The endpoint that pushes new heads.
     pub heads: Option<Endpoint>,
-    pub limits: Limits,
 }
 
 /// A partner's endpoint, and what may be asked of it.
 #[derive(Debug)]
 pub struct PartnerSettings {
-    pub remote: Remote,
+    pub remote: EndpointSettings,
     pub methods: Option<Vec<&'static str>>,
-    pub allowance: Allowance,
+    pub quota: PartnerQuota,
 }
 
-/// What a pool is made of.
+/// The settings of a pool.
 #[derive(Debug)]
-pub struct Settings {
-    pub nodes: Vec<Remote>,
+pub struct PoolSettings {
+    pub nodes: Vec<EndpointSettings>,
     pub partners: Vec<PartnerSettings>,
-    pub family: Family,
-    pub view: view::Settings,
-    pub watch: watch::Settings,
+    pub family: ChainFamily,
+    pub view: ViewSettings,
+    pub watch: WatchSettings,
     /// Bytes of replies that may be in memory at once, inflated, until their answers are handed over.
     pub reply_memory_bytes: usize,
 }
@@ -74,18 +73,18 @@ pub type PoolNode = Node<Client>;
 pub struct Pool {
     nodes: Vec<Arc<PoolNode>>,
     partners: Arc<[Partner<Client>]>,
-    view: Arc<View>,
-    rules: Rules,
-    partner_rules: Rules,
-    family: Family,
-    /// As the operator names it.
+    view: Arc<NodesView>,
+    rules: AttemptRules,
+    partner_rules: AttemptRules,
+    family: ChainFamily,
+    /// The configured chain id.
     chain_id: Option<u64>,
     memory: Arc<ReplyBuffers>,
-    watcher: Mutex<Option<Watcher>>,
+    watcher: Mutex<Option<WatcherThread>>,
 }
 
 /// The thread on which the nodes are watched.
-struct Watcher {
+struct WatcherThread {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -96,18 +95,18 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// How an answer is judged: by the number of its node and by what it says. Partners are numbered after the nodes.
-pub(crate) type Judge<'a, 'j> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j> + Sync);
+/// Judges a result by the number of its node. Partners are numbered after the nodes.
+pub(crate) type NumberedJudge<'a, 'j> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j> + Sync);
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
-    pub fn start(settings: Settings) -> io::Result<Arc<Self>> {
+    pub fn start(settings: PoolSettings) -> io::Result<Arc<Self>> {
         let now = Instant::now();
         let memory = ReplyBuffers::new(settings.reply_memory_bytes);
         let is_only = settings.nodes.len() + settings.partners.len() == 1;
-        let make = |remote: Remote| {
+        let make = |remote: EndpointSettings| {
             let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
-            Node::new(name, Client::sharing(remote.endpoint, remote.limits, &memory, is_only), now)
+            Node::new(name, Client::sharing(remote.endpoint, EndpointLimits::default(), &memory, is_only))
         };
         let mut watched = Vec::new();
         for mut remote in settings.nodes {
@@ -119,13 +118,14 @@ impl Pool {
             .partners
             .into_iter()
             .map(|partner| {
-                let of_it = Partner::new(make(partner.remote), partner.methods, partner.allowance);
-                of_it.with_checkpoint(settings.view.checkpoint)
+                let PartnerSettings { remote, methods, quota } = partner;
+                Partner::new(make(remote), methods, quota).with_checkpoint(settings.view.checkpoint)
             })
             .collect();
-        let (view, chain_id) = (View::new(settings.view), settings.watch.chain_id);
-        let watcher = Watcher::start(watched, Arc::clone(&partners), Arc::clone(&view), settings.watch)?;
-        let rules = |rounds_max| Rules {
+        let (view, chain_id) = (NodesView::new(settings.view), settings.watch.chain_id);
+        let watcher =
+            WatcherThread::start(watched, Arc::clone(&partners), Arc::clone(&view), settings.watch)?;
+        let rules = |rounds_max| AttemptRules {
             budgets: Budgets::new(now),
             rng: NodeRng::seeded(rand::random()),
             read: attempt::read,
@@ -136,7 +136,7 @@ impl Pool {
             partners,
             view,
             rules: rules(attempt::ROUNDS_MAX),
-            // What is taken out of a partner's budget is one call.
+            // One call is taken out of a partner's quota, so it is asked once.
             partner_rules: rules(1),
             family: settings.family,
             chain_id,
@@ -158,79 +158,82 @@ impl Pool {
         &self.partners
     }
 
-    pub fn view(&self) -> &View {
+    pub fn view(&self) -> &NodesView {
         &self.view
     }
 
-    /// The canonical chain as it is now; `None` before any node has told of it.
-    pub fn canon(&self) -> Option<Arc<Canon>> {
-        self.view.canon()
+    /// The present canonical chain. `None` before the first head.
+    pub fn canonical_chain(&self) -> Option<Arc<CanonicalChain>> {
+        self.view.canonical_chain()
     }
 
     /// Asks nodes until one gives an answer that is believed.
     pub async fn ask(
         &self,
-        call: &Call,
-        judge: Judge<'_, '_>,
+        call: &RpcCall,
+        judge: NumberedJudge<'_, '_>,
         deadline: Instant,
-    ) -> Result<Answered<Client>, Failed> {
+    ) -> Result<PoolAnswer<Client>, CallFailure> {
         let numbered = |node: &PoolNode, result: &Bytes| judge(self.number_of(node), result);
         attempt::ask(&self.nodes, call, &numbered, &self.rules, deadline).await
     }
 
-    /// The widest range of blocks that some node searches for logs, as far as is known. What is wider than one node grants
-    /// goes to the others.
-    pub fn log_range(&self) -> u64 {
-        self.members().map(|node| node.known().log_range()).max().unwrap_or(u64::MAX)
+    /// The widest range of blocks that some node searches for logs, as far as is known.
+    pub fn log_range_max(&self) -> u64 {
+        self.members().map(|node| node.capabilities().log_range_max()).max().unwrap_or(u64::MAX)
     }
 
     fn number_of(&self, node: &PoolNode) -> usize {
         self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
     }
 
-    /// The chain that this is, as the nodes or the operator say.
+    /// The chain id that the nodes agree on, or else the configured one.
     pub fn chain_id(&self) -> Option<u64> {
-        Some(self.view.chain_id()).filter(|&agreed| agreed > 0).or(self.chain_id)
+        self.view.chain_id().or(self.chain_id)
     }
 
     fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
-        self.nodes.iter().filter(|node| node.known().standing() == Standing::Member)
+        self.nodes.iter().filter(|node| node.capabilities().membership() == Membership::Member)
     }
 
-    /// Whether all nodes seem to be down. One of them may be back already.
+    /// Whether all nodes of this chain seem to be down. One of them may be back already.
     pub fn is_out(&self) -> bool {
         self.members().next().is_none()
     }
 
-    /// Whether no node that may be used answers its watcher. Unlike [`Self::is_out`], callers cannot bring that about.
+    /// Whether no node that may be used answers its watcher. Unlike [`Self::is_out`], callers cannot cause that.
     pub fn is_silent(&self) -> bool {
         let now = Instant::now();
-        let is_left_out = |node: &PoolNode| node.known().standing() == Standing::Stranger;
-        self.nodes.iter().all(|node| is_left_out(node) || !node.presence().is_there(now))
+        self.nodes.iter().all(|node| is_excluded(node) || !node.presence().is_present(now))
     }
 
-    /// Whether every node is left out, because it is of another chain or syncing.
-    pub fn is_left_out(&self) -> bool {
-        self.nodes.iter().all(|node| node.known().standing() == Standing::Stranger)
+    /// Whether every node is excluded, because it is of another chain or syncing.
+    pub fn is_excluded(&self) -> bool {
+        self.nodes.iter().all(|node| is_excluded(node))
     }
 
-    /// Whether nodes are left out because no quorum of them agrees on a chain.
+    /// Whether nodes are excluded because no quorum of them agrees on a chain.
     pub fn has_undecided_chain(&self) -> bool {
-        let is_undecided = |reason: Arc<LeftOut>| matches!(*reason, LeftOut::Undecided { .. });
-        self.nodes.iter().filter_map(|node| node.known().left_out()).any(is_undecided)
+        let is_undecided =
+            |reason: Arc<ExclusionReason>| matches!(*reason, ExclusionReason::Undecided { .. });
+        self.nodes.iter().filter_map(|node| node.capabilities().exclusion()).any(is_undecided)
     }
 
-    /// Nodes that answer their watchers and are of this chain: those whose heads count.
+    /// Nodes whose heads count: those of this chain that answer their watchers.
     pub fn counted(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         let now = Instant::now();
-        self.of_this_chain().filter(move |node| node.presence().is_there(now))
+        self.of_this_chain().filter(move |node| node.presence().is_present(now))
     }
 
     /// Nodes that are of this chain and not down.
     fn members(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
         let now = Instant::now();
-        self.of_this_chain().filter(move |node| node.grade(now) != Grade::Down)
+        self.of_this_chain().filter(move |node| node.availability(now) != Availability::Down)
     }
+}
+
+fn is_excluded(node: &PoolNode) -> bool {
+    node.capabilities().membership() == Membership::Excluded
 }
 
 impl Drop for Pool {
@@ -242,12 +245,12 @@ impl Drop for Pool {
     }
 }
 
-impl Watcher {
+impl WatcherThread {
     fn start(
         nodes: Vec<Arc<WatchedNode>>,
         partners: Arc<[Partner<Client>]>,
-        view: Arc<View>,
-        settings: watch::Settings,
+        view: Arc<NodesView>,
+        settings: WatchSettings,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();

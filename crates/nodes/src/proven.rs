@@ -7,7 +7,7 @@
 mod account; // accounts, storage and code
 mod body; // header, transactions and withdrawals
 mod header; // a header alone
-mod place; // where a node says that a transaction is
+mod location; // which block a node says that a transaction is in
 mod receipts; // receipts and their logs
 mod uncles; // headers of uncles
 
@@ -19,6 +19,6 @@ pub use crate::raw::SignedTransaction;
 pub use account::{AccountProof, ProvenAccount, prove_code};
 pub use body::ProvenBody;
 pub use header::{FeeFields, ProvenHeader, prove_header};
-pub use place::{PendingTransaction, PlaceClaim};
+pub use location::{LocationClaim, PendingTransaction};
 pub use receipts::{ProvenReceipts, TransactionReceipt};
 pub use uncles::{ProvenUncles, UNCLES_MAX};

@@ -1,32 +1,32 @@
-//! Bytes to and from one endpoint.
+//! The client of one endpoint.
 //!
-//! A call waits in the lane of its thread, a line of that lane takes it, alone or together with others that wait, and
-//! sends it on its connection; what comes back is read, matched to the calls by id, and handed to those who asked.
-//! Nothing here knows what a call means, or whether its answer can be true.
+//! A call waits in the queue of its thread. A connection task takes it, alone or in a batch with others that wait, and sends it.
+//! The reply is read, matched to the calls by id, and handed to the callers. Nothing here knows what a call means, or whether its
+//! answer can be true.
 
-mod endpoint; // where a node is
-mod limits; // what it may take of us
-mod setup; // what all its connections have in common
+mod endpoint; // the address of a node
+mod limits; // timeouts and sizes
+mod setup; // what all its connections share
 
-mod waiting; // one call
-mod lane; // calls that wait on one thread
-mod pace; // how many of them may travel together
-mod line; // one connection at work
+mod pending_call; // one call
+mod call_queue; // calls that wait on one thread
+mod batch_policy; // how many of them may travel together
+mod connection_task; // the task of one connection
 mod request; // calls → bytes
-mod dial; // a name → a connection
-mod tls; // whom to trust
-mod http1; // requests and replies on a connection of our own
-mod head; // where a reply ends
+mod dial; // host name → connection
+mod tls; // trusted certificates
+mod http1; // exchanges over HTTP/1.1
+mod head; // the head of an HTTP/1.1 reply
 mod buffer; // memory for replies
-mod receive; // on which terms a reply is read
-mod http2; // the same on a shared one
+mod receive; // limits for reading one reply
+mod http2; // exchanges over HTTP/2
 mod gzip; // compressed replies
-mod outcome; // bytes → replies
-mod bare; // the same for large replies of the usual form
+mod http_reply; // bytes → replies
+mod split_reply; // the same for large replies of the usual form
 
-mod stats; // what went over the wire
-mod target; // where requests over HTTP/2 go
-mod heads; // new heads, over a WebSocket
+mod stats; // counters
+mod target; // HTTP/2 requests
+mod heads; // new heads that a node pushes over a WebSocket
 
 #[cfg(test)]
 mod tests;
@@ -38,50 +38,59 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use tokio::runtime::{self, Handle};
 use tokio::time::{Instant, timeout_at};
+#[cfg(test)]
 use tokio_rustls::rustls::RootCertStore;
 
-use crate::call::{Ask, Call, Fault, Reply};
+use crate::call::{Ask, Fault, RpcCall, RpcReply};
 
 pub use buffer::ReplyBuffers;
 pub use endpoint::{Endpoint, EndpointError};
-pub use heads::heads;
-pub use limits::Limits;
+pub(crate) use heads::pushed_heads;
+pub(crate) use limits::EndpointLimits;
 pub use stats::Stats;
 
+use batch_policy::QueueKind;
+#[cfg(test)]
 use buffer::EndpointMemory;
-use lane::Lane;
-use pace::Kind;
-use setup::Setup;
-use waiting::Waiting;
+use call_queue::CallQueue;
+use pending_call::PendingCall;
+use setup::EndpointSetup;
 
-/// Asks one endpoint. Its connections live on the threads of those who ask.
+/// The client of one endpoint. Its connections live on the threads of its callers.
 #[derive(Debug)]
 pub struct Client {
     id: u64,
-    setup: Arc<Setup>,
-    /// All lanes that were ever made; as many as there are threads, for each kind of calls.
-    lanes: Mutex<Vec<Arc<Lane>>>,
+    setup: Arc<EndpointSetup>,
+    /// All queues that were ever made: one for each thread and each kind of calls.
+    queues: Mutex<Vec<Arc<CallQueue>>>,
 }
 
 impl Client {
-    /// With memory of its own.
-    pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
-        Self::from_setup(Setup::new(endpoint, limits, None, own_memory()))
+    /// A client with reply memory of its own.
+    #[cfg(test)]
+    pub(crate) fn new(endpoint: Endpoint, limits: EndpointLimits) -> Self {
+        Self::from_setup(EndpointSetup::new(endpoint, limits, None, own_memory()))
     }
 
-    /// With memory that it shares with other endpoints.
-    pub fn sharing(endpoint: Endpoint, limits: Limits, memory: &Arc<ReplyBuffers>, is_only: bool) -> Self {
-        Self::from_setup(Setup::new(endpoint, limits, None, memory.for_endpoint(is_only)))
+    /// A client that shares its reply memory with other endpoints.
+    pub(crate) fn sharing(
+        endpoint: Endpoint,
+        limits: EndpointLimits,
+        memory: &Arc<ReplyBuffers>,
+        is_only: bool,
+    ) -> Self {
+        Self::from_setup(EndpointSetup::new(endpoint, limits, None, memory.for_endpoint(is_only)))
     }
 
-    /// Trusts these roots for TLS instead of those of this machine.
-    pub fn with_roots(endpoint: Endpoint, limits: Limits, roots: Arc<RootCertStore>) -> Self {
-        Self::from_setup(Setup::new(endpoint, limits, Some(roots), own_memory()))
+    /// A client that trusts these root certificates instead of those of this machine.
+    #[cfg(test)]
+    pub(crate) fn with_roots(endpoint: Endpoint, limits: EndpointLimits, roots: Arc<RootCertStore>) -> Self {
+        Self::from_setup(EndpointSetup::new(endpoint, limits, Some(roots), own_memory()))
     }
 
-    fn from_setup(setup: Setup) -> Self {
+    fn from_setup(setup: EndpointSetup) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        Self { id: NEXT_ID.fetch_add(1, Relaxed), setup: Arc::new(setup), lanes: Mutex::default() }
+        Self { id: NEXT_ID.fetch_add(1, Relaxed), setup: Arc::new(setup), queues: Mutex::default() }
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -90,51 +99,52 @@ impl Client {
 
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        self.lanes.lock().iter().for_each(|lane| stats.add(&lane.counters));
+        self.queues.lock().iter().for_each(|queue| stats.add(&queue.counters));
         stats
     }
 
-    fn enqueue(&self, kind: Kind, call: Waiting) -> Result<(), Fault> {
+    fn enqueue(&self, kind: QueueKind, call: PendingCall) -> Result<(), Fault> {
         let runtime = Handle::current().id();
-        LANES.with_borrow_mut(|lanes| {
-            let is_ours =
-                |lane: &OwnLane| lane.client == self.id && lane.kind == kind && lane.runtime == runtime;
-            let place = lanes.iter().position(is_ours).unwrap_or_else(|| {
-                // What belongs to clients and runtimes that are gone goes, too.
-                lanes.retain(|lane| lane.runtime == runtime && !lane.lane.is_closed());
-                lanes.push(OwnLane { client: self.id, kind, runtime, lane: self.new_lane(kind) });
-                lanes.len() - 1
+        QUEUES.with_borrow_mut(|queues| {
+            let is_ours = |queue: &ThreadQueue| {
+                queue.client == self.id && queue.kind == kind && queue.runtime == runtime
+            };
+            let position = queues.iter().position(is_ours).unwrap_or_else(|| {
+                // Queues of clients and runtimes that are gone are dropped, too.
+                queues.retain(|queue| queue.runtime == runtime && !queue.queue.is_closed());
+                queues.push(ThreadQueue { client: self.id, kind, runtime, queue: self.new_lane(kind) });
+                queues.len() - 1
             });
-            let lane = &lanes[place].lane;
-            if lane.push(call)? {
-                line::start(lane);
+            let queue = &queues[position].queue;
+            if queue.push(call)? {
+                connection_task::start(queue);
             }
             Ok(())
         })
     }
 
-    fn new_lane(&self, kind: Kind) -> Arc<Lane> {
-        let lane = Arc::new(Lane::new(Arc::clone(&self.setup), kind));
-        self.lanes.lock().push(Arc::clone(&lane));
-        lane
+    fn new_lane(&self, kind: QueueKind) -> Arc<CallQueue> {
+        let queue = Arc::new(CallQueue::new(Arc::clone(&self.setup), kind));
+        self.queues.lock().push(Arc::clone(&queue));
+        queue
     }
 }
 
-/// Memory for replies of a client that shares it with nobody, and of a pool unless its settings say otherwise: some forty
-/// answers of ten thousand logs.
+/// Default reply memory: about forty answers of ten thousand logs.
 pub const REPLY_MEMORY_BYTES: usize = 256 << 20;
 
+#[cfg(test)]
 fn own_memory() -> EndpointMemory {
     ReplyBuffers::new(REPLY_MEMORY_BYTES).for_endpoint(true)
 }
 
 impl Ask for Client {
-    async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
-        let (waiting, reply) = Waiting::new(call, deadline);
-        self.enqueue(Kind::of(call.class), waiting)?;
+    async fn ask(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
+        let (waiting, reply) = PendingCall::new(call, deadline);
+        self.enqueue(QueueKind::of(call.class), waiting)?;
         match timeout_at(deadline, reply).await {
             Ok(Ok(reply)) => reply,
-            // The line was dropped with its runtime.
+            // The connection task was dropped with its runtime.
             Ok(Err(_)) => Err(Fault::Closed),
             Err(_) => Err(Fault::Timeout),
         }
@@ -143,18 +153,18 @@ impl Ask for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.lanes.get_mut().iter().for_each(|lane| lane.close());
+        self.queues.get_mut().iter().for_each(|queue| queue.close());
     }
 }
 
-/// A lane of this thread. A thread may serve several runtimes, one after the other, and lines die with theirs.
-struct OwnLane {
+/// A queue of this thread. A thread may serve several runtimes one after the other, and connection tasks end with theirs.
+struct ThreadQueue {
     client: u64,
-    kind: Kind,
+    kind: QueueKind,
     runtime: runtime::Id,
-    lane: Arc<Lane>,
+    queue: Arc<CallQueue>,
 }
 
 thread_local! {
-    static LANES: RefCell<Vec<OwnLane>> = const { RefCell::new(Vec::new()) };
+    static QUEUES: RefCell<Vec<ThreadQueue>> = const { RefCell::new(Vec::new()) };
 }

@@ -1,14 +1,14 @@
-//! Following every node's head.
+//! Polling every node's head.
 //!
-//! Each node has a task that asks who it is, then polls its newest block and brings it, with the blocks below it, to the
-//! view. A node of another chain is left out and looked at again; one that does not answer is tried again and again, and
-//! greeted anew when it does, because it may have become another node meanwhile.
+//! Each node has a task that greets it (chain id, genesis, syncing), then polls its newest block and reports it to the view, with the
+//! blocks below it. A node of another chain is excluded and greeted again later. One that does not answer is retried, and greeted
+//! when it is back, because another node may answer then.
 
-mod chain; // which chain this is, and who is of it
-mod follow; // one node: greet, follow, lost
-mod header; // a node's block, read and checked
+mod chain; // which chain this is, and which nodes are of it
+mod follow; // the watcher of one node
+mod header; // reading and checking a node's block
 mod probe; // the lowest block with state
-mod questions; // what a watcher asks
+mod questions; // the calls of a watcher
 
 #[cfg(test)]
 mod model;
@@ -24,52 +24,50 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::left_out::LeftOut;
-use crate::view::View;
-use crate::{Ask, BlockId, Fault};
-use chain::{Chain, ConfiguredIdentity};
-use follow::Watcher;
+use crate::call::{Ask, BlockId, Fault};
+use crate::exclusion::ExclusionReason;
+use crate::view::NodesView;
+use chain::{ChainAgreement, ConfiguredIdentity};
+use follow::NodeWatcher;
 use header::HeaderCheck;
 pub use header::read_block;
 use probe::Prober;
 
-/// How often it is looked whether the head is stale.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often it is checked whether the head is stale.
+const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A node said that it has this block now: a reason to poll at once.
+/// The block that a node has pushed as its new head. It is polled at once.
 pub type Hint = BlockId;
 
-/// A node, as far as watching it goes.
+/// A node as a watcher needs it.
 pub trait Watched: Send + Sync + 'static {
-    type Asked: Ask;
+    type Client: Ask;
 
-    fn ask(&self) -> &Self::Asked;
-    /// How it is called in the log. Without credentials.
+    fn client(&self) -> &Self::Client;
+    /// Its name in the log, without credentials.
     fn name(&self) -> &str;
-    /// A watcher asks it something now.
-    fn is_asked(&self) {}
-    /// It has replied to a watcher, whatever it said.
-    fn has_replied(&self) {}
-    /// Several polls in a row have failed.
-    fn is_lost(&self) {}
+    /// Records that a watcher asks it something.
+    fn record_question(&self) {}
+    /// Records that it has replied to a watcher, whatever the reply.
+    fn record_reply(&self) {}
+    /// Records that several polls in a row have failed.
+    fn record_loss(&self) {}
     /// Whether it has replied to anyone but a watcher since then.
     fn has_replied_since(&self, _then: Instant) -> bool {
         false
     }
-    /// How the last poll ended.
-    fn polled(&self, outcome: Result<(), Fault>);
-    /// The newest block of the canonical chain that it has, or its own newest block if that is above the head.
-    fn saw_head(&self, head: BlockId);
-    /// The lowest block whose state it has.
+    /// Records how the last poll ended.
+    fn record_poll(&self, outcome: Result<(), Fault>);
+    /// Records the newest block of the canonical chain that it has, or its own newest block if that is above the head.
+    fn record_head(&self, head: BlockId);
+    /// Records the lowest block whose state it has.
     fn set_lowest_state(&self, number: u64);
-    /// What it calls itself; its own words, cut to a decent length.
-    fn saw_version(&self, _version: &str) {}
-    /// It is not to be asked anything until it is welcome again.
-    fn leave_out(&self, reason: &LeftOut);
-    /// It may be asked.
-    fn welcome(&self);
-    /// The newest head that the node has pushed, if it pushes any. Taken once, at the start. Nobody reads it while the node
-    /// is lost, so the sender must not wait for anyone.
+    /// Lets nothing be asked of it until it is admitted.
+    fn exclude(&self, reason: &ExclusionReason);
+    /// Lets it be asked.
+    fn admit(&self);
+    /// The newest head that the node has pushed, if it pushes any. It is called once. Nobody reads the receiver while the node is lost,
+    /// so the sender must not wait.
     fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
         None
     }
@@ -77,26 +75,26 @@ pub trait Watched: Send + Sync + 'static {
 
 /// How nodes are watched.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The chain that this must be; what a quorum of the nodes says unless said otherwise.
+pub struct WatchSettings {
+    /// The required chain id. By default a quorum of the nodes decides.
     pub chain_id: Option<u64>,
-    /// Its block 0; what a quorum of the nodes says unless said otherwise.
+    /// The required hash of block 0. By default a quorum of the nodes decides.
     pub genesis: Option<B256>,
     /// A block that the chain must have.
     pub checkpoint: Option<BlockId>,
-    /// Whether a header must have the hash that it comes with. Not for the zkSync family, which hashes otherwise.
+    /// Whether the hash of a header is checked. Chains of the zkSync family compute it in another way.
     pub check_headers: bool,
-    /// Time between two polls; a third of the block time unless said otherwise.
+    /// Time between two polls. The default is a third of the block time.
     pub poll_every: Option<Duration>,
-    /// How long one question of a watcher may take.
+    /// How long one call of a watcher may take.
     pub poll_timeout: Duration,
-    /// How often a node is asked again who it is.
+    /// How often a node is greeted again.
     pub greet_every: Duration,
-    /// How often the lowest block with state is looked for.
+    /// How often the lowest block with state is searched.
     pub probe_every: Duration,
 }
 
-impl Default for Settings {
+impl Default for WatchSettings {
     fn default() -> Self {
         Self {
             chain_id: None,
@@ -111,72 +109,72 @@ impl Default for Settings {
     }
 }
 
-/// What the watchers have in common.
+/// What all watchers share.
 #[derive(Debug)]
-struct Common {
-    view: Arc<View>,
-    settings: Settings,
-    chain: Chain,
+struct WatchContext {
+    view: Arc<NodesView>,
+    settings: WatchSettings,
+    chain: ChainAgreement,
     headers: HeaderCheck,
 }
 
 /// Watches all nodes until `stop` resolves. Everything runs on the runtime that this is called on.
 pub async fn run<W: Watched>(
     nodes: Vec<Arc<W>>,
-    view: Arc<View>,
-    settings: Settings,
+    view: Arc<NodesView>,
+    settings: WatchSettings,
     stop: impl Future<Output = ()>,
 ) {
-    view.enrol(nodes.len());
+    view.set_nodes(nodes.len());
     let configured = ConfiguredIdentity { chain_id: settings.chain_id, genesis: settings.genesis };
     let names = nodes.iter().map(|node| node.name().to_owned()).collect();
-    let chain = Chain::new(configured, names, view.quorum());
+    let chain = ChainAgreement::new(configured, names, view.quorum());
     let headers = HeaderCheck::new(settings.check_headers);
-    let common = Arc::new(Common { view, settings, chain, headers });
-    // Dropped at the end, and all tasks with it.
+    let context = Arc::new(WatchContext { view, settings, chain, headers });
+    // All tasks end when it is dropped.
     let mut tasks = JoinSet::new();
-    tasks.spawn(update_reach(nodes.clone(), Arc::clone(&common.view)));
-    for (place, node) in nodes.into_iter().enumerate() {
-        tasks.spawn(Watcher::new(place, Arc::clone(&node), Arc::clone(&common)).run());
-        tasks.spawn(Prober::new(node, Arc::clone(&common)).run());
+    tasks.spawn(update_reach(nodes.clone(), Arc::clone(&context.view)));
+    for (position, node) in nodes.into_iter().enumerate() {
+        tasks.spawn(NodeWatcher::new(position, Arc::clone(&node), Arc::clone(&context)).run());
+        tasks.spawn(Prober::new(node, Arc::clone(&context)).run());
     }
     tokio::select! {
         () = stop => {}
-        () = heartbeat(&common.view) => {}
+        () = log_staleness(&context.view) => {}
     }
 }
 
-/// Says with each change of the chain which of its blocks each node has. A node that was the first on a new branch has had its blocks
-/// since before they became the chain, and is not polled again at once.
-async fn update_reach<W: Watched>(nodes: Vec<Arc<W>>, view: Arc<View>) {
+/// Records with each change of the chain which of its blocks each node has. A node that was the first on a new branch has had them
+/// since before they became canonical, and is not polled again at once.
+async fn update_reach<W: Watched>(nodes: Vec<Arc<W>>, view: Arc<NodesView>) {
     let mut changes = view.changes();
     while changes.changed().await.is_ok() {
-        for (place, node) in nodes.iter().enumerate() {
-            view.reach(place).into_iter().for_each(|reach| node.saw_head(reach));
+        for (position, node) in nodes.iter().enumerate() {
+            view.reach(position).into_iter().for_each(|reach| node.record_head(reach));
         }
     }
 }
 
-/// Tells when the head is stale.
-async fn heartbeat(view: &View) {
-    let mut ticks = tokio::time::interval(HEARTBEAT);
+/// Logs when the head becomes stale, and when it moves again.
+async fn log_staleness(view: &NodesView) {
+    let mut ticks = tokio::time::interval(STALE_CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut stale = false;
+    let mut was_stale = false;
     loop {
         ticks.tick().await;
-        let now_stale = view.head().is_some() && view.is_stale();
-        if now_stale != stale {
-            tell_stale(view, now_stale);
+        let is_stale = view.head().is_some() && view.is_stale();
+        if is_stale != was_stale {
+            log_stale_change(view, is_stale);
         }
-        stale = now_stale;
+        was_stale = is_stale;
     }
 }
 
-fn tell_stale(view: &View, stale: bool) {
+fn log_stale_change(view: &NodesView, is_stale: bool) {
     let head = view.head().map(|head| head.number);
-    if stale {
+    if is_stale {
         let seconds = view.head_age().unwrap_or_default().as_secs();
-        tracing::warn!(head, seconds, "the head stands still");
+        tracing::warn!(head, seconds, "the head is stale; see /status for the reason");
     } else {
         tracing::info!(head, "the head moves again");
     }

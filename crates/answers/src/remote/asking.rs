@@ -1,6 +1,6 @@
 //! The terms of every fetch from nodes or partners.
 
-use nodes::{Canon, Supplier};
+use nodes::{CanonicalChain, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) account: AccountId,
-    pub(super) canon: &'a Canon,
+    pub(super) canon: &'a CanonicalChain,
     pub(super) deadline: Instant,
     pub(super) supplier: Supplier,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::BlockRef;
-use nodes::Family;
+use nodes::ChainFamily;
 use nodes::proven::ProvenBody;
 use resources::MemoryCharge;
 
@@ -42,7 +42,7 @@ enum Writing {
 impl Remote {
     /// Whether block data is answered from proven blocks. Headers of zkSync-like chains cannot be computed.
     pub(super) fn proves_blocks(&self) -> bool {
-        self.family == Family::Ethereum && self.integrity.proves()
+        self.family == ChainFamily::Ethereum && self.integrity.proves()
     }
 
     /// The answer that proven blocks give; `None` for queries that are not about block data.

@@ -2,13 +2,13 @@
 
 use alloy_primitives::B256;
 use methods::BlockRef;
-use nodes::{BlockId, Canon};
+use nodes::{BlockId, CanonicalChain};
 
 use crate::failure::Failure;
 use crate::view::ChainView;
 
 /// The newest block of a chain.
-pub(super) fn head(canon: &Canon) -> BlockRef {
+pub(super) fn head(canon: &CanonicalChain) -> BlockRef {
     block_ref(canon.head())
 }
 
@@ -16,7 +16,7 @@ pub(super) fn block_ref(id: BlockId) -> BlockRef {
     BlockRef { number: id.number, hash: id.hash }
 }
 
-impl ChainView for Canon {
+impl ChainView for CanonicalChain {
     fn head(&self) -> BlockRef {
         head(self)
     }

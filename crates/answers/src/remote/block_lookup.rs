@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use methods::{BlockParam, BlockRef, Method, Query};
-use nodes::{BlockId, Canon};
+use nodes::{BlockId, CanonicalChain};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The chain in which the blocks of a call are looked up.
 #[derive(Clone, Copy)]
 pub(crate) enum NamedBy<'a> {
-    Nodes(&'a Arc<Canon>),
+    Nodes(&'a Arc<CanonicalChain>),
     /// A partner, because nobody of our own can. What it says holds for this request only.
     Partner {
         view: &'a PartnerView,
@@ -38,7 +38,7 @@ impl Remote {
     /// our own can. `partner_view` is that of the request, and is begun for the first call that needs it.
     pub(crate) async fn find_blocks<'a>(
         &self,
-        canon: Option<&'a Arc<Canon>>,
+        canon: Option<&'a Arc<CanonicalChain>>,
         partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
@@ -66,7 +66,7 @@ impl Remote {
 
     async fn view_of_partner<'a>(
         &self,
-        canon: Option<&Arc<Canon>>,
+        canon: Option<&Arc<CanonicalChain>>,
         partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
@@ -97,7 +97,7 @@ impl Remote {
     /// failure.
     pub(super) async fn unless_reorganised<T>(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
         work: impl Future<Output = Result<T, Failure>>,
@@ -111,7 +111,7 @@ impl Remote {
         let outcome = tokio::select! {
             biased;
             outcome = work => outcome,
-            () = view.left(block) => return None,
+            () = view.wait_until_removed(block) => return None,
         };
         if !matches!(outcome, Err(Failure::Unavailable)) || self.pool.is_out() {
             return Some(outcome);
@@ -120,8 +120,8 @@ impl Remote {
         let is_left = async {
             tokio::select! {
                 biased;
-                () = view.left(block) => true,
-                () = view.stays(block) => false,
+                () = view.wait_until_removed(block) => true,
+                () = view.wait_until_settled(block) => false,
             }
         };
         let is_left = timeout_at(deadline.min(Instant::now() + LOOK_TIME_MAX), is_left).await;
@@ -132,7 +132,7 @@ impl Remote {
     /// nodes may have told wrong ones. Returns whether a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> bool {
@@ -151,7 +151,7 @@ impl Remote {
         is_corrected
     }
 
-    async fn learn_all(&self, canon: &Canon, query: &Query<BlockParam>) -> Result<(), Failure> {
+    async fn learn_all(&self, canon: &CanonicalChain, query: &Query<BlockParam>) -> Result<(), Failure> {
         let deadline = Instant::now() + self.call_timeout;
         for block in query.blocks() {
             match side_block(canon, block) {
@@ -166,7 +166,7 @@ impl Remote {
     /// which all pictures of an epoch learn from.
     pub(super) async fn learn(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         block: BlockParam,
         deadline: Instant,
     ) -> Result<(), Failure> {
@@ -186,7 +186,7 @@ impl Remote {
 }
 
 /// Whether the view can say what canonical block is meant, without asking anyone.
-fn knows(canon: &Canon, block: BlockParam) -> bool {
+fn knows(canon: &CanonicalChain, block: BlockParam) -> bool {
     match block {
         BlockParam::Number(number) => canon.knows_number(number),
         BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use methods::BlockRef;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles, UNCLES_MAX, Unproven};
-use nodes::{Call, NotFetched, Proving};
+use nodes::{NotFetched, Proving, RpcCall};
 use resources::AccountId;
 
 use super::asking::Asking;
@@ -88,7 +88,7 @@ impl Remote {
     ) -> Result<Arc<ProvenUncles>, Failure> {
         let block = block_of(body);
         let uncle = |index| self.on_any_branch(block, encode::uncle(&block, index));
-        let calls: Vec<Call> = (0..UNCLES_MAX as u64).map(uncle).collect();
+        let calls: Vec<RpcCall> = (0..UNCLES_MAX as u64).map(uncle).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
             self.proving(terms.pays, bytes_of(&deliveries), move || {
@@ -153,7 +153,7 @@ impl Remote {
         terms: FetchTerms,
         body: &Arc<ProvenBody>,
     ) -> Result<ProvenReceipts, NotFetched> {
-        let calls: Vec<Call> =
+        let calls: Vec<RpcCall> =
             body.transactions().iter().map(|transaction| encode::receipt(*transaction.tx_hash())).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);

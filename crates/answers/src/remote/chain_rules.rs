@@ -8,7 +8,7 @@ use alloy_consensus::Header;
 use alloy_primitives::B256;
 use archive::ChainSpec;
 use methods::Network;
-use nodes::Canon;
+use nodes::CanonicalChain;
 use parking_lot::Mutex;
 
 /// The rules of the chain that the nodes are of, if they are known.
@@ -31,7 +31,12 @@ impl ChainRules {
     }
 
     /// The rules at the block with this header, on the chain with this id.
-    pub(super) fn at(&self, chain_id: u64, canon: &Canon, header: &Header) -> Option<Arc<ChainSpec>> {
+    pub(super) fn at(
+        &self,
+        chain_id: u64,
+        canon: &CanonicalChain,
+        header: &Header,
+    ) -> Option<Arc<ChainSpec>> {
         let spec = match &self.configured {
             Some(chain) => chain.is_of(chain_id, canon).then(|| Arc::clone(&chain.spec))?,
             None => self.public(chain_id)?,
@@ -54,7 +59,7 @@ impl ChainRules {
 
 impl ConfiguredChain {
     /// Whether the nodes are of this chain, as far as they show their genesis block.
-    fn is_of(&self, chain_id: u64, canon: &Canon) -> bool {
+    fn is_of(&self, chain_id: u64, canon: &CanonicalChain) -> bool {
         let is_same = |hash: B256| {
             let is_same = hash == self.genesis_hash;
             if !is_same {

@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
 use methods::{BlockParam, BlockRef, Blocks, LogFilter, Message, Tag};
-use nodes::{Call, Class, Needs};
+use nodes::{Class, Needs, RpcCall};
 
 use crate::query_plan::{
     BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, SimulationQuery, StateQuery, StateValue,
@@ -20,7 +20,7 @@ use crate::results::json::Json;
 const QUICK_PROOF_SLOTS_MAX: usize = 16;
 
 /// The call that answers a query. `gas_cap` is what a simulation may use, if anybody can tell.
-pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Call {
+pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> RpcCall {
     match query {
         NodeQuery::Fees(FeeQuery::GasPrice) => quick("eth_gasPrice", Needs::default(), |_| {}),
         NodeQuery::Fees(FeeQuery::PriorityFee) => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
@@ -47,7 +47,7 @@ pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Call {
 }
 
 /// The call that answers a query about the pending block. `None` for queries that are not asked at `pending`.
-pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<Call> {
+pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<RpcCall> {
     match query {
         NodeQuery::State(query) => match query.value {
             StateValue::Balance | StateValue::TransactionCount => Some(state(query, Params::pending)),
@@ -61,7 +61,7 @@ pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option
     }
 }
 
-fn state(query: StateQuery, write_block: impl FnOnce(&mut Params)) -> Call {
+fn state(query: StateQuery, write_block: impl FnOnce(&mut Params)) -> RpcCall {
     let method = match query.value {
         StateValue::Balance => "eth_getBalance",
         StateValue::TransactionCount => "eth_getTransactionCount",
@@ -81,7 +81,7 @@ fn simulation(
     query: SimulationQuery<'_>,
     gas_cap: Option<u64>,
     write_block: impl FnOnce(&mut Params),
-) -> Call {
+) -> RpcCall {
     let SimulationQuery { kind, message, at } = query;
     let (method, gas) = match kind {
         SimulationKind::Call => ("eth_call", call_gas(message, gas_cap)),
@@ -90,7 +90,7 @@ fn simulation(
     of_message(method, message, gas, state_of(&at), write_block)
 }
 
-fn block_part(query: BlockQuery) -> Call {
+fn block_part(query: BlockQuery) -> RpcCall {
     let BlockQuery { block, part } = query;
     match part {
         BlockPart::Whole { full: true } => whole_block(&block),
@@ -118,7 +118,7 @@ fn capped(gas: u64, cap: Option<u64>) -> u64 {
 }
 
 /// The call that says which block is meant.
-pub(super) fn lookup(block: BlockParam) -> Call {
+pub(super) fn lookup(block: BlockParam) -> RpcCall {
     let method = match block {
         BlockParam::Hash { .. } => "eth_getBlockByHash",
         BlockParam::Number(_) | BlockParam::Tag(_) => "eth_getBlockByNumber",
@@ -134,7 +134,7 @@ pub(super) fn lookup(block: BlockParam) -> Call {
 }
 
 /// A block without whole transactions, by its number.
-pub(super) fn header_of_number(number: u64) -> Call {
+pub(super) fn header_of_number(number: u64) -> RpcCall {
     let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
     quick("eth_getBlockByNumber", needs, |params| {
         params.quantity(number);
@@ -143,7 +143,7 @@ pub(super) fn header_of_number(number: u64) -> Call {
 }
 
 /// A block without whole transactions, by its hash.
-pub(super) fn header_of_hash(block: &BlockRef) -> Call {
+pub(super) fn header_of_hash(block: &BlockRef) -> RpcCall {
     quick("eth_getBlockByHash", data_of(block), |params| {
         params.hash(block.hash);
         params.raw(b"false");
@@ -151,7 +151,7 @@ pub(super) fn header_of_hash(block: &BlockRef) -> Call {
 }
 
 /// A block with whole transactions.
-pub(super) fn whole_block(block: &BlockRef) -> Call {
+pub(super) fn whole_block(block: &BlockRef) -> RpcCall {
     of_class(Class::Bulk, "eth_getBlockByHash", data_of(block), |params| {
         params.hash(block.hash);
         params.raw(b"true");
@@ -159,7 +159,7 @@ pub(super) fn whole_block(block: &BlockRef) -> Call {
 }
 
 /// A block with whole transactions, by its number.
-pub(super) fn whole_block_of_number(number: u64) -> Call {
+pub(super) fn whole_block_of_number(number: u64) -> RpcCall {
     let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
     of_class(Class::Bulk, "eth_getBlockByNumber", needs, |params| {
         params.quantity(number);
@@ -168,22 +168,22 @@ pub(super) fn whole_block_of_number(number: u64) -> Call {
 }
 
 /// All receipts of a block.
-pub(super) fn block_receipts(block: &BlockRef) -> Call {
+pub(super) fn block_receipts(block: &BlockRef) -> RpcCall {
     of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
 }
 
 /// One uncle of a block.
-pub(super) fn uncle(block: &BlockRef, index: u64) -> Call {
+pub(super) fn uncle(block: &BlockRef, index: u64) -> RpcCall {
     by_index("eth_getUncleByBlockHashAndIndex", block, index)
 }
 
 /// The code of an account.
-pub(super) fn code(address: Address, at: &BlockRef) -> Call {
+pub(super) fn code(address: Address, at: &BlockRef) -> RpcCall {
     state(StateQuery { address, at: *at, value: StateValue::Code }, |params| params.block(at))
 }
 
 /// An account and some of its storage slots, with their proofs.
-pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> Call {
+pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> RpcCall {
     let class = if slots.len() <= QUICK_PROOF_SLOTS_MAX { Class::Quick } else { Class::Bulk };
     of_class(class, "eth_getProof", state_of(at), |params| {
         params.address(address);
@@ -193,23 +193,23 @@ pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> 
 }
 
 /// The accounts and storage slots that a message reads, as far as a node can tell.
-pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> Call {
+pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> RpcCall {
     let gas = call_gas(message, Some(gas_cap));
     of_message("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
 }
 
 /// A transaction, wherever it is.
-pub(super) fn transaction(hash: B256) -> Call {
+pub(super) fn transaction(hash: B256) -> RpcCall {
     quick("eth_getTransactionByHash", Needs::default(), |params| params.hash(hash))
 }
 
 /// The receipt of a transaction, wherever it is.
-pub(super) fn receipt(hash: B256) -> Call {
+pub(super) fn receipt(hash: B256) -> RpcCall {
     quick("eth_getTransactionReceipt", Needs::default(), |params| params.hash(hash))
 }
 
 /// The log query for a range of numbers, or for the one block that a caller named by its hash.
-pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> Call {
+pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> RpcCall {
     let (newest, log_blocks) = match blocks {
         Blocks::One(block) => (block, 1),
         Blocks::Range { from, to } => (to, (to.number - from.number).saturating_add(1)),
@@ -218,21 +218,21 @@ pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> Call {
     of_class(Class::Logs, "eth_getLogs", needs, |params| params.filter(filter, blocks))
 }
 
-fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> RpcCall {
     of_class(Class::Quick, method, needs, write)
 }
 
-fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> Call {
+fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> RpcCall {
     let mut params = Params::new();
     write(&mut params);
-    Call { method, params: params.end(), class, needs, may_hedge: true }
+    RpcCall { method, params: params.end(), class, needs, may_hedge: true }
 }
 
-fn by_hash(method: &'static str, block: &BlockRef) -> Call {
+fn by_hash(method: &'static str, block: &BlockRef) -> RpcCall {
     quick(method, data_of(block), |params| params.hash(block.hash))
 }
 
-fn by_index(method: &'static str, block: &BlockRef, index: u64) -> Call {
+fn by_index(method: &'static str, block: &BlockRef, index: u64) -> RpcCall {
     quick(method, data_of(block), |params| {
         params.hash(block.hash);
         params.quantity(index);
@@ -245,7 +245,7 @@ fn of_message(
     gas: Option<u64>,
     needs: Needs,
     write_block: impl FnOnce(&mut Params),
-) -> Call {
+) -> RpcCall {
     of_class(Class::Evm, method, needs, |params| {
         let request = TransactionRequest { gas, ..message.request.clone() };
         params.serialized(&request);

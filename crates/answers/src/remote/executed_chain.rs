@@ -86,7 +86,7 @@ impl ExecutedChain {
 
     /// Archive and view as they are now.
     pub(crate) fn current_view(&self, pool: &Pool) -> ExecutedView {
-        let (snapshot, canon) = (self.source.snapshot(), pool.canon());
+        let (snapshot, canon) = (self.source.snapshot(), pool.canonical_chain());
         let known = self.chains.load_full();
         if known.is_of(&snapshot, canon.as_ref()) {
             return ExecutedView::new(known, pool);

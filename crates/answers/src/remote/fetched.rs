@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, Cacheable, Method};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use resources::Readers;
 
 use super::block_ids::{block_ref, head};
@@ -34,7 +34,7 @@ pub(super) const NULL: Bytes = Bytes::from_static(b"null");
 
 /// An answer as it is kept.
 pub(super) fn kept(
-    canon: &Canon,
+    canon: &CanonicalChain,
     result: &Bytes,
     block: Option<BlockRef>,
     verified: Verification,
@@ -45,12 +45,12 @@ pub(super) fn kept(
 }
 
 /// The head, if that is what answers of a method hang on.
-pub(super) fn at_head(canon: &Canon, method: &Method) -> Option<B256> {
+pub(super) fn at_head(canon: &CanonicalChain, method: &Method) -> Option<B256> {
     (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
 }
 
 /// Whether what an answer hangs on is still canonical.
-pub(super) fn holds(canon: &Canon, kept: &CachedAnswer) -> bool {
+pub(super) fn holds(canon: &CanonicalChain, kept: &CachedAnswer) -> bool {
     let Some(block) = kept.block else { return true };
     match canon.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
@@ -60,7 +60,7 @@ pub(super) fn holds(canon: &Canon, kept: &CachedAnswer) -> bool {
 }
 
 /// The epoch in which the number of a block cannot change any more, if it is that deep.
-pub(super) fn deep_in(canon: &Canon, block: Option<BlockRef>) -> Option<u64> {
+pub(super) fn deep_in(canon: &CanonicalChain, block: Option<BlockRef>) -> Option<u64> {
     block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
 }
 

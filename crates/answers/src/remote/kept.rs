@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive::KeptBody;
 use methods::{BlockParam, BlockRef};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use resources::AccountId;
 
@@ -112,7 +112,7 @@ impl Remote {
     }
 
     /// Makes the view know a block below its window that is kept. Says whether it is.
-    pub(super) fn learn_kept(&self, canon: &Canon, block: BlockParam) -> bool {
+    pub(super) fn learn_kept(&self, canon: &CanonicalChain, block: BlockParam) -> bool {
         let Some(kept) = &self.kept else { return false };
         let found = match block {
             BlockParam::Number(number) => kept.by_number(canon, number),
@@ -120,7 +120,7 @@ impl Remote {
             BlockParam::Tag(_) => None,
         };
         let Some(BlockRef { number, hash }) = found else { return false };
-        canon.learn(nodes::BlockId { number, hash });
+        canon.add_deep_block(nodes::BlockId { number, hash });
         canon.knows_number(number)
     }
 }

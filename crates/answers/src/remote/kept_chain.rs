@@ -10,7 +10,7 @@ use archive::{
     BLOCKS_FILE, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptSnapshot, StoreError,
 };
 use methods::{BlockRef, Network};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use parking_lot::{Mutex, RwLock};
 use resources::{AccountId, RepeatedWarning};
 use tokio::sync::Notify;
@@ -151,7 +151,7 @@ impl KeptChain {
     }
 
     /// The canonical block of a number, if it is kept.
-    pub(in crate::remote) fn by_number(&self, canon: &Canon, number: u64) -> Option<BlockRef> {
+    pub(in crate::remote) fn by_number(&self, canon: &CanonicalChain, number: u64) -> Option<BlockRef> {
         if self.linked_from(canon.epoch()).is_none_or(|from| number < from) {
             return None;
         }
@@ -163,13 +163,13 @@ impl KeptChain {
     }
 
     /// The canonical block of a hash, if it is kept.
-    pub(in crate::remote) fn by_hash(&self, canon: &Canon, hash: &B256) -> Option<BlockRef> {
+    pub(in crate::remote) fn by_hash(&self, canon: &CanonicalChain, hash: &B256) -> Option<BlockRef> {
         let number = self.reading(|snapshot| snapshot.number_of(hash))?;
         self.by_number(canon, number).filter(|block| block.hash == *hash)
     }
 
     /// The canonical block of a transaction, if it is kept.
-    pub(in crate::remote) fn place(&self, canon: &Canon, transaction: &B256) -> Option<BlockRef> {
+    pub(in crate::remote) fn place(&self, canon: &CanonicalChain, transaction: &B256) -> Option<BlockRef> {
         let recent = self.recent.read().place(transaction);
         let is_canonical = |block: &BlockRef| canon.by_hash(&block.hash).is_some();
         recent.filter(is_canonical).or_else(|| {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::BlockParam;
-use nodes::proven::{PendingTransaction, PlaceClaim, ProofFailure, ProvenBody, Unproven};
-use nodes::{BlockId, Call, Failed, Judgement, Judging, Reply, Supplier};
+use nodes::proven::{LocationClaim, PendingTransaction, ProofFailure, ProvenBody, Unproven};
+use nodes::{BlockId, CallFailure, Judgement, Judging, RpcCall, RpcReply, Supplier};
 use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
@@ -57,10 +57,10 @@ impl Remote {
         let search = TransactionSearch { remote: self, asking, hash, part, found: Mutex::default() };
         let judge = |node: usize, result: &Bytes| search.judge(node, result);
         let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
-        if let Err(Failed::Unchecked) = asked {
+        if let Err(CallFailure::Unchecked) = asked {
             search.found.lock().failure = Some(Failure::OverCapacity);
         }
-        search.settle(&call, asked.is_ok_and(|answered| answered.nowhere)).await
+        search.settle(&call, asked.is_ok_and(|answered| answered.is_absent_everywhere)).await
     }
 
     /// Looks in the block that it was found in before, or that most nodes list it in.
@@ -113,11 +113,11 @@ impl TransactionSearch<'_> {
         }))
     }
 
-    async fn read(&self, result: Bytes) -> Option<Result<PlaceClaim, Unproven>> {
+    async fn read(&self, result: Bytes) -> Option<Result<LocationClaim, Unproven>> {
         let (hash, part, bytes) = (self.hash, self.part, result.len());
         let read = move || match part {
-            TransactionPart::Transaction => PlaceClaim::of_transaction(&result, hash),
-            TransactionPart::Receipt => PlaceClaim::of_receipt(&result),
+            TransactionPart::Transaction => LocationClaim::of_transaction(&result, hash),
+            TransactionPart::Receipt => LocationClaim::of_receipt(&result),
         };
         match self.remote.threads.as_ref().filter(|_| bytes > READ_AT_ONCE_BYTES_MAX) {
             Some(threads) => threads.run(self.asking.account, read).await,
@@ -125,14 +125,14 @@ impl TransactionSearch<'_> {
         }
     }
 
-    async fn verify(&self, node: usize, claim: Result<PlaceClaim, Unproven>) -> Judgement {
+    async fn verify(&self, node: usize, claim: Result<LocationClaim, Unproven>) -> Judgement {
         match claim {
-            Ok(PlaceClaim::Block(block)) => self.verify_block(node, block).await,
-            Ok(PlaceClaim::Pending(pending)) => {
+            Ok(LocationClaim::Block(block)) => self.verify_block(node, block).await,
+            Ok(LocationClaim::Pending(pending)) => {
                 self.found.lock().pending = Some(pending);
                 self.is_without(node)
             }
-            Ok(PlaceClaim::Nowhere) | Err(Unproven::NotThere | Unproven::UnknownType(_)) => {
+            Ok(LocationClaim::Nowhere) | Err(Unproven::NotThere | Unproven::UnknownType(_)) => {
                 self.is_without(node)
             }
             Err(Unproven::Wrong(failure)) => self.convict(failure),
@@ -177,7 +177,7 @@ impl TransactionSearch<'_> {
             // The node is on another branch, and may be the first on one that the others change to. So it neither has it in this
             // chain nor says that it is in none. No branch is this long, and the next place may be made up, too.
             Some(_) if is_of_nodes && claimed.number < canon.lowest() => {
-                self.remote.pool.doubt_places(node);
+                self.remote.pool.doubt_locations(node);
                 Judgement::Late
             }
             _ => Judgement::Late,
@@ -202,7 +202,7 @@ impl TransactionSearch<'_> {
 
     /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
     /// asked, too.
-    async fn settle(&self, call: &Call, all_say_so: bool) -> Result<Located, Failure> {
+    async fn settle(&self, call: &RpcCall, all_say_so: bool) -> Result<Located, Failure> {
         let is_of_nodes = self.asking.supplier.is_of_pool();
         if is_of_nodes && self.found.lock().mined.is_none() && !self.has_quorum() {
             self.ask_the_others(call).await;
@@ -228,11 +228,11 @@ impl TransactionSearch<'_> {
     }
 
     /// Asks those that have not said yet whether they have it in a block.
-    async fn ask_the_others(&self, call: &Call) {
+    async fn ask_the_others(&self, call: &RpcCall) {
         let asked = self.found.lock().without.clone();
         let mut replies = self.remote.pool.ask_everyone(call, &asked, self.asking.deadline);
         while let Some((node, reply)) = replies.next().await {
-            let Ok(Reply::Result(result)) = reply else { continue };
+            let Ok(RpcReply::Result(result)) = reply else { continue };
             let judgement = match self.judge(node, &result) {
                 Judging::Done(judgement) => judgement,
                 Judging::Elsewhere(judging) => {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use methods::{BlockRef, Blocks, LogFilter};
 use nodes::raw::read_logs;
-use nodes::{Canon, Supplier};
+use nodes::{CanonicalChain, Supplier};
 use resources::{AccountId, MemoryCharge};
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ use piece::{LogsText, Piece, cut, join};
 struct LogSearch<'a> {
     remote: &'a Remote,
     account: AccountId,
-    canon: &'a Arc<Canon>,
+    canon: &'a Arc<CanonicalChain>,
     filter: &'a Arc<LogFilter>,
     /// Where the caller's range begins, for the error that says how much would fit.
     from: u64,
@@ -67,7 +67,7 @@ impl Remote {
     pub(super) async fn logs(
         &self,
         account: AccountId,
-        canon: &Arc<Canon>,
+        canon: &Arc<CanonicalChain>,
         query: LogsQuery<'_>,
         deadline: Instant,
     ) -> Result<FoundLogs, Failure> {
@@ -103,7 +103,7 @@ impl Remote {
     pub(super) async fn partner_logs(
         &self,
         asking: Asking<'_>,
-        canon: &Arc<Canon>,
+        canon: &Arc<CanonicalChain>,
         query: LogsQuery<'_>,
     ) -> Result<Fetched, Failure> {
         let LogsQuery { filter, blocks } = query;
@@ -273,7 +273,7 @@ impl LogSearch<'_> {
     async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Parts, Failure> {
         let mut fetched = Parts { results: Vec::new(), sure: true };
         // Ranges that are still to be asked, the lowest last. Parts are cut off one by one, because there may be millions.
-        let mut open = vec![(from, to, self.remote.pool.log_range())];
+        let mut open = vec![(from, to, self.remote.pool.log_range_max())];
         while let Some((from, last, most)) = open.pop() {
             let to = part_end(from, last, most);
             if to < last {
@@ -351,7 +351,7 @@ fn part_end(from: u64, to: u64, most: u64) -> u64 {
 }
 
 /// The block that a number stands for.
-pub(super) fn canonical(canon: &Canon, number: u64) -> Option<BlockRef> {
+pub(super) fn canonical(canon: &CanonicalChain, number: u64) -> Option<BlockRef> {
     canon.by_number(number).map(block_ref)
 }
 

@@ -1,7 +1,7 @@
 //! Errors of nodes → failures of ours. The texts of nodes go no further.
 
 use nodes::dialect::{Execution, Meaning};
-use nodes::{CallerError, Failed, NotFetched};
+use nodes::{CallFailure, CallerError, NotFetched};
 
 use crate::failure::Failure;
 use crate::limits::AnswerLimits;
@@ -41,20 +41,20 @@ fn is_refusal(execution: Execution) -> bool {
 }
 
 /// The failure for a call that no node answered. A simulation that no node finished in time took too long; anything else is an outage.
-pub(super) fn of_call(query: NodeQuery<'_>, failed: Failed, limits: &AnswerLimits) -> Failure {
+pub(super) fn of_call(query: NodeQuery<'_>, failed: CallFailure, limits: &AnswerLimits) -> Failure {
     match failed {
-        Failed::Deadline if query.is_simulation() => Failure::CallTimeout(limits.call_timeout),
-        Failed::Unchecked => Failure::OverCapacity,
-        Failed::Unavailable | Failed::Lacking | Failed::Deadline => Failure::Unavailable,
+        CallFailure::Deadline if query.is_simulation() => Failure::CallTimeout(limits.call_timeout),
+        CallFailure::Unchecked => Failure::OverCapacity,
+        CallFailure::Unavailable | CallFailure::Lacking | CallFailure::Deadline => Failure::Unavailable,
     }
 }
 
 /// The failure for a log query that no node answered.
-pub(super) fn of_log_query(failed: Failed) -> Failure {
+pub(super) fn of_log_query(failed: CallFailure) -> Failure {
     match failed {
-        Failed::Deadline => Failure::QueryTimeout,
-        Failed::Unavailable | Failed::Lacking => Failure::Unavailable,
-        Failed::Unchecked => Failure::OverCapacity,
+        CallFailure::Deadline => Failure::QueryTimeout,
+        CallFailure::Unavailable | CallFailure::Lacking => Failure::Unavailable,
+        CallFailure::Unchecked => Failure::OverCapacity,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use methods::{BlockRef, Method, Query};
-use nodes::{Canon, Supplier};
+use nodes::{CanonicalChain, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -34,9 +34,9 @@ impl PartnerView {
 struct PartnerCall<'a> {
     account: AccountId,
     /// The chain that the call is about.
-    canon: &'a Arc<Canon>,
+    canon: &'a Arc<CanonicalChain>,
     /// The chain of our own nodes, if they have shown one.
-    own: Option<&'a Canon>,
+    own: Option<&'a CanonicalChain>,
     reason: FailoverReason,
     method: &'static Method,
     query: &'a Query<BlockRef>,
@@ -48,7 +48,7 @@ impl Remote {
     pub(super) async fn fail_over(
         &self,
         account: AccountId,
-        canon: &Arc<Canon>,
+        canon: &Arc<CanonicalChain>,
         method: &'static Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {

@@ -12,7 +12,7 @@ use methods::{BlockParam, BlockRef, Method, Tag};
 use nodes::proven::{ProofFailure, Unproven};
 use nodes::view::SeenBlock;
 use nodes::watch::read_block;
-use nodes::{Canon, Family, Supplier};
+use nodes::{CanonicalChain, ChainFamily, Supplier};
 use parking_lot::Mutex;
 use resources::AccountId;
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use crate::view::ChainView;
 #[derive(Debug)]
 pub(crate) struct PartnerView {
     /// The chain of our own nodes, or one of which only the partner's head is known. The same for all calls of the request.
-    canon: Arc<Canon>,
+    canon: Arc<CanonicalChain>,
     /// Whether `canon` is the partner's, because no node of our own has shown a chain.
     is_of_partner: bool,
     /// What the partner was asked for; `None` for a block that does not exist.
@@ -39,7 +39,7 @@ impl PartnerView {
     /// Begins with the head: our own if we have one, and else the partner's.
     pub(super) async fn begin(
         remote: &Remote,
-        canon: Option<&Arc<Canon>>,
+        canon: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         deadline: Instant,
     ) -> Result<Self, Failure> {
@@ -47,19 +47,19 @@ impl PartnerView {
             Some(canon) => return Ok(Self::of(Arc::clone(canon), false)),
             None => remote.block_at_partner(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
         };
-        Ok(Self::of(Arc::new(Canon::of_head((*canon).clone())), true))
+        Ok(Self::of(Arc::new(CanonicalChain::of_head((*canon).clone())), true))
     }
 
-    fn of(canon: Arc<Canon>, is_of_partner: bool) -> Self {
+    fn of(canon: Arc<CanonicalChain>, is_of_partner: bool) -> Self {
         Self { canon, is_of_partner, named: Mutex::default() }
     }
 
-    pub(super) fn canon(&self) -> &Arc<Canon> {
+    pub(super) fn canon(&self) -> &Arc<CanonicalChain> {
         &self.canon
     }
 
     /// The chain of our own nodes, if they have shown one.
-    pub(super) fn own(&self) -> Option<&Arc<Canon>> {
+    pub(super) fn own(&self) -> Option<&Arc<CanonicalChain>> {
         Some(&self.canon).filter(|_| !self.is_of_partner)
     }
 
@@ -169,7 +169,7 @@ impl Remote {
         block: BlockParam,
         deadline: Instant,
     ) -> Result<Option<Arc<SeenBlock>>, Failure> {
-        let check_hash = self.family == Family::Ethereum;
+        let check_hash = self.family == ChainFamily::Ethereum;
         let checkpoint = self.pool.view().checkpoint();
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();

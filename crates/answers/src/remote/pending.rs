@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use methods::{BlockRef, Method, Query};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ impl Remote {
     pub(crate) async fn answer_pending(
         &self,
         account: AccountId,
-        canon: Option<&Canon>,
+        canon: Option<&CanonicalChain>,
         method: &Method,
         query: &Query<BlockRef>,
         may_fail_over: bool,
@@ -44,7 +44,7 @@ impl Remote {
     async fn ask_pending(
         &self,
         account: AccountId,
-        canon: Option<&Canon>,
+        canon: Option<&CanonicalChain>,
         method: &Method,
         query: NodeQuery<'_>,
         origin: Origin,

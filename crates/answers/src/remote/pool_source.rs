@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use methods::{BlockParam, BlockRef, Checkpoint, Deadline, Family, Method, Network, Work};
 use nodes::view::SeenBlock;
-use nodes::{BlockId, Canon, Endpoint, Pool};
+use nodes::{BlockId, CanonicalChain, Endpoint, Pool};
 use resources::{MemoryBudget, Threads};
 
 use super::absent::AbsentReceipts;
@@ -60,7 +60,7 @@ pub struct Remote {
     /// Where large answers are read and proven, once this is within the limits of the answer step.
     pub(super) threads: Option<Arc<Threads>>,
     pub(super) limits: AnswerLimits,
-    pub(super) family: nodes::Family,
+    pub(super) family: nodes::ChainFamily,
     pub(super) call_timeout: Duration,
 }
 
@@ -72,8 +72,8 @@ impl Remote {
             FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
         };
         let family = match network.families.as_slice() {
-            [Family::Zksync] => nodes::Family::Zksync,
-            _ => nodes::Family::Ethereum,
+            [Family::Zksync] => nodes::ChainFamily::Zksync,
+            _ => nodes::ChainFamily::Ethereum,
         };
         let rules = ChainRules::open(network)?;
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
@@ -196,7 +196,7 @@ impl Remote {
         }
     }
 
-    pub(super) fn gas_cap(&self, canon: &Canon) -> u64 {
+    pub(super) fn gas_cap(&self, canon: &CanonicalChain) -> u64 {
         let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
         gas_limit.saturating_mul(self.limits.call_gas_multiple)
     }
@@ -211,34 +211,34 @@ impl std::fmt::Debug for Remote {
 fn pool_settings(
     config: &PoolConfig,
     network: &Network,
-    family: nodes::Family,
-) -> Result<nodes::Settings, String> {
+    family: nodes::ChainFamily,
+) -> Result<nodes::PoolSettings, String> {
     let partner = |partner: &settings::Partner| {
         Ok::<_, String>(nodes::PartnerSettings {
             remote: endpoint(&partner.remote)?,
             methods: partner.methods.clone(),
-            allowance: nodes::Allowance {
+            quota: nodes::PartnerQuota {
                 calls_per_second: partner.calls_per_second,
                 calls_per_day: partner.calls_per_day,
             },
         })
     };
-    Ok(nodes::Settings {
+    Ok(nodes::PoolSettings {
         nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
         partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
         family,
-        view: nodes::view::Settings {
+        view: nodes::ViewSettings {
             quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
             checkpoint: network.checkpoint.map(checkpoint),
             stale_after: config.head_stall,
         },
-        watch: nodes::watch::Settings {
+        watch: nodes::WatchSettings {
             chain_id: network.chain_id,
             genesis: network.genesis_hash,
             checkpoint: network.checkpoint.map(checkpoint),
-            check_headers: family == nodes::Family::Ethereum,
+            check_headers: family == nodes::ChainFamily::Ethereum,
             poll_every: config.poll_interval,
-            ..nodes::watch::Settings::default()
+            ..nodes::WatchSettings::default()
         },
         reply_memory_bytes: config.reply_memory_bytes,
     })
@@ -248,7 +248,7 @@ fn checkpoint(checkpoint: Checkpoint) -> BlockId {
     BlockId { number: checkpoint.number, hash: checkpoint.hash }
 }
 
-fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
+fn endpoint(remote: &settings::Remote) -> Result<nodes::EndpointSettings, String> {
     let named = |error: nodes::EndpointError| match &remote.name {
         Some(name) => format!("node {name}: {error}"),
         None => format!("a node: {error}"),
@@ -258,5 +258,5 @@ fn endpoint(remote: &settings::Remote) -> Result<nodes::Remote, String> {
         endpoint = endpoint.with_header(name, value).map_err(named)?;
     }
     let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
-    Ok(nodes::Remote { name: remote.name.clone(), endpoint, heads, limits: nodes::Limits::default() })
+    Ok(nodes::EndpointSettings { name: remote.name.clone(), endpoint, heads })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 use methods::BlockRef;
-use nodes::Canon;
+use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use nodes::view::WINDOW_BLOCKS;
 
@@ -77,7 +77,7 @@ impl RecentBlocks {
 
     /// Forgets blocks below a number. When there are too many, or they take too much, those that are not canonical go, too, and then
     /// the lowest ones. Gives the lowest number of which blocks may be in memory.
-    pub(super) fn tidy(&mut self, lowest: u64, bytes_max: usize, canon: &Canon) -> u64 {
+    pub(super) fn tidy(&mut self, lowest: u64, bytes_max: usize, canon: &CanonicalChain) -> u64 {
         let is_full = self.blocks.len() > RECENT_BLOCKS_MAX || self.bytes > bytes_max;
         let before = self.blocks.len();
         self.retain(|block| block.number >= lowest && (!is_full || canon.by_hash(&block.hash).is_some()));
@@ -123,8 +123,8 @@ impl RecentBlocks {
 #[cfg(test)]
 mod tests {
     use alloy_consensus::Header;
+    use nodes::NodesView;
     use nodes::view::SeenBlock;
-    use nodes::view::View;
 
     use super::*;
 
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn large_blocks_are_bounded_by_what_they_take() {
         let blocks = blocks();
-        let view = View::new(nodes::view::Settings::default());
+        let view = NodesView::new(nodes::ViewSettings::default());
         let seen = |block: &RecentBlock| SeenBlock::restored(block.body.hash(), block.body.header());
         view.restore(seen(&blocks[9]), blocks[..9].iter().rev().map(seen).collect());
-        let canon = view.canon().unwrap();
+        let canon = view.canonical_chain().unwrap();
         let mut recent = RecentBlocks::default();
         blocks.iter().for_each(|block| recent.put(block.clone()));
         let (all, each) = (recent.bytes(), blocks[0].bytes());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use methods::{BlockParam, BlockRef, Query};
-use nodes::{Call, Canon, Needs};
+use nodes::{CanonicalChain, Needs, RpcCall};
 use tokio::time::Instant;
 
 use super::block_ids::block_ref;
@@ -11,7 +11,7 @@ use super::pool_source::Remote;
 use crate::failure::Failure;
 
 /// The block that is meant, if it is a side block.
-pub(super) fn side_block(canon: &Canon, block: BlockParam) -> Option<BlockRef> {
+pub(super) fn side_block(canon: &CanonicalChain, block: BlockParam) -> Option<BlockRef> {
     let BlockParam::Hash { hash, .. } = block else { return None };
     canon.side_block(&hash).map(block_ref)
 }
@@ -21,7 +21,7 @@ impl Remote {
     /// that cannot be found is forgotten.
     pub(super) async fn find_side_block<B: Copy>(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         block: BlockRef,
         query: &Query<B>,
         deadline: Instant,
@@ -45,7 +45,7 @@ impl Remote {
     /// Runs `work` on a query about a side block. `None` if it has been forgotten, because the nodes have dropped it meanwhile.
     pub(super) async fn unless_dropped<T>(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         block: BlockRef,
         query: &Query<BlockRef>,
         deadline: Instant,
@@ -64,10 +64,10 @@ impl Remote {
 
     /// A call for data of a block. For a side block, nodes are asked that are on its branch, too, although they do not have the canonical
     /// block of its number.
-    pub(super) fn on_any_branch(&self, block: BlockRef, call: Call) -> Call {
-        let is_side_block = |canon: &Arc<Canon>| canon.side_block(&block.hash).is_some();
+    pub(super) fn on_any_branch(&self, block: BlockRef, call: RpcCall) -> RpcCall {
+        let is_side_block = |canon: &Arc<CanonicalChain>| canon.side_block(&block.hash).is_some();
         match self.pool.view().peek().as_ref().is_some_and(is_side_block) {
-            true => Call { needs: Needs::default(), ..call },
+            true => RpcCall { needs: Needs::default(), ..call },
             false => call,
         }
     }

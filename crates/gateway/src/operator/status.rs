@@ -1,7 +1,7 @@
 //! `/status`: what is served and why not, as JSON for people and scripts.
 
 use answers::{ExecutedChain, ExecutionState, FollowState, KeptChain};
-use nodes::{BlockId, Grade, Pool, PoolNode};
+use nodes::{Availability, BlockId, Pool, PoolNode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
 }
 
 fn nodes_status(pool: &Pool) -> Value {
-    let (view, canon) = (pool.view(), pool.canon());
+    let (view, canon) = (pool.view(), pool.canonical_chain());
     json!({
         "chain_id": pool.chain_id(),
         "genesis": canon.as_ref().and_then(|canon| canon.genesis()).map(|genesis| genesis.hash),
@@ -32,7 +32,7 @@ fn nodes_status(pool: &Pool) -> Value {
         "safe": canon.as_ref().and_then(|canon| canon.safe()).map(block),
         "finalized": canon.as_ref().and_then(|canon| canon.finalized()).map(block),
         "checkpoint": view.checkpoint().map(block),
-        "refused_head": view.refused().map(block),
+        "refused_head": view.refused_head().map(block),
         "quorum": view.quorum(),
         "head_waits_because": head_waits_because(pool),
         "each": pool.nodes().iter().map(|node| node_status(node)).collect::<Vec<_>>(),
@@ -92,8 +92,8 @@ fn head_waits_because(pool: &Pool) -> Option<String> {
 }
 
 fn node_status(node: &PoolNode) -> Value {
-    let known = node.known();
-    let head = known.head().filter(|_| known.left_out().is_none());
+    let capabilities = node.capabilities();
+    let head = capabilities.head().filter(|_| capabilities.exclusion().is_none());
     json!({
         "name": node.name(),
         "state": state(node),
@@ -104,22 +104,22 @@ fn node_status(node: &PoolNode) -> Value {
 
 fn not_used_because(node: &PoolNode) -> Option<String> {
     let lie = || {
-        let seconds = node.health().left_out_for_lie(Instant::now())?.as_secs();
+        let seconds = node.health().excluded_for(Instant::now())?.as_secs();
         Some(format!(
             "an answer of it was proven wrong: for {seconds} s it is asked only if nobody else can answer"
         ))
     };
-    node.known().left_out().map(|reason| reason.to_string()).or_else(lie)
+    node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie)
 }
 
 fn state(node: &PoolNode) -> &'static str {
-    match node.grade(Instant::now()) {
-        _ if node.known().left_out().is_some() => "left out",
-        _ if !node.answers() => "silent",
-        Grade::Up => "up",
-        Grade::Doubted => "in doubt",
-        Grade::Resting => "resting",
-        Grade::Down => "down",
+    match node.availability(Instant::now()) {
+        _ if node.capabilities().exclusion().is_some() => "left out",
+        _ if !node.answers_watcher() => "silent",
+        Availability::Up => "up",
+        Availability::Doubted => "in doubt",
+        Availability::Resting => "resting",
+        Availability::Down => "down",
     }
 }
 

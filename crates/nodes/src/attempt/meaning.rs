@@ -1,53 +1,53 @@
-//! What follows from a node's error.
+//! The consequence of a node's error for a call.
 
-use crate::call::{Call, Class, Fault, RpcError};
-use crate::dialect::{self, Meaning as Words};
-use crate::node::Lack;
+use crate::call::{Class, Fault, RpcCall, RpcError};
+use crate::dialect::{self, Meaning};
+use crate::node::MissingCapability;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorMeaning {
-    /// Any node would say the same.
+    /// The caller's fault: any node would return it.
     Caller(CallerError),
     /// This node lacks what the call needs.
-    NotHere(Lack),
+    NotHere(MissingCapability),
     /// This node searches fewer blocks at once, or returns fewer logs.
     Limit(RangeLimit),
-    /// It cannot, and a caller may have brought that about: nobody is to blame.
+    /// The caller may have caused it, so nobody is blamed.
     Unclear,
-    /// The node is to blame.
+    /// The node's fault.
     Node(Fault),
 }
 
-/// An error of the caller's own, without the node's words.
+/// An error that is the caller's fault, without the node's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallerError(pub Words);
+pub struct CallerError(pub Meaning);
 
-/// What a node grants for one log query.
+/// What a node allows for one log query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeLimit {
-    /// The widest range, if the node has said.
+    /// The widest range, if the node has named it.
     pub blocks: Option<u64>,
 }
 
-/// Reads a node's error.
-pub(crate) fn read(error: &RpcError, call: &Call) -> ErrorMeaning {
+/// Interprets a node's error.
+pub(crate) fn read(error: &RpcError, call: &RpcCall) -> ErrorMeaning {
     match dialect::read(error, call.method) {
-        Words::RangeTooWide { most, .. } if call.class == Class::Logs => {
+        Meaning::RangeTooWide { most } if call.class == Class::Logs => {
             ErrorMeaning::Limit(RangeLimit { blocks: most })
         }
-        Words::TooManyResults { .. } | Words::QueryTimeout if call.class == Class::Logs => {
+        Meaning::TooManyResults | Meaning::QueryTimeout if call.class == Class::Logs => {
             ErrorMeaning::Limit(RangeLimit { blocks: None })
         }
-        words @ (Words::Reverted { .. } | Words::Execution(_)) if call.class == Class::Evm => {
-            ErrorMeaning::Caller(CallerError(words))
+        meaning @ (Meaning::Reverted { .. } | Meaning::Execution(_)) if call.class == Class::Evm => {
+            ErrorMeaning::Caller(CallerError(meaning))
         }
-        Words::NoMethod => ErrorMeaning::NotHere(Lack::Method),
-        Words::NoBlock => ErrorMeaning::NotHere(Lack::Block),
-        Words::NoState => ErrorMeaning::NotHere(Lack::State),
-        // What callers simulate is theirs, and nodes have more words for what is wrong with it than we know.
-        Words::BadParams | Words::Internal if call.class == Class::Evm => ErrorMeaning::Unclear,
-        Words::RateLimited => ErrorMeaning::Node(Fault::RateLimited),
-        // What was asked is well-formed, so a node that says otherwise does not understand it.
+        Meaning::NoMethod => ErrorMeaning::NotHere(MissingCapability::Method),
+        Meaning::NoBlock => ErrorMeaning::NotHere(MissingCapability::Block),
+        Meaning::NoState => ErrorMeaning::NotHere(MissingCapability::State),
+        // Simulations fail for reasons of the caller in more ways than the dialect knows.
+        Meaning::BadParams | Meaning::Internal if call.class == Class::Evm => ErrorMeaning::Unclear,
+        Meaning::RateLimited => ErrorMeaning::Node(Fault::RateLimited),
+        // The call is well-formed, so a node that rejects it does not understand it.
         _ => ErrorMeaning::Node(Fault::Refused),
     }
 }

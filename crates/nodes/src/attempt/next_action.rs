@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::progress::CallProgress;
 use super::progress::NodeStatus;
 use crate::call::{Class, Needs};
-use crate::health::Grade;
+use crate::health::Availability;
 use crate::pick::{Candidate, pick};
 
 /// The most nodes that work on one call at the same time. A fourth would hardly be quicker than the third.
@@ -89,7 +89,7 @@ pub(super) trait NodeFacts {
     /// The node as the choice sees it, whatever this call has tried.
     fn candidate(&self, node: usize, now: Instant) -> Candidate;
     /// Its health alone.
-    fn grade(&self, node: usize, now: Instant) -> Grade;
+    fn availability(&self, node: usize, now: Instant) -> Availability;
     fn is_probe_due(&self, node: usize, now: Instant) -> bool;
     /// Whether it has said nothing to anyone since then.
     fn is_silent_since(&self, node: usize, then: Instant) -> bool;
@@ -106,7 +106,7 @@ pub(super) fn next_action(
     random: u64,
     now: Instant,
 ) -> Action {
-    let decision = Decision { progress, facts, rounds_max, random, now };
+    let decision = ActionChooser { progress, facts, rounds_max, random, now };
     if now >= progress.ends_at() {
         return Action::Finish(Ending::TimeUp);
     }
@@ -121,7 +121,7 @@ pub(super) fn next_action(
         .unwrap_or_else(|| decision.wait())
 }
 
-struct Decision<'a, F> {
+struct ActionChooser<'a, F> {
     progress: &'a CallProgress,
     facts: &'a F,
     rounds_max: u32,
@@ -129,10 +129,10 @@ struct Decision<'a, F> {
     now: Instant,
 }
 
-impl<F: NodeFacts> Decision<'_, F> {
+impl<F: NodeFacts> ActionChooser<'_, F> {
     fn first(&self) -> Action {
         let candidates = self.candidates();
-        match pick(&candidates, self.facts.needs(), Grade::Down, self.random) {
+        match pick(&candidates, self.facts.needs(), Availability::Down, self.random) {
             Some(best) => Action::AskFirst { best, probe: self.due_for_probe(&candidates, best) },
             None => Action::Finish(Ending::Exhausted),
         }
@@ -141,11 +141,11 @@ impl<F: NodeFacts> Decision<'_, F> {
     /// A node that is due for a probe, if a better one can step in.
     fn due_for_probe(&self, candidates: &[Candidate], best: usize) -> Option<usize> {
         let CallProgress { class, may_hedge, .. } = *self.progress;
-        if candidates[best].grade != Grade::Up || !may_hedge || class != Class::Quick {
+        if candidates[best].availability != Availability::Up || !may_hedge || class != Class::Quick {
             return None;
         }
         candidates.iter().enumerate().position(|(node, candidate)| {
-            candidate.grade > Grade::Up
+            candidate.availability > Availability::Up
                 && candidate.can_answer(self.facts.needs())
                 && self.facts.is_probe_due(node, self.now)
         })
@@ -174,13 +174,13 @@ impl<F: NodeFacts> Decision<'_, F> {
         self.progress.next_ask_at.filter(|at| *at <= self.now)?;
         let is_alone = self.progress.running().next().is_none();
         let all_are_overdue = self.progress.running().all(|(_, attempt)| attempt.is_overdue);
-        let worst = if all_are_overdue { Grade::Down } else { Grade::Doubted };
+        let worst = if all_are_overdue { Availability::Down } else { Availability::Doubted };
         let Some(node) = self.choose(worst) else {
             let may_begin =
                 is_alone && self.progress.may_be_asked_again() && self.progress.rounds < self.rounds_max;
             return may_begin.then_some(Action::BeginRound);
         };
-        let seems_down = self.facts.grade(node, self.now) > Grade::Doubted;
+        let seems_down = self.facts.availability(node, self.now) > Availability::Doubted;
         Some(Action::AskAnother(AnotherAttempt {
             node,
             payment: self.payment(is_alone, seems_down),
@@ -216,12 +216,14 @@ impl<F: NodeFacts> Decision<'_, F> {
     /// A fallback is not kept back for long while a node is asked that is not well.
     fn fallback_wait(&self, node: usize) -> Option<Duration> {
         let usual = self.facts.hedge_delay(node);
-        match self.facts.grade(node, self.now) {
-            Grade::Up => None,
-            Grade::Doubted if !self.facts.has_fallen_silent(node) => {
+        match self.facts.availability(node, self.now) {
+            Availability::Up => None,
+            Availability::Doubted if !self.facts.has_fallen_silent(node) => {
                 Some(usual.max(DOUBTED_OPINION_WAIT_MIN))
             }
-            Grade::Doubted | Grade::Resting | Grade::Down => Some(usual.min(SILENT_OPINION_WAIT_MAX)),
+            Availability::Doubted | Availability::Resting | Availability::Down => {
+                Some(usual.min(SILENT_OPINION_WAIT_MAX))
+            }
         }
     }
 
@@ -231,7 +233,7 @@ impl<F: NodeFacts> Decision<'_, F> {
         if self.progress.running().count() >= RUNNING_MAX {
             return None;
         }
-        self.choose(Grade::Doubted).map(|node| Action::Hedge { node, beside })
+        self.choose(Availability::Doubted).map(|node| Action::Hedge { node, beside })
     }
 
     fn wait(&self) -> Action {
@@ -247,7 +249,7 @@ impl<F: NodeFacts> Decision<'_, F> {
         Action::WaitUntil(next.map_or(ends_at, |next| next.min(ends_at)))
     }
 
-    fn choose(&self, worst: Grade) -> Option<usize> {
+    fn choose(&self, worst: Availability) -> Option<usize> {
         pick(&self.candidates(), self.facts.needs(), worst, self.random)
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{RangeLimit, Said};
-use crate::call::{Call, Class};
+use super::{NodeReply, RangeLimit};
+use crate::call::{Class, RpcCall};
 
 /// Nodes that must find the results of a log query too many before the caller is told so.
 const TOO_MANY_RESULTS_OPINIONS: usize = 2;
@@ -86,7 +86,7 @@ pub(super) struct UsualDelays {
 /// What one attempt came to.
 #[derive(Debug)]
 pub(super) enum AttemptOutcome {
-    Answer(Said),
+    Answer(NodeReply),
     Doubtful(Bytes),
     Behind,
     Failed,
@@ -119,7 +119,7 @@ pub(super) struct CallProgress {
 }
 
 impl CallProgress {
-    pub(super) fn new(call: &Call, nodes: usize, deadline: Instant) -> Self {
+    pub(super) fn new(call: &RpcCall, nodes: usize, deadline: Instant) -> Self {
         Self {
             class: call.class,
             may_hedge: call.may_hedge,
@@ -176,7 +176,13 @@ impl CallProgress {
         self.nodes.iter().any(|status| matches!(status, NodeStatus::Failed | NodeStatus::Behind))
     }
 
-    pub(super) fn started(&mut self, node: usize, reason: AskReason, usual: UsualDelays, now: Instant) {
+    pub(super) fn record_started(
+        &mut self,
+        node: usize,
+        reason: AskReason,
+        usual: UsualDelays,
+        now: Instant,
+    ) {
         self.rounds = self.rounds.max(1);
         let overdue_after = self.overdue_after(usual.hedge_delay, now);
         let overdue_if_silent_after = match self.class {
@@ -207,7 +213,7 @@ impl CallProgress {
     }
 
     /// A node was asked in place of those that failed. A fallback is kept back for it for `fallback_wait` at most.
-    pub(super) fn started_another(&mut self, fallback_wait: Option<Duration>, now: Instant) {
+    pub(super) fn record_started_another(&mut self, fallback_wait: Option<Duration>, now: Instant) {
         self.next_ask_at = None;
         if let (Some(wait), Some(until)) = (fallback_wait, self.fallback_until) {
             self.fallback_until = Some(until.min(now + wait));
@@ -215,17 +221,22 @@ impl CallProgress {
     }
 
     /// A node was asked beside this one.
-    pub(super) fn hedged(&mut self, beside: usize) {
+    pub(super) fn record_hedge(&mut self, beside: usize) {
         self.update_running(beside, |attempt| attempt.hedge_at = None);
     }
 
     /// No budget pays for a node beside this one. It is asked again after a pause.
-    pub(super) fn hedge_refused(&mut self, beside: usize, pause: Duration, now: Instant) {
+    pub(super) fn record_hedge_refused(&mut self, beside: usize, pause: Duration, now: Instant) {
         self.update_running(beside, |attempt| attempt.hedge_at = Some(now + pause));
     }
 
     /// No budget pays for another node. It is asked again after a pause, unless there is something to answer with already.
-    pub(super) fn another_refused(&mut self, is_worth_waiting_for: bool, pause: Duration, now: Instant) {
+    pub(super) fn record_another_refused(
+        &mut self,
+        is_worth_waiting_for: bool,
+        pause: Duration,
+        now: Instant,
+    ) {
         self.next_ask_at = None;
         if self.fallback.is_some() || self.is_limited() {
             return;
@@ -242,7 +253,7 @@ impl CallProgress {
     }
 
     /// The node takes much longer than is usual, so that another one is asked. It may still answer.
-    pub(super) fn overdue(&mut self, node: usize, now: Instant) {
+    pub(super) fn record_overdue(&mut self, node: usize, now: Instant) {
         self.update_running(node, |attempt| {
             attempt.is_overdue = true;
             attempt.hedge_at = None;
@@ -261,10 +272,10 @@ impl CallProgress {
     }
 
     /// Takes note of what an attempt came to. Returns the answer if that ends the call.
-    pub(super) fn settle(&mut self, node: usize, outcome: AttemptOutcome, now: Instant) -> Option<Said> {
+    pub(super) fn settle(&mut self, node: usize, outcome: AttemptOutcome, now: Instant) -> Option<NodeReply> {
         self.next_ask_at = Some(now);
         self.nodes[node] = match outcome {
-            AttemptOutcome::Answer(said) => return Some(said),
+            AttemptOutcome::Answer(reply) => return Some(reply),
             AttemptOutcome::Doubtful(result) => self.keep_fallback(node, result, now),
             AttemptOutcome::Behind => {
                 self.someone_was_behind = true;
@@ -277,7 +288,7 @@ impl CallProgress {
         let too_many = NodeStatus::Limited(RangeLimit { blocks: None });
         let opinions = self.nodes.iter().filter(|status| **status == too_many).count();
         let limit = self.widest_limit().filter(|_| opinions >= TOO_MANY_RESULTS_OPINIONS);
-        limit.map(|(_, limit)| Said::Limit(limit))
+        limit.map(|(_, limit)| NodeReply::Limit(limit))
     }
 
     /// Keeps a doubtful result: the first of them, or the first that says something.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::call::{Ask, BlockId, Call, Class, Fault, Needs, Reply, RpcError};
+use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcError, RpcReply};
 use crate::node::Node;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -65,22 +65,22 @@ impl Script {
 
     /// This part as a node of the pool that has blocks up to 100.
     pub(crate) fn node(&self, name: &str) -> Arc<Node<Self>> {
-        let node = Node::new(name, self.clone(), Instant::now());
-        node.known().welcome();
-        node.known().set_head(BlockId { number: 100, hash: B256::ZERO });
+        let node = Node::new(name, self.clone());
+        node.capabilities().admit();
+        node.capabilities().set_head(BlockId { number: 100, hash: B256::ZERO });
         Arc::new(node)
     }
 }
 
 impl Ask for Script {
-    async fn ask(&self, _call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+    async fn ask(&self, _call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         self.asked.fetch_add(1, Relaxed);
         let (after, act) = *self.act.lock();
         let reply = async {
             sleep(after).await;
             match act {
-                Act::Answers(result) => Ok(Reply::Result(Bytes::from_static(result.as_bytes()))),
-                Act::Errs(code) => Ok(Reply::Error(RpcError { code, message: String::new(), data: None })),
+                Act::Answers(result) => Ok(RpcReply::Result(Bytes::from_static(result.as_bytes()))),
+                Act::Errs(code) => Ok(RpcReply::Error(RpcError { code, message: String::new(), data: None })),
                 Act::Fails(fault) => Err(fault),
                 Act::Hangs => std::future::pending().await,
             }
@@ -93,8 +93,8 @@ impl Ask for Script {
 }
 
 /// A look-up at block 90 that two may be at.
-pub(crate) fn quick() -> Call {
-    Call {
+pub(crate) fn quick() -> RpcCall {
+    RpcCall {
         method: "eth_getBalance",
         params: Bytes::from_static(b"[]"),
         class: Class::Quick,

@@ -7,8 +7,8 @@ use super::script::{Act, MS, Script, quick};
 use super::*;
 use crate::call::{Class, Fault, Needs};
 use crate::dialect::Meaning as Words;
-use crate::health::{BACK_OFF_MAX, BACK_OFF_MIN, Grade};
-use crate::node::{Lack, Standing};
+use crate::health::{Availability, BACK_OFF_MAX, BACK_OFF_MIN};
+use crate::node::{Membership, MissingCapability};
 
 mod load;
 mod model;
@@ -30,7 +30,7 @@ const BROKEN: i64 = -32603;
 struct Pool {
     scripts: Vec<Script>,
     nodes: Vec<Arc<Node<Script>>>,
-    rules: Rules,
+    rules: AttemptRules,
 }
 
 impl Pool {
@@ -41,18 +41,18 @@ impl Pool {
     fn seeded(scripts: Vec<Script>, seed: u64) -> Self {
         let nodes = scripts.iter().enumerate().map(|(n, script)| script.node(&format!("node-{n}:8545")));
         let (budgets, rng) = (Budgets::new(Instant::now()), NodeRng::seeded(seed));
-        let rules = Rules { budgets, rng, read, rounds_max: ROUNDS_MAX };
+        let rules = AttemptRules { budgets, rng, read, rounds_max: ROUNDS_MAX };
         Self { nodes: nodes.collect(), scripts, rules }
     }
 
-    async fn ask(&self, call: &Call) -> Result<Answered<Script>, Failed> {
+    async fn ask(&self, call: &RpcCall) -> Result<PoolAnswer<Script>, CallFailure> {
         ask(&self.nodes, call, &judge, &self.rules, Instant::now() + 10 * SECOND).await
     }
 
     /// The result of a quick call, and how long it took.
-    async fn quick(&self) -> (Result<Said, Failed>, Duration) {
+    async fn quick(&self) -> (Result<NodeReply, CallFailure>, Duration) {
         let began = Instant::now();
-        let said = self.ask(&quick()).await.map(|answered| answered.said);
+        let said = self.ask(&quick()).await.map(|answered| answered.reply);
         (said, began.elapsed())
     }
 
@@ -60,23 +60,23 @@ impl Pool {
         self.scripts.iter().map(Script::asked).sum()
     }
 
-    fn grade(&self, node: usize) -> Grade {
-        self.nodes[node].grade(Instant::now())
+    fn availability(&self, node: usize) -> Availability {
+        self.nodes[node].availability(Instant::now())
     }
 
-    fn total(&self, count: fn(&crate::node::Counts) -> &AtomicU64) -> u64 {
+    fn total(&self, count: fn(&crate::node::NodeCounts) -> &AtomicU64) -> u64 {
         self.nodes.iter().map(|node| count(node.counts()).load(Relaxed)).sum()
     }
 
     /// This node fails until it is down.
     fn falls(&self, node: usize) {
-        while self.grade(node) != Grade::Down {
-            self.nodes[node].bad(Fault::Closed, Instant::now());
+        while self.availability(node) != Availability::Down {
+            self.nodes[node].record_fault(Fault::Closed, Instant::now());
         }
     }
 
     fn spend_retries(&self) {
-        while self.rules.budgets.may_retry(Instant::now()) {}
+        while self.rules.budgets.withdraw_retry(Instant::now()) {}
     }
 }
 
@@ -88,26 +88,26 @@ fn judge(_node: &Node<Script>, result: &Bytes) -> Judging<'static> {
     })
 }
 
-fn read(error: &RpcError, _call: &Call) -> ErrorMeaning {
+fn read(error: &RpcError, _call: &RpcCall) -> ErrorMeaning {
     match error.code {
         REVERTED => ErrorMeaning::Caller(CallerError(Words::Reverted { data: None })),
-        NO_METHOD => ErrorMeaning::NotHere(Lack::Method),
-        NO_STATE => ErrorMeaning::NotHere(Lack::State),
+        NO_METHOD => ErrorMeaning::NotHere(MissingCapability::Method),
+        NO_STATE => ErrorMeaning::NotHere(MissingCapability::State),
         TOO_WIDE => ErrorMeaning::Limit(RangeLimit { blocks: Some(1_000) }),
         TOO_MANY => ErrorMeaning::Limit(RangeLimit { blocks: None }),
         _ => ErrorMeaning::Node(Fault::Garbled),
     }
 }
 
-fn result(text: &'static str) -> Result<Said, Failed> {
-    Ok(Said::Result(Bytes::from_static(text.as_bytes())))
+fn result(text: &'static str) -> Result<NodeReply, CallFailure> {
+    Ok(NodeReply::Result(Bytes::from_static(text.as_bytes())))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_answered_by_one_node_and_no_other_is_bothered() {
     let pool = Pool::of([Script::answers(DATA), Script::answers(DATA), Script::answers(DATA)]);
     let answered = pool.ask(&quick()).await.unwrap();
-    assert_eq!((Ok(answered.said), answered.sure), (result(DATA), true));
+    assert_eq!((Ok(answered.reply), answered.is_confirmed), (result(DATA), true));
     assert_eq!(pool.asked(), 1);
 }
 
@@ -129,7 +129,7 @@ async fn a_liar_is_found_out_and_another_is_believed() {
     for _ in 0..20 {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
-    assert_ne!(pool.grade(0), Grade::Up);
+    assert_ne!(pool.availability(0), Availability::Up);
     assert!(pool.scripts[0].asked() <= 2);
 }
 
@@ -137,7 +137,7 @@ async fn a_liar_is_found_out_and_another_is_believed() {
 async fn a_lie_is_never_the_answer_though_nobody_else_is_there() {
     let pool = Pool::of([Script::answers(LIE), Script::fails(Fault::Connect)]);
     for _ in 0..5 {
-        assert_eq!(pool.quick().await.0, Err(Failed::Unavailable));
+        assert_eq!(pool.quick().await.0, Err(CallFailure::Unavailable));
     }
 }
 
@@ -158,11 +158,11 @@ async fn whoever_lied_is_asked_once_more_when_nobody_else_is_left() {
 async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
     let pool = Pool::of([Script::new(MS, Act::Errs(REVERTED)), Script::new(MS, Act::Errs(REVERTED))]);
     for _ in 0..50 {
-        let said = pool.ask(&quick()).await.unwrap().said;
-        assert!(matches!(said, Said::Error(CallerError(Words::Reverted { .. }))));
+        let said = pool.ask(&quick()).await.unwrap().reply;
+        assert!(matches!(said, NodeReply::Error(CallerError(Words::Reverted { .. }))));
     }
     assert_eq!(pool.asked(), 50);
-    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+    assert_eq!((pool.availability(0), pool.availability(1)), (Availability::Up, Availability::Up));
 }
 
 /// A dozen simulations with too little gas, in a dialect that was not known, once took a whole pool down.
@@ -170,11 +170,11 @@ async fn an_error_of_the_caller_ends_the_call_and_blames_nobody() {
 async fn words_that_are_not_known_about_a_simulation_blame_nobody() {
     let mut pool = Pool::of([Script::new(MS, Act::Errs(-32603)), Script::new(MS, Act::Errs(-32602))]);
     pool.rules.read = super::read;
-    let simulation = Call { class: Class::Evm, ..quick() };
+    let simulation = RpcCall { class: Class::Evm, ..quick() };
     for _ in 0..20 {
         assert!(pool.ask(&simulation).await.is_err());
     }
-    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+    assert_eq!((pool.availability(0), pool.availability(1)), (Availability::Up, Availability::Up));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn an_error_of_the_node_is_its_fault() {
     for _ in 0..20 {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
-    assert_ne!(pool.grade(0), Grade::Up);
+    assert_ne!(pool.availability(0), Availability::Up);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +194,7 @@ async fn what_a_node_lacks_is_learned_and_asked_of_others() {
             assert_eq!(pool.quick().await.0, result(DATA));
         }
         assert!(pool.scripts[0].asked() <= 1);
-        assert_eq!(pool.grade(0), Grade::Up);
+        assert_eq!(pool.availability(0), Availability::Up);
     }
 }
 
@@ -202,8 +202,8 @@ async fn what_a_node_lacks_is_learned_and_asked_of_others() {
 async fn what_no_node_has_is_said_now_and_later() {
     for code in [NO_METHOD, NO_STATE] {
         let pool = Pool::of([Script::new(MS, Act::Errs(code)), Script::new(MS, Act::Errs(code))]);
-        assert_eq!((pool.quick().await.0, pool.asked()), (Err(Failed::Lacking), 2));
-        assert_eq!((pool.quick().await.0, pool.asked()), (Err(Failed::Lacking), 2));
+        assert_eq!((pool.quick().await.0, pool.asked()), (Err(CallFailure::Lacking), 2));
+        assert_eq!((pool.quick().await.0, pool.asked()), (Err(CallFailure::Lacking), 2));
     }
 }
 
@@ -218,27 +218,27 @@ async fn an_answer_may_be_checked_elsewhere_within_the_time_of_the_call() {
         }))
     };
     let in_time = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + 2 * SECOND).await;
-    assert_eq!(in_time.map(|answered| answered.said), result(DATA));
+    assert_eq!(in_time.map(|answered| answered.reply), result(DATA));
     let too_late = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + SECOND / 2).await;
-    assert_eq!(too_late.err(), Some(Failed::Unchecked));
-    assert_eq!(pool.grade(0), Grade::Up, "it is not the node's fault");
+    assert_eq!(too_late.err(), Some(CallFailure::Unchecked));
+    assert_eq!(pool.availability(0), Availability::Up, "it is not the node's fault");
 }
 
 /// One node that searched one block at a time made the whole pool search block by block: 1,900 calls for one query.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_grants_less_than_others_is_not_asked_for_more() {
-    let wide = Call { needs: Needs { log_blocks: 5_000, ..quick().needs }, ..quick() };
+    let wide = RpcCall { needs: Needs { log_blocks: 5_000, ..quick().needs }, ..quick() };
     for seed in 0..20 {
         let pool = Pool::seeded(vec![Script::new(MS, Act::Errs(TOO_WIDE)), Script::answers(DATA)], seed);
         for _ in 0..5 {
-            assert_eq!(pool.ask(&wide).await.map(|answered| answered.said), result(DATA));
+            assert_eq!(pool.ask(&wide).await.map(|answered| answered.reply), result(DATA));
         }
         assert!(pool.scripts[0].asked() <= 1, "once it has said so");
     }
     let pool = Pool::of([Script::new(MS, Act::Errs(TOO_WIDE)), Script::fails(Fault::Connect)]);
     for _ in 0..3 {
-        let said = pool.ask(&wide).await.map(|answered| answered.said);
-        assert_eq!(said, Ok(Said::Limit(RangeLimit { blocks: Some(1_000) })), "when nobody grants more");
+        let said = pool.ask(&wide).await.map(|answered| answered.reply);
+        assert_eq!(said, Ok(NodeReply::Limit(RangeLimit { blocks: Some(1_000) })), "when nobody grants more");
     }
 }
 
@@ -250,7 +250,7 @@ async fn too_many_results_are_believed_when_a_second_node_says_so() {
         let pool = Pool::seeded(vec![too_many(), Script::answers(DATA), Script::answers(DATA)], seed);
         assert_eq!(pool.quick().await.0, result(DATA));
         let pool = Pool::seeded(vec![too_many(), too_many(), too_many()], seed);
-        assert_eq!(pool.quick().await.0, Ok(Said::Limit(RangeLimit { blocks: None })));
+        assert_eq!(pool.quick().await.0, Ok(NodeReply::Limit(RangeLimit { blocks: None })));
         assert_eq!(pool.asked(), 2);
     }
 }
@@ -258,18 +258,18 @@ async fn too_many_results_are_believed_when_a_second_node_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_narrower_range_is_given_back_and_remembered() {
     let pool = Pool::of([Script::new(MS, Act::Errs(TOO_WIDE))]);
-    assert_eq!(pool.quick().await.0, Ok(Said::Limit(RangeLimit { blocks: Some(1_000) })));
-    assert_eq!(pool.nodes[0].known().log_range(), 1_000);
-    assert_eq!(pool.grade(0), Grade::Up);
+    assert_eq!(pool.quick().await.0, Ok(NodeReply::Limit(RangeLimit { blocks: Some(1_000) })));
+    assert_eq!(pool.nodes[0].capabilities().log_range_max(), 1_000);
+    assert_eq!(pool.availability(0), Availability::Up);
 }
 
 #[tokio::test(start_paused = true)]
 async fn strangers_and_nodes_below_the_block_are_not_asked() {
     let pool = Pool::of([Script::answers(LIE), Script::answers(LIE), Script::answers(LIE)]);
-    pool.nodes[0].known().set_standing(Standing::Stranger);
-    pool.nodes[1].known().set_standing(Standing::Unchecked);
-    pool.nodes[2].known().set_lowest_state(91);
-    assert_eq!(pool.quick().await.0, Err(Failed::Lacking));
+    pool.nodes[0].capabilities().set_membership(Membership::Excluded);
+    pool.nodes[1].capabilities().set_membership(Membership::Unchecked);
+    pool.nodes[2].capabilities().set_lowest_state(91);
+    assert_eq!(pool.quick().await.0, Err(CallFailure::Lacking));
     assert_eq!(pool.asked(), 0);
 }
 
@@ -279,9 +279,9 @@ async fn a_node_with_too_much_to_do_is_spared_for_a_moment() {
     for _ in 0..20 {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
-    assert_eq!((pool.scripts[0].asked(), pool.grade(0)), (1, Grade::Resting));
+    assert_eq!((pool.scripts[0].asked(), pool.availability(0)), (1, Availability::Resting));
     advance(SECOND).await;
-    assert_eq!(pool.grade(0), Grade::Up);
+    assert_eq!(pool.availability(0), Availability::Up);
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,7 +304,7 @@ async fn a_look_up_does_not_wait_long_for_a_stopped_node_that_was_slow_before() 
     for _ in 0..80 {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
-    while pool.rules.budgets.may_hedge(true, Instant::now()) {}
+    while pool.rules.budgets.withdraw_hedge(true, Instant::now()) {}
     pool.scripts[0].plays(Duration::ZERO, Act::Hangs);
     for _ in 0..20 {
         let (said, took) = pool.quick().await;
@@ -317,7 +317,7 @@ async fn a_look_up_does_not_wait_long_for_a_stopped_node_that_was_slow_before() 
 async fn the_deadline_is_kept_when_everybody_hangs() {
     let pool = Pool::of([Script::hangs(), Script::hangs(), Script::hangs(), Script::hangs()]);
     let (said, took) = pool.quick().await;
-    assert_eq!((said, took), (Err(Failed::Deadline), 10 * SECOND));
+    assert_eq!((said, took), (Err(CallFailure::Deadline), 10 * SECOND));
     assert_eq!(pool.asked(), 4);
 }
 
@@ -331,15 +331,15 @@ async fn the_only_node_has_all_the_time_there_is() {
 async fn a_slow_query_is_not_cut_off_to_be_begun_again_elsewhere() {
     let slow = || Script::new(8 * SECOND, Act::Answers(DATA));
     let pool = Pool::of([slow(), slow()]);
-    let logs = Call { class: Class::Logs, ..quick() };
+    let logs = RpcCall { class: Class::Logs, ..quick() };
     assert!(pool.ask(&logs).await.is_ok());
-    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up));
+    assert_eq!((pool.availability(0), pool.availability(1)), (Availability::Up, Availability::Up));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_one_at_a_time_may_be_at_goes_on_alone() {
     let pool = Pool::of([Script::hangs(), Script::hangs()]);
-    let alone = Call { may_hedge: false, ..quick() };
+    let alone = RpcCall { may_hedge: false, ..quick() };
     let most_at_once = async {
         let mut most = 0;
         for _ in 0..9_000 {
@@ -349,7 +349,7 @@ async fn a_call_that_one_at_a_time_may_be_at_goes_on_alone() {
         most
     };
     let (said, most) = tokio::join!(pool.ask(&alone), most_at_once);
-    assert_eq!((said.err(), pool.asked(), most), (Some(Failed::Deadline), 2, 1));
+    assert_eq!((said.err(), pool.asked(), most), (Some(CallFailure::Deadline), 2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -358,7 +358,7 @@ async fn without_a_budget_a_dead_pool_is_asked_once() {
     (0..2).for_each(|node| pool.falls(node));
     pool.spend_retries();
     let (said, took) = pool.quick().await;
-    assert_eq!(said, Err(Failed::Unavailable));
+    assert_eq!(said, Err(CallFailure::Unavailable));
     assert!((1..=2).contains(&pool.asked()), "{}", pool.asked());
     assert!(took < 200 * MS, "{took:?}");
 }
@@ -395,7 +395,7 @@ async fn all_are_down_and_the_first_that_returns_is_used_at_once() {
         assert!(pool.quick().await.0.is_err());
         sleep(100 * MS).await;
     }
-    assert_eq!([0, 1, 2].map(|node| pool.grade(node)), [Grade::Down; 3]);
+    assert_eq!([0, 1, 2].map(|node| pool.availability(node)), [Availability::Down; 3]);
     pool.scripts[1].plays(MS, Act::Answers(DATA));
     let returned = Instant::now();
     while pool.quick().await.0 != result(DATA) {
@@ -415,7 +415,7 @@ async fn while_all_are_down_those_that_hang_do_not_keep_the_one_that_answers_fro
             vec![Script::hangs(), Script::new(300 * MS, Act::Answers(DATA)), Script::hangs()],
             seed,
         );
-        pool.nodes.iter().for_each(|node| node.bad(Fault::Wrong, Instant::now()));
+        pool.nodes.iter().for_each(|node| node.record_fault(Fault::Wrong, Instant::now()));
         for _ in 0..5 {
             let (said, took) = pool.quick().await;
             assert_eq!(said, result(DATA));
@@ -436,7 +436,7 @@ async fn a_node_that_fell_comes_back_under_load() {
     }
     pool.scripts[0].plays(MS, Act::Answers(DATA));
     let returned = Instant::now();
-    while pool.grade(0) != Grade::Up {
+    while pool.availability(0) != Availability::Up {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
     assert!(returned.elapsed() < BACK_OFF_MAX + 10 * BACK_OFF_MIN, "{:?}", returned.elapsed());
@@ -451,12 +451,12 @@ async fn slow_log_queries_leave_the_estimate_of_look_ups_alone() {
     let before = pool.nodes[0].hedge_delay(Class::Quick);
     pool.scripts[0].plays(5 * SECOND, Act::Answers(DATA));
     for _ in 0..10 {
-        assert!(pool.ask(&Call { class: Class::Logs, ..quick() }).await.is_ok());
+        assert!(pool.ask(&RpcCall { class: Class::Logs, ..quick() }).await.is_ok());
     }
     let node = &pool.nodes[0];
     assert_eq!(node.hedge_delay(Class::Quick), before);
     assert!(node.latency().expected(Class::Quick, Instant::now()) <= MS);
-    assert_eq!(pool.grade(0), Grade::Up);
+    assert_eq!(pool.availability(0), Availability::Up);
 }
 
 /// Everything that a node can do to a call.
@@ -489,11 +489,11 @@ proptest! {
             let place = place.index(scripts.len() + 1);
             scripts.insert(place, Script::new(took_ms * MS, Act::Answers(DATA)));
             let pool = Pool::seeded(scripts, seed);
-            let call = Call { may_hedge, ..quick() };
+            let call = RpcCall { may_hedge, ..quick() };
             for _ in 0..calls {
                 let deadline = Instant::now() + 1_000 * SECOND;
                 let answered = ask(&pool.nodes, &call, &judge, &pool.rules, deadline).await;
-                prop_assert_eq!(answered.map(|answered| answered.said), result(DATA));
+                prop_assert_eq!(answered.map(|answered| answered.reply), result(DATA));
             }
             Ok(())
         })?;

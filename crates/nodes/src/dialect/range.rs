@@ -1,8 +1,6 @@
-//! The numbers in a text about ranges.
+//! Numbers in error texts.
 
-use serde_json::Value;
-
-/// Words behind which the greatest range stands.
+/// Texts before the widest range.
 const BEFORE_LIMIT: [&str; 18] = [
     "exceeds limit of",
     "exceeds the limit of",
@@ -24,19 +22,19 @@ const BEFORE_LIMIT: [&str; 18] = [
     "limit",
 ];
 
-/// What may stand between those words and the number.
+/// Characters that may be between that text and the number.
 const FILLING: [char; 6] = [' ', ':', '=', '(', '[', '"'];
 
-/// No service allows more; a greater number is not a count of blocks.
+/// No service allows more. A greater number is not a count of blocks.
 const LIMIT_MAX: u64 = 100_000_000;
 
 /// How many blocks a query may span. The text is in lower case.
 pub(super) fn limit(text: &str) -> Option<u64> {
-    let behind = |words: &&str| {
+    let after = |words: &&str| {
         let at = text.find(*words)? + words.len();
         number(text[at..].trim_start_matches(FILLING))
     };
-    BEFORE_LIMIT.iter().find_map(behind).filter(|most| (1..=LIMIT_MAX).contains(most))
+    BEFORE_LIMIT.iter().find_map(after).filter(|most| (1..=LIMIT_MAX).contains(most))
 }
 
 /// The number that a text begins with: `10000`, `10,000`, `10k`.
@@ -53,23 +51,4 @@ fn number(text: &str) -> Option<u64> {
 pub(super) fn in_parentheses(text: &str) -> Option<u64> {
     let (_, behind) = text.rsplit_once('(')?;
     behind.split_once(')')?.0.trim().parse().ok()
-}
-
-/// A range that would do, as the node suggests: in the data as `from` and `to`, or in the text as `[0x1, 0x2]`.
-pub(super) fn suggested(text: &str, data: Option<&Value>) -> Option<(u64, u64)> {
-    let member = |name: &str| hexadecimal(data?.get(name)?.as_str()?);
-    let in_data = member("from").zip(member("to"));
-    in_data.or_else(|| in_brackets(text)).filter(|(from, to)| from <= to)
-}
-
-fn in_brackets(text: &str) -> Option<(u64, u64)> {
-    let inside = text.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0));
-    inside
-        .filter_map(|pair| pair.split_once(','))
-        .find_map(|(from, to)| hexadecimal(from.trim()).zip(hexadecimal(to.trim())))
-}
-
-fn hexadecimal(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
-    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, 16).ok() }
 }

@@ -1,9 +1,9 @@
-//! The data of a revert, wherever it hides.
+//! Finds the data of a revert in an error.
 
 use alloy_primitives::Bytes;
 use serde_json::Value;
 
-/// How deep the data may hide. hardhat and its relatives put it one or two objects down.
+/// How deeply the data may be nested. hardhat and similar nodes nest it in one or two objects.
 const DEPTH_MAX: usize = 4;
 
 /// Members in which nodes put the data.

@@ -1,163 +1,180 @@
-//! The table of transitions, as a function.
+//! The table of transitions as a pure function.
 
 use std::time::Duration;
 
-use super::{BACK_OFF_MAX, BACK_OFF_MIN, BREAK, PROBE_MAX, REST, Sign, milliseconds};
+use tokio::time::Instant;
+
+use super::{Availability, BACK_OFF_MAX, BACK_OFF_MIN, BREAK, Observation, PROBE_MAX, REST};
 use crate::call::Fault;
 
-/// Good replies that a node owes until it is trusted as before.
+/// Good replies that a doubted node owes until it is up again.
 const OWED: u8 = 3;
-/// The same after a proven lie, once it may be asked again.
-const OWED_AFTER_LIE: u8 = 30;
+/// The same for a node that was proven wrong, once it may be asked again.
+const OWED_AFTER_WRONG_ANSWER: u8 = 30;
 /// Doublings of the back-off that reach its longest.
-const STEP_MAX: u8 = 6;
+const DOUBLINGS_MAX: u8 = 6;
 
-/// How long a node is left out after its first proven lie. It doubles with each further one.
-pub(super) const LIE_TIME_MIN: Duration = Duration::from_secs(120);
-/// Doublings of that time: at the most it is a little over half an hour.
-pub(super) const LIE_DOUBLINGS_MAX: u32 = 4;
-/// Lies that are older than this are forgotten.
-const LIE_MEMORY: Duration = Duration::from_secs(24 * 3_600);
+/// How long a node is excluded after its first answer that was proven wrong. It doubles with each further one.
+pub(super) const EXCLUSION_MIN: Duration = Duration::from_secs(120);
+/// The most doublings of that time, which make a little over half an hour.
+pub(super) const EXCLUSION_DOUBLINGS_MAX: u32 = 4;
+/// Wrong answers that are older than this are forgotten.
+const WRONG_ANSWER_MEMORY: Duration = Duration::from_secs(24 * 3_600);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grounds {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum HealthLevel {
+    #[default]
     Up,
     Doubted,
     Down,
 }
 
-/// Times are milliseconds since the origin of the node's health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) grounds: Grounds,
-    /// Whether a probe is under way. Then `until_ms` is when it is forgotten, else when the next one may start.
-    pub(super) probed: bool,
-    pub(super) until_ms: u64,
-    pub(super) rests_until_ms: u64,
-    /// Until when it is left out because of a lie.
-    pub(super) lied_until_ms: u64,
-    /// Proven lies that are not forgotten, and when the last one was.
-    lies: u32,
-    lied_at_ms: u64,
-    /// Weight of the faults since the last good reply or change of state.
-    against: u8,
-    /// Whether a call has shown a fault, and none since that there is none. Polls cannot show that.
-    pub(super) failed_calls: bool,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HealthState {
+    pub(super) level: HealthLevel,
+    /// Whether a probe is under way.
+    pub(super) is_probed: bool,
+    /// When the next probe may start. It is set while the node is not up.
+    pub(super) probe_at: Option<Instant>,
+    /// Until when the node rests after "too many requests".
+    resting_until: Option<Instant>,
+    /// Until when the node is excluded because of a wrong answer.
+    pub(super) excluded_until: Option<Instant>,
+    wrong_answers: WrongAnswerHistory,
+    /// Weight of the faults since the last good reply or change of level.
+    faults: u8,
+    /// Whether the last call failed. Polls do not change it.
+    pub(super) has_failed_call: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
     /// How often the back-off has doubled.
-    step: u8,
+    doublings: u8,
 }
 
-impl State {
-    pub(super) const UP: Self = Self {
-        grounds: Grounds::Up,
-        probed: false,
-        until_ms: 0,
-        rests_until_ms: 0,
-        lied_until_ms: 0,
-        lies: 0,
-        lied_at_ms: 0,
-        against: 0,
-        failed_calls: false,
-        owed: 0,
-        step: 0,
-    };
+/// Answers that were proven wrong and are not forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WrongAnswerHistory {
+    count: u32,
+    last_at: Option<Instant>,
+}
 
-    pub(super) fn after(self, sign: Sign, now_ms: u64, chance: u8) -> Self {
-        let by_call = Self { failed_calls: true, ..self };
-        match sign {
-            // Whoever lied has to wait, whatever else it says.
-            Sign::Good if now_ms < self.lied_until_ms => Self { probed: false, failed_calls: false, ..self },
-            Sign::PollGood if now_ms < self.lied_until_ms => Self { probed: false, ..self },
-            Sign::Good => Self { failed_calls: false, ..self }.after_good(now_ms, chance),
-            Sign::PollGood if self.failed_calls => self,
-            Sign::PollGood => self.after_good(now_ms, chance),
-            Sign::Bad(Fault::RateLimited) | Sign::PollBad(Fault::RateLimited) => {
-                let rests_until_ms = self.rests_until_ms.max(now_ms + milliseconds(REST));
-                Self { probed: false, rests_until_ms, ..self }
+fn is_before(now: Instant, until: Option<Instant>) -> bool {
+    until.is_some_and(|until| now < until)
+}
+
+impl HealthState {
+    pub(super) fn availability(&self, now: Instant) -> Availability {
+        match self.level {
+            HealthLevel::Down => Availability::Down,
+            _ if is_before(now, self.resting_until) => Availability::Resting,
+            HealthLevel::Doubted => Availability::Doubted,
+            HealthLevel::Up => Availability::Up,
+        }
+    }
+
+    /// The state after an observation. `chance` spreads the times of probes.
+    pub(super) fn after(self, observation: Observation, now: Instant, chance: u8) -> Self {
+        let is_excluded = is_before(now, self.excluded_until);
+        let after_failed_call = Self { has_failed_call: true, ..self };
+        match observation {
+            // An exclusion lasts, whatever the node says meanwhile.
+            Observation::Good if is_excluded => Self { is_probed: false, has_failed_call: false, ..self },
+            Observation::PollGood if is_excluded => Self { is_probed: false, ..self },
+            Observation::Good => Self { has_failed_call: false, ..self }.after_good(now, chance),
+            Observation::PollGood if self.has_failed_call => self,
+            Observation::PollGood => self.after_good(now, chance),
+            Observation::Bad(Fault::RateLimited) | Observation::PollBad(Fault::RateLimited) => {
+                let resting_until = self.resting_until.max(Some(now + REST));
+                Self { is_probed: false, resting_until, ..self }
             }
-            Sign::Bad(Fault::Wrong) => by_call.after_lie(now_ms),
-            Sign::Bad(_) | Sign::Silent => by_call.after_bad(sign, now_ms, chance),
-            Sign::PollBad(Fault::Wrong) => self.after_lie(now_ms),
-            Sign::PollBad(_) => self.after_bad(sign, now_ms, chance),
+            Observation::Bad(Fault::Wrong) => after_failed_call.after_wrong_answer(now),
+            Observation::Bad(_) | Observation::Silent => {
+                after_failed_call.after_bad(observation, now, chance)
+            }
+            Observation::PollBad(Fault::Wrong) => self.after_wrong_answer(now),
+            Observation::PollBad(_) => self.after_bad(observation, now, chance),
         }
     }
 
-    fn after_good(self, now_ms: u64, chance: u8) -> Self {
-        match self.grounds {
-            Grounds::Up => self.well(),
-            Grounds::Doubted if self.owed <= 1 => self.well(),
-            Grounds::Doubted => Self { owed: self.owed - 1, ..self }.trusted_more().waits(now_ms, chance),
-            Grounds::Down => Self { grounds: Grounds::Doubted, ..self }.trusted_more().waits(now_ms, chance),
+    fn after_good(self, now: Instant, chance: u8) -> Self {
+        match self.level {
+            HealthLevel::Up => self.restored(),
+            HealthLevel::Doubted if self.owed <= 1 => self.restored(),
+            HealthLevel::Doubted => {
+                Self { owed: self.owed - 1, ..self }.trusted_more().backed_off(now, chance)
+            }
+            HealthLevel::Down => {
+                Self { level: HealthLevel::Doubted, ..self }.trusted_more().backed_off(now, chance)
+            }
         }
     }
 
-    /// Up, with nothing against it but the lies that are remembered.
-    pub(super) fn well(self) -> Self {
-        let Self { rests_until_ms, lied_until_ms, lies, lied_at_ms, .. } = self;
-        Self { rests_until_ms, lied_until_ms, lies, lied_at_ms, ..Self::UP }
+    /// Up, with nothing remembered but rest and wrong answers.
+    fn restored(self) -> Self {
+        let Self { resting_until, excluded_until, wrong_answers, .. } = self;
+        Self { resting_until, excluded_until, wrong_answers, ..Self::default() }
     }
 
-    fn after_bad(self, sign: Sign, now_ms: u64, chance: u8) -> Self {
-        let sum = self.against.saturating_add(sign.weight());
-        let mut after = if self.probed { self.probed_in_vain().waits(now_ms, chance) } else { self };
-        match self.grounds {
-            Grounds::Down => return after,
-            _ if sum < BREAK => return Self { against: sum, ..after },
-            Grounds::Up => after.grounds = Grounds::Doubted,
-            Grounds::Doubted => after.grounds = Grounds::Down,
+    fn after_bad(self, observation: Observation, now: Instant, chance: u8) -> Self {
+        let faults = self.faults.saturating_add(observation.weight());
+        let mut after = if self.is_probed { self.after_bad_probe().backed_off(now, chance) } else { self };
+        match self.level {
+            HealthLevel::Down => return after,
+            _ if faults < BREAK => return Self { faults, ..after },
+            HealthLevel::Up => after.level = HealthLevel::Doubted,
+            HealthLevel::Doubted => after.level = HealthLevel::Down,
         }
-        after.against = 0;
+        after.faults = 0;
         after.owed = self.owed.max(OWED);
-        after.waits(now_ms, chance)
+        after.backed_off(now, chance)
     }
 
-    /// Out at once, and for longer with each lie. Lies of calls that were under way when it was left out count as one.
-    fn after_lie(self, now_ms: u64) -> Self {
-        let is_new = now_ms >= self.lied_until_ms;
-        let is_old = now_ms.saturating_sub(self.lied_at_ms) > milliseconds(LIE_MEMORY);
-        let lies = if is_old { 0 } else { self.lies } + u32::from(is_new);
-        let doublings = lies.saturating_sub(1).min(LIE_DOUBLINGS_MAX);
-        let until_ms = now_ms + (milliseconds(LIE_TIME_MIN) << doublings);
+    /// Down at once, and for longer with each wrong answer. Those to calls that were under way when the node was excluded count
+    /// as one.
+    fn after_wrong_answer(self, now: Instant) -> Self {
+        let WrongAnswerHistory { count, last_at } = self.wrong_answers;
+        let is_new = !is_before(now, self.excluded_until);
+        let is_old = last_at.is_some_and(|at| now.saturating_duration_since(at) > WRONG_ANSWER_MEMORY);
+        let count = if is_old { 0 } else { count } + u32::from(is_new);
+        let doublings = count.saturating_sub(1).min(EXCLUSION_DOUBLINGS_MAX);
+        let until = Some(now + EXCLUSION_MIN * (1 << doublings));
         Self {
-            grounds: Grounds::Down,
-            probed: false,
-            until_ms,
-            lied_until_ms: until_ms,
-            lies,
-            lied_at_ms: now_ms,
-            against: 0,
-            owed: OWED_AFTER_LIE,
+            level: HealthLevel::Down,
+            is_probed: false,
+            probe_at: until,
+            excluded_until: until,
+            wrong_answers: WrongAnswerHistory { count, last_at: Some(now) },
+            faults: 0,
+            owed: OWED_AFTER_WRONG_ANSWER,
             ..self
         }
     }
 
-    pub(super) fn probe_due(self, now_ms: u64) -> bool {
-        self.grounds != Grounds::Up && now_ms >= self.until_ms
+    pub(super) fn is_probe_due(&self, now: Instant) -> bool {
+        self.level != HealthLevel::Up && !is_before(now, self.probe_at)
     }
 
-    pub(super) fn begin_probe(self, now_ms: u64) -> Option<Self> {
-        let until_ms = now_ms + milliseconds(PROBE_MAX);
-        self.probe_due(now_ms).then_some(Self { probed: true, until_ms, ..self })
+    pub(super) fn begin_probe(self, now: Instant) -> Option<Self> {
+        let probe_at = Some(now + PROBE_MAX);
+        self.is_probe_due(now).then_some(Self { is_probed: true, probe_at, ..self })
     }
 
-    /// Shorter waits after good replies, except for one who lied: that one has more to show first.
+    /// Shortens the back-off after a good reply, unless the node was proven wrong and owes more of them.
     fn trusted_more(self) -> Self {
-        let step = if self.owed > OWED { self.step } else { self.step / 2 };
-        Self { against: 0, step, ..self }
+        let doublings = if self.owed > OWED { self.doublings } else { self.doublings / 2 };
+        Self { faults: 0, doublings, ..self }
     }
 
-    fn probed_in_vain(self) -> Self {
-        Self { step: (self.step + 1).min(STEP_MAX), ..self }
+    fn after_bad_probe(self) -> Self {
+        Self { doublings: (self.doublings + 1).min(DOUBLINGS_MAX), ..self }
     }
 
-    /// No probe until the back-off is over. A part of it is left to chance, so that nodes that fell together, and
-    /// gateways that saw it, do not probe in step.
-    fn waits(self, now_ms: u64, chance: u8) -> Self {
-        let whole = (milliseconds(BACK_OFF_MIN) << self.step).min(milliseconds(BACK_OFF_MAX));
-        let until_ms = now_ms + whole - whole * u64::from(chance) / (4 * 256);
-        Self { probed: false, until_ms, ..self }
+    /// Delays the next probe by the back-off. Up to a quarter of it is left to chance, so that nodes that fell together, and
+    /// gateways that saw it, do not probe at the same time.
+    fn backed_off(self, now: Instant, chance: u8) -> Self {
+        let longest = (BACK_OFF_MIN * (1 << self.doublings)).min(BACK_OFF_MAX);
+        let back_off = longest - longest * u32::from(chance) / (4 * 256);
+        Self { is_probed: false, probe_at: Some(now + back_off), ..self }
     }
 }
 
@@ -167,15 +184,15 @@ mod tests {
 
     use super::*;
 
-    fn sign() -> impl Strategy<Value = Sign> {
+    fn observation() -> impl Strategy<Value = Observation> {
         prop_oneof![
-            Just(Sign::Good),
-            Just(Sign::PollGood),
-            Just(Sign::Silent),
-            Just(Sign::Bad(Fault::Closed)),
-            Just(Sign::Bad(Fault::Wrong)),
-            Just(Sign::Bad(Fault::RateLimited)),
-            Just(Sign::PollBad(Fault::Timeout)),
+            Just(Observation::Good),
+            Just(Observation::PollGood),
+            Just(Observation::Silent),
+            Just(Observation::Bad(Fault::Closed)),
+            Just(Observation::Bad(Fault::Wrong)),
+            Just(Observation::Bad(Fault::RateLimited)),
+            Just(Observation::PollBad(Fault::Timeout)),
         ]
     }
 
@@ -184,24 +201,24 @@ mod tests {
         /// up once it is over.
         #[test]
         fn no_history_is_a_ban(
-            history in prop::collection::vec((sign(), any::<u8>(), any::<bool>(), 0_u64..300_000), 0..60),
+            history in prop::collection::vec((observation(), any::<u8>(), any::<bool>(), 0_u64..300_000), 0..60),
         ) {
-            let (mut state, mut now_ms) = (State::UP, 0);
-            let longest_ms = milliseconds(LIE_TIME_MIN) << LIE_DOUBLINGS_MAX;
-            for (sign, chance, probe, pause_ms) in history {
-                now_ms += pause_ms;
-                if probe && let Some(probed) = state.begin_probe(now_ms) {
+            let (mut state, mut now) = (HealthState::default(), Instant::now());
+            let longest = EXCLUSION_MIN * (1 << EXCLUSION_DOUBLINGS_MAX);
+            for (observation, chance, probe, pause_ms) in history {
+                now += Duration::from_millis(pause_ms);
+                if probe && let Some(probed) = state.begin_probe(now) {
                     state = probed;
                 }
-                state = state.after(sign, now_ms, chance);
-                prop_assert!(state.until_ms <= now_ms + longest_ms);
-                prop_assert!(state.lied_until_ms <= now_ms + longest_ms);
+                state = state.after(observation, now, chance);
+                prop_assert!(state.probe_at <= Some(now + longest));
+                prop_assert!(state.excluded_until <= Some(now + longest));
             }
-            now_ms += longest_ms;
-            for _ in 0..=OWED_AFTER_LIE {
-                state = state.after(Sign::Good, now_ms, 0);
+            now += longest;
+            for _ in 0..=OWED_AFTER_WRONG_ANSWER {
+                state = state.after(Observation::Good, now, 0);
             }
-            prop_assert_eq!(state.grounds, Grounds::Up);
+            prop_assert_eq!(state.level, HealthLevel::Up);
         }
     }
 }

@@ -1,80 +1,62 @@
-//! Recent times, counted in buckets that are each a quarter wider than the one before.
+//! Recent latencies, counted in buckets of which each is about a quarter wider than the one before.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Four for each doubling, from 64 µs to 67 s, which is longer than any deadline.
+/// Four buckets for each doubling, from 64 µs to 67 s, which is longer than any deadline.
 const BUCKETS: usize = 80;
 /// Everything below 2⁶ µs falls into the first bucket.
 const FIRST_POWER: u32 = 6;
-/// At so many times all counts are halved: what is older than a few hundred answers hardly counts.
-const KEPT_MAX: u32 = 512;
-/// Fewer times than these tell nothing about the slowest twentieth.
-const ENOUGH: u32 = 20;
-/// The p95 is worked out anew with every so many times, because reading it must cost nothing.
-const REFRESH: u32 = 8;
+/// All counts are halved when there are this many, so that only the last few hundred answers count.
+const TOTAL_MAX: u32 = 512;
+/// With fewer answers there is no 95th percentile.
+const TOTAL_MIN: u32 = 20;
+/// The 95th percentile is computed once per this many answers, because it is read for every call.
+const REFRESH_INTERVAL: u32 = 8;
 
 #[derive(Debug)]
-pub(super) struct Histogram {
-    counts: [AtomicU32; BUCKETS],
-    total: AtomicU32,
-    /// Microseconds; zero while there are too few times.
-    p95_us: AtomicU32,
+pub(super) struct LatencyHistogram {
+    counts: [u32; BUCKETS],
+    total: u32,
+    p95: Option<Duration>,
 }
 
-impl Default for Histogram {
+impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self {
-            counts: [const { AtomicU32::new(0) }; BUCKETS],
-            total: AtomicU32::new(0),
-            p95_us: AtomicU32::new(0),
-        }
+        Self { counts: [0; BUCKETS], total: 0, p95: None }
     }
 }
 
-impl Histogram {
-    /// Threads that record at the same moment may lose a count while all are halved, which moves nothing.
-    pub(super) fn record(&self, us: u32) {
-        self.counts[bucket(us)].fetch_add(1, Relaxed);
-        let total = self.total.fetch_add(1, Relaxed) + 1;
-        if total >= KEPT_MAX {
+impl LatencyHistogram {
+    pub(super) fn record(&mut self, latency: Duration) {
+        self.counts[bucket(u32::try_from(latency.as_micros()).unwrap_or(u32::MAX))] += 1;
+        self.total += 1;
+        let is_refreshed = self.total.is_multiple_of(REFRESH_INTERVAL) || self.total == TOTAL_MIN;
+        if self.total >= TOTAL_MAX {
             self.halve();
         }
-        if total.is_multiple_of(REFRESH) || total == ENOUGH {
+        if is_refreshed && self.total >= TOTAL_MIN {
             self.refresh();
         }
     }
 
+    /// The upper bound of 95 % of the latencies; `None` while there are too few.
     pub(super) fn p95(&self) -> Option<Duration> {
-        let us = self.p95_us.load(Relaxed);
-        (us > 0).then(|| Duration::from_micros(us.into()))
+        self.p95
     }
 
-    fn halve(&self) {
-        let mut total = 0;
-        for count in &self.counts {
-            let half = count.load(Relaxed) / 2;
-            count.store(half, Relaxed);
-            total += half;
-        }
-        self.total.store(total, Relaxed);
+    fn halve(&mut self) {
+        self.counts.iter_mut().for_each(|count| *count /= 2);
+        self.total = self.counts.iter().sum();
     }
 
-    fn refresh(&self) {
-        let counts = || self.counts.iter().map(|count| count.load(Relaxed));
-        let total: u32 = counts().sum();
-        if total < ENOUGH {
-            return;
-        }
-        let above_allowed = total / 20;
+    fn refresh(&mut self) {
+        let above_max = self.total / 20;
         let mut above = 0;
-        let slowest = counts().enumerate().rev().find(|(_, count)| {
+        let slowest = self.counts.iter().rposition(|count| {
             above += count;
-            above > above_allowed
+            above > above_max
         });
-        if let Some((bucket, _)) = slowest {
-            self.p95_us.store(upper_bound_us(bucket), Relaxed);
-        }
+        self.p95 = slowest.map(|bucket| Duration::from_micros(upper_bound_us(bucket).into()));
     }
 }
 
@@ -96,6 +78,9 @@ mod tests {
 
     use super::*;
 
+    const FAST: Duration = Duration::from_millis(1);
+    const SLOW: Duration = Duration::from_millis(900);
+
     proptest! {
         #[test]
         fn every_time_lies_in_its_bucket(us in 64_u32..1 << 26) {
@@ -112,10 +97,10 @@ mod tests {
 
     #[test]
     fn one_slow_answer_in_thirty_is_not_the_p95_and_one_in_ten_is() {
-        let (rare, common) = (Histogram::default(), Histogram::default());
+        let (mut rare, mut common) = (LatencyHistogram::default(), LatencyHistogram::default());
         for n in 0..300 {
-            rare.record(if n % 30 == 0 { 900_000 } else { 1_000 });
-            common.record(if n % 10 == 0 { 900_000 } else { 1_000 });
+            rare.record(if n % 30 == 0 { SLOW } else { FAST });
+            common.record(if n % 10 == 0 { SLOW } else { FAST });
         }
         assert!(rare.p95().unwrap() < Duration::from_millis(2));
         assert!(common.p95().unwrap() >= Duration::from_millis(900));
@@ -123,18 +108,18 @@ mod tests {
 
     #[test]
     fn the_past_fades() {
-        let histogram = Histogram::default();
-        (0..5_000).for_each(|_| histogram.record(900_000));
-        (0..3_000).for_each(|_| histogram.record(1_000));
+        let mut histogram = LatencyHistogram::default();
+        (0..5_000).for_each(|_| histogram.record(SLOW));
+        (0..3_000).for_each(|_| histogram.record(FAST));
         assert!(histogram.p95().unwrap() < Duration::from_millis(2));
     }
 
     #[test]
     fn a_few_answers_tell_nothing() {
-        let histogram = Histogram::default();
-        (0..ENOUGH - 1).for_each(|_| histogram.record(1_000));
+        let mut histogram = LatencyHistogram::default();
+        (1..TOTAL_MIN).for_each(|_| histogram.record(FAST));
         assert_eq!(histogram.p95(), None);
-        histogram.record(1_000);
+        histogram.record(FAST);
         assert!(histogram.p95().is_some());
     }
 }

@@ -23,7 +23,7 @@ const KINDS: [&str; 14] = [
 ];
 
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct NodeCounts {
     /// Calls that went to this node.
     pub attempts: AtomicU64,
     /// Those of them that another node had failed before.
@@ -35,8 +35,8 @@ pub struct Counts {
     faults: [AtomicU64; KINDS.len()],
 }
 
-impl Counts {
-    pub fn count(&self, fault: Fault) {
+impl NodeCounts {
+    pub(crate) fn count(&self, fault: Fault) {
         self.faults[position(fault)].fetch_add(1, Relaxed);
     }
 
@@ -49,10 +49,6 @@ impl Counts {
     pub fn faults(&self) -> impl Iterator<Item = (&'static str, u64)> {
         KINDS.into_iter().zip(self.faults.iter().map(|count| count.load(Relaxed)))
     }
-}
-
-pub fn fault_kind(fault: Fault) -> &'static str {
-    KINDS[position(fault)]
 }
 
 fn position(fault: Fault) -> usize {

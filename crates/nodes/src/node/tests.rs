@@ -6,10 +6,10 @@ use crate::attempt::script::{Script, quick};
 use crate::call::BlockId;
 
 fn node(script: Script) -> Node<Script> {
-    Node::new("node-a:8545", script, Instant::now())
+    Node::new("node-a:8545", script)
 }
 
-async fn asked(node: &Node<Script>, call: &Call, patience: Duration) -> Result<Reply, Fault> {
+async fn asked(node: &Node<Script>, call: &RpcCall, patience: Duration) -> Result<RpcReply, Fault> {
     node.ask(call, Instant::now() + patience).await
 }
 
@@ -18,18 +18,18 @@ const SECOND: Duration = Duration::from_secs(1);
 #[tokio::test(start_paused = true)]
 async fn a_timeout_is_the_callers_if_it_was_a_slow_query_and_others_were_answered() {
     let node = node(Script::hangs());
-    let logs = Call { class: Class::Logs, ..quick() };
+    let logs = RpcCall { class: Class::Logs, ..quick() };
     for _ in 0..4 {
         let (slow, ()) = tokio::join!(asked(&node, &logs, SECOND), async {
             advance(SECOND / 2).await;
-            node.replied(Class::Quick, Instant::now(), Instant::now());
+            node.record_reply(Class::Quick, Instant::now(), Instant::now());
         });
         assert_eq!(slow, Err(Fault::Timeout));
     }
-    assert_eq!(node.grade(Instant::now()), Grade::Up);
+    assert_eq!(node.availability(Instant::now()), Availability::Up);
     asked(&node, &logs, SECOND).await.unwrap_err();
     asked(&node, &logs, SECOND).await.unwrap_err();
-    assert_eq!(node.grade(Instant::now()), Grade::Doubted, "nobody was answered");
+    assert_eq!(node.availability(Instant::now()), Availability::Doubted, "nobody was answered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,9 +37,9 @@ async fn a_look_up_that_is_never_answered_is_always_a_fault() {
     let node = node(Script::hangs());
     for _ in 0..4 {
         asked(&node, &quick(), SECOND).await.unwrap_err();
-        node.replied(Class::Logs, Instant::now(), Instant::now());
+        node.record_reply(Class::Logs, Instant::now(), Instant::now());
     }
-    assert_eq!(node.grade(Instant::now()), Grade::Down);
+    assert_eq!(node.availability(Instant::now()), Availability::Down);
     assert!(node.counts().faults().any(|fault| fault == ("timeout", 4)));
 }
 
@@ -48,9 +48,9 @@ async fn a_look_up_that_is_never_answered_is_always_a_fault() {
 async fn our_own_lack_of_memory_is_not_the_nodes_fault() {
     let (node, now) = (node(Script::hangs()), Instant::now());
     for fault in [Fault::NoMemory, Fault::LargerThanMemory] {
-        (0..20).for_each(|_| node.failed(fault, Class::Quick, now, now));
+        (0..20).for_each(|_| node.record_failure(fault, Class::Quick, now, now));
     }
-    assert_eq!(node.grade(now), Grade::Up);
+    assert_eq!(node.availability(now), Availability::Up);
     assert!(node.counts().faults().any(|fault| fault == ("larger_than_memory", 20)));
 }
 
@@ -67,36 +67,45 @@ async fn a_call_in_flight_counts_until_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_places_are_doubted_is_asked_after_the_others_for_places_only() {
+async fn a_node_whose_locations_are_doubted_is_asked_after_the_others_for_locations_only() {
     let node = node(Script::hangs());
-    let grade = |method| node.candidate(&Call { method, ..quick() }, Instant::now()).grade;
-    node.doubt_places(Instant::now());
-    for method in PLACE_METHODS {
-        assert_eq!((grade(method), grade("eth_getBalance")), (Grade::Doubted, Grade::Up));
+    let availability = |method| node.candidate(&RpcCall { method, ..quick() }, Instant::now()).availability;
+    node.doubt_locations(Instant::now());
+    for method in LOCATION_METHODS {
+        assert_eq!(
+            (availability(method), availability("eth_getBalance")),
+            (Availability::Doubted, Availability::Up)
+        );
     }
-    assert_eq!(node.grade(Instant::now()), Grade::Up, "it is not taken for a liar");
-    advance(PLACES_DOUBTED_FOR).await;
-    assert_eq!(PLACE_METHODS.map(grade), [Grade::Up; 2]);
+    assert_eq!(node.availability(Instant::now()), Availability::Up, "it is not taken for a liar");
+    advance(LOCATIONS_DOUBTED_FOR).await;
+    assert_eq!(LOCATION_METHODS.map(availability), [Availability::Up; 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_it_lacks_is_learned() {
-    let known = Known::default();
-    known.set_head(BlockId { number: 100, hash: B256::ZERO });
-    known.learn(Lack::Method, "eth_getProof", Some(5));
-    known.learn(Lack::State, "eth_call", Some(40));
-    known.learn(Lack::State, "eth_call", Some(20));
-    assert!(known.lacks("eth_getProof") && !known.lacks("eth_call"));
-    assert_eq!(known.lowest_state(), 41);
-    known.learn(Lack::State, "eth_getProof", Some(90));
-    assert_eq!((known.lowest_state_for("eth_getProof"), known.lowest_state_for("eth_call")), (91, 41));
+    let capabilities = Capabilities::default();
+    capabilities.set_head(BlockId { number: 100, hash: B256::ZERO });
+    capabilities.record_missing(MissingCapability::Method, "eth_getProof", Some(5));
+    capabilities.record_missing(MissingCapability::State, "eth_call", Some(40));
+    capabilities.record_missing(MissingCapability::State, "eth_call", Some(20));
+    assert!(capabilities.lacks("eth_getProof") && !capabilities.lacks("eth_call"));
+    assert_eq!(capabilities.lowest_state_for("eth_call"), 41);
+    capabilities.record_missing(MissingCapability::State, "eth_getProof", Some(90));
+    assert_eq!(
+        (capabilities.lowest_state_for("eth_getProof"), capabilities.lowest_state_for("eth_call")),
+        (91, 41)
+    );
     // A block that was reorganised away raised it above the head, and nobody could be asked for states any more.
-    known.learn(Lack::State, "eth_call", Some(100));
-    known.learn(Lack::State, "eth_getProof", Some(100));
-    assert_eq!((known.lowest_state_for("eth_getProof"), known.lowest_state_for("eth_call")), (100, 41));
+    capabilities.record_missing(MissingCapability::State, "eth_call", Some(100));
+    capabilities.record_missing(MissingCapability::State, "eth_getProof", Some(100));
+    assert_eq!(
+        (capabilities.lowest_state_for("eth_getProof"), capabilities.lowest_state_for("eth_call")),
+        (100, 41)
+    );
     // It made the node seem late with the block that took its place, too.
-    known.learn(Lack::Block, "eth_getLogs", Some(99));
-    assert_eq!(known.head_number(), Some(100));
+    capabilities.record_missing(MissingCapability::Block, "eth_getLogs", Some(99));
+    assert_eq!(capabilities.head_number(), Some(100));
 }
 
 #[tokio::test(start_paused = true)]

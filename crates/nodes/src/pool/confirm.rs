@@ -1,17 +1,16 @@
-//! One call to several nodes at once, whose answers are compared.
+//! One call to several nodes at once, whose answers the caller compares.
 //!
-//! | what comes                          | it says about the node  | and then                                        |
+//! | event                               | effect on the node      | next                                            |
 //! |-------------------------------------|-------------------------|-------------------------------------------------|
-//! | an answer                           | for the caller to say   | handed over                                     |
+//! | an answer                           | the caller decides      | returned                                        |
 //! | "not here yet"                      | good, and it is learned | the same node again, a little later             |
 //! | "not here"                          | good, and it is learned | another                                         |
 //! | an error of the node's own, a fault | bad                     | another; when none is left, the same once more  |
 //! | nothing, for longer than is usual   | nothing yet             | another too, within the hedge budget            |
 //! | nothing, for much longer            | mildly bad, at the end  | another too, within the retry budget; when none |
-//! |                                     |                         | is left, the caller is told that it may take    |
-//! |                                     |                         | long                                            |
+//! |                                     |                         | is left, [`QuorumEvent::Stalled`]               |
 //!
-//! No node gives two answers to one call, so that nobody votes twice.
+//! No node gives two answers to one call, so that no node votes twice.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -23,30 +22,30 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Pool, PoolNode};
-use crate::attempt::{ErrorMeaning, Said};
+use crate::attempt::{ErrorMeaning, NodeReply};
 use crate::budget::REFUSED_PAUSE;
-use crate::call::{Call, Fault, Reply};
-use crate::health::Grade;
-use crate::node::{Lack, Standing};
+use crate::call::{Fault, RpcCall, RpcReply};
+use crate::health::Availability;
+use crate::node::{Membership, MissingCapability};
 use crate::pick::{Candidate, pick};
 
-/// How often a node is asked that fails. The second time is for what was a moment's trouble.
+/// How often a node that fails is asked, because a failure may be temporary.
 const ATTEMPTS_MAX: u32 = 2;
 
-/// How long a node that failed is left alone before it is asked again.
+/// Pause before a node that failed is asked again.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How often those are looked at that do not have the block yet.
+/// How often nodes are checked that do not have the block yet.
 const LATE_CHECKED_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a call waits for those. A node that is a few blocks behind has caught up by then.
+/// How long a call waits for nodes that do not have the block yet. One that is a few blocks behind has caught up by then.
 const LATE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How long a node that seems to be down is waited for. One that is back answers sooner.
+/// How long a call waits for a node that seems to be down. One that is back answers sooner.
 const DOWN_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How long any other node is waited for that says nothing to anyone: it hangs on calls, though it may answer polls. Without it
-/// there may be no quorum, and the caller should know.
+/// How long a call waits for any other node that says nothing to anyone: it hangs on calls, though it may answer polls. Without it
+/// there may be no quorum, and the caller should learn that.
 const SILENT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Multiple of a node's usual delay after which it is overdue.
@@ -55,51 +54,51 @@ const OVERDUE_FACTOR: u32 = 4;
 /// Shortest time after which a node is overdue, however quick it usually is.
 const OVERDUE_MIN: Duration = Duration::from_millis(100);
 
-/// What a node said, and which one it was.
+/// The reply of one node.
 #[derive(Debug)]
 pub struct NodeAnswer {
     pub node: usize,
-    pub said: Said,
+    pub reply: NodeReply,
 }
 
-/// What comes next of a call to several nodes.
+/// The next event of a call to several nodes.
 #[derive(Debug)]
 pub enum QuorumEvent {
     Answer(NodeAnswer),
-    /// A node has answered, all others who are still asked are overdue and silent, and nobody else is well who could be asked.
-    /// They are still waited for. This comes once.
+    /// A node has answered, all others that were asked are overdue and silent, and no other healthy node can be asked. The call still
+    /// waits for them. This event comes once.
     Stalled,
-    /// Nobody is left who could answer in time.
+    /// No node is left that could answer in time.
     Over,
 }
 
-/// One call on its way to several nodes.
+/// One call to several nodes.
 pub struct QuorumCall<'a> {
     pool: &'a Pool,
-    call: &'a Call,
+    call: &'a RpcCall,
     begun: Instant,
     deadline: Instant,
     runners: Vec<Runner<'a>>,
-    /// What came of each node of the pool.
-    progress: Vec<Progress>,
+    /// The progress of each node of the pool.
+    progress: Vec<NodeProgress>,
     calls: u64,
     /// Whether a node has answered.
     is_answered: bool,
     has_stalled: bool,
 }
 
-type Replying<'a> = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send + 'a>>;
+type Replying<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, Fault>> + Send + 'a>>;
 
 struct Runner<'a> {
     node: usize,
     reply: Replying<'a>,
     asked_at: Instant,
-    /// When somebody else may be asked, too. `None` once that was done.
+    /// When another node may be asked too. `None` once that was done.
     slow_at: Option<Instant>,
     overdue_at: Instant,
     /// When it is given up.
     until: Instant,
-    /// When it is given up if its node has said nothing to anyone.
+    /// When it is given up if its node has said nothing to anyone meanwhile.
     until_silent: Instant,
 }
 
@@ -111,7 +110,7 @@ impl Runner<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum NodeProgress {
     NotAsked,
     UnderWay {
         attempts: u32,
@@ -120,7 +119,7 @@ enum Progress {
     Again {
         at: Instant,
         attempts: u32,
-        /// Whether it is its own fault that it has not answered. Then the retry budget pays.
+        /// Whether it has failed. Then the retry budget pays for asking it again.
         failed: bool,
     },
     /// It has answered, or will not.
@@ -133,11 +132,11 @@ impl Pool {
         self.view.quorum()
     }
 
-    /// Begins a call that several nodes answer. Nobody is asked before the first answer is wanted.
-    pub fn ask_several<'a>(&'a self, call: &'a Call, deadline: Instant) -> QuorumCall<'a> {
+    /// Begins a call that several nodes answer. No node is asked before [`QuorumCall::next`].
+    pub fn ask_several<'a>(&'a self, call: &'a RpcCall, deadline: Instant) -> QuorumCall<'a> {
         let begun = Instant::now();
         self.rules.budgets.deposit(begun);
-        let progress = vec![Progress::NotAsked; self.nodes.len()];
+        let progress = vec![NodeProgress::NotAsked; self.nodes.len()];
         QuorumCall {
             pool: self,
             call,
@@ -151,35 +150,35 @@ impl Pool {
         }
     }
 
-    /// A quorum of the configured nodes has contradicted this node.
-    pub fn convict_contradicted(&self, node: usize, call: &Call) {
+    /// Blames a node that a quorum of the configured nodes has contradicted.
+    pub fn blame_contradicted(&self, node: usize, call: &RpcCall) {
         let Some(node) = self.nodes.get(node) else { return };
         tracing::warn!(
             node = node.name(),
             method = call.method,
             reason = "contradicted by a quorum",
-            "a node's answer is wrong"
+            "answer of a node is wrong; excluding it for minutes"
         );
-        node.bad(Fault::Wrong, Instant::now());
+        node.record_fault(Fault::Wrong, Instant::now());
     }
 }
 
 impl QuorumCall<'_> {
-    /// What comes next, while this many more answers are wanted. Dropping the future loses nothing.
+    /// Waits for the next event, while this many more answers are wanted. It is cancel safe.
     pub async fn next(&mut self, wanted: usize) -> QuorumEvent {
         loop {
             let now = Instant::now();
             self.give_up_late_runners(now);
             self.start_runners(wanted, now);
-            if self.stalls(now) {
+            if self.begins_to_stall(now) {
                 return QuorumEvent::Stalled;
             }
             let Some(wake_at) = self.wake_at(wanted, now) else { return QuorumEvent::Over };
             match self.reply_before(wake_at).await {
                 Some((node, reply)) => {
-                    if let Some(said) = self.settle(node, reply) {
+                    if let Some(reply) = self.settle(node, reply) {
                         self.is_answered = true;
-                        return QuorumEvent::Answer(NodeAnswer { node, said });
+                        return QuorumEvent::Answer(NodeAnswer { node, reply });
                     }
                 }
                 None if Instant::now() >= self.deadline => return QuorumEvent::Over,
@@ -188,35 +187,41 @@ impl QuorumCall<'_> {
         }
     }
 
-    /// Whether it stalls now, and did not before.
-    fn stalls(&mut self, now: Instant) -> bool {
+    /// Whether the call stalls now, and did not before.
+    fn begins_to_stall(&mut self, now: Instant) -> bool {
         if !self.is_answered || self.has_stalled || self.runners.is_empty() {
             return false;
         }
         let is_overdue = |runner: &Runner<'_>| {
             now >= runner.overdue_at
-                && self.pool.nodes[runner.node].silent_since(now - runner.overdue_after())
+                && self.pool.nodes[runner.node].is_silent_since(now - runner.overdue_after())
         };
-        self.has_stalled = self.runners.iter().all(is_overdue) && self.choose(Grade::Up, now).is_none();
+        self.has_stalled =
+            self.runners.iter().all(is_overdue) && self.choose(Availability::Up, now).is_none();
         self.has_stalled
     }
 
-    /// The answer was worth having.
-    pub fn accept(&self, node: usize) {
-        self.pool.nodes[node].good(Instant::now());
+    /// Records that the answer of a node could be used.
+    pub fn record_accepted(&self, node: usize) {
+        self.pool.nodes[node].record_success(Instant::now());
     }
 
-    /// The answer cannot be one to this call.
-    pub fn refuse(&self, node: usize, reason: &'static str) {
+    /// Records that the answer of a node cannot be one to this call.
+    pub fn record_refused(&self, node: usize, reason: &'static str) {
         let node = &self.pool.nodes[node];
-        tracing::warn!(node = node.name(), method = self.call.method, reason, "a node's answer is wrong");
-        node.bad(Fault::Wrong, Instant::now());
+        tracing::warn!(
+            node = node.name(),
+            method = self.call.method,
+            reason,
+            "answer of a node is wrong; excluding it for minutes"
+        );
+        node.record_fault(Fault::Wrong, Instant::now());
     }
 
-    /// The node has nothing where there is something, and may have it a little later.
-    pub fn is_late(&mut self, node: usize) {
-        self.pool.nodes[node].good(Instant::now());
-        self.pool.view.look();
+    /// Records that a node lacks something that exists. It is asked again a little later.
+    pub fn record_late(&mut self, node: usize) {
+        self.pool.nodes[node].record_success(Instant::now());
+        self.pool.view.request_polls();
         self.ask_again(node, 1, false, LATE_CHECKED_EVERY);
     }
 
@@ -225,13 +230,13 @@ impl QuorumCall<'_> {
         self.calls
     }
 
-    /// Asks as many nodes as are wanted beside those that are slow.
+    /// Asks nodes until as many as are wanted are under way, not counting slow ones.
     fn start_runners(&mut self, wanted: usize, now: Instant) {
         while self.runners.iter().filter(|runner| runner.slow_at.is_some()).count() < wanted {
-            let Some(node) = self.choose(Grade::Down, now) else { return };
+            let Some(node) = self.choose(Availability::Down, now) else { return };
             let attempts = match self.progress[node] {
-                Progress::Again { attempts, failed, .. } => {
-                    if failed && !self.pool.rules.budgets.may_retry(now) {
+                NodeProgress::Again { attempts, failed, .. } => {
+                    if failed && !self.pool.rules.budgets.withdraw_retry(now) {
                         self.ask_again(node, attempts, true, REFUSED_PAUSE);
                         return;
                     }
@@ -246,15 +251,17 @@ impl QuorumCall<'_> {
     fn start(&mut self, number: usize, attempts: u32, now: Instant) {
         let (pool, call, deadline) = (self.pool, self.call, self.deadline);
         let node: &PoolNode = &pool.nodes[number];
-        self.progress[number] = Progress::UnderWay { attempts };
+        self.progress[number] = NodeProgress::UnderWay { attempts };
         self.calls += 1;
         if attempts > 1 {
             node.counts().retries.fetch_add(1, Relaxed);
         } else if self.runners.iter().any(|runner| runner.slow_at.is_none()) {
             node.counts().hedges.fetch_add(1, Relaxed);
         }
-        let seems_down = node.grade(now) == Grade::Down || !node.answers() || node.has_fallen_silent();
-        // Whatever a node that is not well says now is as good as a probe.
+        let seems_down = node.availability(now) == Availability::Down
+            || !node.answers_watcher()
+            || node.has_fallen_silent();
+        // A call to a node that is not up is as good as a probe.
         node.health().begin_probe(now);
         let delay = node.hedge_delay(call.class);
         let until = if seems_down { deadline.min(now + delay.max(DOWN_TIME_MAX)) } else { deadline };
@@ -271,16 +278,18 @@ impl QuorumCall<'_> {
         });
     }
 
-    /// The node that is asked next, if there is one in this health or a better one.
-    fn choose(&self, worst: Grade, now: Instant) -> Option<usize> {
+    /// The node that is asked next, if there is one of this availability or a better one.
+    fn choose(&self, worst: Availability, now: Instant) -> Option<usize> {
         let candidate = |(number, node): (usize, &Arc<PoolNode>)| {
             let candidate = node.candidate(self.call, now);
             let may_be_asked = match self.progress[number] {
-                Progress::NotAsked => true,
-                Progress::Again { at, attempts, failed } => {
-                    at <= now && (!failed || attempts < ATTEMPTS_MAX && candidate.grade != Grade::Down)
+                NodeProgress::NotAsked => true,
+                NodeProgress::Again { at, attempts, failed } => {
+                    at <= now
+                        && (!failed
+                            || attempts < ATTEMPTS_MAX && candidate.availability != Availability::Down)
                 }
-                Progress::UnderWay { .. } | Progress::Over => false,
+                NodeProgress::UnderWay { .. } | NodeProgress::Over => false,
             };
             Candidate { excluded: candidate.excluded || !may_be_asked, ..candidate }
         };
@@ -288,12 +297,12 @@ impl QuorumCall<'_> {
         pick(&candidates, self.call.needs, worst, self.pool.rules.rng.next_u64())
     }
 
-    /// When something has to be done if nobody replies before; `None` if nobody is asked and nobody can be.
+    /// When something must be done if no node replies before. `None` if no node is asked and none can be.
     fn wake_at(&self, wanted: usize, now: Instant) -> Option<Instant> {
         let of_runners = self.runners.iter().map(|runner| {
-            // A node may fall silent later than that, too.
+            // A node may fall silent after that time, so it is checked again.
             let given_up_at = runner.until_silent.max(now + LATE_CHECKED_EVERY);
-            // One that is overdue may have replied to another call after it was asked, so it is looked at again.
+            // One that is overdue may have replied to another call since, so it is checked again.
             let overdue_at = runner.overdue_at.max(now + LATE_CHECKED_EVERY);
             let overdue_at = Some(overdue_at).filter(|_| self.is_answered && !self.has_stalled);
             let slow_at = runner.slow_at.unwrap_or(runner.until);
@@ -304,31 +313,31 @@ impl QuorumCall<'_> {
         of_runners.chain(of_others).min().map(|at| at.min(self.deadline))
     }
 
-    /// When a node may be asked that cannot be asked now.
+    /// When a node can be asked that cannot be asked now.
     fn next_asked_at(&self, now: Instant) -> Option<Instant> {
         let is_early = now < self.begun + LATE_TIME_MAX;
         let at = |(number, node): (usize, &Arc<PoolNode>)| match self.progress[number] {
-            Progress::Again { at, attempts, failed: true } if at > now => {
-                (attempts < ATTEMPTS_MAX && node.grade(now) != Grade::Down).then_some(at)
+            NodeProgress::Again { at, attempts, failed: true } if at > now => {
+                (attempts < ATTEMPTS_MAX && node.availability(now) != Availability::Down).then_some(at)
             }
-            Progress::Again { at, failed: false, .. } if at > now => is_early.then_some(at),
-            // It would have been asked if it could answer.
-            Progress::Again { .. } | Progress::NotAsked => {
+            NodeProgress::Again { at, failed: false, .. } if at > now => is_early.then_some(at),
+            // It would have been asked now if it could answer.
+            NodeProgress::Again { .. } | NodeProgress::NotAsked => {
                 (is_early && self.is_behind(node)).then_some(now + LATE_CHECKED_EVERY)
             }
-            Progress::UnderWay { .. } | Progress::Over => None,
+            NodeProgress::UnderWay { .. } | NodeProgress::Over => None,
         };
         self.pool.nodes.iter().enumerate().filter_map(at).min()
     }
 
     /// Whether a node could answer if it had the block.
     fn is_behind(&self, node: &PoolNode) -> bool {
-        let known = node.known();
-        let is_behind = self.call.needs.block.is_some_and(|block| known.head_number() < Some(block));
-        is_behind && known.standing() == Standing::Member && !known.lacks(self.call.method)
+        let capabilities = node.capabilities();
+        let is_behind = self.call.needs.block.is_some_and(|block| capabilities.head_number() < Some(block));
+        is_behind && capabilities.membership() == Membership::Member && !capabilities.lacks(self.call.method)
     }
 
-    async fn reply_before(&mut self, wake_at: Instant) -> Option<(usize, Result<Reply, Fault>)> {
+    async fn reply_before(&mut self, wake_at: Instant) -> Option<(usize, Result<RpcReply, Fault>)> {
         let mut time = pin!(sleep_until(wake_at));
         let (position, reply) = poll_fn(|context| {
             for (position, runner) in self.runners.iter_mut().enumerate() {
@@ -348,8 +357,8 @@ impl QuorumCall<'_> {
         for runner in &mut self.runners {
             let Some(slow_at) = runner.slow_at.filter(|slow_at| *slow_at <= now) else { continue };
             let node = &self.pool.nodes[runner.node];
-            let is_granted = budgets.may_hedge(node.silent_since(runner.asked_at), now)
-                || now >= runner.overdue_at && budgets.may_replace(now);
+            let is_granted = budgets.withdraw_hedge(node.is_silent_since(runner.asked_at), now)
+                || now >= runner.overdue_at && budgets.withdraw_replacement(now);
             if is_granted {
                 runner.slow_at = None;
             } else {
@@ -358,67 +367,67 @@ impl QuorumCall<'_> {
         }
     }
 
-    /// Ends waiting for nodes that seem to be down or have fallen silent.
+    /// Gives up nodes that seem to be down or have fallen silent.
     fn give_up_late_runners(&mut self, now: Instant) {
         let pool = self.pool;
         let (class, progress) = (self.call.class, &mut self.progress);
         self.runners.retain(|runner| {
             let silent_time = runner.until_silent.saturating_duration_since(runner.asked_at);
-            let is_silent = || pool.nodes[runner.node].silent_since(now - silent_time);
+            let is_silent = || pool.nodes[runner.node].is_silent_since(now - silent_time);
             let is_given_up = now >= runner.until || now >= runner.until_silent && is_silent();
             if is_given_up {
-                pool.nodes[runner.node].given_up(class, runner.asked_at, now);
-                progress[runner.node] = Progress::Over;
+                pool.nodes[runner.node].record_abandoned(class, runner.asked_at, now);
+                progress[runner.node] = NodeProgress::Over;
             }
             !is_given_up
         });
     }
 
-    /// What a reply says about its node; and the answer, if it is one.
-    fn settle(&mut self, number: usize, reply: Result<Reply, Fault>) -> Option<Said> {
+    /// Records what a reply says about its node, and returns the answer if it is one.
+    fn settle(&mut self, number: usize, reply: Result<RpcReply, Fault>) -> Option<NodeReply> {
         let pool = self.pool;
         let node = &pool.nodes[number];
         let attempts = match self.progress[number] {
-            Progress::UnderWay { attempts } => attempts,
+            NodeProgress::UnderWay { attempts } => attempts,
             _ => 1,
         };
-        self.progress[number] = Progress::Over;
+        self.progress[number] = NodeProgress::Over;
         match reply {
-            Ok(Reply::Result(result)) => return Some(Said::Result(result)),
-            Ok(Reply::Error(error)) => match (pool.rules.read)(&error, self.call) {
-                ErrorMeaning::Caller(error) => return Some(Said::Error(error)),
-                ErrorMeaning::Limit(limit) => return Some(Said::Limit(limit)),
-                ErrorMeaning::NotHere(lack) => {
-                    node.good(Instant::now());
-                    node.known().learn(lack, self.call.method, self.call.needs.block);
-                    if lack == Lack::Block {
-                        pool.view.look();
+            Ok(RpcReply::Result(result)) => return Some(NodeReply::Result(result)),
+            Ok(RpcReply::Error(error)) => match (pool.rules.read)(&error, self.call) {
+                ErrorMeaning::Caller(error) => return Some(NodeReply::Error(error)),
+                ErrorMeaning::Limit(limit) => return Some(NodeReply::Limit(limit)),
+                ErrorMeaning::NotHere(missing) => {
+                    node.record_success(Instant::now());
+                    node.capabilities().record_missing(missing, self.call.method, self.call.needs.block);
+                    if missing == MissingCapability::Block {
+                        pool.view.request_polls();
                         self.ask_again(number, attempts, false, LATE_CHECKED_EVERY);
                     }
                 }
                 ErrorMeaning::Node(fault) => {
-                    node.bad(fault, Instant::now());
+                    node.record_fault(fault, Instant::now());
                     self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER);
                 }
                 ErrorMeaning::Unclear => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
             },
-            // The node has taken note of it.
+            // The node has recorded the fault.
             Err(_) => self.ask_again(number, attempts, true, ASKED_AGAIN_AFTER),
         }
         None
     }
 
     fn ask_again(&mut self, node: usize, attempts: u32, failed: bool, after: Duration) {
-        self.progress[node] = Progress::Again { at: Instant::now() + after, attempts, failed };
+        self.progress[node] = NodeProgress::Again { at: Instant::now() + after, attempts, failed };
     }
 }
 
-/// Whoever is still at it took longer than those whose answers were enough.
+/// Nodes that have not answered by now took longer than those whose answers were enough.
 impl Drop for QuorumCall<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
         for runner in &self.runners {
-            self.pool.nodes[runner.node].given_up(self.call.class, runner.asked_at, now);
+            self.pool.nodes[runner.node].record_abandoned(self.call.class, runner.asked_at, now);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks below the window: all nodes are asked, and what a quorum of them says is learned.
+//! Blocks below the window: all nodes are asked, and what a quorum of them reports is added to the canonical chain.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,47 +8,57 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Pool;
-use crate::Family;
-use crate::attempt::Failed;
-use crate::call::{BlockId, Call, Class, Fault, Needs, Reply};
+use crate::ChainFamily;
+use crate::attempt::CallFailure;
+use crate::call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 use crate::proof_failure::ProofFailure;
-use crate::view::Canon;
+use crate::view::CanonicalChain;
 use crate::watch::read_block;
 
-/// Bytes of a block with the hashes of its transactions: 100,000 of them. It is read on the thread of a connection.
+/// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a connection.
 const BLOCK_BYTES_MAX: usize = 8 << 20;
 
-/// How long the others have to show a block once a quorum of the nodes has said that there is none.
-const NULL_KEPT_BACK_MAX: Duration = Duration::from_secs(2);
+/// How long other nodes have to report a block once a quorum of the nodes has reported that there is none.
+const NULL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Pool {
-    /// Asks which block has a number below the window. It is learned only if a quorum of the nodes says so.
-    pub async fn learn_number(&self, canon: &Canon, number: u64, deadline: Instant) -> Result<(), Failed> {
-        let found = self.agree_on_number(number, deadline).await?;
-        found.into_iter().for_each(|block| canon.learn(block));
-        Ok(())
-    }
-
-    /// Asks again which block has a number below the window, because no node has the one that was learned: it may have been the
-    /// lie of a quorum.
-    pub async fn learn_number_again(
+    /// Asks which block has a number below the window. It is added to the chain only if a quorum of the nodes reports it.
+    pub async fn learn_number(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         number: u64,
         deadline: Instant,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), CallFailure> {
         let found = self.agree_on_number(number, deadline).await?;
-        found.into_iter().for_each(|block| canon.correct(block));
+        found.into_iter().for_each(|block| canon.add_deep_block(block));
         Ok(())
     }
 
-    async fn agree_on_number(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, Failed> {
+    /// Asks again which block has a number below the window, because no node has the known one: a quorum may have reported a wrong
+    /// one.
+    pub async fn learn_number_again(
+        &self,
+        canon: &CanonicalChain,
+        number: u64,
+        deadline: Instant,
+    ) -> Result<(), CallFailure> {
+        let found = self.agree_on_number(number, deadline).await?;
+        found.into_iter().for_each(|block| canon.correct_deep_block(block));
+        Ok(())
+    }
+
+    async fn agree_on_number(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, CallFailure> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
         self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await
     }
 
-    /// Asks for the block of a hash. It is learned only if it turns out to be canonical.
-    pub async fn learn_hash(&self, canon: &Canon, hash: B256, deadline: Instant) -> Result<(), Failed> {
+    /// Asks for the block of a hash. It is added to the chain only if it is canonical.
+    pub async fn learn_hash(
+        &self,
+        canon: &CanonicalChain,
+        hash: B256,
+        deadline: Instant,
+    ) -> Result<(), CallFailure> {
         let Some(block) = self.with_hash(hash, deadline).await? else { return Ok(()) };
         if !canon.knows_number(block.number) {
             self.learn_number(canon, block.number, deadline).await?;
@@ -56,17 +66,17 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether a node has the block of a hash, canonical or not. That none has it takes a quorum.
-    pub async fn has_block(&self, hash: B256, deadline: Instant) -> Result<bool, Failed> {
+    /// Whether a node has the block of a hash, canonical or not. It takes a quorum to find that none has it.
+    pub async fn has_block(&self, hash: B256, deadline: Instant) -> Result<bool, CallFailure> {
         Ok(self.with_hash(hash, deadline).await?.is_some())
     }
 
-    async fn with_hash(&self, hash: B256, deadline: Instant) -> Result<Option<BlockId>, Failed> {
+    async fn with_hash(&self, hash: B256, deadline: Instant) -> Result<Option<BlockId>, CallFailure> {
         let params = Bytes::from(format!("[\"{hash}\",false]"));
         self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await
     }
 
-    /// The block that a quorum of the nodes agrees on; none when a quorum says that there is none.
+    /// The block that a quorum of the nodes reports, or `None` if a quorum reports that there is none.
     async fn agree(
         &self,
         method: &'static str,
@@ -74,8 +84,8 @@ impl Pool {
         hash: Option<B256>,
         number: Option<u64>,
         deadline: Instant,
-    ) -> Result<Option<BlockId>, Failed> {
-        let call = Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
+    ) -> Result<Option<BlockId>, CallFailure> {
+        let call = RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
         let is_asked_for = |block: BlockId| {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };
@@ -83,17 +93,17 @@ impl Pool {
         let mut unproven = Vec::new();
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         while let Some((node, reply)) = replies.next().await {
-            let Ok(Reply::Result(result)) = reply else { continue };
+            let Ok(RpcReply::Result(result)) = reply else { continue };
             let is_readable = result.len() <= BLOCK_BYTES_MAX;
             let read = match is_readable {
-                true => read_block(&result, self.family == Family::Ethereum),
+                true => read_block(&result, self.family == ChainFamily::Ethereum),
                 false => Err(ProofFailure::Malformed),
             };
             let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
                 Ok(Some(block)) if hash.is_some() && is_asked_for(block) => return Ok(Some(block)),
                 Ok(Some(block)) if is_asked_for(block) => Some(block),
-                // There is a block of every number below the head: this node has dropped it.
+                // There is a block of every number below the head, so this node has dropped it.
                 Ok(None) if number.is_some() => continue,
                 Ok(None) => None,
                 Ok(Some(_)) | Err(_) => {
@@ -103,67 +113,74 @@ impl Pool {
             };
             match (tally.add(node, block), block) {
                 (false, _) => {}
-                // However many do not have it: one may.
-                (true, None) => replies.wait_at_most(NULL_KEPT_BACK_MAX),
+                // However many nodes do not have it, one may.
+                (true, None) => replies.wait_at_most(NULL_WAIT_MAX),
                 (true, Some(_)) => {
-                    self.note_other_blocks(tally.dissenters(block));
-                    self.convict_unproven(&unproven);
+                    self.log_other_blocks(tally.dissenters(block));
+                    self.blame_unproven(&unproven);
                     return Ok(block);
                 }
             }
         }
-        if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(Failed::Unavailable) }
+        if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(CallFailure::Unavailable) }
     }
 
-    /// Nodes name another block than a quorum does. Nothing proves which one is canonical, so their word is left out of this
-    /// question, and nobody is to blame.
-    fn note_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
+    /// Logs nodes that report another block than a quorum does. Nothing proves which one is canonical, so nobody is blamed.
+    fn log_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
         for &node in nodes {
-            tracing::info!(node = self.nodes[node].name(), "a node names another old block than a quorum");
+            tracing::info!(
+                node = self.nodes[node].name(),
+                "node reports another old block than a quorum; ignoring its report"
+            );
         }
     }
 
-    /// A quorum has delivered the block with its proof, and these nodes something that fails it. Where no quorum delivers one, the
-    /// chain may have blocks that cannot be proven, and nobody is to blame.
-    fn convict_unproven(&self, nodes: &[usize]) {
+    /// Blames nodes whose block failed its proof, because a quorum has delivered it with its proof. Without such a quorum, the chain
+    /// may have blocks that cannot be proven, and nobody is blamed.
+    fn blame_unproven(&self, nodes: &[usize]) {
         for &node in nodes {
             let node = &self.nodes[node];
-            tracing::warn!(node = node.name(), "a node delivered an old block that fails its proof");
-            node.bad(Fault::Wrong, Instant::now());
+            tracing::warn!(
+                node = node.name(),
+                "old block of a node fails its proof; excluding the node for minutes"
+            );
+            node.record_fault(Fault::Wrong, Instant::now());
         }
     }
 }
 
-/// Who says what about one block.
+/// The reports of the nodes about one block.
 #[derive(Debug)]
 struct Tally {
     quorum: usize,
-    /// What was said, and by which nodes.
-    said: Vec<(Option<BlockId>, Vec<usize>)>,
+    /// Each reported block, and the nodes that reported it.
+    reports: Vec<(Option<BlockId>, Vec<usize>)>,
 }
 
 impl Tally {
     fn new(quorum: usize) -> Self {
-        Self { quorum, said: Vec::new() }
+        Self { quorum, reports: Vec::new() }
     }
 
-    /// Adds a word; says whether that makes a quorum.
+    /// Adds a report. Returns whether that makes a quorum.
     fn add(&mut self, node: usize, block: Option<BlockId>) -> bool {
-        let place = self.said.iter().position(|(said, _)| *said == block).unwrap_or_else(|| {
-            self.said.push((block, Vec::new()));
-            self.said.len() - 1
-        });
-        self.said[place].1.push(node);
-        self.said[place].1.len() >= self.quorum
+        let position =
+            self.reports.iter().position(|(reported, _)| *reported == block).unwrap_or_else(|| {
+                self.reports.push((block, Vec::new()));
+                self.reports.len() - 1
+            });
+        self.reports[position].1.push(node);
+        self.reports[position].1.len() >= self.quorum
     }
 
     fn votes(&self, block: Option<BlockId>) -> usize {
-        self.said.iter().find(|(said, _)| *said == block).map_or(0, |(_, nodes)| nodes.len())
+        self.reports.iter().find(|(reported, _)| *reported == block).map_or(0, |(_, nodes)| nodes.len())
     }
 
-    /// Nodes that named a block, and another one than this.
+    /// Nodes that reported another block than this.
     fn dissenters(&self, agreed: Option<BlockId>) -> impl Iterator<Item = &usize> {
-        let others = self.said.iter().filter(move |(said, _)| said.is_some() && *said != agreed);
+        let others =
+            self.reports.iter().filter(move |(reported, _)| reported.is_some() && *reported != agreed);
         others.flat_map(|(_, nodes)| nodes)
     }
 }

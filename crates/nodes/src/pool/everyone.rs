@@ -1,4 +1,4 @@
-//! One question to all nodes at once, and how long it waits for those that have not answered.
+//! One call to all nodes at once.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -9,15 +9,15 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Pool, PoolNode};
-use crate::call::{Call, Fault, Reply};
+use crate::call::{Fault, RpcCall, RpcReply};
 
-/// How often it is looked whether anybody is left whom it is worth waiting for: nodes that their watchers have lost are not.
+/// How often it is checked whether a node is left that is worth waiting for. Nodes that their watchers have lost are not.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// A node that could not say is asked once more, after this.
+/// Pause before a node that returned an error is asked once more.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-type NumberedReply<'a> = Pin<Box<dyn Future<Output = (usize, Result<Reply, Fault>)> + Send + 'a>>;
+type NumberedReply<'a> = Pin<Box<dyn Future<Output = (usize, Result<RpcReply, Fault>)> + Send + 'a>>;
 
 /// The replies of all nodes that were asked, as they come.
 pub struct Replies<'a> {
@@ -34,17 +34,17 @@ impl std::fmt::Debug for Replies<'_> {
 }
 
 impl Pool {
-    /// Asks all nodes of this chain but for some. Those that are down are asked, too: one may be back.
+    /// Asks all nodes of this chain except some. Nodes that are down are asked too, because one may be back.
     pub fn ask_everyone<'a>(
         &'a self,
-        call: &'a Call,
-        but_for: &HashSet<usize>,
+        call: &'a RpcCall,
+        except: &HashSet<usize>,
         deadline: Instant,
     ) -> Replies<'a> {
         let (replies, mut awaited) = (FuturesUnordered::new(), HashSet::new());
         for node in self.of_this_chain() {
             let number = self.number_of(node);
-            if !but_for.contains(&number) {
+            if !except.contains(&number) {
                 awaited.insert(number);
                 replies.push(Box::pin(async move { (number, ask_twice(node, call, deadline).await) })
                     as NumberedReply<'a>);
@@ -55,8 +55,8 @@ impl Pool {
 }
 
 impl Replies<'_> {
-    /// The next reply, and the number of its node. `None` when nobody is left who is waited for.
-    pub async fn next(&mut self) -> Option<(usize, Result<Reply, Fault>)> {
+    /// The next reply, and the number of its node. `None` when no node is left that is worth waiting for.
+    pub async fn next(&mut self) -> Option<(usize, Result<RpcReply, Fault>)> {
         loop {
             let until = self.deadline.min(Instant::now() + LOOK_EVERY);
             match timeout_at(until, self.replies.next()).await {
@@ -65,27 +65,28 @@ impl Replies<'_> {
                     self.awaited.remove(&node);
                     return Some((node, reply));
                 }
-                Err(_) if until < self.deadline && self.somebody_is_there() => {}
+                Err(_) if until < self.deadline && self.is_some_node_present() => {}
                 Err(_) => return None,
             }
         }
     }
 
-    /// Waits no longer than this for the rest: there is an answer already, and a better one may come.
+    /// Limits the time for the remaining replies, because there is an answer already.
     pub(super) fn wait_at_most(&mut self, time: Duration) {
         self.deadline = self.deadline.min(Instant::now() + time);
     }
 
-    fn somebody_is_there(&self) -> bool {
+    fn is_some_node_present(&self) -> bool {
         let awaited = self.awaited.iter().filter_map(|&node| self.pool.nodes.get(node));
         awaited.into_iter().any(|node| !node.presence().is_lost())
     }
 }
 
-/// A moment's trouble must not leave the word to others.
-async fn ask_twice(node: &PoolNode, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+/// Asks once more after a failure that may be temporary, so that it does not leave the decision to the other nodes.
+async fn ask_twice(node: &PoolNode, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
     match node.ask(call, deadline).await {
-        Ok(Reply::Error(_)) | Err(Fault::Status(_) | Fault::RateLimited | Fault::Garbled | Fault::Closed) => {
+        Ok(RpcReply::Error(_))
+        | Err(Fault::Status(_) | Fault::RateLimited | Fault::Garbled | Fault::Closed) => {
             sleep(ASKED_AGAIN_AFTER).await;
             node.ask(call, deadline).await
         }

@@ -1,4 +1,4 @@
-//! Block data from nodes, accepted only with its proof.
+//! Block data from nodes, accepted only if it is proven.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,15 +11,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
-use crate::attempt::{Failed, Judgement, Judging};
-use crate::call::{Call, Fault};
+use crate::attempt::{CallFailure, Judgement, Judging};
+use crate::call::{Fault, RpcCall};
 use crate::partner::Partner;
 use crate::proof_failure::{ProofFailure, Unproven};
 
-/// What came of a proof. `None` if it could not be run, because no thread was free.
+/// The result of a proof. `None` if it could not run because no thread was free.
 pub type Proof<T> = Option<Result<T, Unproven>>;
 
-/// A proof, or the work that leads to one on another thread.
+/// A proof, or the future of one that runs on another thread.
 pub enum Proving<'p, T> {
     Done(Result<T, Unproven>),
     Elsewhere(Pin<Box<dyn Future<Output = Proof<T>> + Send + 'p>>),
@@ -46,18 +46,18 @@ pub enum NotFetched {
     Deadline,
     #[error("a delivery could not be proven in time")]
     Busy,
-    /// A quorum of the nodes says so, or a partner.
+    /// A quorum of the nodes has delivered such a transaction, or a partner has.
     #[error("a transaction of type {0:#x} cannot be proven")]
     UnknownType(u64),
 }
 
 impl Pool {
-    /// Asks until somebody delivers what `prove` accepts. Whoever delivers something else is passed over for this call, and
-    /// taken for a liar once another one has delivered it: a proof that fails for every node says more about the proof.
+    /// Asks until somebody delivers what `prove` accepts. A node whose delivery fails its proof is skipped for this call. It is blamed
+    /// only if another one delivers the same with its proof, because a proof may fail for every node.
     pub async fn fetch<'p, T: Send>(
         &self,
         supplier: Supplier,
-        call: &Call,
+        call: &RpcCall,
         prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
@@ -77,54 +77,52 @@ impl Pool {
                 }
                 Ok(proven)
             }
-            (None, Err(Failed::Deadline)) => Err(NotFetched::Deadline),
-            (None, Err(Failed::Lacking)) => Err(NotFetched::Lacking),
-            (None, Err(Failed::Unchecked)) => Err(NotFetched::Busy),
+            (None, Err(CallFailure::Deadline)) => Err(NotFetched::Deadline),
+            (None, Err(CallFailure::Lacking)) => Err(NotFetched::Lacking),
+            (None, Err(CallFailure::Unchecked)) => Err(NotFetched::Busy),
             (None, _) => {
                 let unknown_types = fetching.unknown_types.into_inner();
-                // One node alone could say so while the others happen not to answer.
-                let is_sure = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
-                let unknown_type = unknown_types.into_values().next().filter(|_| is_sure);
+                // One node alone could claim it while the others do not answer.
+                let is_confirmed = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
+                let unknown_type = unknown_types.into_values().next().filter(|_| is_confirmed);
                 Err(unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType))
             }
         }
     }
 
-    /// The node or partner of a number that a judge was called with.
+    /// The node or partner with this number.
     fn sender(&self, number: usize) -> Option<&PoolNode> {
         let partner = || self.partners.get(number.checked_sub(self.nodes.len())?).map(Partner::node);
         self.nodes.get(number).or_else(partner).map(|node| &**node)
     }
 
-    /// Whether a node has shown a head of this number or a higher one.
+    /// Whether a node is known to have a block of this number or a higher one.
     pub fn has_reached(&self, node: usize, number: u64) -> bool {
-        let head = self.nodes.get(node).and_then(|node| node.known().head_number());
+        let head = self.nodes.get(node).and_then(|node| node.capabilities().head_number());
         head.is_some_and(|head| head >= number)
     }
 
-    /// A quorum has another block in the place in which this node has a transaction. It is asked after the others for places, for a
-    /// while.
-    pub fn doubt_places(&self, node: usize) {
+    /// Asks this node after the others, for a while, which block a transaction is in, because it has named a block that is not
+    /// canonical.
+    pub fn doubt_locations(&self, node: usize) {
         if let Some(node) = self.nodes.get(node) {
-            tracing::debug!(
-                node = node.name(),
-                "a node placed a transaction in a block that is not on the chain"
-            );
-            node.doubt_places(Instant::now());
+            tracing::debug!(node = node.name(), "node named a block for a transaction that is not canonical");
+            node.doubt_locations(Instant::now());
         }
     }
 
-    /// Whether so many nodes are a quorum.
+    /// Whether these nodes are a quorum.
     pub fn is_quorum(&self, nodes: &HashSet<usize>) -> bool {
         nodes.len() >= self.view.quorum()
     }
 
-    /// Asks for all of these calls until `prove` accepts what one has delivered. All of it is from one sender, so that a failed proof
-    /// tells of that sender alone. Another node is asked, too, when one is slow; partners are asked one after another.
+    /// Asks one node after another for all of these calls, until `prove` accepts what one has delivered. All results are from the same
+    /// sender, so that a failed proof concerns that sender alone. When a node is slow, another one is asked too; partners are asked
+    /// one after another.
     pub async fn fetch_together<'p, T: Send>(
         &self,
         supplier: Supplier,
-        calls: &[Call],
+        calls: &[RpcCall],
         prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
@@ -147,13 +145,13 @@ impl Pool {
             }
             Supplier::Partners { method } => {
                 let partners: Vec<_> = self.partners_with(method).collect();
-                for (place, partner) in partners.iter().enumerate() {
+                for (position, partner) in partners.iter().enumerate() {
                     if !self.may_ask(partner, calls.len(), deadline).await {
                         continue;
                     }
-                    // Each has its part of the time that is left, so that one that hangs leaves some for the others.
+                    // Each gets a part of the time that is left, so that one that hangs leaves time for the others.
                     let now = Instant::now();
-                    let left = u32::try_from(partners.len() - place).unwrap_or(u32::MAX);
+                    let left = u32::try_from(partners.len() - position).unwrap_or(u32::MAX);
                     let until = now + deadline.saturating_duration_since(now) / left;
                     let results = ask_all(partner.node(), calls, until).await;
                     if let Some(outcome) = proofs.add(partner.node(), results).await {
@@ -166,33 +164,33 @@ impl Pool {
     }
 
     /// Nodes that can answer these calls, the best one first.
-    fn best_first(&self, supplier: Supplier, calls: &[Call]) -> Vec<&Arc<PoolNode>> {
+    fn best_first(&self, supplier: Supplier, calls: &[RpcCall]) -> Vec<&Arc<PoolNode>> {
         let Some(call) = calls.first() else { return Vec::new() };
         let now = Instant::now();
-        let is_meant = |node: &&Arc<PoolNode>| match supplier {
+        let is_asked = |node: &&Arc<PoolNode>| match supplier {
             Supplier::Node { number } => self.number_of(node) == number,
             Supplier::Nodes | Supplier::Partners { .. } => true,
         };
-        let nodes = self.of_this_chain().filter(is_meant);
+        let nodes = self.of_this_chain().filter(is_asked);
         let mut nodes: Vec<_> = nodes.map(|node| (node, node.candidate(call, now))).collect();
         nodes.retain(|(_, candidate)| candidate.can_answer(call.needs));
-        nodes.sort_by_key(|(_, candidate)| (candidate.grade, candidate.cost));
+        nodes.sort_by_key(|(_, candidate)| (candidate.availability, candidate.cost));
         nodes.into_iter().map(|(node, _)| node).collect()
     }
 }
 
-/// Deliveries of several calls, one sender after another.
+/// The proofs of what several senders delivered for the same calls.
 struct ProofsTogether<'c, 'p, T> {
-    calls: &'c [Call],
+    calls: &'c [RpcCall],
     prove: &'p (dyn Fn(Vec<Bytes>) -> Proving<'p, T> + Sync),
     deadline: Instant,
-    /// Who has delivered what fails its proof, and how.
+    /// Senders whose delivery failed its proof, and why.
     failed_proofs: Vec<(&'c PoolNode, ProofFailure)>,
     failed: NotFetched,
 }
 
 impl<'c, T: Send> ProofsTogether<'c, '_, T> {
-    /// Proves what one has delivered, if it has. `None` if another one is to be asked.
+    /// Proves a delivery. Returns `None` if the next sender must be asked.
     async fn add(
         &mut self,
         node: &'c PoolNode,
@@ -205,7 +203,7 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
         match proof {
             None => return Some(Err(NotFetched::Busy)),
             Some(Ok(proven)) => {
-                node.good(Instant::now());
+                node.record_success(Instant::now());
                 if let Some(call) = self.calls.first() {
                     self.failed_proofs.iter().for_each(|(wrong, failure)| convict(wrong, call, *failure));
                 }
@@ -219,25 +217,25 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
     }
 }
 
-/// Another node has proven what this one delivered wrongly.
-fn convict(node: &PoolNode, call: &Call, failure: ProofFailure) {
+/// Blames a node whose delivery failed its proof, because another one has delivered the same with its proof.
+fn convict(node: &PoolNode, call: &RpcCall, failure: ProofFailure) {
     tracing::warn!(
         node = node.name(),
         method = call.method,
         reason = failure.name(),
-        "a node's answer is wrong"
+        "answer of a node is wrong; excluding it for minutes"
     );
-    node.bad(Fault::Wrong, Instant::now());
+    node.record_fault(Fault::Wrong, Instant::now());
 }
 
-/// One delivery on its way through the nodes.
+/// The proofs of what nodes delivered for one call.
 struct Fetching<'p, T> {
     prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
-    /// What was proven, and who delivered it.
+    /// The sender whose delivery was proven, and its value.
     accepted: Mutex<Option<(usize, T)>>,
-    /// Who has delivered what fails its proof, and how.
+    /// Senders whose delivery failed its proof, and why.
     failed_proofs: Mutex<Vec<(usize, ProofFailure)>>,
-    /// Who says that there is a transaction of an unknown type, and of which.
+    /// Senders of a transaction of an unknown type, and that type.
     unknown_types: Mutex<BTreeMap<usize, u64>>,
 }
 
@@ -259,7 +257,7 @@ impl<T: Send> Fetching<'_, T> {
                 Judgement::Believed
             }
             Some(Err(Unproven::NotThere)) => Judgement::Late,
-            // Another node may show that there is no such transaction.
+            // Another node may deliver a block without such a transaction.
             Some(Err(Unproven::UnknownType(kind))) => {
                 self.unknown_types.lock().insert(node, kind);
                 Judgement::Late

@@ -8,18 +8,18 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::partner::Partner;
 use crate::transport::Client;
-use crate::view::View;
+use crate::view::NodesView;
 
 /// How long a partner may take for its answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Probes all partners, for as long as it is polled. `configured` is the chain as the operator names it.
-pub(super) async fn run(partners: &[Partner<Client>], view: &View, configured: Option<u64>) {
+pub(super) async fn run(partners: &[Partner<Client>], view: &NodesView, configured: Option<u64>) {
     join_all(partners.iter().map(|partner| probe(partner, view, configured))).await;
     pending::<()>().await;
 }
 
-async fn probe(partner: &Partner<Client>, view: &View, configured: Option<u64>) {
+async fn probe(partner: &Partner<Client>, view: &NodesView, configured: Option<u64>) {
     loop {
         let now = Instant::now();
         let next_at = now + partner.probe_interval();
@@ -28,8 +28,7 @@ async fn probe(partner: &Partner<Client>, view: &View, configured: Option<u64>) 
             // Until the nodes have said which chain this is, there is nothing to compare with.
             let _ready = timeout_at(next_at, view.ready()).await;
         }
-        let agreed = Some(view.chain_id()).filter(|&agreed| agreed > 0);
-        partner.compare(agreed.or(configured));
+        partner.log_mismatch(view.chain_id().or(configured));
         sleep_until(next_at).await;
     }
 }

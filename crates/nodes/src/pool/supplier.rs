@@ -1,13 +1,13 @@
-//! Who is asked for something: the nodes, or partners where no node can answer.
+//! Who is asked: the nodes, or partners where no node can answer.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Judge, Pool, PoolNode};
-use crate::attempt::{self, Answered, Failed};
-use crate::call::{Call, Needs};
+use super::{NumberedJudge, Pool, PoolNode};
+use crate::attempt::{self, CallFailure, PoolAnswer};
+use crate::call::{Needs, RpcCall};
 use crate::partner::Partner;
 use crate::transport::Client;
 
@@ -19,14 +19,14 @@ pub enum Supplier {
     Node {
         number: usize,
     },
-    /// The partners that may be asked this method, which is the caller's.
+    /// The partners that may be asked the caller's method.
     Partners {
         method: &'static str,
     },
 }
 
 impl Supplier {
-    /// Whether it is nodes of the pool that are asked, whose blocks their watchers know.
+    /// Whether nodes of the pool are asked, whose heads are watched.
     pub fn is_of_pool(self) -> bool {
         match self {
             Self::Nodes | Self::Node { .. } => true,
@@ -40,10 +40,10 @@ impl Pool {
     pub async fn ask_of(
         &self,
         supplier: Supplier,
-        call: &Call,
-        judge: Judge<'_, '_>,
+        call: &RpcCall,
+        judge: NumberedJudge<'_, '_>,
         deadline: Instant,
-    ) -> Result<Answered<Client>, Failed> {
+    ) -> Result<PoolAnswer<Client>, CallFailure> {
         match supplier {
             Supplier::Nodes => self.ask(call, judge, deadline).await,
             Supplier::Node { number } => self.ask_one(number, call, judge, deadline).await,
@@ -54,35 +54,35 @@ impl Pool {
     async fn ask_one(
         &self,
         number: usize,
-        call: &Call,
-        judge: Judge<'_, '_>,
+        call: &RpcCall,
+        judge: NumberedJudge<'_, '_>,
         deadline: Instant,
-    ) -> Result<Answered<Client>, Failed> {
-        let Some(node) = self.nodes.get(number) else { return Err(Failed::Unavailable) };
+    ) -> Result<PoolAnswer<Client>, CallFailure> {
+        let Some(node) = self.nodes.get(number) else { return Err(CallFailure::Unavailable) };
         let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
         attempt::ask(std::slice::from_ref(node), call, &numbered, &self.rules, deadline).await
     }
 
-    /// Asks the first partner that has the method, is well, and has budget left; others only if it has nothing to say.
+    /// Asks the first partner that has the method, is well, and has quota left. Others are asked only if its answer is not confirmed.
     pub async fn ask_partner(
         &self,
         method: &str,
-        call: &Call,
-        judge: Judge<'_, '_>,
+        call: &RpcCall,
+        judge: NumberedJudge<'_, '_>,
         deadline: Instant,
-    ) -> Result<Answered<Client>, Failed> {
-        // What a partner has is its own affair: nobody watches its head.
-        let call = Call { needs: Needs::default(), ..call.clone() };
-        let mut best = Err(Failed::Unavailable);
-        for (place, partner) in self.partners.iter().enumerate() {
+    ) -> Result<PoolAnswer<Client>, CallFailure> {
+        // Nobody watches the heads of partners, so it is not known which blocks they have.
+        let call = RpcCall { needs: Needs::default(), ..call.clone() };
+        let mut best = Err(CallFailure::Unavailable);
+        for (position, partner) in self.partners.iter().enumerate() {
             if !partner.has(method) || !self.may_ask(partner, 1, deadline).await {
                 continue;
             }
-            let number = self.nodes.len() + place;
+            let number = self.nodes.len() + position;
             let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
             let one = std::slice::from_ref(partner.node());
             match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
-                Ok(answered) if answered.sure => return Ok(answered),
+                Ok(answer) if answer.is_confirmed => return Ok(answer),
                 doubtful if best.is_err() => best = doubtful,
                 _ => {}
             }
@@ -90,9 +90,9 @@ impl Pool {
         best
     }
 
-    /// Whether one of those who are asked is known to lack a method.
+    /// Whether one of the suppliers is known to lack a method.
     pub fn some_lack(&self, supplier: Supplier, method: &'static str) -> bool {
-        let lacks = |node: &Arc<PoolNode>| node.known().lacks(method);
+        let lacks = |node: &Arc<PoolNode>| node.capabilities().lacks(method);
         match supplier {
             Supplier::Nodes => self.nodes.iter().any(lacks),
             Supplier::Node { number } => self.nodes.get(number).is_some_and(lacks),
@@ -103,23 +103,26 @@ impl Pool {
     }
 
     /// Whether every node is known to lack the method or the state that a call needs, so that asking again does not help.
-    pub fn all_lack(&self, call: &Call) -> bool {
+    pub fn all_lack(&self, call: &RpcCall) -> bool {
         let block = call.needs.block.unwrap_or(0);
-        let lacks_state =
-            |node: &PoolNode| call.needs.state && node.known().lowest_state_for(call.method) > block;
-        self.nodes.iter().all(|node| node.known().lacks(call.method) || lacks_state(node))
+        let lacks = |node: &PoolNode| {
+            let capabilities = node.capabilities();
+            let lacks_state = call.needs.state && capabilities.lowest_state_for(call.method) > block;
+            lacks_state || capabilities.lacks(call.method)
+        };
+        self.nodes.iter().all(|node| lacks(node))
     }
 
-    /// How many calls a partner takes in a second: those of the one that takes most.
+    /// The most calls per second that one of the partners with this method accepts.
     pub fn partner_calls_per_second(&self, method: &str) -> u64 {
-        self.partners_with(method).map(|partner| partner.allowance().calls_per_second).max().unwrap_or(0)
+        self.partners_with(method).map(|partner| partner.quota().calls_per_second).max().unwrap_or(0)
     }
 
     pub(super) fn partners_with(&self, method: &str) -> impl Iterator<Item = &Partner<Client>> {
         self.partners.iter().filter(move |partner| partner.has(method))
     }
 
-    /// Takes so many calls out of a partner's budget, if it is worth asking and of this chain.
+    /// Takes calls out of a partner's quota, if it is worth asking and of this chain.
     pub(super) async fn may_ask(&self, partner: &Partner<Client>, calls: usize, deadline: Instant) -> bool {
         partner.is_worth_asking(Instant::now())
             && partner.is_of(self.chain_id(), deadline).await

@@ -1,4 +1,4 @@
-//! Several calls that one node answers together, and when another node is asked for them, too.
+//! Several calls that the same node must answer, and when another node is asked for them too.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -12,18 +12,18 @@ use tokio::time::{Instant, sleep_until};
 use super::{Pool, PoolNode};
 use crate::attempt::{self, ErrorMeaning};
 use crate::budget::REFUSED_PAUSE;
-use crate::call::{Call, Class, Reply};
+use crate::call::{Class, RpcCall, RpcReply};
 
 type Delivering<'a> = Pin<Box<dyn Future<Output = Option<Vec<Bytes>>> + Send + 'a>>;
 
-/// Several calls on their way to one node after another.
+/// Several calls to the same node, tried on one node after another.
 pub(super) struct FetchingTogether<'a> {
     pool: &'a Pool,
-    calls: &'a [Call],
+    calls: &'a [RpcCall],
     deadline: Instant,
-    /// Who is at it.
+    /// Nodes that were asked and have not answered.
     runners: Vec<FetchRunner<'a>>,
-    /// Who may be asked, the best last.
+    /// Nodes that may be asked, the best last.
     others: Vec<&'a Arc<PoolNode>>,
 }
 
@@ -31,16 +31,16 @@ struct FetchRunner<'a> {
     node: &'a PoolNode,
     results: Delivering<'a>,
     asked_at: Instant,
-    /// When another one is asked, too; `None` once that was done.
+    /// When another node is asked too. `None` once that was done.
     slow_at: Option<Instant>,
 }
 
 impl<'a> FetchingTogether<'a> {
-    /// `nodes` are those that may be asked, the best one first.
+    /// `nodes` may be asked, the best one first.
     pub(super) fn new(
         pool: &'a Pool,
         nodes: Vec<&'a Arc<PoolNode>>,
-        calls: &'a [Call],
+        calls: &'a [RpcCall],
         deadline: Instant,
     ) -> Self {
         pool.rules.budgets.deposit(Instant::now());
@@ -49,7 +49,7 @@ impl<'a> FetchingTogether<'a> {
         Self { pool, calls, deadline, runners: Vec::new(), others }
     }
 
-    /// What the next node delivers, or that it delivers nothing. `None` when nobody is left, or the time is up.
+    /// The next node that ends, with what it delivered if it did. `None` when no node is left, or the time is up.
     pub(super) async fn next(&mut self) -> Option<(&'a PoolNode, Option<Vec<Bytes>>)> {
         loop {
             let now = Instant::now();
@@ -57,7 +57,7 @@ impl<'a> FetchingTogether<'a> {
                 return None;
             }
             if self.runners.iter().all(|runner| runner.slow_at.is_none()) && !self.start(now) {
-                // Only those are left that are slow.
+                // Only slow nodes are left.
                 self.runners.first()?;
             }
             let slow_at = self.runners.iter().filter_map(|runner| runner.slow_at).min();
@@ -78,7 +78,7 @@ impl<'a> FetchingTogether<'a> {
         }
     }
 
-    /// Asks the best node that has not been asked yet. Whether there is one.
+    /// Asks the best node that was not asked yet. Returns whether there is one.
     fn start(&mut self, now: Instant) -> bool {
         let (Some(node), Some(call)) = (self.others.pop(), self.calls.first()) else { return false };
         let (calls, deadline) = (self.calls, self.deadline);
@@ -96,40 +96,43 @@ impl<'a> FetchingTogether<'a> {
         let budgets = &self.pool.rules.budgets;
         for runner in &mut self.runners {
             let Some(slow_at) = runner.slow_at.filter(|slow_at| *slow_at <= now) else { continue };
-            let is_silent = runner.node.silent_since(runner.asked_at);
+            let is_silent = runner.node.is_silent_since(runner.asked_at);
             let class = self.calls.first().map_or(Class::Quick, |call| call.class);
             let is_overdue = now >= runner.asked_at + runner.node.silence_max(class);
-            let is_granted = budgets.may_hedge(is_silent, now) || is_overdue && budgets.may_replace(now);
+            let is_granted =
+                budgets.withdraw_hedge(is_silent, now) || is_overdue && budgets.withdraw_replacement(now);
             runner.slow_at = (!is_granted).then_some(slow_at.max(now) + REFUSED_PAUSE);
         }
     }
 }
 
-/// Whoever is still at it took longer than the one that delivered.
+/// Nodes that have not answered by now took longer than the one that delivered.
 impl Drop for FetchingTogether<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
         let class = self.calls.first().map_or(Class::Quick, |call| call.class);
-        self.runners.iter().for_each(|runner| runner.node.given_up(class, runner.asked_at, now));
+        self.runners.iter().for_each(|runner| runner.node.record_abandoned(class, runner.asked_at, now));
     }
 }
 
 /// The results of all calls, or `None` if one has none.
-pub(super) async fn ask_all(node: &PoolNode, calls: &[Call], until: Instant) -> Option<Vec<Bytes>> {
+pub(super) async fn ask_all(node: &PoolNode, calls: &[RpcCall], until: Instant) -> Option<Vec<Bytes>> {
     let replies = join_all(calls.iter().map(|call| node.ask(call, until))).await;
     let mut results = Vec::with_capacity(replies.len());
     for (reply, call) in replies.into_iter().zip(calls) {
         match reply {
-            Ok(Reply::Result(result)) => results.push(result),
-            Ok(Reply::Error(error)) => {
+            Ok(RpcReply::Result(result)) => results.push(result),
+            Ok(RpcReply::Error(error)) => {
                 match attempt::read(&error, call) {
-                    ErrorMeaning::NotHere(lack) => node.known().learn(lack, call.method, call.needs.block),
-                    ErrorMeaning::Node(fault) => node.bad(fault, Instant::now()),
+                    ErrorMeaning::NotHere(missing) => {
+                        node.capabilities().record_missing(missing, call.method, call.needs.block);
+                    }
+                    ErrorMeaning::Node(fault) => node.record_fault(fault, Instant::now()),
                     ErrorMeaning::Caller(_) | ErrorMeaning::Limit(_) | ErrorMeaning::Unclear => {}
                 }
                 return None;
             }
-            // The node has taken note of it.
+            // The node has recorded the fault.
             Err(_) => return None,
         }
     }

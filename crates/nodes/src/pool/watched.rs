@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::PoolNode;
 use crate::call::{BlockId, Fault};
-use crate::left_out::LeftOut;
-use crate::transport::{Client, Endpoint, heads};
+use crate::exclusion::ExclusionReason;
+use crate::transport::{Client, Endpoint, pushed_heads};
 use crate::watch::{Hint, Watched};
 
 #[derive(Debug)]
@@ -19,60 +19,56 @@ pub(super) struct WatchedNode {
 }
 
 impl Watched for WatchedNode {
-    type Asked = Client;
+    type Client = Client;
 
-    fn ask(&self) -> &Client {
-        self.node.asked()
+    fn client(&self) -> &Client {
+        self.node.client()
     }
 
     fn name(&self) -> &str {
         self.node.name()
     }
 
-    fn is_asked(&self) {
-        self.node.presence().is_asked(Instant::now());
+    fn record_question(&self) {
+        self.node.presence().record_question(Instant::now());
     }
 
-    fn has_replied(&self) {
-        self.node.presence().has_replied();
+    fn record_reply(&self) {
+        self.node.presence().record_reply();
     }
 
-    fn is_lost(&self) {
-        self.node.presence().set_lost();
+    fn record_loss(&self) {
+        self.node.presence().record_loss();
     }
 
     fn has_replied_since(&self, then: Instant) -> bool {
-        !self.node.silent_since(then)
+        !self.node.is_silent_since(then)
     }
 
-    fn polled(&self, outcome: Result<(), Fault>) {
-        self.node.polled(outcome, Instant::now());
+    fn record_poll(&self, outcome: Result<(), Fault>) {
+        self.node.record_poll(outcome, Instant::now());
     }
 
-    fn saw_head(&self, head: BlockId) {
-        self.node.known().set_head(head);
+    fn record_head(&self, head: BlockId) {
+        self.node.capabilities().set_head(head);
     }
 
     fn set_lowest_state(&self, number: u64) {
-        self.node.known().set_lowest_state(number);
+        self.node.capabilities().set_lowest_state(number);
     }
 
-    fn saw_version(&self, version: &str) {
-        self.node.known().set_client_version(version.to_owned());
+    fn exclude(&self, reason: &ExclusionReason) {
+        self.node.capabilities().exclude(reason.clone());
     }
 
-    fn leave_out(&self, reason: &LeftOut) {
-        self.node.known().leave_out(reason.clone());
-    }
-
-    fn welcome(&self) {
-        let known = self.node.known();
-        known.welcome();
-        // It may have become another version meanwhile. What it refuses now is learned again.
-        known.forget_lacks();
+    fn admit(&self) {
+        let capabilities = self.node.capabilities();
+        capabilities.admit();
+        // Its program may have been exchanged for another version. What it refuses now is learned again.
+        capabilities.forget_refusals();
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
-        self.heads.clone().map(heads)
+        self.heads.clone().map(pushed_heads)
     }
 }

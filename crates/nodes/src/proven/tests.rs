@@ -204,21 +204,21 @@ fn uncles_are_proven_together() {
 fn a_claim_names_a_block_or_carries_what_was_signed() {
     let sample = sample();
     for (text, hash) in sample.transactions.iter().zip(&sample.transaction_hashes) {
-        let claim = PlaceClaim::of_transaction(text.as_bytes(), *hash).unwrap();
-        assert!(matches!(claim, PlaceClaim::Block(block) if block == sample.id));
+        let claim = LocationClaim::of_transaction(text.as_bytes(), *hash).unwrap();
+        assert!(matches!(claim, LocationClaim::Block(block) if block == sample.id));
         let mut pending: Value = serde_json::from_str(text).unwrap();
         for member in ["blockHash", "blockNumber", "transactionIndex"] {
             pending[member] = Value::Null;
         }
-        let claim = PlaceClaim::of_transaction(pending.to_string().as_bytes(), *hash).unwrap();
-        assert!(matches!(claim, PlaceClaim::Pending(of) if of.transaction.tx_hash() == hash));
-        let other = PlaceClaim::of_transaction(pending.to_string().as_bytes(), B256::ZERO);
+        let claim = LocationClaim::of_transaction(pending.to_string().as_bytes(), *hash).unwrap();
+        assert!(matches!(claim, LocationClaim::Pending(of) if of.transaction.tx_hash() == hash));
+        let other = LocationClaim::of_transaction(pending.to_string().as_bytes(), B256::ZERO);
         assert!(other.is_err(), "it is another transaction");
     }
-    let claim = PlaceClaim::of_receipt(sample.receipt[0].as_bytes()).unwrap();
-    assert!(matches!(claim, PlaceClaim::Block(block) if block == sample.id));
-    assert!(matches!(PlaceClaim::of_receipt(b"null"), Ok(PlaceClaim::Nowhere)));
-    assert!(PlaceClaim::of_receipt(b"{\"blockHash\":null,\"blockNumber\":null}").is_err());
+    let claim = LocationClaim::of_receipt(sample.receipt[0].as_bytes()).unwrap();
+    assert!(matches!(claim, LocationClaim::Block(block) if block == sample.id));
+    assert!(matches!(LocationClaim::of_receipt(b"null"), Ok(LocationClaim::Nowhere)));
+    assert!(LocationClaim::of_receipt(b"{\"blockHash\":null,\"blockNumber\":null}").is_err());
 }
 
 /// The places of all values, as JSON pointers.
@@ -337,7 +337,7 @@ proptest! {
         let (body, _) = proven(&sample);
         prop_assert!(ProvenBody::prove(&delivery, sample.id.hash).is_err());
         prop_assert!(ProvenReceipts::prove(&delivery, &body).is_err());
-        let _claim = PlaceClaim::of_transaction(&delivery, B256::ZERO);
+        let _claim = LocationClaim::of_transaction(&delivery, B256::ZERO);
     }
 }
 

@@ -75,19 +75,19 @@ impl<'a> RawLog<'a> {
         Some(Log { address, data })
     }
 
-    fn read(&mut self, member: Member, cursor: &mut Cursor<'a>) -> Option<()> {
+    fn read(&mut self, member: LogMember, cursor: &mut Cursor<'a>) -> Option<()> {
         match member {
-            Member::Address => self.address = cursor.fixed()?,
-            Member::Topics => self.read_topics(cursor)?,
-            Member::Data => self.data = cursor.data()?,
-            Member::BlockNumber => self.block_number = cursor.quantity()?,
-            Member::BlockHash => self.block_hash = cursor.fixed()?,
-            Member::TransactionHash => self.transaction_hash = cursor.fixed()?,
-            Member::TransactionIndex => self.transaction_index = cursor.quantity()?,
-            Member::LogIndex => self.index = cursor.quantity()?,
-            Member::Removed => self.removed = cursor.boolean()?,
-            Member::BlockTimestamp => cursor.skip_quantity()?,
-            Member::Other => cursor.skip()?,
+            LogMember::Address => self.address = cursor.fixed()?,
+            LogMember::Topics => self.read_topics(cursor)?,
+            LogMember::Data => self.data = cursor.data()?,
+            LogMember::BlockNumber => self.block_number = cursor.quantity()?,
+            LogMember::BlockHash => self.block_hash = cursor.fixed()?,
+            LogMember::TransactionHash => self.transaction_hash = cursor.fixed()?,
+            LogMember::TransactionIndex => self.transaction_index = cursor.quantity()?,
+            LogMember::LogIndex => self.index = cursor.quantity()?,
+            LogMember::Removed => self.removed = cursor.boolean()?,
+            LogMember::BlockTimestamp => cursor.skip_quantity()?,
+            LogMember::Other => cursor.skip()?,
         }
         Some(())
     }
@@ -112,7 +112,7 @@ impl<'a> RawLog<'a> {
 
 /// The members of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
+enum LogMember {
     Address,
     Topics,
     Data,
@@ -127,7 +127,7 @@ enum Member {
     Other,
 }
 
-impl Member {
+impl LogMember {
     /// Those without which a log says too little.
     const REQUIRED: u16 = (1 << Self::Removed as u16) - 1;
 
@@ -178,12 +178,12 @@ impl Member {
 #[derive(Clone, Debug)]
 pub(super) struct LogReader<'a> {
     usual: UsualReader<'a>,
-    order: [Member; PLACES],
+    order: [LogMember; PLACES],
 }
 
 impl<'a> LogReader<'a> {
     pub(super) fn new() -> Self {
-        Self { usual: UsualReader::new(), order: [Member::Other; PLACES] }
+        Self { usual: UsualReader::new(), order: [LogMember::Other; PLACES] }
     }
 
     /// Consumes a log. `None` if it is none. It is written to where it is needed, because there are thousands, and
@@ -213,7 +213,7 @@ impl<'a> LogReader<'a> {
             }
         }
         cursor.expect(b'}')?;
-        (seen & Member::REQUIRED == Member::REQUIRED).then_some(())
+        (seen & LogMember::REQUIRED == LogMember::REQUIRED).then_some(())
     }
 
     /// Consumes a list of logs, whose digits are digits but for those of the hashes.
@@ -238,15 +238,15 @@ impl<'a> LogReader<'a> {
     }
 
     #[inline]
-    fn member(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
+    fn member(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<LogMember> {
         match self.order.get(place) {
             Some(expected) if expected.comes_next(cursor) => Some(*expected),
             _ => self.learn(place, cursor),
         }
     }
 
-    fn learn(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<Member> {
-        let member = Member::named(cursor.name()?);
+    fn learn(&mut self, place: usize, cursor: &mut Cursor<'_>) -> Option<LogMember> {
+        let member = LogMember::named(cursor.name()?);
         if let Some(remembered) = self.order.get_mut(place) {
             *remembered = member;
         }

@@ -45,7 +45,7 @@ impl<'a> RawReceipt<'a> {
     /// Consumes a receipt. `None` if it is none.
     fn read(cursor: &mut Cursor<'a>, reader: &mut LogReader<'a>) -> Option<Self> {
         cursor.expect(b'{')?;
-        let mut members = Members::default();
+        let mut members = ReceiptMembers::default();
         loop {
             members.read(cursor, reader)?;
             if !cursor.take(b',') {
@@ -76,7 +76,7 @@ impl<'a> RawReceipt<'a> {
 
 /// The members of a receipt that have been read so far. Those that may be null are `Some(None)` then.
 #[derive(Default)]
-struct Members<'a> {
+struct ReceiptMembers<'a> {
     cumulative_gas_used: Option<u64>,
     logs_bloom: Option<Option<Bloom>>,
     status: Option<Option<u64>>,
@@ -84,7 +84,7 @@ struct Members<'a> {
     logs: Option<Vec<RawLog<'a>>>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ReceiptMembers<'a> {
     /// Consumes a member.
     fn read(&mut self, cursor: &mut Cursor<'a>, reader: &mut LogReader<'a>) -> Option<()> {
         match cursor.name()? {

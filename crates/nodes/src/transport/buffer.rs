@@ -1,8 +1,8 @@
 //! Memory for replies.
 //!
 //! All replies of a pool's nodes that are being read, inflated or checked share one budget of bytes. A reply that does not
-//! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer that goes to
-//! its caller leaves the budget with [`ReplyBuffers::hand_over`], because a caller may read slowly.
+//! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer leaves the budget
+//! with [`ReplyBuffers::hand_over`] when it goes to its caller, because a caller may read slowly.
 //!
 //! A node may use half of the budget, or all of it if it is the only one. A reply whose length is known may be as large as
 //! that. One that grows while it is read is copied to larger buffers, and both are counted meanwhile, so it may only be half
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::outcome::COPIED_BYTES_MAX;
+use super::http_reply::COPIED_BYTES_MAX;
 use crate::call::Fault;
 
 /// Bytes of unused buffers that are kept.
@@ -32,8 +32,8 @@ const SPARE_MAX: usize = 64;
 /// The budget is counted in steps of this size. Smaller buffers are not counted: there is at most one on each connection.
 const STEP_BYTES: usize = 64 << 10;
 
-/// How long a reply that has memory already waits for more of it. Replies of unknown length may all wait for each other, and
-/// the first of them to give up lets the others go on.
+/// How long a reply that holds memory waits for more. Replies of unknown length may all wait for each other, and the first that
+/// gives up frees memory for the others.
 const GROWTH_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes that are copied before other tasks get their turn: under 100 µs.
@@ -60,11 +60,11 @@ struct CountedBuffer {
     permits: Permits,
 }
 
-/// What one endpoint may use of it.
+/// The share of one endpoint.
 #[derive(Clone, Debug)]
 pub(super) struct EndpointMemory {
     shared: Arc<ReplyBuffers>,
-    /// Bounds the endpoint, so that it cannot use up what the others need.
+    /// Bounds the endpoint, so that it cannot use up the memory of the others.
     share: Arc<Semaphore>,
     share_steps: usize,
 }
@@ -91,20 +91,20 @@ impl ReplyBuffers {
         (self.budget_steps - self.budget.available_permits()) * STEP_BYTES
     }
 
-    /// The part of one endpoint: half of the budget, or all of it if there is no other endpoint.
+    /// The share of one endpoint: half of the budget, or all of it if there is no other endpoint.
     pub(super) fn for_endpoint(self: &Arc<Self>, is_only: bool) -> EndpointMemory {
         let share_steps = if is_only { self.budget_steps } else { self.budget_steps.div_ceil(2) };
         EndpointMemory { shared: Arc::clone(self), share: Arc::new(Semaphore::new(share_steps)), share_steps }
     }
 
-    /// What a whole reply takes of its endpoint's part.
+    /// How much a whole reply takes of its endpoint's share.
     fn steps_of(&self, reply: &Bytes) -> usize {
         let counted = self.counted.lock();
         counted.get(&(reply.as_ptr() as usize)).map_or(0, |buffer| buffer.permits.share.num_permits())
     }
 
-    /// Takes a result out of the budget, because whoever gets it counts it from now on. A small part of a large buffer is
-    /// copied, or it would keep the whole buffer.
+    /// Takes a result out of the budget, because its receiver counts it from now on. A small part of a large buffer is copied,
+    /// because it would keep the whole buffer alive.
     pub fn hand_over(&self, result: Bytes) -> Bytes {
         // Smaller results were copied out of their buffers already.
         if result.len() <= COPIED_BYTES_MAX {
@@ -126,7 +126,7 @@ impl ReplyBuffers {
 }
 
 impl EndpointMemory {
-    /// A buffer for this many bytes. Waits for memory until then.
+    /// A buffer for `length` bytes. Waits for memory until `until`.
     pub(super) async fn buffer(&self, length: usize, until: Instant) -> Result<Buffer, Fault> {
         self.buffer_within(self.share_steps, length, until).await
     }
@@ -153,7 +153,7 @@ impl EndpointMemory {
         if needed > steps_max {
             return Err(Fault::LargerThanMemory);
         }
-        // A buffer that is kept may be a little larger than needed.
+        // A spare buffer may be a little larger than needed.
         self.allocate(needed, (needed + needed / 8).min(steps_max), until).await
     }
 
@@ -188,8 +188,8 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// Room for this many more bytes, of which nobody knew beforehand. The buffer doubles, or takes what its node may still
-    /// use beside it if that is less.
+    /// Makes room for `more` bytes of a reply of unknown length. The buffer doubles, or takes what its endpoint may still use if
+    /// that is less.
     pub(super) async fn reserve(&mut self, more: usize, until: Instant) -> Result<(), Fault> {
         let length = self.bytes.len() + more;
         if length <= self.bytes.capacity() {
@@ -216,7 +216,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// The bytes, which are counted until the last of their users has gone or they are handed over.
+    /// The bytes. They are counted until the last reference is dropped or they are handed over.
     pub(super) fn freeze(mut self) -> Bytes {
         let bytes = std::mem::take(&mut self.bytes);
         let Some(permits) = self.permits.take() else { return bytes.into() };
@@ -261,7 +261,7 @@ struct SpareBuffers {
 }
 
 impl SpareBuffers {
-    /// One that is large enough, but not larger than was granted.
+    /// A buffer that is large enough, but not larger than was granted.
     fn take(&mut self, length: usize, granted: usize) -> Option<Vec<u8>> {
         let fits = |bytes: &Vec<u8>| (length..=granted).contains(&bytes.capacity());
         let place = self.buffers.iter().rposition(fits)?;
@@ -270,7 +270,7 @@ impl SpareBuffers {
         Some(bytes)
     }
 
-    /// Keeps one that is worth keeping. Those that nobody has wanted for longest make room for it.
+    /// Keeps a large buffer. The buffers that were unused for longest make room for it.
     fn give(&mut self, mut bytes: Vec<u8>) {
         if bytes.capacity() < STEP_BYTES {
             return;

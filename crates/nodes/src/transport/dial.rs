@@ -1,4 +1,4 @@
-//! From a name to a connection: look-up, TCP, TLS.
+//! Opens connections: DNS, TCP, TLS.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ use crate::call::{Fault, TlsFailure};
 use super::endpoint::Endpoint;
 use super::tls::{self, Purpose};
 
-/// A connection of whatever kind. One virtual call per system call does not show.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A connection with or without TLS. One virtual call per system call is not measurable.
+pub(super) trait NodeStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> NodeStream for T {}
 
-/// A new connection, and what is spoken on it.
+/// A new connection, and its protocol.
 pub(super) struct Dialed {
-    pub(super) stream: Box<dyn Stream>,
+    pub(super) stream: Box<dyn NodeStream>,
     pub(super) http2: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Dialer {
     host: String,
     port: u16,
     security: Security,
-    /// Speaks HTTP/2 without agreeing on it.
+    /// Whether HTTP/2 is spoken without negotiation.
     http2: bool,
     timeout: Duration,
 }
@@ -41,7 +41,7 @@ pub(super) struct Dialer {
 enum Security {
     None,
     Tls(TlsConnector, ServerName<'static>),
-    /// The name can be on no certificate, or TLS cannot be set up: never an excuse to go without.
+    /// The host name can be on no certificate, or TLS cannot be set up. Connecting then fails instead of going without TLS.
     Impossible,
 }
 
@@ -84,7 +84,7 @@ impl Dialer {
         }
     }
 
-    /// The addresses of the name are tried in turn; the first that lets us in is taken.
+    /// Tries the addresses of the host name in turn, and takes the first that accepts.
     async fn connect(&self) -> Result<TcpStream, Fault> {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port));
         let addresses = timeout(self.timeout, found).await.map_err(|_| Fault::Dns)?;
@@ -98,13 +98,13 @@ impl Dialer {
 
     async fn try_address(&self, address: SocketAddr) -> Option<TcpStream> {
         let stream = timeout(self.timeout, TcpStream::connect(address)).await.ok()?.ok()?;
-        // Each request is one write; nothing is gained by holding back its last segment.
+        // Each request is one write, so delaying its last segment gains nothing.
         stream.set_nodelay(true).ok()?;
         Some(stream)
     }
 }
 
-/// What went wrong in a handshake.
+/// Why a handshake failed.
 fn failure(error: &std::io::Error) -> TlsFailure {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match error {

@@ -1,4 +1,4 @@
-//! Where a node is, and what it wants to be told before it answers.
+//! The address of a node, with its credentials.
 //!
 //! The path, the query and the headers of an endpoint may hold keys. They are written on the wire and nowhere else:
 //! `Debug` and `Display` show scheme, host and port.
@@ -31,7 +31,7 @@ enum Scheme {
     Wss,
 }
 
-/// Why an endpoint cannot be used. Says what is wrong without repeating it: a URL may hold a key.
+/// Why an endpoint cannot be used. The message never repeats the URL, because it may hold a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     #[error("invalid URL")]
@@ -50,7 +50,7 @@ pub enum EndpointError {
     BadHeaderValue,
 }
 
-/// Headers that say how the message is framed. With another value in them, replies could not be told apart.
+/// Headers that frame the message. With other values in them, requests and replies could not be matched.
 const RESERVED: [HeaderName; 7] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -62,13 +62,13 @@ const RESERVED: [HeaderName; 7] = [
 ];
 
 impl Endpoint {
-    /// An endpoint that is asked by HTTP: `http://` or `https://`, with `user:password@` if need be.
+    /// Parses the URL of an HTTP endpoint: `http://` or `https://`, optionally with `user:password@`.
     pub fn parse(url: &str) -> Result<Self, EndpointError> {
         let endpoint = Self::read(url)?;
         if endpoint.is_websocket() { Err(EndpointError::NotHttp) } else { Ok(endpoint) }
     }
 
-    /// An endpoint that tells of new heads: `ws://` or `wss://`.
+    /// Parses the URL of an endpoint that pushes new heads: `ws://` or `wss://`.
     pub fn parse_websocket(url: &str) -> Result<Self, EndpointError> {
         match Self::read(url) {
             Ok(endpoint) if endpoint.is_websocket() => Ok(endpoint),
@@ -103,7 +103,7 @@ impl Endpoint {
         })
     }
 
-    /// Also sends this header.
+    /// Adds a header to every request.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
         let name: HeaderName = name.parse().map_err(|_| EndpointError::BadHeaderName)?;
         if RESERVED.contains(&name) {
@@ -116,14 +116,14 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// Speaks HTTP/2 without asking first. Over TLS the two sides agree on it by themselves.
+    /// Speaks HTTP/2 without negotiation. Over TLS it is negotiated anyway.
     pub fn with_http2(mut self, http2: bool) -> Self {
         self.http2 = http2;
         self
     }
 
-    /// Whether replies may be compressed: by default only over TLS, where a node is far. For one nearby, inflating
-    /// costs more than the bytes.
+    /// Sets whether replies may be compressed. The default is only over TLS, where nodes are far away: for a node nearby, inflating
+    /// costs more than sending the bytes.
     pub fn with_gzip(mut self, gzip: bool) -> Self {
         self.gzip = gzip;
         self
@@ -177,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// The whole address, with whatever is secret in it.
+    /// The whole URL, secrets included.
     pub(super) fn url(&self) -> String {
         format!("{}://{}{}", self.scheme_name(), self.authority(), self.target)
     }
@@ -195,10 +195,10 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A port that is written down must be one; a URL library that skips a bad one would ask somebody else.
+/// The port of a URL. An invalid one is an error, because the default port would belong to another service.
 fn port(authority: &Authority) -> Result<Option<u16>, EndpointError> {
-    let place = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, place)| place);
-    match place[authority.host().len()..].strip_prefix(':') {
+    let host_and_port = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, rest)| rest);
+    match host_and_port[authority.host().len()..].strip_prefix(':') {
         None => Ok(None),
         Some(digits) => digits.parse().map(Some).map_err(|_| EndpointError::NoUrl),
     }

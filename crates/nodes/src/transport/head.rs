@@ -1,31 +1,31 @@
-//! The head of a reply: status, and where the body ends.
+//! The head of an HTTP/1.1 reply.
 
 use crate::call::Fault;
 
-/// Headers of a reply; providers send up to thirty.
+/// The most headers of a reply. Providers send up to thirty.
 const HEADERS_MAX: usize = 64;
 
-/// What the head of a reply says about the rest.
+/// The head of a reply, as far as it matters for reading the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct ReplyHead {
     pub(super) bytes: usize,
     pub(super) status: u16,
-    pub(super) body: Extent,
+    pub(super) body: BodyLength,
     pub(super) gzip: bool,
     pub(super) keep_alive: bool,
 }
 
 /// Where the body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    Length(usize),
+pub(super) enum BodyLength {
+    Known(usize),
     Chunked,
-    /// With the connection.
-    Close,
+    /// The body ends with the connection.
+    UntilClose,
 }
 
-impl Head {
-    /// `None` while the head is not whole.
+impl ReplyHead {
+    /// Returns `None` while the head is incomplete.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, Fault> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
@@ -34,27 +34,27 @@ impl Head {
             httparse::Status::Complete(length) => length,
         };
         let status = response.code.ok_or(Fault::Garbled)?;
-        let mut said = Said { keep_alive: response.version == Some(1), ..Said::default() };
+        let mut fields = HeaderFields { keep_alive: response.version == Some(1), ..HeaderFields::default() };
         for header in response.headers.iter() {
-            said.hear(header)?;
+            fields.read(header)?;
         }
-        let body = said.extent(status);
-        let keep_alive = said.keep_alive && body != Extent::Close && !said.ambiguous();
-        Ok(Some(Self { bytes: length, status, body, gzip: said.gzip, keep_alive }))
+        let body = fields.body_length(status);
+        let keep_alive = fields.keep_alive && body != BodyLength::UntilClose && !fields.is_ambiguous();
+        Ok(Some(Self { bytes: length, status, body, gzip: fields.gzip, keep_alive }))
     }
 }
 
-/// What the headers say, each by itself.
+/// The header fields that matter.
 #[derive(Default)]
-struct Said {
+struct HeaderFields {
     length: Option<usize>,
     chunked: bool,
     gzip: bool,
     keep_alive: bool,
 }
 
-impl Said {
-    fn hear(&mut self, header: &httparse::Header<'_>) -> Result<(), Fault> {
+impl HeaderFields {
+    fn read(&mut self, header: &httparse::Header<'_>) -> Result<(), Fault> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         let value = header.value.trim_ascii();
         if is("content-length") {
@@ -78,17 +78,17 @@ impl Said {
         Ok(())
     }
 
-    /// Two ways of saying where the body ends: one is followed, and the connection is not trusted with more.
-    fn ambiguous(&self) -> bool {
+    /// Whether two headers say where the body ends. One is followed, and the connection is not used again.
+    fn is_ambiguous(&self) -> bool {
         self.chunked && self.length.is_some()
     }
 
-    fn extent(&self, status: u16) -> Extent {
+    fn body_length(&self, status: u16) -> BodyLength {
         match self.length {
-            _ if matches!(status, 100..200 | 204 | 304) => Extent::Length(0),
-            _ if self.chunked => Extent::Chunked,
-            Some(length) => Extent::Length(length),
-            None => Extent::Close,
+            _ if matches!(status, 100..200 | 204 | 304) => BodyLength::Known(0),
+            _ if self.chunked => BodyLength::Chunked,
+            Some(length) => BodyLength::Known(length),
+            None => BodyLength::UntilClose,
         }
     }
 }
@@ -109,21 +109,21 @@ fn keeps_alive(value: &[u8], usual: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn head(lines: &str) -> Result<Option<Head>, Fault> {
-        Head::parse(format!("{}\r\n\r\n", lines.replace('\n', "\r\n")).as_bytes())
+    fn head(lines: &str) -> Result<Option<ReplyHead>, Fault> {
+        ReplyHead::parse(format!("{}\r\n\r\n", lines.replace('\n', "\r\n")).as_bytes())
     }
 
-    fn whole(lines: &str) -> Head {
+    fn whole(lines: &str) -> ReplyHead {
         head(lines).unwrap().unwrap()
     }
 
     #[test]
     fn the_body_ends_where_the_head_says() {
-        assert_eq!(whole("HTTP/1.1 200 OK\nContent-Length: 12").body, Extent::Length(12));
-        assert_eq!(whole("HTTP/1.1 200 OK\ntransfer-encoding: chunked").body, Extent::Chunked);
-        assert_eq!(whole("HTTP/1.1 200 OK").body, Extent::Close);
-        assert_eq!(whole("HTTP/1.1 204 No Content").body, Extent::Length(0));
-        assert_eq!(Head::parse(b"HTTP/1.1 200 OK\r\nContent-"), Ok(None));
+        assert_eq!(whole("HTTP/1.1 200 OK\nContent-Length: 12").body, BodyLength::Known(12));
+        assert_eq!(whole("HTTP/1.1 200 OK\ntransfer-encoding: chunked").body, BodyLength::Chunked);
+        assert_eq!(whole("HTTP/1.1 200 OK").body, BodyLength::UntilClose);
+        assert_eq!(whole("HTTP/1.1 204 No Content").body, BodyLength::Known(0));
+        assert_eq!(ReplyHead::parse(b"HTTP/1.1 200 OK\r\nContent-"), Ok(None));
     }
 
     #[test]

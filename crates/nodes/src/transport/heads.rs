@@ -1,6 +1,6 @@
-//! New heads as a node tells of them, over a WebSocket.
+//! New heads that a node pushes over a WebSocket.
 //!
-//! What comes this way is a hint that there is something to look at; who follows the chain asks for the block itself.
+//! A pushed head only causes an early poll. The watcher fetches the block itself.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::call::BlockId;
 
-use super::dial::{Dialer, Stream};
+use super::dial::{Dialer, NodeStream};
 use super::endpoint::Endpoint;
 use super::tls::Purpose;
 use crate::outage_log::OutageLog;
@@ -26,20 +26,20 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection that says nothing for so long is asked whether it lives, and given up after as long again.
+/// A connection without messages is pinged after this time, and closed after as long again.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// The first wait before connecting again. It doubles with each failure; a head brings it back.
+/// The first wait before connecting again. It doubles with each failure, and a head resets it.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
-/// The longest wait: a node that is back is heard within half a minute.
+/// The longest wait before connecting again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
 
-/// Listens to a node for as long as the receiver is held, and connects again whenever the connection ends. The receiver
-/// sees the newest head and none that came before it: whoever reads late misses nothing, and the node never waits.
-pub fn heads(endpoint: Endpoint) -> watch::Receiver<Option<BlockId>> {
+/// Subscribes to the new heads of a node for as long as the receiver is held, and connects again whenever the connection ends. The
+/// receiver sees only the newest head, so the connection never waits for it.
+pub(crate) fn pushed_heads(endpoint: Endpoint) -> watch::Receiver<Option<BlockId>> {
     let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {
         let gone = sender.clone();
@@ -68,18 +68,18 @@ impl Listener {
     async fn listen(mut self) {
         loop {
             if let Some(socket) = self.connect().await {
-                self.hear(socket).await;
+                self.report_heads(socket).await;
             }
-            if let Some(failures) = self.outage.failed(Instant::now()) {
+            if let Some(failures) = self.outage.record_failure(Instant::now()) {
                 let node = &self.endpoint;
-                tracing::warn!(%node, failures, "no new heads are pushed from this ws_url; its node is polled instead");
+                tracing::warn!(%node, failures, "newHeads subscription lost; retrying, and polling the node meanwhile");
             }
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
     }
 
-    async fn connect(&self) -> Option<WebSocketStream<Box<dyn Stream>>> {
+    async fn connect(&self) -> Option<WebSocketStream<Box<dyn NodeStream>>> {
         let stream = self.dialer.dial().await.ok()?.stream;
         let mut request = self.endpoint.url().into_client_request().ok()?;
         for (name, value) in self.endpoint.headers() {
@@ -95,7 +95,7 @@ impl Listener {
     }
 
     /// Reports heads until the connection ends.
-    async fn hear(&mut self, mut socket: WebSocketStream<Box<dyn Stream>>) {
+    async fn report_heads(&mut self, mut socket: WebSocketStream<Box<dyn NodeStream>>) {
         let mut asked = false;
         loop {
             match timeout(SILENCE, socket.next()).await {
@@ -117,19 +117,19 @@ impl Listener {
         }
     }
 
-    /// `None` when the connection is of no more use.
+    /// Returns `None` when the connection cannot be used any more.
     fn report(&mut self, message: &Message) -> Option<()> {
         let Message::Text(text) = message else {
             return if message.is_close() { None } else { Some(()) };
         };
-        let told: Told = serde_json::from_str(text).ok()?;
-        if told.error.is_some() {
+        let notification: Notification = serde_json::from_str(text).ok()?;
+        if notification.error.is_some() {
             return None;
         }
-        if let Some(params) = told.params {
+        if let Some(params) = notification.params {
             self.pause = PAUSE_MIN;
-            if self.outage.recovered(Instant::now()) {
-                tracing::info!(node = %self.endpoint, "new heads are pushed again");
+            if self.outage.record_recovery(Instant::now()) {
+                tracing::info!(node = %self.endpoint, "newHeads subscription restored");
             }
             let head = BlockId { number: params.result.number.to(), hash: params.result.hash };
             self.heads.send_replace(Some(head));
@@ -138,24 +138,24 @@ impl Listener {
     }
 }
 
-async fn ping(socket: &mut WebSocketStream<Box<dyn Stream>>) -> Result<(), Error> {
+async fn ping(socket: &mut WebSocketStream<Box<dyn NodeStream>>) -> Result<(), Error> {
     socket.send(Message::Ping(Default::default())).await
 }
 
-/// What a node says: its reply to the subscription, or a head.
+/// A message of the node: its reply to the subscription, or a head.
 #[derive(Deserialize)]
-struct Told {
+struct Notification {
     error: Option<serde::de::IgnoredAny>,
-    params: Option<ToldHead>,
+    params: Option<PushedHead>,
 }
 
 #[derive(Deserialize)]
-struct ToldHead {
-    result: Header,
+struct PushedHead {
+    result: HeadFields,
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct HeadFields {
     number: U64,
     hash: B256,
 }
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn told(number: u64) -> Message {
+    fn notification(number: u64) -> Message {
         let hash = B256::with_last_byte(number as u8);
         Message::text(format!(
             r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"0x1","result":{{"number":"{number:#x}","hash":"{hash}","gasUsed":"0x0"}}}}}}"#
@@ -188,14 +188,14 @@ mod tests {
                 let mut socket = accept_async(stream).await.unwrap();
                 assert_eq!(socket.next().await.unwrap().unwrap(), Message::text(SUBSCRIBE));
                 socket.send(Message::text(r#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#)).await.unwrap();
-                socket.send(told(turn + 1)).await.unwrap();
+                socket.send(notification(turn + 1)).await.unwrap();
                 // Until it was seen, so that the next one does not replace it.
                 socket.send(Message::Ping(Default::default())).await.unwrap();
                 assert!(socket.next().await.unwrap().unwrap().is_pong());
             }
             std::future::pending::<()>().await;
         });
-        let mut heads = heads(Endpoint::parse_websocket(&url).unwrap());
+        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
         for number in 1..=2 {
             heads.wait_for(|seen| *seen == head(number)).await.unwrap();
         }
@@ -208,12 +208,12 @@ mod tests {
         const HEADS: u64 = 200;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
-        let mut heads = heads(Endpoint::parse_websocket(&url).unwrap());
+        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_async(stream).await.unwrap();
         socket.next().await.unwrap().unwrap();
         for number in 1..=HEADS {
-            socket.send(told(number)).await.unwrap();
+            socket.send(notification(number)).await.unwrap();
         }
         socket.send(Message::Ping(Default::default())).await.unwrap();
         let pong = timeout(Duration::from_secs(60), socket.next()).await.expect("it is answered");
@@ -225,7 +225,7 @@ mod tests {
     async fn who_stops_listening_ends_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
-        let heads = heads(Endpoint::parse_websocket(&url).unwrap());
+        let heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_async(stream).await.unwrap();
         socket.next().await.unwrap().unwrap();

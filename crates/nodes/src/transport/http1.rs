@@ -1,4 +1,4 @@
-//! HTTP/1.1 on one connection: a request goes out in one write, and its reply comes back.
+//! Exchanges over HTTP/1.1: a request is sent in one write, and its reply is read.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,33 +6,32 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
-use super::dial::Stream;
+use super::dial::NodeStream;
 use super::gzip;
-use super::head::{Extent, Head};
-use super::limits::Limits;
-use super::outcome::Answer;
-use super::receive::Terms;
-use super::stats::Open;
+use super::head::{BodyLength, ReplyHead};
+use super::http_reply::HttpReply;
+use super::limits::EndpointLimits;
+use super::receive::ReceiveContext;
+use super::stats::ConnectionGuard;
 
-/// Room made before each read: most replies come in one.
+/// Bytes that are reserved before each read. Most replies fit into one.
 const READ_BYTES: usize = 8 << 10;
 
-/// Bodies up to this size are read into the line's own buffer; a larger one gets a buffer of its size.
+/// Bodies up to this size are read into the buffer of the connection. A larger one gets a buffer of its own.
 const SMALL_BODY_BYTES: usize = 16 << 10;
 
-/// Provisional replies (1xx) before the real one. None is asked for.
+/// The most provisional replies (1xx) before the final one. None is requested.
 const PROVISIONAL_MAX: usize = 4;
 
 /// How an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// The node had hung up before the request reached it, as it may do with a connection that rested. Nothing
-    /// was heard, and asking once more on a new connection is safe.
+pub(super) enum ExchangeError {
+    /// The node had closed the idle connection before the request reached it. Sending it again on a new connection is safe.
     Stale,
     Fault(Fault),
 }
 
-impl From<Fault> for Trouble {
+impl From<Fault> for ExchangeError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -40,42 +39,46 @@ impl From<Fault> for Trouble {
 
 /// A connection that speaks HTTP/1.1.
 pub(super) struct Http1 {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn NodeStream>,
     inbox: BytesMut,
-    /// Whether a reply has come on it before.
+    /// Whether a reply was received on it before.
     used: bool,
     alive: bool,
-    _open: Open,
+    _open: ConnectionGuard,
 }
 
 impl Http1 {
-    pub(super) fn new(stream: Box<dyn Stream>, open: Open) -> Self {
+    pub(super) fn new(stream: Box<dyn NodeStream>, open: ConnectionGuard) -> Self {
         Self { stream, inbox: BytesMut::new(), used: false, alive: true, _open: open }
     }
 
-    /// Whether another request may go out on it.
+    /// Whether another request may be sent on it.
     pub(super) fn is_alive(&self) -> bool {
         self.alive
     }
 
-    /// Sends a request and reads its reply. Dropped before its end, it leaves a connection that is not alive.
-    pub(super) async fn exchange(&mut self, request: &[u8], terms: &Terms<'_>) -> Result<Answer, Trouble> {
+    /// Sends a request and reads its reply. If the future is dropped before its end, the connection is not alive any more.
+    pub(super) async fn exchange(
+        &mut self,
+        request: &[u8],
+        context: &ReceiveContext<'_>,
+    ) -> Result<HttpReply, ExchangeError> {
         self.alive = false;
         if self.write(request).await.is_err() {
-            return Err(self.unheard());
+            return Err(self.closed_error());
         }
-        let head = timeout(terms.limits.first_byte_timeout, self.head(terms.limits)).await;
+        let head = timeout(context.limits.first_byte_timeout, self.head(context.limits)).await;
         let head = head.map_err(|_| Fault::Timeout)??;
         self.used = true;
-        let body = self.body(head.body, terms).await?;
-        // Bytes after the reply belong to nothing that was asked.
+        let body = self.body(head.body, context).await?;
+        // Bytes after the reply belong to no request.
         self.alive = head.keep_alive && self.inbox.is_empty();
-        let body = if head.gzip { gzip::inflate(body, terms).await? } else { body };
-        Ok(Answer { status: head.status, body })
+        let body = if head.gzip { gzip::inflate(body, context).await? } else { body };
+        Ok(HttpReply { status: head.status, body })
     }
 
-    /// Waits until the node hangs up or says something that it was not asked; either is the end of the connection.
-    pub(super) async fn hang_up(&mut self) {
+    /// Waits until the node closes the connection, or ends it by sending something without a request.
+    pub(super) async fn closed(&mut self) {
         let mut unasked = [0];
         let _ = self.stream.read(&mut unasked).await;
         self.alive = false;
@@ -83,18 +86,18 @@ impl Http1 {
 
     async fn write(&mut self, request: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(request).await?;
-        // TLS may hold the last of it back.
+        // TLS may hold back the last bytes.
         self.stream.flush().await
     }
 
-    fn unheard(&self) -> Trouble {
-        if self.used { Trouble::Stale } else { Trouble::Fault(Fault::Closed) }
+    fn closed_error(&self) -> ExchangeError {
+        if self.used { ExchangeError::Stale } else { ExchangeError::Fault(Fault::Closed) }
     }
 
-    async fn head(&mut self, limits: &Limits) -> Result<Head, Trouble> {
+    async fn head(&mut self, limits: &EndpointLimits) -> Result<ReplyHead, ExchangeError> {
         let mut provisional = 0;
         loop {
-            match Head::parse(&self.inbox)? {
+            match ReplyHead::parse(&self.inbox)? {
                 Some(head) if !(100..200).contains(&head.status) => {
                     let _head = self.inbox.split_to(head.bytes);
                     return Ok(head);
@@ -110,15 +113,15 @@ impl Http1 {
         }
     }
 
-    async fn more_of_head(&mut self) -> Result<(), Trouble> {
+    async fn more_of_head(&mut self) -> Result<(), ExchangeError> {
         match self.read().await {
             Ok(count) if count > 0 => Ok(()),
-            _ if self.inbox.is_empty() => Err(self.unheard()),
+            _ if self.inbox.is_empty() => Err(self.closed_error()),
             _ => Err(Fault::Closed.into()),
         }
     }
 
-    /// Zero at the end of the connection.
+    /// Returns zero at the end of the connection.
     async fn read(&mut self) -> std::io::Result<usize> {
         self.inbox.reserve(READ_BYTES);
         self.stream.read_buf(&mut self.inbox).await
@@ -131,13 +134,13 @@ impl Http1 {
         }
     }
 
-    async fn body(&mut self, extent: Extent, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-        match extent {
-            Extent::Length(length) if length > terms.limits.reply_bytes_max => Err(Fault::TooLarge),
-            Extent::Length(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
-            Extent::Length(length) => self.large(length, terms).await,
-            Extent::Chunked => self.chunked(terms).await,
-            Extent::Close => self.until_close(terms).await,
+    async fn body(&mut self, body_length: BodyLength, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
+        match body_length {
+            BodyLength::Known(length) if length > context.limits.reply_bytes_max => Err(Fault::TooLarge),
+            BodyLength::Known(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
+            BodyLength::Known(length) => self.large(length, context).await,
+            BodyLength::Chunked => self.chunked(context).await,
+            BodyLength::UntilClose => self.until_close(context).await,
         }
     }
 
@@ -148,13 +151,13 @@ impl Http1 {
         Ok(self.inbox.split_to(length).freeze())
     }
 
-    async fn large(&mut self, length: usize, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-        let mut buffer = terms.buffer(length).await?;
+    async fn large(&mut self, length: usize, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
+        let mut buffer = context.buffer(length).await?;
         self.pour(buffer.bytes(), length).await?;
         Ok(buffer.freeze())
     }
 
-    /// Moves `count` bytes into `body`: what has come already, and then straight from the connection.
+    /// Moves `count` bytes into `body`: first those that were read already, then directly from the connection.
     async fn pour(&mut self, body: &mut Vec<u8>, count: usize) -> Result<(), Fault> {
         let whole = body.len() + count;
         let come = count.min(self.inbox.len());
@@ -170,18 +173,18 @@ impl Http1 {
         Ok(())
     }
 
-    async fn chunked(&mut self, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-        let mut body = terms.buffer(0).await?;
+    async fn chunked(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
+        let mut body = context.buffer(0).await?;
         loop {
             let size = self.chunk_size().await?;
-            if size > terms.limits.reply_bytes_max.saturating_sub(body.bytes().len()) {
+            if size > context.limits.reply_bytes_max.saturating_sub(body.bytes().len()) {
                 return Err(Fault::TooLarge);
             }
             if size == 0 {
                 self.trailers().await?;
                 return Ok(body.freeze());
             }
-            body.reserve(size, terms.until).await?;
+            body.reserve(size, context.until).await?;
             self.pour(body.bytes(), size).await?;
             while self.inbox.len() < 2 {
                 self.more().await?;
@@ -207,7 +210,7 @@ impl Http1 {
         }
     }
 
-    /// Lines after the last chunk, up to an empty one. Nobody needs them.
+    /// Skips the trailers after the last chunk.
     async fn trailers(&mut self) -> Result<(), Fault> {
         let mut seen = 0;
         loop {
@@ -225,14 +228,14 @@ impl Http1 {
         }
     }
 
-    async fn until_close(&mut self, terms: &Terms<'_>) -> Result<Bytes, Fault> {
-        let mut body = terms.buffer(self.inbox.len()).await?;
+    async fn until_close(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
+        let mut body = context.buffer(self.inbox.len()).await?;
         loop {
             let come = self.inbox.split();
-            if body.bytes().len() + come.len() > terms.limits.reply_bytes_max {
+            if body.bytes().len() + come.len() > context.limits.reply_bytes_max {
                 return Err(Fault::TooLarge);
             }
-            body.reserve(come.len(), terms.until).await?;
+            body.reserve(come.len(), context.until).await?;
             body.bytes().extend_from_slice(&come);
             match self.read().await {
                 Ok(0) => return Ok(body.freeze()),
@@ -243,8 +246,8 @@ impl Http1 {
     }
 }
 
-/// The size of a chunk in digits, and extensions that nobody uses.
+/// The longest line with the size of a chunk and its extensions.
 const CHUNK_LINE_BYTES_MAX: usize = 256;
 
-/// Trailers are a few checksums at most.
+/// The most bytes of trailers, which are a few checksums at most.
 const TRAILER_BYTES_MAX: usize = 4 << 10;

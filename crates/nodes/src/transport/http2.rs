@@ -1,4 +1,4 @@
-//! HTTP/2: one connection of hyper's carries all requests of a thread.
+//! Exchanges over HTTP/2. One connection of hyper's carries all requests of a queue.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
-use super::dial::Stream;
+use super::dial::NodeStream;
 use super::gzip;
-use super::http1::Trouble;
-use super::limits::Limits;
-use super::outcome::Answer;
-use super::receive::Terms;
-use super::stats::Open;
-use super::target::Target;
+use super::http_reply::HttpReply;
+use super::http1::ExchangeError;
+use super::limits::EndpointLimits;
+use super::receive::ReceiveContext;
+use super::stats::ConnectionGuard;
+use super::target::Http2Target;
 
 /// Bytes that a node may send ahead on one stream: a large reply needs no second round trip.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -26,11 +26,10 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes that a node may send ahead on the connection, over all streams.
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
-/// While replies are awaited the node is asked this often whether it is still there: one that has vanished would
-/// otherwise hold up all that share the connection.
+/// How often a node is pinged while replies are awaited. One that has vanished would otherwise hold up all calls on the connection.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long it may take to say so.
+/// How long a node may take to answer a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A share of a connection that speaks HTTP/2.
@@ -41,8 +40,12 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    /// Agrees on HTTP/2 and lets the connection run until it ends or nobody holds a share of it.
-    pub(super) async fn begin(stream: Box<dyn Stream>, limits: &Limits, open: Open) -> Result<Self, Fault> {
+    /// Starts HTTP/2 on a connection. It runs until it ends or nobody holds a share of it.
+    pub(super) async fn begin(
+        stream: Box<dyn NodeStream>,
+        limits: &EndpointLimits,
+        open: ConnectionGuard,
+    ) -> Result<Self, Fault> {
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -55,7 +58,7 @@ impl Http2 {
         let (sender, connection) = handshake.map_err(|_| Fault::Connect)?.map_err(|_| Fault::Connect)?;
         tokio::spawn(async move {
             let _open = open;
-            // How it ended is heard by those who wait for replies on it.
+            // Those who wait for replies on it learn how it ended.
             let _ = connection.await;
         });
         Ok(Self { sender, used: false })
@@ -65,7 +68,7 @@ impl Http2 {
         !self.sender.is_closed()
     }
 
-    /// Another share, for a line that knows nothing of the connection's past.
+    /// Another share of the connection.
     pub(super) fn share(&self) -> Self {
         Self { sender: self.sender.clone(), used: true }
     }
@@ -73,26 +76,26 @@ impl Http2 {
     pub(super) async fn exchange(
         &mut self,
         body: &[u8],
-        target: &Target,
-        terms: &Terms<'_>,
-    ) -> Result<Answer, Trouble> {
+        target: &Http2Target,
+        context: &ReceiveContext<'_>,
+    ) -> Result<HttpReply, ExchangeError> {
         let request = target.request(body).ok_or(Fault::Closed)?;
         let heard = async {
             self.sender.ready().await?;
             self.sender.send_request(request).await
         };
-        let response = match timeout(terms.limits.first_byte_timeout, heard).await {
+        let response = match timeout(context.limits.first_byte_timeout, heard).await {
             Err(_) => return Err(Fault::Timeout.into()),
-            Ok(Err(_)) if self.used => return Err(Trouble::Stale),
+            Ok(Err(_)) if self.used => return Err(ExchangeError::Stale),
             Ok(Err(_)) => return Err(Fault::Closed.into()),
             Ok(Ok(response)) => response,
         };
         self.used = true;
         let status = response.status().as_u16();
         let gzip = is_gzip(response.headers())?;
-        let body = collect(response.into_body(), terms).await?;
-        let body = if gzip { gzip::inflate(body, terms).await? } else { body };
-        Ok(Answer { status, body })
+        let body = collect(response.into_body(), context).await?;
+        let body = if gzip { gzip::inflate(body, context).await? } else { body };
+        Ok(HttpReply { status, body })
     }
 }
 
@@ -104,17 +107,17 @@ fn is_gzip(headers: &http::HeaderMap) -> Result<bool, Fault> {
     }
 }
 
-async fn collect(mut body: Incoming, terms: &Terms<'_>) -> Result<Bytes, Fault> {
+async fn collect(mut body: Incoming, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
     let announced = body.size_hint().exact().map_or(Some(0), |length| usize::try_from(length).ok());
     let announced =
-        announced.filter(|length| *length <= terms.limits.reply_bytes_max).ok_or(Fault::TooLarge)?;
-    let mut whole = terms.buffer(announced).await?;
+        announced.filter(|length| *length <= context.limits.reply_bytes_max).ok_or(Fault::TooLarge)?;
+    let mut whole = context.buffer(announced).await?;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
-        if data.len() > terms.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {
+        if data.len() > context.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {
             return Err(Fault::TooLarge);
         }
-        whole.reserve(data.len(), terms.until).await?;
+        whole.reserve(data.len(), context.until).await?;
         whole.bytes().extend_from_slice(&data);
     }
     Ok(whole.freeze())

@@ -1,22 +1,22 @@
-//! On which terms a reply is read.
+//! Limits for reading one reply.
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::buffer::{Buffer, EndpointMemory};
-use super::limits::Limits;
+use super::limits::EndpointLimits;
 use crate::call::Fault;
 
-/// What a reply may take.
+/// Limits for reading one reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms<'a> {
-    pub(super) limits: &'a Limits,
+pub(super) struct ReceiveContext<'a> {
+    pub(super) limits: &'a EndpointLimits,
     pub(super) memory: &'a EndpointMemory,
-    /// How long it may wait for memory.
+    /// Until when it may wait for memory.
     pub(super) until: Instant,
 }
 
-impl Terms<'_> {
+impl ReceiveContext<'_> {
     pub(super) async fn buffer(&self, length: usize) -> Result<Buffer, Fault> {
         self.memory.buffer(length, self.until).await
     }

@@ -1,15 +1,15 @@
-//! Calls → the bytes of one request, in one buffer that a line keeps for all its requests.
+//! Calls → the bytes of one request, in a buffer that a connection reuses.
 
 use super::endpoint::Endpoint;
-use super::waiting::Waiting;
+use super::pending_call::PendingCall;
 
 /// Room for the digits of `Content-Length`. The value is written last, with spaces before it.
 const LENGTH_DIGITS: usize = 10;
 
 /// The head of all requests to one endpoint, up to the digits of the length.
-pub(super) struct Template(Vec<u8>);
+pub(super) struct RequestTemplate(Vec<u8>);
 
-impl Template {
+impl RequestTemplate {
     pub(super) fn new(endpoint: &Endpoint) -> Self {
         let mut head = format!("POST {} HTTP/1.1\r\nhost: {}\r\n", endpoint.target(), endpoint.authority());
         head.push_str("content-type: application/json\r\naccept: application/json\r\n");
@@ -26,16 +26,16 @@ impl Template {
     }
 }
 
-/// One request as it goes out.
+/// The bytes of one request.
 #[derive(Default)]
-pub(super) struct Request {
+pub(super) struct RequestBuffer {
     bytes: Vec<u8>,
     body_start: usize,
 }
 
-impl Request {
+impl RequestBuffer {
     /// Writes the calls with running ids from `first_id`: one as an object, several as an array.
-    pub(super) fn write(&mut self, template: &Template, calls: &[Waiting], first_id: u64) {
+    pub(super) fn write(&mut self, template: &RequestTemplate, calls: &[PendingCall], first_id: u64) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&template.0);
         let length_start = self.bytes.len();
@@ -50,7 +50,7 @@ impl Request {
         self.bytes[end - digits.len()..end].copy_from_slice(digits);
     }
 
-    fn write_body(&mut self, calls: &[Waiting], first_id: u64) {
+    fn write_body(&mut self, calls: &[PendingCall], first_id: u64) {
         let many = calls.len() > 1;
         for (id, call) in (first_id..).zip(calls) {
             if many {
@@ -63,7 +63,7 @@ impl Request {
         }
     }
 
-    fn write_call(&mut self, call: &Waiting, id: u64) {
+    fn write_call(&mut self, call: &PendingCall, id: u64) {
         self.bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         self.bytes.extend_from_slice(itoa::Buffer::new().format(id).as_bytes());
         self.bytes.extend_from_slice(br#","method":""#);

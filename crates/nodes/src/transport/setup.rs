@@ -1,4 +1,4 @@
-//! What all connections to one endpoint have in common.
+//! What all connections to one endpoint share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use tokio_rustls::rustls::RootCertStore;
 use super::buffer::EndpointMemory;
 use super::dial::Dialer;
 use super::endpoint::Endpoint;
-use super::limits::Limits;
-use super::request::Template;
-use super::target::Target;
+use super::limits::EndpointLimits;
+use super::request::RequestTemplate;
+use super::target::Http2Target;
 use super::tls::Purpose;
 
-pub(super) struct Setup {
+pub(super) struct EndpointSetup {
     pub(super) endpoint: Arc<Endpoint>,
-    pub(super) limits: Limits,
+    pub(super) limits: EndpointLimits,
     pub(super) dialer: Dialer,
-    pub(super) template: Template,
-    pub(super) target: Target,
+    pub(super) template: RequestTemplate,
+    pub(super) target: Http2Target,
     pub(super) memory: EndpointMemory,
 }
 
-impl Setup {
+impl EndpointSetup {
     pub(super) fn new(
         endpoint: Endpoint,
-        limits: Limits,
+        limits: EndpointLimits,
         roots: Option<Arc<RootCertStore>>,
         memory: EndpointMemory,
     ) -> Self {
         let endpoint = Arc::new(endpoint);
         Self {
             dialer: Dialer::new(&endpoint, roots, Purpose::Calls, limits.connect_timeout),
-            template: Template::new(&endpoint),
-            target: Target::new(Arc::clone(&endpoint)),
+            template: RequestTemplate::new(&endpoint),
+            target: Http2Target::new(Arc::clone(&endpoint)),
             limits,
             memory,
             endpoint,
@@ -41,8 +41,8 @@ impl Setup {
     }
 }
 
-impl fmt::Debug for Setup {
+impl fmt::Debug for EndpointSetup {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Setup({})", self.endpoint)
+        write!(out, "EndpointSetup({})", self.endpoint)
     }
 }

@@ -1,9 +1,9 @@
-//! What went over the wire, counted where it happens.
+//! Counters of calls, connections and bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The counters of one lane. Each lane has its own, so that threads do not fight over a cache line.
+/// The counters of one queue. Each queue has its own, so that threads do not contend for a cache line.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) connections_open: AtomicUsize,
@@ -17,9 +17,9 @@ pub(super) struct Counters {
 
 /// Counts a connection for as long as it is held.
 #[derive(Debug)]
-pub(super) struct Open(Arc<Counters>);
+pub(super) struct ConnectionGuard(Arc<Counters>);
 
-impl Open {
+impl ConnectionGuard {
     pub(super) fn new(counters: &Arc<Counters>) -> Self {
         counters.connections_made.fetch_add(1, Relaxed);
         counters.connections_open.fetch_add(1, Relaxed);
@@ -27,13 +27,13 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.connections_open.fetch_sub(1, Relaxed);
     }
 }
 
-/// What an endpoint was asked so far.
+/// The sums of the counters of all queues of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub connections_open: usize,

@@ -1,4 +1,4 @@
-//! Requests over HTTP/2: where they go and with which headers.
+//! Requests over HTTP/2.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use http_body_util::Full;
 
 use super::endpoint::Endpoint;
 
-/// Where requests go and with which headers.
+/// Builds requests to one endpoint.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct Http2Target {
     endpoint: Arc<Endpoint>,
 }
 
-impl Target {
+impl Http2Target {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
         Self { endpoint }
     }

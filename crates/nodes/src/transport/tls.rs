@@ -1,4 +1,4 @@
-//! Whom a node's certificate must come from.
+//! TLS towards nodes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore};
 
-/// What a connection may be used for after its handshake.
+/// What a connection is used for after its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// HTTP/2 if the node has it.
@@ -15,7 +15,7 @@ pub(super) enum Purpose {
     Heads,
 }
 
-/// Trusts whom this machine trusts.
+/// The root certificates of this machine.
 pub(super) fn native() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     Arc::clone(ROOTS.get_or_init(|| {
@@ -23,7 +23,9 @@ pub(super) fn native() -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
-            tracing::error!("this machine trusts no certificates: nodes behind https cannot be asked");
+            tracing::error!(
+                "no trusted root certificates found on this machine; install ca-certificates to use nodes behind https"
+            );
         }
         Arc::new(roots)
     }))

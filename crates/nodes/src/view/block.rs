@@ -1,4 +1,4 @@
-//! A block as the view keeps it: its place in the chain, and the few facts that answers are made from.
+//! A block as the view keeps it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bloom};
 
 use crate::BlockId;
 
-/// What is kept of a block that a node has shown.
+/// What is kept of a block that a node has reported.
 #[derive(Clone, Debug)]
 pub struct SeenBlock {
     pub id: BlockId,
@@ -18,14 +18,14 @@ pub struct SeenBlock {
     pub gas_limit: u64,
     pub transactions_root: B256,
     pub logs_bloom: Bloom,
-    /// The lists as the node that showed this block reported them. The header does not prove them.
+    /// The lists as the first node reported them. The header does not prove them.
     pub(crate) reported: Arc<BlockLists>,
     /// The lists that most of the configured nodes report, once they do.
     pub(crate) agreed: OnceLock<Arc<BlockLists>>,
 }
 
 impl SeenBlock {
-    /// A block that was proven before, with the hash of its header.
+    /// A block that was proven before a restart, with the hash of its header.
     pub fn restored(hash: B256, header: &Header) -> Self {
         Self {
             id: BlockId { number: header.number, hash },
@@ -39,8 +39,8 @@ impl SeenBlock {
         }
     }
 
-    /// The lists that most of the configured nodes report. They contradict an answer; they never convict a node, because
-    /// the header does not prove them.
+    /// The lists that most of the configured nodes report. An answer that contradicts them is not used, but its node is not blamed,
+    /// because the header does not prove them.
     pub fn lists(&self) -> Option<&BlockLists> {
         self.agreed.get().map(|lists| &**lists)
     }

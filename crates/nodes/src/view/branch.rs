@@ -1,4 +1,4 @@
-//! A head with those of its ancestors that had to be fetched: what a watcher brings to the view.
+//! A head with those of its ancestors that had to be fetched, as a watcher reports it to the view.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 
 use super::block::SeenBlock;
-use super::canon::WINDOW_BLOCKS;
+use super::canonical_chain::WINDOW_BLOCKS;
 use crate::BlockId;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Branch {
+pub(crate) struct HeadBranch {
     pub(super) head: Arc<SeenBlock>,
     pub(super) blocks: B256Map<Arc<SeenBlock>>,
 }
 
-/// Whether a branch hangs together down to something that is known.
+/// Whether a branch is linked to known blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// Down to the canonical chain, to genesis, or through a whole window.
+pub(crate) enum BranchLink {
+    /// It is linked to the canonical chain, to genesis, or through a whole window.
     Linked,
-    /// Not without this block.
+    /// This block is missing.
     Missing(BlockId),
-    /// Numbers that do not follow each other, or another genesis: this cannot be our chain.
+    /// Its numbers are not consecutive, or its genesis is another one: this cannot be our chain.
     Broken,
 }
 
-impl Branch {
+impl HeadBranch {
     pub(crate) fn new(head: SeenBlock) -> Self {
         let head = Arc::new(head);
         let blocks = [(head.id.hash, Arc::clone(&head))].into_iter().collect();
         Self { head, blocks }
     }
 
-    /// The same branch with a newer head. What is of no use any more is dropped, so that it cannot grow.
+    /// The same branch with a newer head. Blocks outside its window are dropped, so that the branch cannot grow without bound.
     pub(crate) fn with_head(mut self, head: SeenBlock) -> Self {
         let (top, bottom) = (head.id.number, head.id.number.saturating_sub(WINDOW_BLOCKS as u64));
         self.blocks.retain(|_, block| (bottom..top).contains(&block.id.number));

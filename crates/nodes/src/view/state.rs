@@ -1,293 +1,307 @@
-//! All that the nodes have said, and what follows from it. Pure: the time is passed in.
+//! The reports of all nodes, and which chain follows from them. Pure: the time is passed in.
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::block::SeenBlock;
-use super::branch::{Branch, Link};
-use super::canon::{Canon, WINDOW_BLOCKS};
-use super::marks::{self, Mark, Step};
+use super::branch::{BranchLink, HeadBranch};
+use super::canonical_chain::{CanonicalChain, WINDOW_BLOCKS};
+use super::marks::{self, BlockMark, MarkChange};
 use super::tree::Tree;
-use super::votes::{Electorate, Voter};
+use super::votes::{Electorate, NodeVote};
 use crate::BlockId;
 
 #[derive(Debug)]
-pub(super) struct State {
-    /// As it is configured.
+pub(super) struct ViewState {
+    /// The configured quorum.
     quorum: Option<usize>,
     pub(super) tree: Tree,
-    voters: Vec<Voter>,
-    canon: Option<Arc<Canon>>,
+    votes: Vec<NodeVote>,
+    chain: Option<Arc<CanonicalChain>>,
+    pub(super) chain_id: Option<u64>,
     pub(super) genesis: Option<BlockId>,
-    /// When the head changed last.
-    pub(super) moved: Instant,
-    /// Whether the chain is what was known before a restart.
+    pub(super) head_changed_at: Instant,
+    /// Whether the chain is the one from before a restart.
     pub(super) is_restored: bool,
-    /// The last mark that went backwards, so that each is told once.
-    alarmed: Option<BlockId>,
+    /// The last mark that went backwards, so that each is logged once.
+    logged_backwards: Option<BlockId>,
     checkpoint: Option<BlockId>,
     /// The head of the chain that was refused last, until another one is accepted.
-    pub(super) refused: Option<BlockId>,
-    /// The epoch of the first picture.
+    pub(super) refused_head: Option<BlockId>,
+    /// The epoch of the first chain.
     first_epoch: u64,
 }
 
-impl State {
+impl ViewState {
     pub(super) fn new(quorum: Option<usize>, checkpoint: Option<BlockId>) -> Self {
         Self {
             quorum,
             tree: Tree::default(),
-            voters: Vec::new(),
-            canon: None,
+            votes: Vec::new(),
+            chain: None,
+            chain_id: None,
             genesis: None,
-            moved: Instant::now(),
+            head_changed_at: Instant::now(),
             is_restored: false,
-            alarmed: None,
+            logged_backwards: None,
             checkpoint,
-            refused: None,
+            refused_head: None,
             first_epoch: 0,
         }
     }
 
-    /// Forgets the chain. What was kept of its old blocks is not to be found in a later epoch.
+    /// Forgets the chain. Blocks that were kept of it are not found in the new epoch.
     pub(super) fn start_over(&mut self) {
-        let first_epoch = self.canon.as_ref().map_or(self.first_epoch, |canon| canon.epoch() + 1);
-        let voters = vec![Voter::new(); self.voters.len()];
-        *self = Self { voters, first_epoch, ..Self::new(self.quorum, self.checkpoint) };
+        let first_epoch = self.chain.as_ref().map_or(self.first_epoch, |chain| chain.epoch() + 1);
+        let votes = vec![NodeVote::default(); self.votes.len()];
+        *self = Self { votes, first_epoch, ..Self::new(self.quorum, self.checkpoint) };
     }
 
-    /// The first picture from blocks that were known before; `None` if there is one already.
-    pub(super) fn restore(&mut self, head: SeenBlock, downwards: Vec<SeenBlock>) -> Option<Arc<Canon>> {
-        if self.canon.is_some() {
+    /// The first chain, from blocks that were known before a restart. `None` if there is a chain already.
+    pub(super) fn restore(
+        &mut self,
+        head: SeenBlock,
+        downwards: Vec<SeenBlock>,
+    ) -> Option<Arc<CanonicalChain>> {
+        if self.chain.is_some() {
             return None;
         }
         let below = downwards.into_iter().map(Arc::new).collect();
-        let canon = Arc::new(Canon::first(&Arc::new(head), below, self.first_epoch));
-        if self.checkpoint.is_some_and(|checkpoint| canon.contradicts(&[checkpoint])) {
+        let chain = Arc::new(CanonicalChain::first(&Arc::new(head), below, self.first_epoch));
+        if self.checkpoint.is_some_and(|checkpoint| chain.contradicts(&[checkpoint])) {
             return None;
         }
         self.is_restored = true;
-        self.canon = Some(Arc::clone(&canon));
-        Some(canon)
+        self.chain = Some(Arc::clone(&chain));
+        Some(chain)
     }
 
-    pub(super) fn enrol(&mut self, nodes: usize) {
-        self.voters = vec![Voter::new(); nodes];
+    pub(super) fn set_nodes(&mut self, nodes: usize) {
+        self.votes = vec![NodeVote::default(); nodes];
     }
 
-    /// How many nodes must agree: as many as are configured, or a majority of all nodes, whether they are up or not.
+    /// How many nodes must agree: the configured number, or a majority of all nodes, whether they are up or not.
     pub(super) fn quorum(&self) -> usize {
-        let nodes = self.voters.len();
+        let nodes = self.votes.len();
         self.quorum.unwrap_or(nodes / 2 + 1).clamp(1, nodes.max(1))
     }
 
-    pub(super) fn count(&mut self, node: usize, counted: bool) -> bool {
-        let Some(voter) = self.voters.get_mut(node) else { return false };
-        std::mem::replace(&mut voter.counted, counted) != counted
+    /// Returns whether that is a change.
+    pub(super) fn set_counted(&mut self, node: usize, is_counted: bool) -> bool {
+        let Some(vote) = self.votes.get_mut(node) else { return false };
+        std::mem::replace(&mut vote.is_counted, is_counted) != is_counted
     }
 
-    pub(super) fn mark(&mut self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
-        if let Some(voter) = self.voters.get_mut(node) {
-            (voter.safe, voter.finalized) = (safe, finalized);
+    pub(super) fn record_marks(&mut self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
+        if let Some(vote) = self.votes.get_mut(node) {
+            (vote.safe, vote.finalized) = (safe, finalized);
         }
     }
 
-    /// Walks down from the head of a branch until there is solid ground.
-    pub(super) fn link(&self, branch: &Branch) -> Link {
+    /// Walks down from the head of a branch to a known block, to genesis, or through a whole window.
+    pub(super) fn link(&self, branch: &HeadBranch) -> BranchLink {
         let mut block = &branch.head;
         for _ in 1..WINDOW_BLOCKS {
-            if self.canon.as_ref().is_some_and(|canon| canon.has(&block.id.hash)) {
-                return Link::Linked;
+            if self.chain.as_ref().is_some_and(|chain| chain.has(&block.id.hash)) {
+                return BranchLink::Linked;
             }
             let Some(below) = block.id.number.checked_sub(1) else { return self.link_to_genesis(block) };
             let parent = branch.blocks.get(&block.parent).or_else(|| self.tree.get(&block.parent));
             match parent {
                 Some(parent) if parent.id.number == below => block = parent,
-                Some(_) => return Link::Broken,
-                None => return Link::Missing(BlockId { number: below, hash: block.parent }),
+                Some(_) => return BranchLink::Broken,
+                None => return BranchLink::Missing(BlockId { number: below, hash: block.parent }),
             }
         }
-        Link::Linked
+        BranchLink::Linked
     }
 
-    fn link_to_genesis(&self, block: &SeenBlock) -> Link {
+    fn link_to_genesis(&self, block: &SeenBlock) -> BranchLink {
         let same = self.genesis.is_none_or(|genesis| genesis == block.id);
-        if same { Link::Linked } else { Link::Broken }
+        if same { BranchLink::Linked } else { BranchLink::Broken }
     }
 
-    pub(super) fn report(&mut self, node: usize, branch: Branch) -> Link {
+    pub(super) fn report(&mut self, node: usize, branch: HeadBranch) -> BranchLink {
         let link = self.link(&branch);
-        if link == Link::Linked
-            && let Some(voter) = self.voters.get_mut(node)
+        if link == BranchLink::Linked
+            && let Some(vote) = self.votes.get_mut(node)
         {
-            voter.head = Some(branch.head.id);
-            let majority = self.voters.len() / 2 + 1;
+            vote.head = Some(branch.head.id);
+            let majority = self.votes.len() / 2 + 1;
             branch.blocks.into_values().for_each(|block| self.tree.insert(node, block, majority));
-            self.tidy();
+            self.drop_unneeded_blocks();
         }
         link
     }
 
-    /// The highest block of the present chain that a node has; its own head, if that is above.
+    /// The highest canonical block that a node has, or its own head if that is above the canonical one.
     pub(super) fn reach(&self, node: usize) -> Option<BlockId> {
-        let (head, canon) = (self.voters.get(node)?.head?, self.canon.as_ref()?);
-        let common = self.tree.line(&head.hash).find(|block| canon.has(&block.id.hash))?.id;
-        Some(if common == canon.head() { head } else { common })
+        let (head, chain) = (self.votes.get(node)?.head?, self.chain.as_ref()?);
+        let common = self.tree.ancestors(&head.hash).find(|block| chain.has(&block.id.hash))?.id;
+        Some(if common == chain.head() { head } else { common })
     }
 
-    /// A node was polled for this look.
-    pub(super) fn looked_at(&mut self, node: usize, look: u64) {
-        if let Some(voter) = self.voters.get_mut(node) {
-            voter.looked_at = look;
+    pub(super) fn record_poll(&mut self, node: usize, request: u64) {
+        if let Some(vote) = self.votes.get_mut(node) {
+            vote.polled_for = request;
         }
     }
 
-    /// Whether all nodes whose word counts were polled for this look.
-    pub(super) fn has_looked_at_all(&self, look: u64) -> bool {
-        self.voters.iter().filter(|voter| voter.counted).all(|voter| voter.looked_at >= look)
+    /// Whether all nodes that count were polled after this request.
+    pub(super) fn has_polled_all(&self, request: u64) -> bool {
+        self.votes.iter().filter(|vote| vote.is_counted).all(|vote| vote.polled_for >= request)
     }
 
     /// Whether a node has left the branch of this block for another one. The others may be about to.
     pub(super) fn is_contested(&self, block: BlockId) -> bool {
-        let has_left = |(node, voter): (usize, &Voter)| {
-            let reach = self.reach(node).filter(|reach| voter.counted && reach.number < block.number);
-            reach.is_some_and(|reach| voter.head != Some(reach))
+        let has_left = |(node, vote): (usize, &NodeVote)| {
+            let reach = self.reach(node).filter(|reach| vote.is_counted && reach.number < block.number);
+            reach.is_some_and(|reach| vote.head != Some(reach))
         };
-        self.voters.iter().enumerate().any(has_left)
+        self.votes.iter().enumerate().any(has_left)
     }
 
-    /// Keeps what the heads and the present chain need, once there is much more than that.
-    fn tidy(&mut self) {
-        if self.tree.len() <= (self.voters.len() + 2) * WINDOW_BLOCKS {
+    /// Drops blocks that neither a head nor the present chain needs, once there are many of them.
+    fn drop_unneeded_blocks(&mut self) {
+        if self.tree.len() <= (self.votes.len() + 2) * WINDOW_BLOCKS {
             return;
         }
-        let heads = self.voters.iter().filter_map(|voter| voter.head);
-        let present = self.canon.iter().map(|canon| canon.head());
+        let heads = self.votes.iter().filter_map(|vote| vote.head);
+        let present = self.chain.iter().map(|chain| chain.head());
         self.tree.keep(heads.chain(present).map(|head| head.hash));
     }
 
-    /// The next picture, if it differs from the present one.
-    pub(super) fn decide(&mut self, now: Instant) -> Option<Arc<Canon>> {
-        let electorate = Electorate::of(&self.voters, self.quorum());
-        let best = electorate.best(&self.tree, self.canon.as_ref().map(|canon| canon.head()));
+    /// The next chain, if it differs from the present one.
+    pub(super) fn decide(&mut self, now: Instant) -> Option<Arc<CanonicalChain>> {
+        let electorate = Electorate::of(&self.votes, self.quorum());
+        let best = electorate.best(&self.tree, self.chain.as_ref().map(|chain| chain.head()));
         self.is_restored &= best.is_none();
-        let moved = best.and_then(|best| self.picture(best));
-        let contradicts =
-            |canon: &Canon| self.checkpoint.is_some_and(|checkpoint| canon.contradicts(&[checkpoint]));
-        let (moved, refused) = match moved {
-            Some(canon) if contradicts(&canon) => (None, Some(canon.head())),
-            Some(canon) => (Some(canon), None),
-            None => (None, self.refused),
+        let moved = best.and_then(|best| self.chain_to(best));
+        let contradicts = |chain: &CanonicalChain| {
+            self.checkpoint.is_some_and(|checkpoint| chain.contradicts(&[checkpoint]))
+        };
+        let (moved, refused_head) = match moved {
+            Some(chain) if contradicts(&chain) => (None, Some(chain.head())),
+            Some(chain) => (Some(chain), None),
+            None => (None, self.refused_head),
         };
         if let (Some(head), Some(checkpoint)) =
-            (refused.filter(|head| self.refused != Some(*head)), self.checkpoint)
+            (refused_head.filter(|head| self.refused_head != Some(*head)), self.checkpoint)
         {
-            tell_refused(head, checkpoint);
+            log_refusal(head, checkpoint);
         }
-        self.refused = refused;
-        let mut canon = match (&moved, &self.canon) {
+        self.refused_head = refused_head;
+        let mut chain = match (&moved, &self.chain) {
             (Some(moved), _) => moved.clone(),
-            (None, Some(present)) => Canon::clone(present),
+            (None, Some(present)) => CanonicalChain::clone(present),
             (None, None) => return None,
         };
-        canon.genesis = self.genesis;
-        let (safe, finalized) = (canon.safe, canon.finalized);
-        canon.safe = marked(marks::SAFE, safe, &electorate, &canon, &mut self.alarmed);
-        canon.finalized = marked(marks::FINALIZED, finalized, &electorate, &canon, &mut self.alarmed);
+        chain.genesis = self.genesis;
+        let (safe, finalized) = (chain.safe, chain.finalized);
+        chain.safe = marked(marks::SAFE, safe, &electorate, &chain, &mut self.logged_backwards);
+        chain.finalized =
+            marked(marks::FINALIZED, finalized, &electorate, &chain, &mut self.logged_backwards);
         if moved.is_some() {
-            self.moved = now;
-        } else if self.canon.as_ref().is_some_and(|present| same(present, &canon)) {
+            self.head_changed_at = now;
+        } else if self.chain.as_ref().is_some_and(|present| same(present, &chain)) {
             return None;
         }
-        let canon = Arc::new(canon);
-        self.canon = Some(Arc::clone(&canon));
-        Some(canon)
+        let chain = Arc::new(chain);
+        self.chain = Some(Arc::clone(&chain));
+        Some(chain)
     }
 
-    /// The chain with `best` as its head; `None` if the head stays where it is.
-    fn picture(&self, best: BlockId) -> Option<Canon> {
-        // The head itself, one of its ancestors, or something so low that nobody can say whose ancestor it is.
-        let stays = |present: &Arc<Canon>| present.has(&best.hash) || best.number < present.lowest();
-        if self.canon.as_ref().is_some_and(stays) {
+    /// The chain with `best` as its head. `None` if the head does not change.
+    fn chain_to(&self, best: BlockId) -> Option<CanonicalChain> {
+        // The head itself, one of its ancestors, or a block so low that nobody can say whose ancestor it is.
+        let stays = |present: &Arc<CanonicalChain>| present.has(&best.hash) || best.number < present.lowest();
+        if self.chain.as_ref().is_some_and(stays) {
             return None;
         }
-        let mut line = self.tree.line(&best.hash).cloned();
+        let mut line = self.tree.ancestors(&best.hash).cloned();
         let head = line.next()?;
         let below: Vec<_> = line.collect();
-        let Some(present) = &self.canon else { return Some(Canon::first(&head, below, self.first_epoch)) };
+        let Some(present) = &self.chain else {
+            return Some(CanonicalChain::first(&head, below, self.first_epoch));
+        };
         let Some(common) = below.iter().find(|block| present.has(&block.id.hash)) else {
-            tell_jump(present, best);
+            log_new_epoch(present, best);
             return Some(present.next_epoch(&head, below));
         };
         let common = common.id;
         let mut next = present.next(&head, below);
         if common != present.head() {
-            tell_reorganisation(present, best, common);
-            next.safe = still_there(marks::SAFE, next.safe, common);
-            next.finalized = still_there(marks::FINALIZED, next.finalized, common);
+            log_reorganisation(present, best, common);
+            next.safe = surviving_mark(marks::SAFE, next.safe, common);
+            next.finalized = surviving_mark(marks::FINALIZED, next.finalized, common);
         }
         Some(next)
     }
 }
 
-fn same(one: &Canon, other: &Canon) -> bool {
+fn same(one: &CanonicalChain, other: &CanonicalChain) -> bool {
     (one.safe, one.finalized, one.genesis) == (other.safe, other.finalized, other.genesis)
 }
 
-/// A mark on a branch that was given up is void until the nodes agree on a new one.
-fn still_there(mark: Mark, block: Option<BlockId>, common: BlockId) -> Option<BlockId> {
+/// A mark above the common block is dropped until the nodes agree on a new one.
+fn surviving_mark(mark: BlockMark, block: Option<BlockId>, common: BlockId) -> Option<BlockId> {
     let lost = block.filter(|block| block.number > common.number);
     if let Some(lost) = lost {
         let (name, number, hash) = (mark.name, lost.number, lost.hash);
-        tracing::error!(mark = name, number, %hash, "a reorganisation went below a mark; the mark is void");
+        tracing::error!(mark = name, number, %hash, "a reorganisation went below this mark; it is dropped until the nodes agree on a new one");
         return None;
     }
     block
 }
 
 fn marked(
-    mark: Mark,
+    mark: BlockMark,
     present: Option<BlockId>,
     electorate: &Electorate<'_>,
-    canon: &Canon,
-    alarmed: &mut Option<BlockId>,
+    chain: &CanonicalChain,
+    logged_backwards: &mut Option<BlockId>,
 ) -> Option<BlockId> {
-    match mark.step(present, electorate, canon) {
-        Step::Keep => present,
-        Step::To(block) => {
-            canon.learn(block);
+    match mark.change(present, electorate, chain) {
+        MarkChange::Keep => present,
+        MarkChange::To(block) => {
+            chain.add_deep_block(block);
             Some(block)
         }
-        Step::Backwards(block) => {
-            if alarmed.replace(block) != Some(block) {
+        MarkChange::Backwards(block) => {
+            if logged_backwards.replace(block) != Some(block) {
                 let (name, to) = (mark.name, block.number);
                 let from = present.map(|present| present.number);
-                tracing::error!(mark = name, from, to, "most nodes moved a mark backwards");
+                tracing::error!(
+                    mark = name,
+                    from,
+                    to,
+                    "most nodes moved this mark backwards; check the consensus clients of the nodes"
+                );
             }
-            canon.learn(block);
+            chain.add_deep_block(block);
             Some(block)
         }
     }
 }
 
-fn tell_reorganisation(present: &Canon, to: BlockId, common: BlockId) {
+fn log_reorganisation(present: &CanonicalChain, to: BlockId, common: BlockId) {
     let from = present.head();
     let depth = from.number - common.number;
     tracing::warn!(depth, from = from.number, to = to.number, hash = %to.hash, "the chain was reorganised");
 }
 
-fn tell_refused(head: BlockId, checkpoint: BlockId) {
+fn log_refusal(head: BlockId, checkpoint: BlockId) {
     let (number, hash) = (head.number, head.hash);
     tracing::error!(
         number,
         %hash,
         checkpoint = checkpoint.number,
-        "a quorum of the nodes has a chain without the checkpoint; it is refused"
+        "a quorum of the nodes has a chain without the checkpoint; refusing it: check the nodes, and checkpoint in [network]"
     );
 }
 
-fn tell_jump(present: &Canon, to: BlockId) {
+fn log_new_epoch(present: &CanonicalChain, to: BlockId) {
     let (from, to, hash) = (present.head().number, to.number, to.hash);
-    tracing::warn!(from, to, %hash, "the new head has no known block in common with the old one: a new epoch");
+    tracing::warn!(from, to, %hash, "the new head has no known block in common with the old one; dropping what was known of old blocks");
 }

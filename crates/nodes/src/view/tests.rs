@@ -9,25 +9,25 @@ use tokio::time::{Duration, advance};
 use super::*;
 
 /// A pool of three whose nodes all have the block `height` of a plain chain.
-fn agreed(height: u64) -> (Arc<View>, Land, B256) {
-    let view = View::new(Settings::default());
+fn agreed(height: u64) -> (Arc<NodesView>, Land, B256) {
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(3);
+    view.set_nodes(3);
     let tip = land.grow(land.genesis, height, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, tip));
     (view, land, tip)
 }
 
-fn head(view: &View) -> BlockId {
+fn head(view: &NodesView) -> BlockId {
     view.head().expect("there is a head")
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_of_one_is_a_quorum() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(1);
-    assert!(view.canon().is_none() && view.is_stale());
+    view.set_nodes(1);
+    assert!(view.canonical_chain().is_none() && view.is_stale());
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
     assert_eq!(head(&view).hash, tip);
@@ -36,9 +36,9 @@ async fn one_of_one_is_a_quorum() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_to_answer_does_not_decide_alone() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(3);
+    view.set_nodes(3);
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
     assert_eq!(view.head(), None);
@@ -61,9 +61,9 @@ async fn a_node_ahead_moves_nothing_and_two_move_the_head() {
 async fn a_head_without_linked_parents_votes_for_nothing() {
     let (view, mut land, tip) = agreed(10);
     let far = land.grow(tip, 300, SALT_A);
-    let branch = Branch::new(land.block(far));
-    assert!(matches!(view.report(0, branch.clone()), Link::Missing(_)));
-    assert!(matches!(view.report(1, branch), Link::Missing(_)));
+    let branch = HeadBranch::new(land.block(far));
+    assert!(matches!(view.report(0, branch.clone()), BranchLink::Missing(_)));
+    assert!(matches!(view.report(1, branch), BranchLink::Missing(_)));
     assert_eq!(head(&view).hash, tip);
 }
 
@@ -73,7 +73,7 @@ async fn numbers_that_do_not_follow_each_other_break_a_branch() {
     let next = land.grow(tip, 1, SALT_A);
     let mut block = land.block(next);
     block.id.number += 7;
-    assert_eq!(view.report(0, Branch::new(block)), Link::Broken);
+    assert_eq!(view.report(0, HeadBranch::new(block)), BranchLink::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,8 +82,11 @@ async fn another_block_0_breaks_a_branch() {
     view.set_identity(1, Some(land.genesis));
     let mut other = Land::with_genesis(B256::repeat_byte(0xee));
     let tip = other.grow(other.genesis, 5, SALT_A);
-    assert_eq!(other.bring(&view, 0, tip), Link::Broken);
-    assert_eq!(view.canon().and_then(|canon| canon.by_number(0)).map(|id| id.hash), Some(land.genesis));
+    assert_eq!(other.bring(&view, 0, tip), BranchLink::Broken);
+    assert_eq!(
+        view.canonical_chain().and_then(|canon| canon.by_number(0)).map(|id| id.hash),
+        Some(land.genesis)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,25 +95,25 @@ async fn the_head_stays_when_nodes_fall_back_or_die() {
     let below = land.ancestor(tip, 5);
     (0..3).for_each(|node| land.show(&view, node, below));
     assert_eq!(head(&view).hash, tip);
-    (0..3).for_each(|node| view.count(node, false));
+    (0..3).for_each(|node| view.set_counted(node, false));
     assert_eq!(head(&view).hash, tip);
 }
 
 /// The quorum was one of the nodes that were up. Two liars of five moved the head to their fork once the honest ones were dead.
 #[tokio::test(start_paused = true)]
 async fn the_living_are_no_quorum_because_others_are_dead() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(5);
+    view.set_nodes(5);
     let tip = land.grow(land.genesis, 50, SALT_A);
     (0..5).for_each(|node| land.show(&view, node, tip));
-    (0..3).for_each(|node| view.count(node, false));
+    (0..3).for_each(|node| view.set_counted(node, false));
     let fork = land.grow(land.ancestor(tip, 3), 9, SALT_B);
     (3..5).for_each(|node| land.show(&view, node, fork));
     assert_eq!(head(&view).hash, tip);
     let next = land.grow(tip, 1, SALT_A);
     land.show(&view, 0, next);
-    view.count(0, true);
+    view.set_counted(0, true);
     (3..5).for_each(|node| land.show(&view, node, next));
     assert_eq!(head(&view).hash, next, "three are a quorum again");
 }
@@ -118,15 +121,15 @@ async fn the_living_are_no_quorum_because_others_are_dead() {
 /// With a quorum of one the operator prefers being served to being sure.
 #[tokio::test(start_paused = true)]
 async fn with_a_quorum_of_one_the_dead_hold_nobody_up() {
-    let view = View::new(Settings { quorum: Some(1), ..Settings::default() });
+    let view = NodesView::new(ViewSettings { quorum: Some(1), ..ViewSettings::default() });
     let mut land = Land::new();
-    view.enrol(3);
+    view.set_nodes(3);
     let tip = land.grow(land.genesis, 10, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, tip));
     let ahead = land.grow(tip, 5, SALT_A);
     land.show(&view, 0, ahead);
     assert_eq!(head(&view).hash, ahead);
-    view.count(0, false);
+    view.set_counted(0, false);
     let other = land.grow(tip, 6, SALT_B);
     land.show(&view, 1, other);
     assert_eq!(head(&view).hash, other);
@@ -137,26 +140,26 @@ async fn a_block_that_was_reorganised_away_stays_known_as_a_side_block() {
     let (view, mut land, tip) = agreed(10);
     let common = land.ancestor(tip, 2);
     let lost = BlockId { number: 10, hash: tip };
-    let before = view.canon().unwrap();
+    let before = view.canonical_chain().unwrap();
     let other = land.grow(common, 3, SALT_B);
     (0..3).for_each(|node| land.show(&view, node, other));
-    let canon = view.canon().unwrap();
+    let canon = view.canonical_chain().unwrap();
     assert_eq!((head(&view).hash, canon.by_hash(&tip)), (other, None));
     assert_eq!(canon.side_block(&tip), Some(lost));
     assert_eq!(canon.side_block(&common), None, "it is on both branches");
     assert_eq!((before.by_hash(&tip), before.side_block(&tip)), (Some(lost), None), "it was canonical then");
     let back = land.grow(tip, 9, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, back));
-    let canon = view.canon().unwrap();
+    let canon = view.canonical_chain().unwrap();
     assert_eq!((canon.by_hash(&tip), canon.side_block(&tip)), (Some(lost), None));
     assert!(canon.side_block(&other).is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_chain_at_zero_is_served() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(2);
+    view.set_nodes(2);
     (0..2).for_each(|node| land.show(&view, node, land.genesis));
     assert_eq!(head(&view).number, 0);
     let tip = land.grow(land.genesis, 9, SALT_A);
@@ -167,9 +170,12 @@ async fn a_chain_at_zero_is_served() {
 /// A node that had stood still for long was not waited for, and the other one of two decided alone.
 #[tokio::test(start_paused = true)]
 async fn a_stuck_node_of_two_holds_the_head() {
-    let view = View::new(Settings { stale_after: Some(Duration::from_secs(30)), ..Settings::default() });
+    let view = NodesView::new(ViewSettings {
+        stale_after: Some(Duration::from_secs(30)),
+        ..ViewSettings::default()
+    });
     let mut land = Land::new();
-    view.enrol(2);
+    view.set_nodes(2);
     let tip = land.grow(land.genesis, 5, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, tip));
     advance(Duration::from_secs(31)).await;
@@ -182,9 +188,9 @@ async fn a_stuck_node_of_two_holds_the_head() {
 /// Found by the mixes: after a long rest the first honest node with the next block was left alone with those who lie.
 #[tokio::test(start_paused = true)]
 async fn the_first_with_a_block_after_a_rest_is_not_left_alone() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(5);
+    view.set_nodes(5);
     let tip = land.grow(land.genesis, 50, SALT_A);
     (0..5).for_each(|node| land.show(&view, node, tip));
     let lie = land.grow(tip, 9, SALT_B);
@@ -211,13 +217,13 @@ async fn who_runs_ahead_of_a_resting_majority_is_doubted() {
 async fn reorganisations_of_every_depth_up_to_the_window_keep_the_epoch() {
     for depth in [1, 2, 7, 64, 200] {
         let (view, mut land, tip) = agreed(300);
-        let before = view.canon().expect("there is a head");
+        let before = view.canonical_chain().expect("there is a head");
         let fork = land.ancestor(tip, depth);
         let other = land.grow(fork, depth, SALT_B);
         land.show(&view, 0, other);
         assert_eq!(head(&view).hash, tip, "one node alone reorganises nothing");
         land.show(&view, 1, other);
-        let after = view.canon().expect("there is a head");
+        let after = view.canonical_chain().expect("there is a head");
         assert_eq!((after.head().hash, after.epoch()), (other, before.epoch()), "depth {depth}");
         assert_eq!(after.by_number(300 - depth + 1).map(|id| id.hash), Some(land.ancestor(other, depth - 1)));
         assert_eq!(after.by_hash(&tip), None, "what hung on the old branch is gone");
@@ -229,15 +235,15 @@ async fn reorganisations_of_every_depth_up_to_the_window_keep_the_epoch() {
 #[tokio::test(start_paused = true)]
 async fn a_reorganisation_deeper_than_the_window_starts_an_epoch() {
     let (view, mut land, tip) = agreed(700);
-    let before = view.canon().expect("there is a head");
-    before.learn(BlockId { number: 100, hash: land.ancestor(tip, 600) });
-    assert!(view.canon().is_some_and(|canon| canon.by_number(100).is_some()));
+    let before = view.canonical_chain().expect("there is a head");
+    before.add_deep_block(BlockId { number: 100, hash: land.ancestor(tip, 600) });
+    assert!(view.canonical_chain().is_some_and(|canon| canon.by_number(100).is_some()));
     let other = land.grow(land.ancestor(tip, 300), 300, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
-    let after = view.canon().expect("there is a head");
+    let after = view.canonical_chain().expect("there is a head");
     assert_eq!((after.head().hash, after.epoch()), (other, before.epoch() + 1));
     assert_eq!((after.by_number(100), after.lowest()), (None, 700 - WINDOW_BLOCKS as u64 + 1));
-    before.learn(BlockId { number: 101, hash: land.ancestor(tip, 599) });
+    before.add_deep_block(BlockId { number: 101, hash: land.ancestor(tip, 599) });
     assert_eq!(after.by_number(101), None, "what is learned late belongs to the old epoch");
 }
 
@@ -255,7 +261,7 @@ async fn the_window_moves_along_and_what_leaves_it_stays_known() {
         tip = land.grow(tip, 1, SALT_A);
         (0..3).for_each(|node| land.show(&view, node, tip));
     }
-    let canon = view.canon().expect("there is a head");
+    let canon = view.canonical_chain().expect("there is a head");
     assert_eq!((canon.head().number, canon.lowest(), canon.window().len()), (2_300, 2_045, WINDOW_BLOCKS));
     let mut hash = tip;
     for number in (45..=2_300).rev() {
@@ -271,16 +277,19 @@ async fn the_window_moves_along_and_what_leaves_it_stays_known() {
 async fn transactions_of_the_window_are_known_until_they_are_reorganised_away() {
     let (view, mut land, tip) = agreed(10);
     let transaction = land.block(tip).reported.transactions()[0];
-    assert_eq!(view.canon().unwrap().contains_transaction(&transaction).map(|id| id.hash), Some(tip));
+    assert_eq!(
+        view.canonical_chain().unwrap().contains_transaction(&transaction).map(|id| id.hash),
+        Some(tip)
+    );
     let other = land.grow(land.ancestor(tip, 1), 1, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
-    assert_eq!(view.canon().unwrap().contains_transaction(&transaction), None);
+    assert_eq!(view.canonical_chain().unwrap().contains_transaction(&transaction), None);
 }
 
 /// A block with another list of transactions beside its true header.
-fn tampered(land: &Land, hash: B256) -> Branch {
+fn tampered(land: &Land, hash: B256) -> HeadBranch {
     let lists = BlockLists::new(vec![B256::repeat_byte(0xee)], Vec::new());
-    Branch::new(SeenBlock { reported: Arc::new(lists), ..land.block(hash) })
+    HeadBranch::new(SeenBlock { reported: Arc::new(lists), ..land.block(hash) })
 }
 
 /// The header proves no list, and the list of whoever showed a block first was held against all others: true receipts of
@@ -290,12 +299,12 @@ async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
     let (view, mut land, tip) = agreed(10);
     let next = land.grow(tip, 1, SALT_A);
     let transaction = land.block(next).reported.transactions()[0];
-    assert_eq!(view.report(0, tampered(&land, next)), Link::Linked);
+    assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked);
     land.show(&view, 1, next);
-    let canon = view.canon().unwrap();
+    let canon = view.canonical_chain().unwrap();
     assert_eq!(canon.head().hash, next, "two have the block");
     assert!(canon.head_block().unwrap().lists().is_none(), "and do not agree on its list");
-    assert_eq!(view.report(0, tampered(&land, next)), Link::Linked, "the same node has no second vote");
+    assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked, "the same node has no second vote");
     assert!(canon.head_block().unwrap().lists().is_none());
     land.show(&view, 2, next);
     assert_eq!(canon.contains_transaction(&transaction).map(|id| id.hash), Some(next));
@@ -304,16 +313,16 @@ async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quorum_may_be_set() {
-    let view = View::new(Settings { quorum: Some(3), ..Settings::default() });
+    let view = NodesView::new(ViewSettings { quorum: Some(3), ..ViewSettings::default() });
     let mut land = Land::new();
-    view.enrol(3);
+    view.set_nodes(3);
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
     land.show(&view, 1, tip);
     assert_eq!(view.head(), None);
-    view.count(2, false);
+    view.set_counted(2, false);
     assert_eq!(view.head(), None, "a set quorum does not shrink");
-    view.count(2, true);
+    view.set_counted(2, true);
     land.show(&view, 2, tip);
     assert_eq!(head(&view).hash, tip);
 }
@@ -335,33 +344,37 @@ async fn a_head_that_stands_still_is_stale() {
 async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
     let (view, mut land, tip) = agreed(100);
     let at = |land: &Land, number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    view.mark(0, at(&land, 90), at(&land, 60));
-    assert_eq!(view.canon().map(|canon| (canon.safe(), canon.finalized())), Some((None, None)));
-    view.mark(1, at(&land, 80), at(&land, 50));
-    let canon = view.canon().expect("there is a head");
+    view.record_marks(0, at(&land, 90), at(&land, 60));
+    assert_eq!(view.canonical_chain().map(|canon| (canon.safe(), canon.finalized())), Some((None, None)));
+    view.record_marks(1, at(&land, 80), at(&land, 50));
+    let canon = view.canonical_chain().expect("there is a head");
     assert_eq!((canon.safe(), canon.finalized()), (at(&land, 80), at(&land, 50)));
     let fork = land.grow(land.ancestor(tip, 50), 20, SALT_B);
-    view.mark(2, Some(land.id(fork)), Some(land.id(fork)));
-    assert_eq!(view.canon().and_then(|canon| canon.safe()), at(&land, 80), "another branch has no say");
+    view.record_marks(2, Some(land.id(fork)), Some(land.id(fork)));
+    assert_eq!(
+        view.canonical_chain().and_then(|canon| canon.safe()),
+        at(&land, 80),
+        "another branch has no say"
+    );
 }
 
 /// One of two nodes forged marks, and while the other one was away it was believed.
 #[tokio::test(start_paused = true)]
 async fn one_liar_of_two_moves_no_mark() {
-    let view = View::new(Settings::default());
+    let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.enrol(2);
+    view.set_nodes(2);
     let tip = land.grow(land.genesis, 100, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, tip));
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    let marks = |view: &View| view.canon().map(|canon| (canon.safe(), canon.finalized()));
-    (0..2).for_each(|node| view.mark(node, at(90), at(60)));
+    let marks = |view: &NodesView| view.canonical_chain().map(|canon| (canon.safe(), canon.finalized()));
+    (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
     for lie in [at(100), at(10), Some(BlockId { number: 95, hash: B256::repeat_byte(0xee) }), None] {
-        view.mark(1, lie, lie);
+        view.record_marks(1, lie, lie);
         assert_eq!(marks(&view), Some((at(90), at(60))), "{lie:?}");
     }
-    view.count(0, false);
-    view.mark(1, at(100), at(100));
+    view.set_counted(0, false);
+    view.record_marks(1, at(100), at(100));
     assert_eq!(marks(&view), Some((at(90), at(60))), "the other one is away");
 }
 
@@ -369,16 +382,16 @@ async fn one_liar_of_two_moves_no_mark() {
 async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
     let (view, land, tip) = agreed(100);
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    let marks = |view: &View| view.canon().map(|canon| (canon.safe(), canon.finalized()));
-    (0..2).for_each(|node| view.mark(node, at(90), at(60)));
-    view.mark(2, at(70), at(40));
-    view.count(0, false);
+    let marks = |view: &NodesView| view.canonical_chain().map(|canon| (canon.safe(), canon.finalized()));
+    (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
+    view.record_marks(2, at(70), at(40));
+    view.set_counted(0, false);
     assert_eq!(marks(&view), Some((at(90), at(60))), "one of those who said so is away");
-    view.count(0, true);
+    view.set_counted(0, true);
     // Two of three had lied, and their marks stayed when they were honest again.
-    view.mark(1, at(70), at(40));
+    view.record_marks(1, at(70), at(40));
     assert_eq!(marks(&view), Some((at(70), at(40))), "the other one lies still");
-    (0..3).for_each(|node| view.mark(node, at(91), at(61)));
+    (0..3).for_each(|node| view.record_marks(node, at(91), at(61)));
     assert_eq!(marks(&view), Some((at(91), at(61))));
 }
 
@@ -386,11 +399,11 @@ async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
 async fn finalized_below_the_window_takes_equal_reports() {
     let (view, land, tip) = agreed(700);
     let at = |number: u64| Some(land.id(land.ancestor(tip, 700 - number)));
-    view.mark(0, None, at(101));
-    view.mark(1, None, at(100));
-    assert_eq!(view.canon().and_then(|canon| canon.finalized()), None);
-    view.mark(1, None, at(101));
-    let canon = view.canon().expect("there is a head");
+    view.record_marks(0, None, at(101));
+    view.record_marks(1, None, at(100));
+    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), None);
+    view.record_marks(1, None, at(101));
+    let canon = view.canonical_chain().expect("there is a head");
     assert_eq!((canon.finalized(), canon.by_number(101)), (at(101), at(101)));
 }
 
@@ -398,13 +411,13 @@ async fn finalized_below_the_window_takes_equal_reports() {
 async fn a_reorganisation_below_finalized_voids_it_until_a_quorum_has_a_new_one() {
     let (view, mut land, tip) = agreed(100);
     let old = land.id(land.ancestor(tip, 10));
-    (0..3).for_each(|node| view.mark(node, None, Some(old)));
+    (0..3).for_each(|node| view.record_marks(node, None, Some(old)));
     let other = land.grow(land.ancestor(tip, 20), 25, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
-    assert_eq!(view.canon().and_then(|canon| canon.finalized()), None);
+    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), None);
     let new = Some(land.id(land.ancestor(other, 24)));
-    (0..2).for_each(|node| view.mark(node, None, new));
-    assert_eq!(view.canon().and_then(|canon| canon.finalized()), new);
+    (0..2).for_each(|node| view.record_marks(node, None, new));
+    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), new);
 }
 
 /// The nodes showed a chain with another block in the place of the checkpoint after they had been looked at.
@@ -413,16 +426,16 @@ async fn a_chain_without_the_checkpoint_is_refused_by_the_view() {
     let mut land = Land::new();
     let tip = land.grow(land.genesis, 100, SALT_A);
     let checkpoint = land.id(land.ancestor(tip, 5));
-    let view = View::new(Settings { checkpoint: Some(checkpoint), ..Settings::default() });
-    view.enrol(3);
+    let view = NodesView::new(ViewSettings { checkpoint: Some(checkpoint), ..ViewSettings::default() });
+    view.set_nodes(3);
     let forged = land.grow(land.ancestor(tip, 9), 20, SALT_B);
     (0..3).for_each(|node| land.show(&view, node, forged));
-    assert_eq!((view.head(), view.refused()), (None, Some(land.id(forged))));
+    assert_eq!((view.head(), view.refused_head()), (None, Some(land.id(forged))));
     (0..3).for_each(|node| land.show(&view, node, tip));
-    assert_eq!((head(&view).hash, view.refused()), (tip, None));
+    assert_eq!((head(&view).hash, view.refused_head()), (tip, None));
     (0..3).for_each(|node| land.show(&view, node, forged));
-    assert_eq!((head(&view).hash, view.refused()), (tip, Some(land.id(forged))));
+    assert_eq!((head(&view).hash, view.refused_head()), (tip, Some(land.id(forged))));
     let next = land.grow(tip, 1, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, next));
-    assert_eq!((head(&view).hash, view.refused()), (next, None));
+    assert_eq!((head(&view).hash, view.refused_head()), (next, None));
 }

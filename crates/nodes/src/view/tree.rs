@@ -7,15 +7,15 @@ use alloy_primitives::B256;
 use alloy_primitives::map::{B256Map, B256Set};
 
 use super::block::{BlockLists, SeenBlock};
-use super::canon::WINDOW_BLOCKS;
+use super::canonical_chain::WINDOW_BLOCKS;
 
-/// Holds a window below each head that it is told to keep, and what has come since.
+/// Blocks by their hashes: a window below each head that is kept, and what was reported since.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     blocks: B256Map<TreeBlock>,
 }
 
-/// A block, and what the nodes that have shown it say about its lists.
+/// A block, and the lists that nodes report for it.
 #[derive(Debug)]
 struct TreeBlock {
     block: Arc<SeenBlock>,
@@ -35,19 +35,19 @@ impl TreeBlock {
         Self { block, reports: Vec::new() }
     }
 
-    /// Counts a node's lists. The first lists that `majority` nodes report are those of the block from then on.
+    /// Counts a node's lists. The first lists that `majority` nodes report become those of the block.
     fn add_report(&mut self, node: usize, lists: Arc<BlockLists>, majority: usize) {
         let has_reported = self.reports.iter().any(|report| report.nodes.contains(&node));
         if has_reported || self.block.lists().is_some() {
             return;
         }
-        let place = self.reports.iter().position(|report| report.lists == lists).unwrap_or_else(|| {
+        let position = self.reports.iter().position(|report| report.lists == lists).unwrap_or_else(|| {
             self.reports.push(ListReport { lists, nodes: Vec::new() });
             self.reports.len() - 1
         });
-        self.reports[place].nodes.push(node);
-        if self.reports[place].nodes.len() >= majority {
-            let agreed = self.reports.swap_remove(place).lists;
+        self.reports[position].nodes.push(node);
+        if self.reports[position].nodes.len() >= majority {
+            let agreed = self.reports.swap_remove(position).lists;
             self.reports = Vec::new();
             // Only this function sets it, and it was empty above.
             let _first = self.block.agreed.set(agreed);
@@ -60,8 +60,8 @@ impl Tree {
         self.blocks.get(hash).map(|shown| &shown.block)
     }
 
-    /// Adds a block as a node has shown it. The header that was seen first stays, because the hash proves that the second
-    /// one is the same; the lists are counted, because nothing proves them.
+    /// Adds a block that a node has reported. The first header stays, because the hash proves that the second one is the same. The
+    /// lists are counted, because nothing proves them.
     pub(super) fn insert(&mut self, node: usize, block: Arc<SeenBlock>, majority: usize) {
         let lists = Arc::clone(&block.reported);
         let shown = self.blocks.entry(block.id.hash).or_insert_with(|| TreeBlock::new(block));
@@ -69,7 +69,7 @@ impl Tree {
     }
 
     /// The block and its ancestors downwards, as far as they are known, at most a window of them.
-    pub(super) fn line(&self, hash: &B256) -> impl Iterator<Item = &Arc<SeenBlock>> {
+    pub(super) fn ancestors(&self, hash: &B256) -> impl Iterator<Item = &Arc<SeenBlock>> {
         let parent = |child: &&Arc<SeenBlock>| {
             let below = child.id.number.checked_sub(1)?;
             self.get(&child.parent).filter(|parent| parent.id.number == below)
@@ -77,11 +77,11 @@ impl Tree {
         iter::successors(self.get(hash), parent).take(WINDOW_BLOCKS)
     }
 
-    /// Forgets whatever is not within a window below one of `heads`.
+    /// Drops all blocks that are not within a window below one of `heads`.
     pub(super) fn keep(&mut self, heads: impl Iterator<Item = B256>) {
         let mut kept = B256Set::default();
         for head in heads {
-            kept.extend(self.line(&head).map(|block| block.id.hash));
+            kept.extend(self.ancestors(&head).map(|block| block.id.hash));
         }
         self.blocks.retain(|hash, _| kept.contains(hash));
     }

@@ -1,4 +1,4 @@
-//! One node: greet → follow → lost, and again. A node that is not of this chain is left out.
+//! The watcher of one node: greet → follow → lost, and again. A node that is not of this chain is excluded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,91 +9,91 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::chain::Identity;
 use super::questions::{Questions, Which};
-use super::{Common, Hint, LeftOut, Watched};
+use super::{ExclusionReason, Hint, WatchContext, Watched};
+use crate::call::{BlockId, Fault};
 use crate::outage_log::{OutageLog, advice};
-use crate::view::{Branch, Link, SeenBlock, WINDOW_BLOCKS};
-use crate::{BlockId, Fault};
+use crate::view::{BranchLink, HeadBranch, SeenBlock, WINDOW_BLOCKS};
 
-/// Polling is never quicker than this: a node has other things to do.
+/// Shortest time between two polls, to limit the load on the node.
 const POLL_EVERY_MIN: Duration = Duration::from_millis(100);
-/// Polling is never slower than this: a caller should not wait longer for a block that is there.
+/// Longest time between two polls, because callers should not wait longer for a new block.
 const POLL_EVERY_MAX: Duration = Duration::from_secs(4);
-/// Polling before the block time is known.
+/// Time between two polls before the block time is known.
 const POLL_EVERY_AT_FIRST: Duration = Duration::from_secs(1);
-/// A third of the block time: a new block is seen after a sixth of it on average.
+/// Polls per block time. A new block is seen after a sixth of the block time on average.
 const POLLS_PER_BLOCK: u32 = 3;
 
-/// The first wait for a node that has not answered. It doubles each time.
+/// The first wait before a lost node is greeted again. It doubles each time.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
-/// The longest wait: a node that returns is found within this.
+/// The longest wait before a lost node is greeted again.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
-/// How often a node that is left out is looked at again.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// How long the nodes may take to agree on a chain before that is told.
+/// How often an excluded node is greeted again.
+const EXCLUDED_GREET_EVERY: Duration = Duration::from_secs(5);
+/// How long the nodes may take to agree on a chain before they are excluded with the reason.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a node may say nothing before it is asked whether it is there. `/ready` tells within two seconds that all nodes
-/// are gone: this, and the time that a node has for its answer.
+/// How long a node may say nothing before it is asked whether it is there. Together with the time for its answer, `/ready` reports
+/// within two seconds that all nodes are gone.
 const SILENCE_MAX: Duration = Duration::from_millis(750);
 
-/// Blocks that are fetched at once.
+/// Blocks that are fetched concurrently.
 const FETCHES_AT_ONCE: u64 = 16;
-/// Rounds of fetching for one head. A window takes 17 of them when the node's numbers and hashes tell one story.
+/// The most rounds of fetching for one head. A whole window takes 17 when the node's numbers and hashes are consistent.
 const FETCH_ROUNDS_MAX: usize = 64;
-/// How long fetching for one head may take before the node's newest block is looked at again.
+/// How long fetching for one head may take before the node's newest block is polled again.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Heads between two looks at safe and finalized,
+/// New heads between two polls of safe and finalized.
 const HEADS_PER_MARKS: u32 = 4;
-/// and polls, if there are fewer heads: twice the time that heads take.
+/// The most polls of the head between two polls of safe and finalized, for when there are few new heads.
 const POLLS_PER_MARKS: u32 = 2 * HEADS_PER_MARKS * POLLS_PER_BLOCK;
 
-/// What a node's watcher does next.
+/// What the watcher does next.
 #[derive(Clone, Debug)]
 enum Next {
     Greet,
     Follow,
     Lost,
-    LeftOut(LeftOut),
+    Excluded(ExclusionReason),
 }
 
-/// What a node says when it is greeted.
+/// The replies of a node when it is greeted.
 struct Introduction {
     identity: Identity,
     is_syncing: bool,
-    other_checkpoint: Option<LeftOut>,
+    other_checkpoint: Option<ExclusionReason>,
 }
 
 /// The watcher of one node.
 #[derive(Debug)]
-pub(super) struct Watcher<W> {
-    place: usize,
+pub(super) struct NodeWatcher<W> {
+    position: usize,
     node: Arc<W>,
-    common: Arc<Common>,
+    context: Arc<WatchContext>,
     hints: Option<watch::Receiver<Option<Hint>>>,
-    /// Reasons to look at the node before the next poll is due.
-    looks: watch::Receiver<u64>,
-    /// What it said last that it is.
+    /// Requests to poll the node before the next poll is due.
+    poll_requests: watch::Receiver<u64>,
+    /// Its identity when it was greeted last.
     identity: Option<Identity>,
     head: Option<BlockId>,
-    /// Blocks of a branch whose fetching was broken off, so that the next poll need not start anew.
-    unfinished: Option<Branch>,
+    /// Blocks of a branch whose fetching was interrupted, so that the next poll need not start over.
+    unfinished: Option<HeadBranch>,
     heads_until_marks: u32,
     polls_since_marks: u32,
-    /// Times that it was lost in a row.
+    /// How often it was lost in a row.
     losses: u32,
     outage: OutageLog,
-    left_out: Option<LeftOut>,
+    exclusion: Option<ExclusionReason>,
 }
 
-impl<W: Watched> Watcher<W> {
-    pub(super) fn new(place: usize, node: Arc<W>, common: Arc<Common>) -> Self {
-        let (hints, looks) = (node.hints(), common.view.looks());
+impl<W: Watched> NodeWatcher<W> {
+    pub(super) fn new(position: usize, node: Arc<W>, context: Arc<WatchContext>) -> Self {
+        let (hints, poll_requests) = (node.hints(), context.view.poll_requests());
         Self {
-            place,
+            position,
             node,
-            common,
+            context,
             hints,
-            looks,
+            poll_requests,
             identity: None,
             head: None,
             unfinished: None,
@@ -101,7 +101,7 @@ impl<W: Watched> Watcher<W> {
             polls_since_marks: 0,
             losses: 0,
             outage: OutageLog::default(),
-            left_out: None,
+            exclusion: None,
         }
     }
 
@@ -112,93 +112,86 @@ impl<W: Watched> Watcher<W> {
                 Next::Greet => self.greet().await,
                 Next::Follow => self.follow().await,
                 Next::Lost => self.lost().await,
-                Next::LeftOut(reason) => self.leave_out(reason).await,
+                Next::Excluded(reason) => self.exclude(reason).await,
             };
         }
     }
 
-    /// Asks who the node is, before anything that it says is believed.
+    /// Asks the node for its identity, before any of its blocks count.
     async fn greet(&mut self) -> Next {
         let Introduction { identity, is_syncing, other_checkpoint } = match self.introduction().await {
             Ok(introduction) => introduction,
-            Err(fault) => return self.fault(fault),
+            Err(fault) => return self.record_fault(fault),
         };
         self.identity = Some(identity);
-        let chain = &self.common.chain;
-        // Not to be confused with nodes that disagree, for which everybody waits. They have no say about the chain.
+        let chain = &self.context.chain;
+        // Such a node has no say about the chain, unlike one that disagrees with other nodes.
         if let Some(reason) = chain.contradicts_configuration(identity).or(other_checkpoint) {
-            return Next::LeftOut(reason);
+            return Next::Excluded(reason);
         }
-        chain.says(self.place, identity);
+        chain.record(self.position, identity);
         let Ok(ours) = timeout(SETTLE_TIMEOUT, chain.settled()).await else {
-            return Next::LeftOut(chain.why_unsettled());
+            return Next::Excluded(chain.why_unsettled());
         };
         if let Some(reason) = chain.differs(identity) {
-            return Next::LeftOut(reason);
+            return Next::Excluded(reason);
         }
         if is_syncing {
-            return Next::LeftOut(LeftOut::Syncing);
+            return Next::Excluded(ExclusionReason::Syncing);
         }
-        self.common.view.set_identity(ours.chain_id, ours.genesis);
-        // What it showed before may have belonged to another chain, of which the view has forgotten everything.
+        self.context.view.set_identity(ours.chain_id, ours.genesis);
+        // Its last head may be of another chain, which the view has dropped.
         self.head = None;
-        self.welcome();
+        self.admit();
         Next::Follow
     }
 
     async fn introduction(&self) -> Result<Introduction, Fault> {
         let questions = self.questions();
-        let (chain_id, is_syncing, version, genesis) = tokio::try_join!(
-            questions.chain_id(),
-            questions.is_syncing(),
-            questions.version(),
-            questions.genesis(),
-        )?;
-        if let Some(version) = version {
-            self.node.saw_version(&version);
-        }
+        let (chain_id, is_syncing, genesis) =
+            tokio::try_join!(questions.chain_id(), questions.is_syncing(), questions.genesis())?;
         let other_checkpoint = self.other_checkpoint().await?;
         Ok(Introduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
     }
 
-    /// Whether the node has another block in the place of the checkpoint. One that does not have it may have dropped it.
-    async fn other_checkpoint(&self) -> Result<Option<LeftOut>, Fault> {
-        let Some(ours) = self.common.settings.checkpoint else { return Ok(None) };
+    /// Whether the node has another block of the checkpoint's number. A node without that block may have dropped it.
+    async fn other_checkpoint(&self) -> Result<Option<ExclusionReason>, Fault> {
+        let Some(ours) = self.context.settings.checkpoint else { return Ok(None) };
         let theirs = self.questions().block_if_known(Which::Number(ours.number)).await?;
         let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
-        Ok(theirs.map(|theirs| LeftOut::OtherCheckpoint { theirs, ours }))
+        Ok(theirs.map(|theirs| ExclusionReason::OtherCheckpoint { theirs, ours }))
     }
 
-    /// Whether it has turned out that the node is of another chain than the others.
+    /// Whether the node is of another chain than the one that was agreed on.
     fn is_of_another_chain(&self) -> bool {
-        self.identity.is_some_and(|identity| self.common.chain.differs(identity).is_some())
+        self.identity.is_some_and(|identity| self.context.chain.differs(identity).is_some())
     }
 
-    /// Polls until the node is lost, or should say again who it is.
+    /// Polls until the node is lost, or must be greeted again.
     async fn follow(&mut self) -> Next {
-        let greet_at = Instant::now() + self.common.settings.greet_every;
+        let greet_at = Instant::now() + self.context.settings.greet_every;
         while Instant::now() < greet_at && !self.is_of_another_chain() {
-            let look = *self.looks.borrow_and_update();
+            let request = *self.poll_requests.borrow_and_update();
             match self.poll().await {
-                Ok(()) => self.good(),
+                Ok(()) => self.record_success(),
                 // Our own shortage says nothing about the node.
-                Err(fault) if fault.is_our_shortage() => self.node.polled(Err(fault)),
-                Err(fault) => return self.fault(fault),
+                Err(fault) if fault.is_our_shortage() => self.node.record_poll(Err(fault)),
+                Err(fault) => return self.record_fault(fault),
             }
-            if let Some(reach) = self.common.view.reach(self.place) {
-                self.node.saw_head(reach);
+            if let Some(reach) = self.context.view.reach(self.position) {
+                self.node.record_head(reach);
             }
-            self.common.view.looked_at(self.place, look);
-            match self.rest().await {
+            self.context.view.record_poll(self.position, request);
+            match self.wait().await {
                 Ok(true) => {}
                 Ok(false) => return Next::Greet,
-                Err(fault) => return self.fault(fault),
+                Err(fault) => return self.record_fault(fault),
             }
         }
         Next::Greet
     }
 
-    /// Waits a little longer each time, then greets: what answers may be another node.
+    /// Waits, longer each time, and then greets the node again: another node may answer at its url now.
     async fn lost(&mut self) -> Next {
         let wait = RETRY_AFTER_MIN.saturating_mul(1 << self.losses.min(16)).min(RETRY_AFTER_MAX);
         self.losses = self.losses.saturating_add(1);
@@ -206,78 +199,78 @@ impl<W: Watched> Watcher<W> {
         Next::Greet
     }
 
-    async fn leave_out(&mut self, reason: LeftOut) -> Next {
-        if self.left_out.as_ref() != Some(&reason) {
-            tell_left_out(self.node.name(), &reason);
+    async fn exclude(&mut self, reason: ExclusionReason) -> Next {
+        if self.exclusion.as_ref() != Some(&reason) {
+            log_exclusion(self.node.name(), &reason);
         }
-        self.node.leave_out(&reason);
-        self.left_out = Some(reason);
-        self.common.view.count(self.place, false);
-        sleep(LOOK_AGAIN_AFTER).await;
+        self.node.exclude(&reason);
+        self.exclusion = Some(reason);
+        self.context.view.set_counted(self.position, false);
+        sleep(EXCLUDED_GREET_EVERY).await;
         Next::Greet
     }
 
-    fn welcome(&mut self) {
-        if self.left_out.take().is_some() {
-            tracing::info!(node = self.node.name(), "this node is used again");
+    fn admit(&mut self) {
+        if self.exclusion.take().is_some() {
+            tracing::info!(node = self.node.name(), "node is used again");
         }
-        self.node.welcome();
+        self.node.admit();
     }
 
-    fn good(&mut self) {
+    fn record_success(&mut self) {
         self.losses = 0;
-        if self.outage.recovered(Instant::now()) {
-            tracing::info!(node = self.node.name(), "this node is back");
+        if self.outage.record_recovery(Instant::now()) {
+            tracing::info!(node = self.node.name(), "node is back");
         }
-        self.node.polled(Ok(()));
-        self.common.view.count(self.place, !self.is_of_another_chain());
+        self.node.record_poll(Ok(()));
+        self.context.view.set_counted(self.position, !self.is_of_another_chain());
     }
 
-    fn fault(&mut self, fault: Fault) -> Next {
-        if let Some(failures) = self.outage.failed(Instant::now()) {
+    fn record_fault(&mut self, fault: Fault) -> Next {
+        if let Some(failures) = self.outage.record_failure(Instant::now()) {
             let advice = advice(fault);
-            tracing::warn!(node = self.node.name(), %fault, advice, failures, "this node cannot be used");
+            tracing::warn!(node = self.node.name(), %fault, advice, failures, "node cannot be used");
         }
-        self.node.polled(Err(fault));
+        self.node.record_poll(Err(fault));
         // A single failure may be temporary.
         if self.losses > 0 {
-            self.node.is_lost();
-            self.common.view.count(self.place, false);
+            self.node.record_loss();
+            self.context.view.set_counted(self.position, false);
         }
         Next::Lost
     }
 
-    /// Waits until the next poll is due, or the node says that it has a new block. Meanwhile a silent node is asked for its
-    /// chain id, so that its absence is noticed before the next poll. `false`: it has become a node of another chain.
-    async fn rest(&mut self) -> Result<bool, Fault> {
+    /// Waits until the next poll is due, is requested, or the node pushes a new block. Meanwhile a silent node is asked for its chain id,
+    /// so that its absence is noticed before the next poll. Returns `false` if it has become a node of another chain.
+    async fn wait(&mut self) -> Result<bool, Fault> {
         let mut left = self.interval();
         while left > SILENCE_MAX {
             let began = Instant::now();
-            if self.rest_for(SILENCE_MAX).await {
+            if self.wait_for(SILENCE_MAX).await {
                 return Ok(true);
             }
             if !self.node.has_replied_since(began) {
                 let chain_id = self.questions().chain_id().await?;
-                if self.common.view.chain_id() != chain_id {
+                if self.context.view.chain_id() != Some(chain_id) {
                     return Ok(false);
                 }
             }
             left = left.saturating_sub(began.elapsed());
         }
-        self.rest_for(left).await;
+        self.wait_for(left).await;
         Ok(true)
     }
 
-    /// Waits for `interval`. `true`: there is a reason to poll now.
-    async fn rest_for(&mut self, interval: Duration) -> bool {
-        // However many heads a node pushes and however many calls fail, it is not polled more often than this.
+    /// Waits for `interval`. Returns whether there is a reason to poll now.
+    async fn wait_for(&mut self, interval: Duration) -> bool {
+        // However many heads a node pushes and however many calls fail, it is not polled more often.
         let at_least = interval.min(POLL_EVERY_MIN);
         sleep(at_least).await;
-        let (hints, looks, head) = (&mut self.hints, &mut self.looks, self.head);
+        let (hints, requests, head) = (&mut self.hints, &mut self.poll_requests, self.head);
         let reason = async {
             tokio::select! {
                 // It cannot be closed: the sender is in the view.
-                _ = looks.changed() => {}
+                _ = requests.changed() => {}
                 () = new_head(hints, head) => {}
             }
         };
@@ -285,42 +278,42 @@ impl<W: Watched> Watcher<W> {
     }
 
     fn interval(&self) -> Duration {
-        let adaptive = || match self.common.view.block_time() {
+        let adaptive = || match self.context.view.block_time() {
             Some(time) => (time / POLLS_PER_BLOCK).clamp(POLL_EVERY_MIN, POLL_EVERY_MAX),
             None => POLL_EVERY_AT_FIRST,
         };
-        self.common.settings.poll_every.unwrap_or_else(adaptive)
+        self.context.settings.poll_every.unwrap_or_else(adaptive)
     }
 
-    /// Looks at the node's newest block, and brings it to the view if it is another one than before.
+    /// Polls the node's newest block, and reports it to the view if it is another one than before.
     async fn poll(&mut self) -> Result<(), Fault> {
         let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Refused)?;
         self.polls_since_marks += 1;
         if self.head == Some(latest.id) {
-            // They may be other ones without a new head, such as when a node that lied about them is honest again.
+            // Marks may change without a new head.
             if self.polls_since_marks >= POLLS_PER_MARKS {
-                self.look_at_marks().await?;
+                self.poll_marks().await?;
             }
             return Ok(());
         }
         let is_first = self.head.is_none();
-        // Before the head, or it would be served for a moment as one of a chain that has no marks.
+        // Before the head, because otherwise a chain without marks would be served for a moment.
         if is_first {
-            self.look_at_marks().await?;
+            self.poll_marks().await?;
         }
-        if self.bring(latest).await? && !is_first && self.marks_are_due() {
-            self.look_at_marks().await?;
+        if self.report(latest).await? && !is_first && self.marks_are_due() {
+            self.poll_marks().await?;
         }
         Ok(())
     }
 
-    /// Brings a head to the view, with those of its ancestors that are not known. Whether it was taken.
-    async fn bring(&mut self, head: SeenBlock) -> Result<bool, Fault> {
+    /// Reports a head to the view, with those of its ancestors that are not known. Returns whether it was linked.
+    async fn report(&mut self, head: SeenBlock) -> Result<bool, Fault> {
         let mut branch = match self.unfinished.take() {
             Some(unfinished) => unfinished.with_head(head),
-            None => Branch::new(head),
+            None => HeadBranch::new(head),
         };
-        // What was fetched until then is kept in the branch.
+        // The blocks that were fetched until then stay in the branch.
         let outcome = timeout(FETCH_TIMEOUT, self.link(&mut branch)).await.unwrap_or(Ok(false));
         if !matches!(outcome, Ok(true)) {
             let is_broken = matches!(outcome, Err(Fault::Wrong | Fault::Refused));
@@ -331,25 +324,25 @@ impl<W: Watched> Watcher<W> {
             return Ok(false);
         }
         let head = branch.head();
-        // Before the view may make it the head of all: from then on, calls go to those who are known to have it.
-        self.node.saw_head(head);
-        let taken = self.common.view.report(self.place, branch) == Link::Linked;
-        if taken {
+        // Before the view may make it the canonical head: from then on, calls go to nodes that are known to have it.
+        self.node.record_head(head);
+        let is_linked = self.context.view.report(self.position, branch) == BranchLink::Linked;
+        if is_linked {
             self.head = Some(head);
         }
-        Ok(taken)
+        Ok(is_linked)
     }
 
-    /// Fetches ancestors until the branch is linked. `false` if the node does not have one of them.
-    async fn link(&self, branch: &mut Branch) -> Result<bool, Fault> {
+    /// Fetches ancestors until the branch is linked. Returns `false` if the node does not have one of them.
+    async fn link(&self, branch: &mut HeadBranch) -> Result<bool, Fault> {
         for round in 0..FETCH_ROUNDS_MAX {
-            match self.common.view.link(branch) {
-                Link::Linked => return Ok(true),
-                // It may have become a node of another chain, which is no lie: it is asked again who it is.
-                Link::Broken => return Err(Fault::Refused),
-                Link::Missing(block) => {
-                    // Mostly one block is missing. If it is more, the chain below is asked for by number, many at
-                    // once, and whatever does not fit there is found by its hash.
+            match self.context.view.link(branch) {
+                BranchLink::Linked => return Ok(true),
+                // It may have become a node of another chain. It is not blamed, but greeted again.
+                BranchLink::Broken => return Err(Fault::Refused),
+                BranchLink::Missing(block) => {
+                    // Mostly one block is missing. If there are more, blocks below are fetched by number, many at once, and those
+                    // that do not fit are fetched by hash.
                     if round > 0 {
                         self.fetch_down(branch, block.number).await?;
                     }
@@ -362,15 +355,15 @@ impl<W: Watched> Watcher<W> {
         Ok(false)
     }
 
-    async fn fetch(&self, branch: &mut Branch, block: BlockId) -> Result<bool, Fault> {
+    async fn fetch(&self, branch: &mut HeadBranch, block: BlockId) -> Result<bool, Fault> {
         let found = self.questions().block_if_known(Which::Hash(block.hash)).await?;
         let is_found = found.is_some();
         found.into_iter().for_each(|found| branch.add(found));
         Ok(is_found)
     }
 
-    /// Fetches blocks by number from `top` down. What came is kept even if one of them failed.
-    async fn fetch_down(&self, branch: &mut Branch, top: u64) -> Result<(), Fault> {
+    /// Fetches blocks by number from `top` down. Those that arrived are kept even if one of them failed.
+    async fn fetch_down(&self, branch: &mut HeadBranch, top: u64) -> Result<(), Fault> {
         let bottom = branch.head().number.saturating_sub(WINDOW_BLOCKS as u64 - 1);
         let bottom = bottom.max((top + 1).saturating_sub(FETCHES_AT_ONCE));
         let questions = self.questions();
@@ -391,33 +384,37 @@ impl<W: Watched> Watcher<W> {
         due
     }
 
-    /// A node that does not know these tags has none.
-    async fn look_at_marks(&mut self) -> Result<(), Fault> {
+    /// Polls safe and finalized. A node that does not know these tags has none.
+    async fn poll_marks(&mut self) -> Result<(), Fault> {
         self.polls_since_marks = 0;
         let questions = self.questions();
         let (safe, finalized) = tokio::try_join!(
             questions.block_if_known(Which::Safe),
             questions.block_if_known(Which::Finalized),
         )?;
-        self.common.view.mark(self.place, safe.map(|block| block.id), finalized.map(|block| block.id));
+        self.context.view.record_marks(
+            self.position,
+            safe.map(|block| block.id),
+            finalized.map(|block| block.id),
+        );
         Ok(())
     }
 
     fn questions(&self) -> Questions<'_, W> {
-        let Common { settings, headers, .. } = &*self.common;
+        let WatchContext { settings, headers, .. } = &*self.context;
         Questions { node: &*self.node, timeout: settings.poll_timeout, headers }
     }
 }
 
-/// A chain without the checkpoint may be forged by as many nodes as a quorum takes, so that is an error.
-fn tell_left_out(node: &str, reason: &LeftOut) {
+/// A node without the checkpoint is logged as an error, because a quorum of such nodes could serve a forged chain.
+fn log_exclusion(node: &str, reason: &ExclusionReason) {
     match reason {
-        LeftOut::OtherCheckpoint { .. } => tracing::error!(node, %reason, "this node is not used"),
-        _ => tracing::warn!(node, %reason, "this node is not used"),
+        ExclusionReason::OtherCheckpoint { .. } => tracing::error!(node, %reason, "node is excluded"),
+        _ => tracing::warn!(node, %reason, "node is excluded"),
     }
 }
 
-/// Waits until the node pushes another head than this; for ever, if it pushes none.
+/// Waits until the node pushes another head than this. Waits for ever if it pushes none.
 async fn new_head(hints: &mut Option<watch::Receiver<Option<Hint>>>, head: Option<BlockId>) {
     while let Some(receiver) = hints {
         match receiver.changed().await {

@@ -6,10 +6,10 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bloom, U64, U256};
 use serde::Deserialize;
 
+use crate::call::{BlockId, Fault};
 use crate::proof_failure::ProofFailure;
 use crate::raw::header::has_gap;
 use crate::view::{BlockLists, SeenBlock};
-use crate::{BlockId, Fault};
 
 /// The least gas that a transaction uses. A block cannot have more of them than its gas limit pays for.
 const TRANSACTION_GAS_MIN: u64 = 21_000;
@@ -27,7 +27,7 @@ const UNCLES_MAX: usize = 2;
 /// The members of a block that are kept. Other members are whatever the chain has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire {
+struct ReportedBlock {
     number: U64,
     hash: B256,
     parent_hash: B256,
@@ -44,26 +44,26 @@ struct Wire {
 
 /// Reads a block with transaction hashes. `null` is no block.
 pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
-    let wire: Option<Wire> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
-    let is_too_long =
-        |wire: &Wire| wire.transactions.len() > TRANSACTIONS_MAX || wire.uncles.len() > UNCLES_MAX;
-    if wire.as_ref().is_some_and(is_too_long) {
+    let fields: Option<ReportedBlock> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
+    let is_too_long = |fields: &ReportedBlock| {
+        fields.transactions.len() > TRANSACTIONS_MAX || fields.uncles.len() > UNCLES_MAX
+    };
+    if fields.as_ref().is_some_and(is_too_long) {
         return Err(Fault::TooLarge);
     }
-    Ok(wire.map(|wire| SeenBlock {
-        id: BlockId { number: wire.number.to(), hash: wire.hash },
-        parent: wire.parent_hash,
-        timestamp: wire.timestamp.to(),
-        gas_limit: wire.gas_limit.saturating_to(),
-        transactions_root: wire.transactions_root,
-        logs_bloom: wire.logs_bloom,
-        reported: Arc::new(BlockLists::new(wire.transactions, wire.uncles)),
+    Ok(fields.map(|fields| SeenBlock {
+        id: BlockId { number: fields.number.to(), hash: fields.hash },
+        parent: fields.parent_hash,
+        timestamp: fields.timestamp.to(),
+        gas_limit: fields.gas_limit.saturating_to(),
+        transactions_root: fields.transactions_root,
+        logs_bloom: fields.logs_bloom,
+        reported: Arc::new(BlockLists::new(fields.transactions, fields.uncles)),
         agreed: Default::default(),
     }))
 }
 
-/// Reads a block with transaction hashes that somebody has sent who is not watched. Its hash must be that of its header where
-/// `check_hash` says so.
+/// Reads a block with transaction hashes that did not come from a watched node. With `check_hash`, its hash must be that of its header.
 pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, ProofFailure> {
     let block = read(json).map_err(|_| ProofFailure::Malformed)?;
     match block {
@@ -72,7 +72,7 @@ pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, Pr
     }
 }
 
-/// The block without its lists if they are too long to be kept.
+/// Drops the lists of a block if they are too long to be kept.
 pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
     match block.reported.transactions().len() > LISTED_MAX {
         true => SeenBlock { reported: Arc::default(), ..block },
@@ -80,8 +80,8 @@ pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
     }
 }
 
-/// Whether the block's hash is the hash of its header, it has transactions exactly if the header says so, and no more of
-/// them than its gas limit has room for.
+/// Whether the block's hash is that of its header, it has transactions exactly if the header says so, and not more of them than its
+/// gas limit allows.
 fn fits(json: &[u8], block: &SeenBlock) -> bool {
     let header = serde_json::from_slice::<alloy_consensus::Header>(json);
     let is_empty = block.transactions_root == EMPTY_ROOT_HASH;
@@ -91,8 +91,8 @@ fn fits(json: &[u8], block: &SeenBlock) -> bool {
         && header.is_ok_and(|header| !has_gap(&header) && header.hash_slow() == block.id.hash)
 }
 
-/// Whether headers are checked. The family of the chain decides that, never how often the check fails: a node that sends
-/// bad headers would else switch the check off.
+/// Whether headers are checked. That depends on the family of the chain, never on how often the check fails: otherwise a node that
+/// sends bad headers could switch it off.
 #[derive(Debug)]
 pub(super) struct HeaderCheck {
     enforced: bool,
@@ -103,8 +103,8 @@ impl HeaderCheck {
         Self { enforced }
     }
 
-    /// Whether the block that a node sent may be believed.
-    pub(super) fn believes(&self, json: &[u8], block: &SeenBlock) -> bool {
+    /// Whether a block that a node sent is accepted.
+    pub(super) fn accepts(&self, json: &[u8], block: &SeenBlock) -> bool {
         !self.enforced || fits(json, block)
     }
 }

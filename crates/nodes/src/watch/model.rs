@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Hint, LeftOut, Watched};
-use crate::{Ask, BlockId, Call, Fault, Reply, RpcError};
+use super::{ExclusionReason, Hint, Watched};
+use crate::call::{Ask, BlockId, Fault, RpcCall, RpcError, RpcReply};
 
 /// Every block that was ever made.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl World {
 
 /// How a node behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(super) enum Behaviour {
     Well,
     Dead,
     /// Takes calls and never answers.
@@ -80,8 +80,8 @@ pub(super) enum Mood {
 const ANSWERED_AFTER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(super) struct Script {
-    pub(super) mood: Mood,
+pub(super) struct ModelScript {
+    pub(super) mood: Behaviour,
     pub(super) chain_id: u64,
     pub(super) head: B256,
     /// How far below the head safe and finalized are; `None` does not know the tags.
@@ -100,22 +100,21 @@ pub(super) struct Noted {
     pub(super) faults: Vec<Fault>,
     pub(super) head: Option<BlockId>,
     pub(super) lowest_state: Option<u64>,
-    pub(super) left_out: Option<LeftOut>,
-    pub(super) version: Option<String>,
+    pub(super) exclusion: Option<ExclusionReason>,
     pub(super) calls: HashMap<&'static str, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct ModelNode {
     pub(super) world: World,
-    pub(super) script: Mutex<Script>,
+    pub(super) script: Mutex<ModelScript>,
     pub(super) noted: Mutex<Noted>,
 }
 
 impl ModelNode {
     pub(super) fn new(world: &World, head: B256) -> Arc<Self> {
-        let (mood, marks_below) = (Mood::Well, Some((2, 4)));
-        let script = Script {
+        let (mood, marks_below) = (Behaviour::Well, Some((2, 4)));
+        let script = ModelScript {
             mood,
             chain_id: 1,
             head,
@@ -132,11 +131,11 @@ impl ModelNode {
         self.script.lock().head = head;
     }
 
-    pub(super) fn set_mood(&self, mood: Mood) {
+    pub(super) fn set_mood(&self, mood: Behaviour) {
         self.script.lock().mood = mood;
     }
 
-    fn answer(&self, call: &Call) -> Reply {
+    fn answer(&self, call: &RpcCall) -> RpcReply {
         let params: Vec<Value> = serde_json::from_slice(&call.params).expect("params are an array");
         let mut script = self.script.lock();
         if call.method == "eth_getBlockByNumber" && params[0] == "0x0" && script.genesis_errors > 0 {
@@ -145,8 +144,7 @@ impl ModelNode {
         }
         let result = match call.method {
             "eth_chainId" => json!(format!("{:#x}", script.chain_id)),
-            "web3_clientVersion" => json!("model/1"),
-            "eth_syncing" if script.mood == Mood::Syncing => json!({"currentBlock": "0x1"}),
+            "eth_syncing" if script.mood == Behaviour::Syncing => json!({"currentBlock": "0x1"}),
             "eth_syncing" => json!(false),
             "eth_getBalance" if number(&params[1]) < script.lowest_state => {
                 return error(script.state_error);
@@ -161,10 +159,10 @@ impl ModelNode {
             }
             other => panic!("nobody asks a node for {other}"),
         };
-        Reply::Result(Bytes::from(result.to_string()))
+        RpcReply::Result(Bytes::from(result.to_string()))
     }
 
-    fn find(&self, script: &Script, method: &str, block: &Value) -> Option<B256> {
+    fn find(&self, script: &ModelScript, method: &str, block: &Value) -> Option<B256> {
         let head = self.world.id(script.head);
         let below = |generations: u64| self.world.ancestor(head.hash, generations);
         if method == "eth_getBlockByHash" {
@@ -179,12 +177,12 @@ impl ModelNode {
         }
     }
 
-    fn block(&self, script: &Script, hash: B256) -> Value {
+    fn block(&self, script: &ModelScript, hash: B256) -> Value {
         let mut block = self.world.json(hash);
-        if script.mood == Mood::Lying {
+        if script.mood == Behaviour::Lying {
             block["stateRoot"] = json!(B256::repeat_byte(0xbb));
         }
-        let is_shown = script.mood != Mood::Forgetful || hash == script.head || block["number"] == "0x0";
+        let is_shown = script.mood != Behaviour::Forgetful || hash == script.head || block["number"] == "0x0";
         if is_shown { block } else { Value::Null }
     }
 }
@@ -194,18 +192,18 @@ fn number(value: &Value) -> u64 {
     u64::from_str_radix(digits, 16).expect("a quantity")
 }
 
-fn error(message: &str) -> Reply {
-    Reply::Error(RpcError { code: -32000, message: message.to_owned(), data: None })
+fn error(message: &str) -> RpcReply {
+    RpcReply::Error(RpcError { code: -32000, message: message.to_owned(), data: None })
 }
 
 impl Ask for ModelNode {
-    async fn ask(&self, call: &Call, deadline: Instant) -> Result<Reply, Fault> {
+    async fn ask(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         *self.noted.lock().calls.entry(call.method).or_default() += 1;
         let mood = self.script.lock().mood;
         match mood {
-            Mood::Dead => Err(Fault::Connect),
-            Mood::Garbled => Err(Fault::Garbled),
-            Mood::Silent => {
+            Behaviour::Dead => Err(Fault::Connect),
+            Behaviour::Garbled => Err(Fault::Garbled),
+            Behaviour::Silent => {
                 sleep_until(deadline).await;
                 Err(Fault::Timeout)
             }
@@ -219,9 +217,9 @@ impl Ask for ModelNode {
 }
 
 impl Watched for ModelNode {
-    type Asked = Self;
+    type Client = Self;
 
-    fn ask(&self) -> &Self {
+    fn client(&self) -> &Self {
         self
     }
 
@@ -229,11 +227,11 @@ impl Watched for ModelNode {
         "model"
     }
 
-    fn polled(&self, outcome: Result<(), Fault>) {
+    fn record_poll(&self, outcome: Result<(), Fault>) {
         self.noted.lock().faults.extend(outcome.err());
     }
 
-    fn saw_head(&self, head: BlockId) {
+    fn record_head(&self, head: BlockId) {
         self.noted.lock().head = Some(head);
     }
 
@@ -241,16 +239,12 @@ impl Watched for ModelNode {
         self.noted.lock().lowest_state = Some(number);
     }
 
-    fn saw_version(&self, version: &str) {
-        self.noted.lock().version = Some(version.to_owned());
+    fn exclude(&self, reason: &ExclusionReason) {
+        self.noted.lock().exclusion = Some(reason.clone());
     }
 
-    fn leave_out(&self, reason: &LeftOut) {
-        self.noted.lock().left_out = Some(reason.clone());
-    }
-
-    fn welcome(&self) {
-        self.noted.lock().left_out = None;
+    fn admit(&self) {
+        self.noted.lock().exclusion = None;
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {

@@ -1,4 +1,4 @@
-//! What a watcher asks, and how the replies are read.
+//! The calls of a watcher, and how their replies are read.
 
 use std::time::Duration;
 
@@ -10,21 +10,18 @@ use tokio::time::{Instant, sleep};
 use super::Watched;
 use super::header::{self, HeaderCheck};
 use crate::attempt::{self, ErrorMeaning};
+use crate::call::{Ask, Class, Fault, Needs, RpcCall, RpcReply};
 use crate::view::SeenBlock;
-use crate::{Ask, Call, Class, Fault, Needs, Reply};
 
-/// A node's name for itself is cut to this: it goes to the log and to metrics.
-const VERSION_CHARS_MAX: usize = 128;
-
-/// Codes by which nodes and providers say that there were too many requests.
+/// Error codes of nodes and providers for too many requests.
 const RATE_LIMIT_CODES: [i64; 3] = [429, -32005, -32029];
 
-/// How often a node is asked for block 0 that answers with an error,
+/// How often a node that returns an error is asked for block 0.
 const GENESIS_ATTEMPTS_MAX: u32 = 3;
-/// and the pause before it is asked again.
+/// Pause before a node is asked for block 0 again.
 const GENESIS_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Which block.
+/// Which block is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
     Latest,
@@ -35,7 +32,7 @@ pub(super) enum Which {
 }
 
 impl Which {
-    fn call(self) -> Call {
+    fn call(self) -> RpcCall {
         let by_number = |block: &str| plain("eth_getBlockByNumber", format!(r#"["{block}",false]"#));
         match self {
             Self::Latest => by_number("latest"),
@@ -56,7 +53,7 @@ impl Which {
     }
 }
 
-/// The questions to one node.
+/// The calls to one node.
 #[derive(Debug)]
 pub(super) struct Questions<'a, W> {
     pub(super) node: &'a W,
@@ -70,21 +67,14 @@ impl<W: Watched> Questions<'_, W> {
         read::<U64>(&result).map(|id| id.to())
     }
 
-    /// Nodes that do not know the question are not syncing.
+    /// Whether the node is syncing. A node that does not know the method is not.
     pub(super) async fn is_syncing(&self) -> Result<bool, Fault> {
         let reply = self.reply(plain("eth_syncing", "[]".to_owned())).await?;
-        Ok(matches!(reply, Reply::Result(result) if result.first() == Some(&b'{')))
+        Ok(matches!(reply, RpcReply::Result(result) if result.first() == Some(&b'{')))
     }
 
-    pub(super) async fn version(&self) -> Result<Option<String>, Fault> {
-        let reply = self.reply(plain("web3_clientVersion", "[]".to_owned())).await?;
-        let Reply::Result(result) = reply else { return Ok(None) };
-        let version: Option<String> = serde_json::from_slice(&result).ok();
-        Ok(version.map(|version| version.chars().take(VERSION_CHARS_MAX).collect()))
-    }
-
-    /// The hash of block 0, which some nodes have dropped. Its header is not checked: not all chains began with one
-    /// that is of the form of the others.
+    /// The hash of block 0, which some nodes have dropped. Its header is not checked, because not all chains started with one of the
+    /// usual form.
     pub(super) async fn genesis(&self) -> Result<Option<B256>, Fault> {
         let Some(result) = self.genesis_reply().await? else { return Ok(None) };
         let block = header::read(&result)?;
@@ -94,42 +84,43 @@ impl<W: Watched> Questions<'_, W> {
         Ok(block.map(|block| block.id.hash))
     }
 
-    /// What it says of block 0, which it is asked again after an error: that may be a moment's trouble, and without an answer the
-    /// node has no say about block 0 until it is greeted again.
+    /// The reply to the request for block 0. It is repeated after an error, which may be temporary: without an answer, the node has no
+    /// say about block 0 until it is greeted again.
     async fn genesis_reply(&self) -> Result<Option<Bytes>, Fault> {
         for attempt in 1..=GENESIS_ATTEMPTS_MAX {
             match self.reply(Which::Number(0).call()).await? {
-                Reply::Result(result) => return Ok(Some(result)),
-                Reply::Error(_) if attempt < GENESIS_ATTEMPTS_MAX => sleep(GENESIS_ASKED_AGAIN_AFTER).await,
-                Reply::Error(_) => {}
+                RpcReply::Result(result) => return Ok(Some(result)),
+                RpcReply::Error(_) if attempt < GENESIS_ATTEMPTS_MAX => {
+                    sleep(GENESIS_ASKED_AGAIN_AFTER).await;
+                }
+                RpcReply::Error(_) => {}
             }
         }
         Ok(None)
     }
 
-    /// A block, or `None` if the node does not have it. An error is a fault here: a node must know its blocks.
+    /// A block, or `None` if the node does not have it. An error is a fault.
     pub(super) async fn block(&self, which: Which) -> Result<Option<SeenBlock>, Fault> {
         let result = self.result(which.call()).await?;
         self.checked(which, &result)
     }
 
-    /// A block that the node may not know of: `None` also when it refuses.
+    /// A block, or `None` if the node does not have it or returns an error.
     pub(super) async fn block_if_known(&self, which: Which) -> Result<Option<SeenBlock>, Fault> {
         match self.reply(which.call()).await? {
-            Reply::Result(result) => self.checked(which, &result),
-            Reply::Error(_) => Ok(None),
+            RpcReply::Result(result) => self.checked(which, &result),
+            RpcReply::Error(_) => Ok(None),
         }
     }
 
-    /// Whether the node has the state after a block. Whatever it says instead of a balance, it does not, unless it wants fewer calls:
-    /// that says nothing about its states.
+    /// Whether the node has the state after a block. Any error means that it does not, except one about too many requests.
     pub(super) async fn has_state(&self, number: u64) -> Result<bool, Fault> {
         let params = format!(r#"["0x0000000000000000000000000000000000000000","{number:#x}"]"#);
         let call = plain("eth_getBalance", params);
         match self.reply(call.clone()).await? {
-            Reply::Result(balance) if balance.starts_with(b"\"0x") => Ok(true),
-            Reply::Result(_) => Err(Fault::Garbled),
-            Reply::Error(error) => match attempt::read(&error, &call) {
+            RpcReply::Result(balance) if balance.starts_with(b"\"0x") => Ok(true),
+            RpcReply::Result(_) => Err(Fault::Garbled),
+            RpcReply::Error(error) => match attempt::read(&error, &call) {
                 ErrorMeaning::Node(Fault::RateLimited) => Err(Fault::RateLimited),
                 _ => Ok(false),
             },
@@ -138,32 +129,32 @@ impl<W: Watched> Questions<'_, W> {
 
     fn checked(&self, which: Which, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         let Some(block) = header::read(json)? else { return Ok(None) };
-        let believed = which.is(&block) && self.headers.believes(json, &block);
-        if believed { Ok(Some(header::without_long_lists(block))) } else { Err(Fault::Wrong) }
+        let is_valid = which.is(&block) && self.headers.accepts(json, &block);
+        if is_valid { Ok(Some(header::without_long_lists(block))) } else { Err(Fault::Wrong) }
     }
 
-    async fn result(&self, call: Call) -> Result<Bytes, Fault> {
+    async fn result(&self, call: RpcCall) -> Result<Bytes, Fault> {
         match self.reply(call).await? {
-            Reply::Result(result) => Ok(result),
-            Reply::Error(error) if RATE_LIMIT_CODES.contains(&error.code) => Err(Fault::RateLimited),
-            // An error is no answer to a question that every node can answer.
-            Reply::Error(_) => Err(Fault::Refused),
+            RpcReply::Result(result) => Ok(result),
+            RpcReply::Error(error) if RATE_LIMIT_CODES.contains(&error.code) => Err(Fault::RateLimited),
+            // Every node must be able to answer these calls.
+            RpcReply::Error(_) => Err(Fault::Refused),
         }
     }
 
-    async fn reply(&self, call: Call) -> Result<Reply, Fault> {
-        self.node.is_asked();
-        let reply = self.node.ask().ask(&call, Instant::now() + self.timeout).await;
+    async fn reply(&self, call: RpcCall) -> Result<RpcReply, Fault> {
+        self.node.record_question();
+        let reply = self.node.client().ask(&call, Instant::now() + self.timeout).await;
         if reply.is_ok() {
-            self.node.has_replied();
+            self.node.record_reply();
         }
         reply
     }
 }
 
-fn plain(method: &'static str, params: String) -> Call {
+fn plain(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
-    Call { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
+    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
 }
 
 fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {

@@ -5,9 +5,9 @@ use std::future::pending;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::model::{ModelNode, Mood, World};
+use super::model::{Behaviour, ModelNode, World};
 use super::*;
-use crate::view::{self, WINDOW_BLOCKS};
+use crate::view::{ViewSettings, WINDOW_BLOCKS};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,8 +16,8 @@ struct Story {
     genesis: B256,
     tip: B256,
     nodes: Vec<Arc<ModelNode>>,
-    view: Arc<View>,
-    settings: Settings,
+    view: Arc<NodesView>,
+    settings: WatchSettings,
 }
 
 impl Story {
@@ -27,8 +27,8 @@ impl Story {
         let genesis = world.genesis(0);
         let tip = world.grow(genesis, height, 1);
         let nodes = (0..nodes).map(|_| ModelNode::new(&world, tip)).collect();
-        let settings = Settings { poll_every: Some(SECOND), ..Settings::default() };
-        Self { world, genesis, tip, nodes, view: View::new(view::Settings::default()), settings }
+        let settings = WatchSettings { poll_every: Some(SECOND), ..WatchSettings::default() };
+        Self { world, genesis, tip, nodes, view: NodesView::new(ViewSettings::default()), settings }
     }
 
     fn start(&self) -> JoinHandle<()> {
@@ -73,16 +73,20 @@ async fn the_window_is_filled_at_the_start_and_the_head_follows() {
         assert_eq!(story.head(), Some(head));
     }
     let noted = story.nodes[0].noted.lock();
-    assert_eq!(
-        (noted.head.map(|head| head.hash), noted.version.as_deref()),
-        (Some(story.tip), Some("model/1"))
-    );
+    assert_eq!(noted.head.map(|head| head.hash), Some(story.tip));
     assert_eq!((noted.lowest_state, noted.faults.len()), (Some(0), 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_node_that_is_false_in_any_way_moves_and_stops_nothing() {
-    for mood in [Mood::Dead, Mood::Silent, Mood::Lying, Mood::Garbled, Mood::Syncing, Mood::Forgetful] {
+    for mood in [
+        Behaviour::Dead,
+        Behaviour::Silent,
+        Behaviour::Lying,
+        Behaviour::Garbled,
+        Behaviour::Syncing,
+        Behaviour::Forgetful,
+    ] {
         let mut story = Story::of(3, 50);
         story.nodes[1].set_mood(mood);
         story.start();
@@ -94,7 +98,7 @@ async fn one_node_that_is_false_in_any_way_moves_and_stops_nothing() {
             sleep(10 * SECOND).await;
             assert_eq!(story.head(), Some(head), "{mood:?}");
         }
-        story.nodes[1].set_mood(Mood::Well);
+        story.nodes[1].set_mood(Behaviour::Well);
         let head = story.grow(1);
         story.all_have(head);
         sleep(20 * SECOND).await;
@@ -109,7 +113,7 @@ async fn one_node_that_is_false_in_any_way_moves_and_stops_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_header_that_does_not_fit_its_hash_is_a_fault() {
     let story = Story::told(3, 50).await;
-    story.nodes[2].set_mood(Mood::Lying);
+    story.nodes[2].set_mood(Behaviour::Lying);
     sleep(5 * SECOND).await;
     let noted = story.nodes[2].noted.lock();
     assert!(!noted.faults.is_empty() && noted.faults.iter().all(|fault| *fault == Fault::Wrong));
@@ -121,11 +125,11 @@ async fn a_header_that_does_not_fit_its_hash_is_a_fault() {
 async fn bad_headers_never_switch_the_check_off() {
     for nodes in [1, 3] {
         let story = Story::of(nodes, 50);
-        story.nodes.iter().for_each(|node| node.set_mood(Mood::Lying));
+        story.nodes.iter().for_each(|node| node.set_mood(Behaviour::Lying));
         story.start();
         sleep(60 * SECOND).await;
         assert_eq!(story.head(), None, "{nodes} nodes that send bad headers have shown no block");
-        story.nodes.iter().for_each(|node| node.set_mood(Mood::Well));
+        story.nodes.iter().for_each(|node| node.set_mood(Behaviour::Well));
         assert_eq!(story.view.ready().await.head().hash, story.tip);
     }
 }
@@ -136,11 +140,11 @@ async fn a_node_of_another_chain_is_left_out_and_looked_at_again() {
     story.nodes[0].script.lock().chain_id = 5;
     story.start();
     assert_eq!(story.view.ready().await.head().hash, story.tip);
-    let other = LeftOut::OtherChain { theirs: 5, ours: 1 };
-    assert_eq!(story.nodes[0].noted.lock().left_out, Some(other));
+    let other = ExclusionReason::OtherChain { theirs: 5, ours: 1 };
+    assert_eq!(story.nodes[0].noted.lock().exclusion, Some(other));
     story.nodes[0].script.lock().chain_id = 1;
     sleep(10 * SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().left_out, None);
+    assert_eq!(story.nodes[0].noted.lock().exclusion, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,7 +153,7 @@ async fn a_node_that_becomes_one_of_another_chain_is_found_out() {
     let foreign = story.world.grow(story.world.genesis(7), 60, 1);
     story.nodes[2].set_head(foreign);
     sleep(70 * SECOND).await;
-    assert!(matches!(story.nodes[2].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+    assert!(matches!(story.nodes[2].noted.lock().exclusion, Some(ExclusionReason::OtherGenesis { .. })));
     assert_eq!(story.head(), Some(story.tip));
 }
 
@@ -160,9 +164,9 @@ async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
     story.start();
     sleep(12 * SECOND).await;
     assert_eq!(story.head(), None);
-    let left_out = story.nodes[1].noted.lock().left_out.clone();
+    let exclusion = story.nodes[1].noted.lock().exclusion.clone();
     assert!(
-        matches!(left_out, Some(LeftOut::Undecided { nodes }) if nodes.contains("5") && nodes.contains("1"))
+        matches!(exclusion, Some(ExclusionReason::Undecided { nodes }) if nodes.contains("5") && nodes.contains("1"))
     );
     // As soon as they agree.
     story.nodes[0].script.lock().chain_id = 1;
@@ -195,16 +199,16 @@ async fn liars_that_are_up_first_settle_nothing() {
         let foreign = story.world.grow(story.world.genesis(7), 60, 1);
         let (lying, honest) = story.nodes.split_at(liars);
         lying.iter().for_each(|node| node.set_head(foreign));
-        honest.iter().for_each(|node| node.set_mood(Mood::Dead));
+        honest.iter().for_each(|node| node.set_mood(Behaviour::Dead));
         story.start();
         sleep(75 * SECOND).await;
         assert_eq!(story.head(), None);
-        let left_out = lying[0].noted.lock().left_out.clone();
-        assert_eq!(left_out, Some(LeftOut::TooFew { answered: liars, quorum: nodes / 2 + 1 }));
-        honest.iter().for_each(|node| node.set_mood(Mood::Well));
+        let exclusion = lying[0].noted.lock().exclusion.clone();
+        assert_eq!(exclusion, Some(ExclusionReason::TooFew { answered: liars, quorum: nodes / 2 + 1 }));
+        honest.iter().for_each(|node| node.set_mood(Behaviour::Well));
         sleep(30 * SECOND).await;
         assert_eq!(story.head(), Some(story.tip));
-        assert!(matches!(lying[0].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+        assert!(matches!(lying[0].noted.lock().exclusion, Some(ExclusionReason::OtherGenesis { .. })));
     }
 }
 
@@ -222,7 +226,7 @@ async fn a_majority_that_is_of_another_chain_now_is_followed() {
     let after = story.view.ready().await;
     assert_eq!((after.head().hash, after.by_hash(&story.tip)), (other, None));
     assert!(after.epoch() > before.epoch(), "what was kept of the other chain is out of reach");
-    assert!(matches!(story.nodes[2].noted.lock().left_out, Some(LeftOut::OtherGenesis { .. })));
+    assert!(matches!(story.nodes[2].noted.lock().exclusion, Some(ExclusionReason::OtherGenesis { .. })));
 }
 
 /// A quorum of liars has a chain of its own. Nothing but the checkpoint tells that it is not the true one.
@@ -238,7 +242,7 @@ async fn nodes_without_the_checkpoint_are_left_out_however_many_they_are() {
         sleep(60 * SECOND).await;
         assert_eq!(story.head(), None, "one node is no quorum");
         for node in &story.nodes[1..] {
-            assert!(matches!(node.noted.lock().left_out, Some(LeftOut::OtherCheckpoint { .. })));
+            assert!(matches!(node.noted.lock().exclusion, Some(ExclusionReason::OtherCheckpoint { .. })));
         }
         story.all_have(story.tip);
         sleep(30 * SECOND).await;
@@ -249,15 +253,15 @@ async fn nodes_without_the_checkpoint_are_left_out_however_many_they_are() {
 #[tokio::test(start_paused = true)]
 async fn the_configured_chain_decides() {
     let mut story = Story::of(3, 50);
-    story.view = View::new(view::Settings { quorum: Some(1), ..view::Settings::default() });
+    story.view = NodesView::new(ViewSettings { quorum: Some(1), ..ViewSettings::default() });
     story.settings.chain_id = Some(5);
     story.nodes[0].script.lock().chain_id = 5;
     story.start();
     story.view.ready().await;
     sleep(SECOND).await;
-    let other = LeftOut::OtherChain { theirs: 1, ours: 5 };
-    let left_out: Vec<_> = story.nodes.iter().map(|node| node.noted.lock().left_out.clone()).collect();
-    assert_eq!(left_out, [None, Some(other.clone()), Some(other)]);
+    let other = ExclusionReason::OtherChain { theirs: 1, ours: 5 };
+    let exclusion: Vec<_> = story.nodes.iter().map(|node| node.noted.lock().exclusion.clone()).collect();
+    assert_eq!(exclusion, [None, Some(other.clone()), Some(other)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,13 +290,13 @@ async fn nodes_die_one_by_one_and_the_head_goes_on_while_a_quorum_is_left() {
             last = head;
         }
         assert_eq!(story.head(), Some(last), "{dead} dead");
-        story.nodes[dead].set_mood(Mood::Dead);
+        story.nodes[dead].set_mood(Behaviour::Dead);
     }
     let next = story.grow(1);
     story.all_have(next);
     sleep(20 * SECOND).await;
     assert_eq!(story.head(), Some(last));
-    story.nodes.iter().for_each(|node| node.set_mood(Mood::Well));
+    story.nodes.iter().for_each(|node| node.set_mood(Behaviour::Well));
     sleep(5 * SECOND).await;
     assert_eq!(story.head(), Some(next), "they are found again within seconds");
 }
@@ -301,7 +305,7 @@ async fn nodes_die_one_by_one_and_the_head_goes_on_while_a_quorum_is_left() {
 #[tokio::test(start_paused = true)]
 async fn with_a_quorum_of_one_the_head_goes_on_until_the_last_node_dies() {
     let mut story = Story::of(3, 50);
-    story.view = View::new(view::Settings { quorum: Some(1), ..view::Settings::default() });
+    story.view = NodesView::new(ViewSettings { quorum: Some(1), ..ViewSettings::default() });
     story.start();
     story.view.ready().await;
     for dead in 0..3 {
@@ -309,7 +313,7 @@ async fn with_a_quorum_of_one_the_head_goes_on_until_the_last_node_dies() {
         story.all_have(head);
         sleep(20 * SECOND).await;
         assert_eq!(story.head(), Some(head), "{dead} dead");
-        story.nodes[dead].set_mood(Mood::Dead);
+        story.nodes[dead].set_mood(Behaviour::Dead);
     }
 }
 
@@ -402,7 +406,7 @@ async fn a_node_that_nobody_asks_is_asked_whether_it_is_there() {
     sleep(30 * SECOND).await;
     let asked = asked(&story) - before;
     assert!((30..=40).contains(&asked), "{asked} times in 30 seconds");
-    story.nodes[0].set_mood(Mood::Dead);
+    story.nodes[0].set_mood(Behaviour::Dead);
     sleep(2 * SECOND).await;
     assert!(
         !story.nodes[0].noted.lock().faults.is_empty(),
@@ -418,7 +422,7 @@ async fn a_node_of_another_chain_than_the_configured_one_is_told_so_at_once() {
     story.start();
     sleep(SECOND).await;
     for node in &story.nodes {
-        assert_eq!(node.noted.lock().left_out, Some(LeftOut::OtherChain { theirs: 1, ours: 5 }));
+        assert_eq!(node.noted.lock().exclusion, Some(ExclusionReason::OtherChain { theirs: 1, ours: 5 }));
     }
 }
 

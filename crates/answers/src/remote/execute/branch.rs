@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use archive::Snapshot;
 use methods::{BlockParam, BlockRef};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -75,7 +75,12 @@ impl Remote {
     }
 
     /// The block below the window from which headers are fetched downwards.
-    async fn deep_top(&self, head: u64, canon: &Canon, deadline: Instant) -> Result<BlockRef, NoBranch> {
+    async fn deep_top(
+        &self,
+        head: u64,
+        canon: &CanonicalChain,
+        deadline: Instant,
+    ) -> Result<BlockRef, NoBranch> {
         let below_window = canon.lowest().saturating_sub(1);
         if head + SPAN_BLOCKS >= below_window {
             let lowest = canon.window().first().ok_or(NoBranch::Unknown)?;

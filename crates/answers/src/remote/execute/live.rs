@@ -10,7 +10,7 @@ use alloy_consensus::BlockBody;
 use archive::{Block, ImportError, ImportObserver, ImportProgress};
 use futures_util::{Stream, StreamExt, stream};
 use methods::BlockRef;
-use nodes::{Canon, Supplier};
+use nodes::{CanonicalChain, Supplier};
 use resources::AccountId;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -129,7 +129,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes what is missing, or some of it. Gives how long to wait for a change of the view.
-    async fn step(&mut self, canon: &Arc<Canon>, changes: &mut Changes) -> Duration {
+    async fn step(&mut self, canon: &Arc<CanonicalChain>, changes: &mut Changes) -> Duration {
         let advanced = self.advance(canon, changes).await;
         self.chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
@@ -166,7 +166,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Goes towards the head of the view. `false` if more is to be done.
-    async fn advance(&self, canon: &Arc<Canon>, changes: &mut Changes) -> Result<bool, NotExecuted> {
+    async fn advance(&self, canon: &Arc<CanonicalChain>, changes: &mut Changes) -> Result<bool, NotExecuted> {
         let archive = self.chain.archive();
         archive.set_finalized(canon.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();
@@ -181,10 +181,9 @@ impl ExecutionLoop<'_> {
             return Ok(true);
         }
         // Those below the window are canonical, and so is what the archive will have.
-        branch
-            .blocks
-            .iter()
-            .for_each(|block| canon.learn(nodes::BlockId { number: block.number, hash: block.hash }));
+        branch.blocks.iter().for_each(|block| {
+            canon.add_deep_block(nodes::BlockId { number: block.number, hash: block.hash });
+        });
         let is_last = branch.blocks.last().map(|block| block.hash) == Some(canon.head().hash);
         if branch.ancestor == head {
             self.extend(canon, branch).await?;
@@ -197,7 +196,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Another genesis means another chain, and none of its blocks fits.
-    fn check_genesis(&self, canon: &Canon) -> Result<(), NotExecuted> {
+    fn check_genesis(&self, canon: &CanonicalChain) -> Result<(), NotExecuted> {
         let ours = self
             .chain
             .archive()
@@ -215,7 +214,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes blocks that follow the archive's head, while further ones are fetched.
-    async fn extend(&self, canon: &Arc<Canon>, branch: MissingBranch) -> Result<(), NotExecuted> {
+    async fn extend(&self, canon: &Arc<CanonicalChain>, branch: MissingBranch) -> Result<(), NotExecuted> {
         self.chain.set_executing();
         let (sender, mut receiver) = mpsc::channel(WAITING_BLOCKS_MAX);
         let chain = Arc::clone(self.chain);
@@ -230,7 +229,7 @@ impl ExecutionLoop<'_> {
 
     async fn send_blocks(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         blocks: &[BlockRef],
         sender: mpsc::Sender<Block>,
     ) -> Result<(), NotExecuted> {
@@ -247,7 +246,7 @@ impl ExecutionLoop<'_> {
     /// Replaces blocks of the archive. Nothing changes before the whole branch is there.
     async fn reorganise(
         &self,
-        canon: &Canon,
+        canon: &CanonicalChain,
         branch: MissingBranch,
         changes: &mut Changes,
     ) -> Result<(), NotExecuted> {
@@ -273,18 +272,18 @@ impl ExecutionLoop<'_> {
     /// Blocks in their order, some of them fetched ahead.
     fn fetch<'s>(
         &'s self,
-        canon: &'s Canon,
+        canon: &'s CanonicalChain,
         blocks: &'s [BlockRef],
     ) -> impl Stream<Item = Result<Block, NotExecuted>> + 's {
         stream::iter(blocks).map(move |block| self.fetch_one(canon, *block)).buffered(FETCHED_AT_ONCE)
     }
 
-    fn asking<'c>(&self, canon: &'c Canon) -> Asking<'c> {
+    fn asking<'c>(&self, canon: &'c CanonicalChain) -> Asking<'c> {
         let deadline = Instant::now() + FETCH_TIME_MAX;
         Asking { account: self.account, canon, deadline, supplier: Supplier::Nodes }
     }
 
-    async fn fetch_one(&self, canon: &Canon, block: BlockRef) -> Result<Block, NotExecuted> {
+    async fn fetch_one(&self, canon: &CanonicalChain, block: BlockRef) -> Result<Block, NotExecuted> {
         let asking = self.asking(canon);
         let held = |failure| why_not_fetched(failure, block.number);
         let body = self.remote.body(asking, block).await.map_err(held)?;
@@ -300,7 +299,7 @@ impl ExecutionLoop<'_> {
     }
 }
 
-type Changes = watch::Receiver<Option<Arc<Canon>>>;
+type Changes = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Whether a branch is still part of the chain of the view.
 fn still_leads_there(changes: &Changes, branch: &MissingBranch) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use methods::{BlockParam, BlockRef, Query, Tag};
-use nodes::{Canon, Pool};
+use nodes::{CanonicalChain, Pool};
 
 use crate::budget::AnswerBudget;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use crate::view::{ChainView, Source};
 pub(super) struct AlignedChains {
     snapshot: Arc<dyn Source>,
     /// `None` before any node has shown its chain.
-    canon: Option<Arc<Canon>>,
+    canon: Option<Arc<CanonicalChain>>,
     /// The newest block that both have; `None` where that is not known.
     common: Option<u64>,
     /// Chains that the archive had before, the newest first.
@@ -27,14 +27,14 @@ pub(super) struct AlignedChains {
 impl AlignedChains {
     pub(super) fn new(
         snapshot: Arc<dyn Source>,
-        canon: Option<Arc<Canon>>,
+        canon: Option<Arc<CanonicalChain>>,
         replaced: Vec<Arc<dyn Source>>,
     ) -> Self {
         let common = canon.as_ref().and_then(|canon| newest_common_block(&*snapshot, canon));
         Self { snapshot, canon, common, replaced }
     }
 
-    pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, canon: Option<&Arc<Canon>>) -> bool {
+    pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, canon: Option<&Arc<CanonicalChain>>) -> bool {
         let is_same_canon = match (&self.canon, canon) {
             (Some(ours), Some(other)) => Arc::ptr_eq(ours, other),
             (None, None) => true,
@@ -93,7 +93,7 @@ impl AlignedChains {
     }
 
     /// A mark of the view, and never above what was executed.
-    fn executed(&self, mark: fn(&Canon) -> Option<nodes::BlockId>) -> Option<BlockRef> {
+    fn executed(&self, mark: fn(&CanonicalChain) -> Option<nodes::BlockId>) -> Option<BlockRef> {
         let (mark, head) =
             (block_ref(self.canon.as_ref().and_then(|canon| mark(canon))?), self.snapshot.head());
         Some(if mark.number > head.number { head } else { mark })
@@ -101,7 +101,7 @@ impl AlignedChains {
 }
 
 /// The newest block that the archive and the view have in common.
-fn newest_common_block(snapshot: &dyn Source, canon: &Canon) -> Option<u64> {
+fn newest_common_block(snapshot: &dyn Source, canon: &CanonicalChain) -> Option<u64> {
     let top = snapshot.head().number.min(canon.head().number);
     let lowest = top.min(canon.lowest());
     (lowest..=top).rev().find(|number| {
@@ -116,11 +116,11 @@ impl ChainView for AlignedChains {
     }
 
     fn finalized(&self) -> Option<BlockRef> {
-        self.executed(Canon::finalized)
+        self.executed(CanonicalChain::finalized)
     }
 
     fn safe(&self) -> Option<BlockRef> {
-        self.executed(Canon::safe)
+        self.executed(CanonicalChain::safe)
     }
 
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
@@ -171,7 +171,7 @@ impl ExecutedView {
         replaced.or_else(|| (self.answers_all || has_blocks()).then_some(&self.source))
     }
 
-    pub(crate) fn canon(&self) -> Option<&Arc<Canon>> {
+    pub(crate) fn canon(&self) -> Option<&Arc<CanonicalChain>> {
         self.chains.canon.as_ref()
     }
 

@@ -90,7 +90,7 @@ struct Gap {
 impl KeptChain {
     /// Blocks that are missing below the newest kept ones, as far down as the settings want.
     fn next_gap(&self, remote: &Remote) -> Option<Gap> {
-        let epoch = remote.pool.canon()?.epoch();
+        let epoch = remote.pool.canonical_chain()?.epoch();
         let linked_from = self.linked_from(epoch)?;
         let snapshot = self.snapshot();
         let mut ranges = snapshot.ranges().rev();

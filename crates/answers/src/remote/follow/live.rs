@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use methods::{BlockParam, BlockRef};
 use nodes::view::WINDOW_BLOCKS;
-use nodes::{Canon, Supplier};
+use nodes::{CanonicalChain, Supplier};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -44,7 +44,7 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 /// Encoding a block of this size takes less than 200 µs.
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-type Changes = watch::Receiver<Option<Arc<Canon>>>;
+type Changes = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Follows the view for ever. Returns why that is impossible.
 pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
@@ -83,7 +83,7 @@ struct FollowLoop<'a> {
 
 impl FollowLoop<'_> {
     /// Catches up with the view. `false` if something is left to do.
-    async fn advance(&mut self, canon: &Arc<Canon>) -> Result<bool, String> {
+    async fn advance(&mut self, canon: &Arc<CanonicalChain>) -> Result<bool, String> {
         self.check_chain(canon)?;
         self.link(canon).await?;
         self.kept.has_begun();
@@ -95,7 +95,7 @@ impl FollowLoop<'_> {
     }
 
     /// Checks that the kept blocks are of the chain of the nodes.
-    fn check_chain(&self, canon: &Canon) -> Result<(), String> {
+    fn check_chain(&self, canon: &CanonicalChain) -> Result<(), String> {
         let Some(kept) = self.kept.snapshot().chain() else { return Ok(()) };
         let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != kept.chain_id);
         let genesis = canon.genesis().map(|block| block.hash);
@@ -107,7 +107,7 @@ impl FollowLoop<'_> {
     }
 
     /// Sees whether the newest kept block is on the chain of the view.
-    async fn link(&self, canon: &Canon) -> Result<(), String> {
+    async fn link(&self, canon: &CanonicalChain) -> Result<(), String> {
         let snapshot = self.kept.snapshot();
         let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
         let number = canon.head().number.min(*range.end());
@@ -139,7 +139,7 @@ impl FollowLoop<'_> {
     }
 
     /// The blocks that should be in memory or, the lower ones, in the file.
-    fn wanted(&mut self, canon: &Canon) -> RangeInclusive<u64> {
+    fn wanted(&mut self, canon: &CanonicalChain) -> RangeInclusive<u64> {
         let head = canon.head().number;
         let first = *self.first.get_or_insert(head);
         let newest_kept = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
@@ -152,7 +152,11 @@ impl FollowLoop<'_> {
     }
 
     /// Fetches what is missing, the newest block first. `false` if something is missing still, or the view has changed.
-    async fn fetch(&mut self, canon: &Arc<Canon>, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+    async fn fetch(
+        &mut self,
+        canon: &Arc<CanonicalChain>,
+        wanted: RangeInclusive<u64>,
+    ) -> Result<bool, String> {
         let missing = self.missing(canon, wanted);
         let this = &*self;
         let fetches = missing.into_iter().map(|block| this.fetch_block(canon, block));
@@ -188,7 +192,7 @@ impl FollowLoop<'_> {
     }
 
     /// Canonical blocks that are not in memory, downwards.
-    fn missing(&mut self, canon: &Canon, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
+    fn missing(&mut self, canon: &CanonicalChain, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
         let head = block_ref(canon.head());
         let before = self.head.replace(head);
         let is_reorganised = before.is_some_and(|before| canon.by_hash(&before.hash).is_none());
@@ -206,7 +210,7 @@ impl FollowLoop<'_> {
         missing
     }
 
-    async fn fetch_block(&self, canon: &Canon, block: BlockRef) -> Result<RecentBlock, Failure> {
+    async fn fetch_block(&self, canon: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
         let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
         let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
         let body = self.remote.body(asking, block).await?;
@@ -216,7 +220,7 @@ impl FollowLoop<'_> {
     }
 
     /// Writes what cannot be reorganised any more. `false` if the disk cannot be written.
-    async fn store(&self, canon: &Canon, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+    async fn store(&self, canon: &CanonicalChain, wanted: RangeInclusive<u64>) -> Result<bool, String> {
         let Some(newest) = storable(canon) else { return Ok(true) };
         let mut next = *wanted.start();
         let newest = newest.min(*wanted.end());
@@ -238,7 +242,7 @@ impl FollowLoop<'_> {
     }
 
     /// A canonical block that is due; fetched again if memory had no room for it.
-    async fn block_to_store(&self, canon: &Canon, number: u64) -> Option<RecentBlock> {
+    async fn block_to_store(&self, canon: &CanonicalChain, number: u64) -> Option<RecentBlock> {
         let block = canon.by_number(number).map(block_ref)?;
         match self.kept.recent(&block.hash) {
             None if number < self.lowest_in_memory => self.fetch_block(canon, block).await.ok(),
@@ -264,7 +268,7 @@ impl FollowLoop<'_> {
         }
     }
 
-    async fn store_group(&self, canon: &Canon, group: Vec<RecentBlock>) -> bool {
+    async fn store_group(&self, canon: &CanonicalChain, group: Vec<RecentBlock>) -> bool {
         let chain = self
             .remote
             .pool
@@ -286,7 +290,7 @@ impl FollowLoop<'_> {
     }
 
     /// Forgets what is in the file, or too deep to be on its way there.
-    fn forget(&mut self, canon: &Canon) {
+    fn forget(&mut self, canon: &CanonicalChain) {
         let newest = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
         let stored =
             newest.filter(|newest| canon.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
@@ -298,7 +302,7 @@ impl FollowLoop<'_> {
 
 /// The newest block that cannot be reorganised any more. What has left the view's window counts as such however long nothing is
 /// finalized, because the view would not connect to anything below it.
-fn storable(canon: &Canon) -> Option<u64> {
+fn storable(canon: &CanonicalChain) -> Option<u64> {
     let head = canon.head().number;
     let deep = head.checked_sub(UNSTORED_BLOCKS_MIN)?;
     let finalized = canon.finalized().map_or(u64::MAX, |block| block.number);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use methods::{BlockRef, Blocks};
 use nodes::proven::ProofFailure;
 use nodes::raw::{LogSpan, read_logs};
-use nodes::{BlockId, Judgement, Judging, Said};
+use nodes::{BlockId, Judgement, Judging, NodeReply};
 
 use super::{LogSearch, ends};
 use crate::failure::Failure;
@@ -33,10 +33,10 @@ impl LogSearch<'_> {
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
         let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
         let answered = answered.map_err(node_failures::of_log_query)?;
-        match answered.said {
-            Said::Result(result) => self.counted(result, answered.sure, room).await,
-            Said::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
-            Said::Error(error) => Err(node_failures::of_caller_error(&error, &self.remote.limits)),
+        match answered.reply {
+            NodeReply::Result(result) => self.counted(result, answered.is_confirmed, room).await,
+            NodeReply::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
+            NodeReply::Error(error) => Err(node_failures::of_caller_error(&error, &self.remote.limits)),
         }
     }
 

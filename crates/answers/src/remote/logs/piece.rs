@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, LogFilter};
-use nodes::Canon;
+use nodes::CanonicalChain;
 use nodes::raw::read_logs;
 use resources::Readers;
 
@@ -54,7 +54,7 @@ pub(super) fn count(from: u64, to: u64) -> usize {
 }
 
 /// Cuts a range into pieces, upwards.
-pub(super) fn of(canon: &Canon, filter: &Arc<LogFilter>, from: u64, to: u64) -> Vec<Piece> {
+pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilter>, from: u64, to: u64) -> Vec<Piece> {
     if count(from, to) == 0 {
         return vec![Piece::without_key(from, to)];
     }
@@ -73,12 +73,12 @@ pub(super) fn of(canon: &Canon, filter: &Arc<LogFilter>, from: u64, to: u64) -> 
     pieces
 }
 
-fn key(canon: &Canon, filter: &Arc<LogFilter>, first: u64, last: u64) -> CacheKey {
+fn key(canon: &CanonicalChain, filter: &Arc<LogFilter>, first: u64, last: u64) -> CacheKey {
     CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
 }
 
 /// The block on which a chunk hangs. Far below the head its hash need not be known: the epoch stands for it.
-fn anchor(canon: &Canon, last: u64) -> BlockRef {
+fn anchor(canon: &CanonicalChain, last: u64) -> BlockRef {
     canonical(canon, last).unwrap_or(BlockRef { number: last, hash: B256::ZERO })
 }
 
@@ -86,7 +86,7 @@ fn anchor(canon: &Canon, last: u64) -> BlockRef {
 pub(super) fn kept(
     found: &LogsText,
     last: u64,
-    canon: &Arc<Canon>,
+    canon: &Arc<CanonicalChain>,
     verified: Verification,
     given_by: Option<GivenBy>,
 ) -> CachedAnswer {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use nodes::proven::ProofFailure;
-use nodes::{Call, Canon, Family, QuorumCall, QuorumEvent, Said, Supplier};
+use nodes::{CanonicalChain, ChainFamily, NodeReply, QuorumCall, QuorumEvent, RpcCall, Supplier};
 use resources::AccountId;
 
 use super::decision::{QuorumDecision, Vote, Voters, decide};
@@ -70,7 +70,7 @@ pub(in crate::remote) enum ConfirmedLogs {
 impl Remote {
     /// Whether what is in blocks is confirmed by a quorum, because headers of zkSync-like chains cannot be computed.
     pub(in crate::remote) fn confirms_blocks(&self) -> bool {
-        self.family == Family::Zksync && self.state != StateMode::Trust
+        self.family == ChainFamily::Zksync && self.state != StateMode::Trust
     }
 
     /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way.
@@ -110,7 +110,7 @@ impl Remote {
     pub(in crate::remote) async fn confirm_logs(
         &self,
         asking: Asking<'_>,
-        call: &Call,
+        call: &RpcCall,
     ) -> Result<ConfirmedLogs, Failure> {
         match self.agree(asking, None, call, Form::logs(), Ok).await? {
             Confirmation::Agreed { statement: Statement::Record(record), .. } => {
@@ -133,7 +133,7 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         query: Option<NodeQuery<'_>>,
-        call: &Call,
+        call: &RpcCall,
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
     ) -> Result<Confirmation, Failure> {
@@ -167,7 +167,7 @@ impl Remote {
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
         self.confirmations.note_agreed(differed, contradicted.len());
         if !query.is_some_and(NodeQuery::is_simulation) {
-            contradicted.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+            contradicted.iter().for_each(|node| self.pool.blame_contradicted(*node, call));
         }
         let supporters = votes.iter().filter(|(_, said)| said.means_the_same_as(&statement));
         let given_by = known_wrong.confirmed_by(supporters.map(|(node, _)| *node));
@@ -206,7 +206,7 @@ impl Remote {
             };
             match event {
                 QuorumEvent::Answer(answer) => {
-                    let said = self.read_statement(asking.account, form, answer.said).await?;
+                    let said = self.read_statement(asking.account, form, answer.reply).await?;
                     let statement = self.note_statement(asked, answer.node, said.and_then(&in_view));
                     votes.extend(statement.map(|statement| (answer.node, statement)));
                 }
@@ -235,13 +235,13 @@ impl Remote {
     ) -> Option<Statement> {
         match said {
             Ok(statement) => {
-                asked.accept(node);
+                asked.record_accepted(node);
                 return Some(statement);
             }
-            Err(NoStatement::NotThere) => asked.is_late(node),
+            Err(NoStatement::NotThere) => asked.record_late(node),
             Err(NoStatement::Malformed) => {
                 self.integrity.count(ProofFailure::Malformed);
-                asked.refuse(node, "shape");
+                asked.record_refused(node, "shape");
             }
         }
         None
@@ -275,7 +275,7 @@ impl Remote {
         &self,
         asking: Asking<'_>,
         query: NodeQuery<'_>,
-        call: &Call,
+        call: &RpcCall,
         votes: &[Vote],
     ) -> Option<Bytes> {
         let (_, first) = votes.first()?;
@@ -287,7 +287,7 @@ impl Remote {
         let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
         self.confirmations.note_agreed(true, wrong.len());
         if !query.is_simulation() {
-            wrong.iter().for_each(|node| self.pool.convict_contradicted(*node, call));
+            wrong.iter().for_each(|node| self.pool.blame_contradicted(*node, call));
         }
         Some(result)
     }
@@ -297,9 +297,9 @@ impl Remote {
         &self,
         account: AccountId,
         form: Form,
-        said: Said,
+        said: NodeReply,
     ) -> Result<Result<Statement, NoStatement>, Failure> {
-        let bytes = if let Said::Result(result) = &said { result.len() } else { 0 };
+        let bytes = if let NodeReply::Result(result) = &said { result.len() } else { 0 };
         self.run_sized(account, bytes, PARSED_AT_ONCE_BYTES_MAX, move || form.read(&said)).await
     }
 
@@ -341,7 +341,7 @@ fn some_find_it_too_wide(votes: &[Vote]) -> bool {
 /// What a node says of a transaction, as it is in the view of the call: nothing is known there of blocks above the head, and
 /// what most nodes list in a block is not missing.
 pub(super) fn in_view(
-    canon: &Canon,
+    canon: &CanonicalChain,
     query: NodeQuery<'_>,
     statement: Statement,
 ) -> Result<Statement, NoStatement> {

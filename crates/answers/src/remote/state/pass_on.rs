@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use methods::BlockRef;
 use nodes::proven::ProofFailure;
-use nodes::{Answered, Canon, Client, Failed, Family, Judgement, Judging, Said};
+use nodes::{CallFailure, CanonicalChain, ChainFamily, Client, Judgement, Judging, NodeReply, PoolAnswer};
 use resources::AccountId;
 
 use super::confirm::in_view;
@@ -25,7 +25,7 @@ pub(in crate::remote) struct PassedOn<'a> {
     /// In whose share of the threads large answers are read.
     account: AccountId,
     /// The chain that the nodes agree on, once they have shown one.
-    canon: Option<&'a Canon>,
+    canon: Option<&'a CanonicalChain>,
     query: NodeQuery<'a>,
     /// `None` where anything is passed on that is JSON.
     form: Option<Form>,
@@ -35,12 +35,12 @@ impl<'a> PassedOn<'a> {
     pub(in crate::remote) fn new(
         remote: &'a Remote,
         account: AccountId,
-        canon: Option<&'a Canon>,
+        canon: Option<&'a CanonicalChain>,
         query: NodeQuery<'a>,
     ) -> Self {
         // Members that we do not know are left out, unless the operator wants what nodes say as it is.
         let keeps_members = !remote.integrity.proves();
-        let form = Form::of(query, remote.family == Family::Zksync)
+        let form = Form::of(query, remote.family == ChainFamily::Zksync)
             .filter(|form| !keeps_members || !matches!(form, Form::Record(_)));
         Self { remote, account, canon, query, form }
     }
@@ -85,22 +85,22 @@ impl<'a> PassedOn<'a> {
     /// The answer, once no other node is going to be asked.
     pub(in crate::remote) async fn settle(
         &self,
-        answered: Result<Answered<Client>, Failed>,
+        answered: Result<PoolAnswer<Client>, CallFailure>,
     ) -> Result<Fetched, Failure> {
         let limits = &self.remote.limits;
         let answered = answered.map_err(|failed| node_failures::of_call(self.query, failed, limits))?;
-        let result = match answered.said {
-            Said::Result(result) => result,
-            Said::Error(error) => return Err(node_failures::of_caller_error(&error, limits)),
-            Said::Limit(_) => return Err(Failure::Unavailable),
+        let result = match answered.reply {
+            NodeReply::Result(result) => result,
+            NodeReply::Error(error) => return Err(node_failures::of_caller_error(&error, limits)),
+            NodeReply::Limit(_) => return Err(Failure::Unavailable),
         };
-        if !answered.sure || result.trim_ascii() == b"null" {
-            let keep = if answered.nowhere { CacheDecision::Absent } else { CacheDecision::No };
+        if !answered.is_confirmed || result.trim_ascii() == b"null" {
+            let keep = if answered.is_absent_everywhere { CacheDecision::Absent } else { CacheDecision::No };
             return self.nothing().map(|nothing| Fetched { keep, ..nothing });
         }
         let (result, is_in) = match self.form {
             Some(form @ Form::Record(_)) => {
-                let read = self.remote.read_statement(self.account, form, Said::Result(result)).await?;
+                let read = self.remote.read_statement(self.account, form, NodeReply::Result(result)).await?;
                 match read.and_then(|statement| self.in_view(statement)) {
                     Ok(Statement::Record(record)) => (record.whole, record.block),
                     // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
@@ -171,5 +171,5 @@ fn read(form: Option<Form>, result: Bytes) -> Result<Statement, NoStatement> {
         let result = if is_null { NULL } else { result };
         return if is_json { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };
     };
-    form.read(&Said::Result(result))
+    form.read(&NodeReply::Result(result))
 }

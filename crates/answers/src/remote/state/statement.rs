@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use alloy_primitives::Bytes as Data;
 use bytes::Bytes;
 use nodes::dialect::{Execution, Meaning};
-use nodes::{CallerError, Said};
+use nodes::{CallerError, NodeReply};
 
 use self::record::{Record, RecordForm, RecordKind, RecordSubject};
 use crate::query_plan::{
@@ -177,15 +177,17 @@ impl Form {
     }
 
     /// Reads what a node said.
-    pub(super) fn read(self, said: &Said) -> Result<Statement, NoStatement> {
+    pub(super) fn read(self, said: &NodeReply) -> Result<Statement, NoStatement> {
         match said {
-            Said::Result(result) => self.read_result(result),
-            Said::Error(CallerError(Meaning::Reverted { data })) => {
+            NodeReply::Result(result) => self.read_result(result),
+            NodeReply::Error(CallerError(Meaning::Reverted { data })) => {
                 Ok(Statement::Reverted(data.clone().unwrap_or_default()))
             }
-            Said::Error(CallerError(Meaning::Execution(execution))) => Ok(Statement::Stopped(*execution)),
-            Said::Limit(_) => Ok(Statement::TooWide),
-            Said::Error(_) => Err(NoStatement::NotThere),
+            NodeReply::Error(CallerError(Meaning::Execution(execution))) => {
+                Ok(Statement::Stopped(*execution))
+            }
+            NodeReply::Limit(_) => Ok(Statement::TooWide),
+            NodeReply::Error(_) => Err(NoStatement::NotThere),
         }
     }
 
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     fn read(form: Form, text: &'static str) -> Result<Statement, NoStatement> {
-        form.read(&Said::Result(Bytes::from_static(text.as_bytes())))
+        form.read(&NodeReply::Result(Bytes::from_static(text.as_bytes())))
     }
 
     fn result(text: &'static str) -> Result<Statement, NoStatement> {
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_written_as_we_write_it_is_not_copied() {
         let text = Bytes::from_static(b"\"0x00ab\"");
-        let Ok(Statement::Result(read)) = Form::Data.read(&Said::Result(text.clone())) else { panic!() };
+        let Ok(Statement::Result(read)) = Form::Data.read(&NodeReply::Result(text.clone())) else { panic!() };
         assert_eq!(read.as_ptr(), text.as_ptr());
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 use answers::{FollowState, Remote};
-use nodes::{Class, Grade, PoolNode};
+use nodes::{Availability, Class, PoolNode};
 use tokio::time::Instant;
 
 use super::{describe, label, one};
@@ -48,7 +48,8 @@ fn view(out: &mut String, remote: &Remote) {
         "1 while the head has not changed for longer than head_stall_ms allows, or there is none yet.",
         stale,
     );
-    let finalized = view.canon().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
+    let finalized =
+        view.canonical_chain().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
     one(
         out,
         "chaingate_finalized_block",
@@ -187,15 +188,15 @@ fn health(out: &mut String, nodes: &[Named<'_>]) {
     let now = Instant::now();
     let name = "chaingate_node_health";
     describe(out, name, "gauge", "State of a node: 3 = up, 2 = in doubt, 1 = not asked for now, 0 = down.");
-    lines(out, name, nodes, |node| match node.grade(now) {
-        Grade::Up => 3,
-        Grade::Doubted => 2,
-        Grade::Resting => 1,
-        Grade::Down => 0,
+    lines(out, name, nodes, |node| match node.availability(now) {
+        Availability::Up => 3,
+        Availability::Doubted => 2,
+        Availability::Resting => 1,
+        Availability::Down => 0,
     });
     let name = "chaingate_node_head_block";
     describe(out, name, "gauge", "Number of the newest block that a node reported; 0 before the first.");
-    lines(out, name, nodes, |node| node.known().head_number().unwrap_or_default());
+    lines(out, name, nodes, |node| node.capabilities().head_number().unwrap_or_default());
     let name = "chaingate_node_calls_in_flight";
     describe(out, name, "gauge", "Calls sent to a node that it has not answered yet.");
     lines(out, name, nodes, |node| Class::ALL.iter().map(|&class| u64::from(node.in_flight(class))).sum());
@@ -212,8 +213,8 @@ fn left_out(out: &mut String, nodes: &[Named<'_>]) {
         "1 for each node that is not used, by reason; wrong_answer: it was proven to lie.",
     );
     for (kind, node) in nodes {
-        let identity = node.known().left_out().map(|reason| reason.name());
-        let lie = node.health().left_out_for_lie(now).map(|_| "wrong_answer");
+        let identity = node.capabilities().exclusion().map(|reason| reason.name());
+        let lie = node.health().excluded_for(now).map(|_| "wrong_answer");
         for reason in identity.into_iter().chain(lie) {
             let _ok = writeln!(out, "{name}{{{kind}=\"{}\",reason=\"{reason}\"}} 1", label(node.name()));
         }
@@ -248,12 +249,12 @@ fn traffic(out: &mut String, nodes: &[Named<'_>]) {
     counter(
         "chaingate_node_received_bytes_total",
         "Bytes of reply bodies received from a node or a partner.",
-        &|node| node.asked().stats().bytes_in,
+        &|node| node.client().stats().bytes_in,
     );
     counter(
         "chaingate_node_batches_total",
         "Requests with more than one call sent to a node or a partner.",
-        &|node| node.asked().stats().batches,
+        &|node| node.client().stats().batches,
     );
 }
 

@@ -3,7 +3,11 @@
 use super::*;
 
 /// Makes `calls` calls, one each `every`, and gives back how each went, in the order of their beginning.
-async fn offered(pool: &Arc<Pool>, calls: u32, every: Duration) -> Vec<(Result<Said, Failed>, Duration)> {
+async fn offered(
+    pool: &Arc<Pool>,
+    calls: u32,
+    every: Duration,
+) -> Vec<(Result<NodeReply, CallFailure>, Duration)> {
     let mut under_way = Vec::new();
     for _ in 0..calls {
         let pool = Arc::clone(pool);
@@ -17,13 +21,13 @@ async fn offered(pool: &Arc<Pool>, calls: u32, every: Duration) -> Vec<(Result<S
     outcomes
 }
 
-fn p99(outcomes: &[(Result<Said, Failed>, Duration)]) -> Duration {
+fn p99(outcomes: &[(Result<NodeReply, CallFailure>, Duration)]) -> Duration {
     let mut times: Vec<Duration> = outcomes.iter().map(|outcome| outcome.1).collect();
     times.sort_unstable();
     times[times.len() * 99 / 100]
 }
 
-fn failures(outcomes: &[(Result<Said, Failed>, Duration)]) -> usize {
+fn failures(outcomes: &[(Result<NodeReply, CallFailure>, Duration)]) -> usize {
     outcomes.iter().filter(|outcome| outcome.0 != result(DATA)).count()
 }
 
@@ -47,7 +51,7 @@ async fn a_killed_node_is_out_within_200_ms_and_no_call_fails() {
     pool.scripts[0].plays(Duration::ZERO, Act::Fails(Fault::Connect));
     let mut outcomes = offered(&pool, 100, 2 * MS).await;
     let asked = pool.scripts[0].asked();
-    assert_ne!(pool.grade(0), Grade::Up);
+    assert_ne!(pool.availability(0), Availability::Up);
     outcomes.extend(offered(&pool, 5_000, 2 * MS).await);
     assert_eq!(failures(&outcomes), 0);
     assert!(pool.scripts[0].asked() - asked < 20, "only probes reach it");
@@ -89,7 +93,11 @@ async fn no_more_than_one_call_in_twenty_is_asked_twice() {
     }
     let hedges = pool.total(|counts| &counts.hedges);
     assert!(hedges > 0 && hedges <= 1_000, "{hedges} hedges");
-    assert_eq!([0, 1, 2].map(|node| pool.grade(node)), [Grade::Up; 3], "{slow} slow calls are no fault");
+    assert_eq!(
+        [0, 1, 2].map(|node| pool.availability(node)),
+        [Availability::Up; 3],
+        "{slow} slow calls are no fault"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +154,7 @@ async fn calls_in_flight_on_a_node_that_stops_all_hedge_and_it_is_doubted() {
     let delay = pool.nodes.iter().map(|node| node.hedge_delay(Class::Quick)).max().unwrap();
     pool.scripts[1].plays(Duration::ZERO, Act::Hangs);
     let mut outcomes = offered(&pool, 200, MS).await;
-    assert_ne!(pool.grade(1), Grade::Up, "it is doubted within 200 ms");
+    assert_ne!(pool.availability(1), Availability::Up, "it is doubted within 200 ms");
     outcomes.extend(offered(&pool, 5_000, MS).await);
     assert_eq!(failures(&outcomes), 0);
     let slowest = outcomes.iter().map(|outcome| outcome.1).max().unwrap();
@@ -186,7 +194,7 @@ async fn a_node_that_becomes_slow_is_avoided() {
 async fn a_call_whose_time_is_up_bothers_nobody() {
     let pool = three();
     let answered = ask(&pool.nodes, &quick(), &judge, &pool.rules, Instant::now()).await;
-    assert_eq!(answered.map(|answered| answered.said), Err(Failed::Deadline));
+    assert_eq!(answered.map(|answered| answered.reply), Err(CallFailure::Deadline));
     assert_eq!(pool.asked(), 0);
 }
 

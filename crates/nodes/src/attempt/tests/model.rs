@@ -36,7 +36,7 @@ type TimedReply = (Option<Nanoseconds>, ReplyKind);
 
 #[derive(Clone, Debug)]
 struct ModelNode {
-    grade: Grade,
+    availability: Availability,
     cost: u64,
     usual: Nanoseconds,
     silence_max: Nanoseconds,
@@ -108,7 +108,14 @@ fn fails_calls(node: &ModelNode) -> bool {
 
 fn candidate(node: &ModelNode, excluded: bool) -> Candidate {
     let fails_calls = fails_calls(node);
-    Candidate { grade: node.grade, fails_calls, cost: node.cost, head: Some(100), lowest_state: 0, excluded }
+    Candidate {
+        availability: node.availability,
+        fails_calls,
+        cost: node.cost,
+        head: Some(100),
+        lowest_state: 0,
+        excluded,
+    }
 }
 
 mod machine {
@@ -132,8 +139,8 @@ mod machine {
             candidate(&self.schedule.nodes[node], false)
         }
 
-        fn grade(&self, node: usize, _: Instant) -> Grade {
-            self.schedule.nodes[node].grade
+        fn availability(&self, node: usize, _: Instant) -> Availability {
+            self.schedule.nodes[node].availability
         }
 
         fn is_probe_due(&self, node: usize, _: Instant) -> bool {
@@ -171,7 +178,7 @@ mod machine {
 
     pub(super) fn run(schedule: &Schedule) -> Trace {
         let (begun, count) = (Instant::now(), schedule.nodes.len());
-        let call = Call { class: schedule.class, may_hedge: schedule.may_hedge, ..quick() };
+        let call = RpcCall { class: schedule.class, may_hedge: schedule.may_hedge, ..quick() };
         let deadline = begun + Duration::from_nanos(schedule.deadline);
         let mut machine = Machine {
             schedule,
@@ -204,14 +211,14 @@ mod machine {
                 }
                 Action::Hedge { node, beside } => {
                     if std::mem::take(&mut self.progress.has_prepaid_hedge) || self.purse.hedge() {
-                        self.progress.hedged(beside);
+                        self.progress.record_hedge(beside);
                         self.start(node, AskReason::Hedge, now);
                     } else {
-                        self.progress.hedge_refused(beside, REFUSED_PAUSE, now);
+                        self.progress.record_hedge_refused(beside, REFUSED_PAUSE, now);
                     }
                 }
                 Action::AskAnother(another) => self.ask_another(another, now),
-                Action::ReportOverdue { node } => self.progress.overdue(node, now),
+                Action::ReportOverdue { node } => self.progress.record_overdue(node, now),
                 Action::Abandon { node } => self.drop_attempt(node, NodeStatus::Abandoned),
                 Action::BeginRound => self.progress.begin_round(REFUSED_PAUSE, now),
                 Action::WaitUntil(until) => self.wait((until - self.begun).as_nanos() as Nanoseconds),
@@ -227,19 +234,23 @@ mod machine {
                 Payment::Replacement => self.purse.retry(KEPT_FOR_RETRIES),
             };
             if !is_paid {
-                return self.progress.another_refused(another.is_worth_waiting_for, REFUSED_PAUSE, now);
+                return self.progress.record_another_refused(
+                    another.is_worth_waiting_for,
+                    REFUSED_PAUSE,
+                    now,
+                );
             }
             if let Some(oldest) = another.instead_of {
                 self.drop_attempt(oldest, NodeStatus::Failed);
             }
-            self.progress.started_another(another.fallback_wait, now);
+            self.progress.record_started_another(another.fallback_wait, now);
             self.start(another.node, AskReason::Retry { is_paid: true }, now);
         }
 
         fn start(&mut self, node: usize, reason: AskReason, now: Instant) {
             let ModelNode { usual, silence_max, replies, .. } = &self.schedule.nodes[node];
             let [hedge_delay, silence_max] = [*usual, *silence_max].map(Duration::from_nanos);
-            self.progress.started(node, reason, UsualDelays { hedge_delay, silence_max }, now);
+            self.progress.record_started(node, reason, UsualDelays { hedge_delay, silence_max }, now);
             let (after, kind) = replies[self.attempts[node].min(1)];
             self.attempts[node] += 1;
             self.awaited[node] = after.map(|after| (self.now + after, kind));
@@ -265,7 +276,7 @@ mod machine {
             self.awaited[node] = None;
             self.replied_at[node] = at;
             let outcome = match kind {
-                ReplyKind::Data => AttemptOutcome::Answer(Said::Result(Bytes::from_static(b"1"))),
+                ReplyKind::Data => AttemptOutcome::Answer(NodeReply::Result(Bytes::from_static(b"1"))),
                 ReplyKind::Null => AttemptOutcome::Doubtful(Bytes::from_static(b"null")),
                 ReplyKind::Guess => AttemptOutcome::Doubtful(Bytes::from_static(b"2")),
                 ReplyKind::Behind => AttemptOutcome::Behind,
@@ -278,7 +289,7 @@ mod machine {
             };
             let now = self.begun + Duration::from_nanos(self.now);
             self.trace.outcome = self.progress.settle(node, outcome, now).map(|said| match said {
-                Said::Limit(limit) => ModelOutcome::Limit(limit.blocks),
+                NodeReply::Limit(limit) => ModelOutcome::Limit(limit.blocks),
                 _ => ModelOutcome::Data { node },
             });
         }
@@ -443,12 +454,13 @@ impl Model<'_> {
     }
 
     fn begin(&mut self) {
-        let Some(best) = self.best(Grade::Down) else { return self.finish(ModelOutcome::Unavailable) };
+        let Some(best) = self.best(Availability::Down) else { return self.finish(ModelOutcome::Unavailable) };
         self.rounds = 1;
         let nodes = &self.schedule.nodes;
-        let may_probe =
-            nodes[best].grade == Grade::Up && self.schedule.may_hedge && self.schedule.class == Class::Quick;
-        let probe = nodes.iter().position(|node| node.grade != Grade::Up && node.is_probe_due);
+        let may_probe = nodes[best].availability == Availability::Up
+            && self.schedule.may_hedge
+            && self.schedule.class == Class::Quick;
+        let probe = nodes.iter().position(|node| node.availability != Availability::Up && node.is_probe_due);
         let probe = probe.filter(|_| may_probe && self.purse.hedge());
         self.prepaid = probe.is_some();
         self.ask(probe.unwrap_or(best));
@@ -494,10 +506,12 @@ impl Model<'_> {
         }
         let is_alone = self.working() == 0;
         let are_overdue = self.pending.iter().flatten().all(|pending| pending.is_overdue);
-        let Some(node) = self.best(if are_overdue { Grade::Down } else { Grade::Doubted }) else {
+        let Some(node) = self.best(if are_overdue { Availability::Down } else { Availability::Doubted })
+        else {
             return is_alone && self.begin_round();
         };
-        let seems_down = matches!(self.schedule.nodes[node].grade, Grade::Resting | Grade::Down);
+        let seems_down =
+            matches!(self.schedule.nodes[node].availability, Availability::Resting | Availability::Down);
         let has_something = self.fallback.is_some() || self.limit().is_some();
         let is_paid = self.free
             || has_something && !seems_down
@@ -559,10 +573,10 @@ impl Model<'_> {
     }
 
     fn shorten_fallback(&mut self, node: usize) {
-        let ModelNode { grade, usual, has_fallen_silent, .. } = self.schedule.nodes[node];
-        let wait = match grade {
-            Grade::Up => return,
-            Grade::Doubted if !has_fallen_silent => usual.max(500 * MILLISECOND),
+        let ModelNode { availability, usual, has_fallen_silent, .. } = self.schedule.nodes[node];
+        let wait = match availability {
+            Availability::Up => return,
+            Availability::Doubted if !has_fallen_silent => usual.max(500 * MILLISECOND),
             _ => usual.min(100 * MILLISECOND),
         };
         if self.fallback.is_some() {
@@ -577,7 +591,7 @@ impl Model<'_> {
             from.is_some_and(|from| from <= self.now)
         });
         let Some(slow) = slow.filter(|_| self.working() < 3) else { return false };
-        let Some(node) = self.best(Grade::Doubted) else { return false };
+        let Some(node) = self.best(Availability::Doubted) else { return false };
         let is_paid = std::mem::take(&mut self.prepaid) || self.purse.hedge();
         let again_from = (!is_paid).then_some(self.now + 20 * MILLISECOND);
         if let Some(pending) = &mut self.pending[slow] {
@@ -602,7 +616,7 @@ impl Model<'_> {
         true
     }
 
-    fn best(&self, worst: Grade) -> Option<usize> {
+    fn best(&self, worst: Availability) -> Option<usize> {
         let nodes = self.schedule.nodes.iter().zip(&self.is_used_up);
         let candidates: Vec<_> = nodes.map(|(node, is_used_up)| candidate(node, *is_used_up)).collect();
         pick(&candidates, quick().needs, worst, 0)
@@ -660,21 +674,25 @@ fn any_reply() -> impl Strategy<Value = TimedReply> {
 }
 
 fn any_node() -> impl Strategy<Value = ModelNode> {
-    let grade = prop_oneof![
-        4 => Just(Grade::Up),
-        1 => Just(Grade::Doubted),
-        1 => Just(Grade::Resting),
-        1 => Just(Grade::Down),
+    let availability = prop_oneof![
+        4 => Just(Availability::Up),
+        1 => Just(Availability::Doubted),
+        1 => Just(Availability::Resting),
+        1 => Just(Availability::Down),
     ];
     (
-        (grade, 0_u64..4, 5_u64..200, 100_u64..400),
+        (availability, 0_u64..4, 5_u64..200, 100_u64..400),
         (any::<bool>(), any::<bool>(), prop::option::of(1_u64..2_000)),
         [any_reply(), any_reply()],
     )
         .prop_map(
-            |((grade, cost, usual, silence_max), (is_probe_due, has_fallen_silent, speaks_at), replies)| {
+            |(
+                (availability, cost, usual, silence_max),
+                (is_probe_due, has_fallen_silent, speaks_at),
+                replies,
+            )| {
                 ModelNode {
-                    grade,
+                    availability,
                     cost,
                     usual: usual * MILLISECOND,
                     silence_max: silence_max * MILLISECOND,

@@ -9,7 +9,7 @@ async fn data_wins_over_null_whoever_is_asked_first() {
             Pool::seeded(vec![Script::answers(NULL), Script::answers(NULL), Script::answers(DATA)], seed);
         pool.scripts[2].plays(400 * MS, Act::Answers(DATA));
         let answered = pool.ask(&quick()).await.unwrap();
-        assert_eq!((Ok(answered.said), answered.sure), (result(DATA), true));
+        assert_eq!((Ok(answered.reply), answered.is_confirmed), (result(DATA), true));
     }
 }
 
@@ -17,17 +17,21 @@ async fn data_wins_over_null_whoever_is_asked_first() {
 async fn null_is_the_answer_when_nobody_has_more() {
     let pool = Pool::of([Script::answers(NULL), Script::answers(NULL), Script::fails(Fault::Closed)]);
     let answered = pool.ask(&quick()).await.unwrap();
-    assert_eq!((Ok(answered.said), pool.asked(), answered.sure), (result(NULL), 4, false));
-    assert!(!answered.nowhere, "the one that failed may have it");
-    assert_eq!((pool.grade(0), pool.grade(1)), (Grade::Up, Grade::Up), "a null is no fault");
+    assert_eq!((Ok(answered.reply), pool.asked(), answered.is_confirmed), (result(NULL), 4, false));
+    assert!(!answered.is_absent_everywhere, "the one that failed may have it");
+    assert_eq!(
+        (pool.availability(0), pool.availability(1)),
+        (Availability::Up, Availability::Up),
+        "a null is no fault"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_all_members_have_not_is_nowhere() {
     let pool = Pool::of([Script::answers(NULL), Script::answers(NULL), Script::answers(DATA)]);
-    pool.nodes[2].known().set_standing(Standing::Stranger);
+    pool.nodes[2].capabilities().set_membership(Membership::Excluded);
     let answered = pool.ask(&quick()).await.unwrap();
-    assert_eq!((pool.asked(), answered.sure, answered.nowhere), (2, false, true));
+    assert_eq!((pool.asked(), answered.is_confirmed, answered.is_absent_everywhere), (2, false, true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,8 +40,8 @@ async fn null_is_not_kept_back_for_a_node_that_is_down_or_hangs_for_ever() {
     let (said, took) = pool.quick().await;
     assert_eq!(said, result(NULL));
     assert!(took <= 600 * MS, "{took:?}");
-    while pool.grade(1) == Grade::Up {
-        pool.nodes[1].bad(Fault::Timeout, Instant::now());
+    while pool.availability(1) == Availability::Up {
+        pool.nodes[1].record_fault(Fault::Timeout, Instant::now());
     }
     let (said, took) = pool.quick().await;
     assert_eq!(said, result(NULL));
@@ -62,8 +66,8 @@ async fn null_is_no_answer_while_a_node_that_failed_or_is_doubted_knows_better()
         });
         assert_eq!(said, result(DATA));
 
-        while pool.grade(1) == Grade::Up {
-            pool.nodes[1].bad(Fault::Timeout, Instant::now());
+        while pool.availability(1) == Availability::Up {
+            pool.nodes[1].record_fault(Fault::Timeout, Instant::now());
         }
         pool.scripts[1].plays(200 * MS, Act::Answers(DATA));
         assert_eq!(pool.quick().await.0, result(DATA));

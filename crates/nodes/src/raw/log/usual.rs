@@ -12,19 +12,19 @@ use crate::raw::cursor::Cursor;
 pub(super) struct UsualReader<'a> {
     /// From behind the data up to the value of the index; empty if the last log was not read here.
     middle: &'a [u8],
-    transaction: Transaction<'a>,
+    transaction: LogTransaction<'a>,
 }
 
 /// What is the same in all logs of a transaction.
 #[derive(Clone, Copy, Debug)]
-struct Transaction<'a> {
+struct LogTransaction<'a> {
     block_number: u64,
     block_hash: &'a [u8; 64],
     hash: &'a [u8; 64],
     index: u64,
 }
 
-impl<'a> Transaction<'a> {
+impl<'a> LogTransaction<'a> {
     fn of(log: &RawLog<'a>) -> Self {
         Self {
             block_number: log.block_number,
@@ -45,7 +45,7 @@ impl<'a> Transaction<'a> {
 
 impl<'a> UsualReader<'a> {
     pub(super) fn new() -> Self {
-        Self { middle: &[], transaction: Transaction::of(&RawLog::BLANK) }
+        Self { middle: &[], transaction: LogTransaction::of(&RawLog::BLANK) }
     }
 
     /// The next log is not the next after the one that was read here.
@@ -68,7 +68,7 @@ impl<'a> UsualReader<'a> {
         } else {
             let start = cursor.at();
             read_middle(log, cursor)?;
-            (self.middle, self.transaction) = (cursor.since(start), Transaction::of(log));
+            (self.middle, self.transaction) = (cursor.since(start), LogTransaction::of(log));
         }
         log.index = cursor.quantity()?;
         log.removed = false;

@@ -7,8 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::node::*;
-use crate::call::{Ask, Class, Fault, Reply};
-use crate::transport::{Client, Endpoint, Limits};
+use crate::call::{Ask, Class, Fault, RpcReply};
+use crate::transport::{Client, Endpoint, EndpointLimits};
 
 #[tokio::test]
 async fn a_connection_is_kept_and_used_again() {
@@ -34,8 +34,8 @@ async fn a_request_carries_the_key_and_the_headers_of_its_endpoint() {
     .await;
     let url = format!("http://user:pass@{}/key?query=1", node.address);
     let endpoint = Endpoint::parse(&url).unwrap().with_header("X-Api-Key", "abc").unwrap();
-    let client = Client::new(endpoint, Limits::default());
-    let Ok(Reply::Result(head)) = ask(&client, "[]").await else { panic!("no head") };
+    let client = Client::new(endpoint, EndpointLimits::default());
+    let Ok(RpcReply::Result(head)) = ask(&client, "[]").await else { panic!("no head") };
     let head: String = serde_json::from_slice(&head).unwrap();
     assert!(head.starts_with("post /key?query=1 http/1.1\r\n"));
     assert!(head.contains(&format!("\r\nhost: {}\r\n", node.address)));
@@ -140,7 +140,7 @@ async fn an_error_of_the_node_is_a_reply() {
         format!(r#"{{"id":{id},"result":null,"error":{{"code":3,"message":"execution r\u0065verted","data":"0x08"}}}}"#)
     })
     .await;
-    let Ok(Reply::Error(error)) = ask(&node.client(), "[]").await else { panic!("no error") };
+    let Ok(RpcReply::Error(error)) = ask(&node.client(), "[]").await else { panic!("no error") };
     assert_eq!((error.code, error.message.as_str()), (3, "execution reverted"));
     assert_eq!(error.data.as_deref(), Some(br#""0x08""#.as_slice()));
 }
@@ -164,14 +164,14 @@ async fn gzip_node(body: impl Fn(u64) -> String + Send + Sync + 'static) -> Node
 #[tokio::test]
 async fn a_compressed_reply_is_inflated() {
     let node = gzip_node(|id| result(id, &format!("\"{}\"", "a".repeat(200_000)))).await;
-    let client = Client::new(node.endpoint().with_gzip(true), Limits::default());
+    let client = Client::new(node.endpoint().with_gzip(true), EndpointLimits::default());
     assert_eq!(ask(&client, "[]").await, said(&format!("\"{}\"", "a".repeat(200_000))));
 }
 
 #[tokio::test]
 async fn a_reply_that_inflates_beyond_the_limit_is_too_large() {
     let node = gzip_node(|id| result(id, &format!("\"{}\"", "a".repeat(4 << 20)))).await;
-    let limits = Limits { reply_bytes_max: 1 << 20, ..Limits::default() };
+    let limits = EndpointLimits { reply_bytes_max: 1 << 20, ..EndpointLimits::default() };
     let client = Client::new(node.endpoint().with_gzip(true), limits);
     assert_eq!(ask(&client, "[]").await, Err(Fault::TooLarge));
 }

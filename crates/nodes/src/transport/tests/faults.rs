@@ -6,15 +6,15 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::node::*;
-use crate::call::{Ask, Class, Fault, Reply};
-use crate::transport::{Client, Endpoint, Limits};
+use crate::call::{Ask, Class, Fault, RpcReply};
+use crate::transport::{Client, Endpoint, EndpointLimits};
 
 /// What becomes of a call whose reply is these bytes on the wire.
-async fn told(wire: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Result<Reply, Fault> {
+async fn told(wire: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Result<RpcReply, Fault> {
     ask(&Node::saying(wire).await.client(), "[]").await
 }
 
-async fn told_body(body: impl Fn(u64) -> String + Send + Sync + 'static) -> Result<Reply, Fault> {
+async fn told_body(body: impl Fn(u64) -> String + Send + Sync + 'static) -> Result<RpcReply, Fault> {
     told(move |id| ok(&body(id))).await
 }
 
@@ -55,12 +55,12 @@ async fn a_status_counts_when_the_body_says_nothing() {
     assert_eq!(told(|_| with_status("301 Elsewhere", "")).await, Err(Fault::Status(301)));
     let error =
         |id| with_status("500 Oh", &format!(r#"{{"id":{id},"error":{{"code":-32000,"message":"x"}}}}"#));
-    assert!(matches!(told(error).await, Ok(Reply::Error(error)) if error.code == -32_000));
+    assert!(matches!(told(error).await, Ok(RpcReply::Error(error)) if error.code == -32_000));
     let stranger =
         |id| with_status("401 No", &format!(r#"{{"id":{id},"error":{{"code":-32002,"message":"x"}}}}"#));
     assert_eq!(told(stranger).await, Err(Fault::Status(401)), "whatever its body says");
     let nobody = |_| with_status("429 Slow", r#"{"id":null,"error":{"code":-32005,"message":"slow down"}}"#);
-    assert!(matches!(told(nobody).await, Ok(Reply::Error(error)) if error.code == -32_005));
+    assert!(matches!(told(nobody).await, Ok(RpcReply::Error(error)) if error.code == -32_005));
 }
 
 #[tokio::test]
@@ -104,7 +104,8 @@ async fn bytes_after_a_reply_end_the_connection() {
 
 #[tokio::test]
 async fn too_much_is_not_read() {
-    let limits = || Limits { reply_bytes_max: 1_000, head_bytes_max: 1_000, ..Limits::default() };
+    let limits =
+        || EndpointLimits { reply_bytes_max: 1_000, head_bytes_max: 1_000, ..EndpointLimits::default() };
     let wires: [fn(u64) -> Vec<u8>; 4] = [
         |_| b"HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n".to_vec(),
         |_| {
@@ -149,7 +150,8 @@ async fn a_silent_node_is_given_up_after_its_time() {
         Some(())
     })
     .await;
-    let limits = Limits { first_byte_timeout: Duration::from_millis(80), ..Limits::default() };
+    let limits =
+        EndpointLimits { first_byte_timeout: Duration::from_millis(80), ..EndpointLimits::default() };
     let began = Instant::now();
     assert_eq!(ask(&Client::new(node.endpoint(), limits), "[]").await, Err(Fault::Timeout));
     assert!(began.elapsed() < Duration::from_secs(20), "it was waited for");
@@ -160,7 +162,8 @@ async fn who_is_not_there_is_known_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let client = Client::new(Endpoint::parse(&format!("http://{address}")).unwrap(), Limits::default());
+    let client =
+        Client::new(Endpoint::parse(&format!("http://{address}")).unwrap(), EndpointLimits::default());
     let began = Instant::now();
     let asks = futures_util::future::join_all((0..50).map(|_| ask(&client, "[]"))).await;
     assert!(asks.iter().all(|reply| *reply == Err(Fault::Connect)));
@@ -175,7 +178,7 @@ async fn a_queue_has_its_limit() {
         std::future::pending().await
     })
     .await;
-    let limits = Limits { connections_max: 1, queue_calls_max: 2, ..Limits::default() };
+    let limits = EndpointLimits { connections_max: 1, queue_calls_max: 2, ..EndpointLimits::default() };
     let client = Client::new(node.endpoint(), limits);
     let began = Instant::now();
     let asks = (0..10).map(|_| async {

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::node::*;
 use crate::call::{Ask, Class};
-use crate::transport::{Client, Limits};
+use crate::transport::{Client, EndpointLimits};
 
 /// A node that answers after 50 ms, and the params of all calls that it got.
 async fn slow() -> (Node, Arc<Mutex<Vec<String>>>) {
@@ -32,7 +32,8 @@ async fn slow() -> (Node, Arc<Mutex<Vec<String>>>) {
 #[tokio::test]
 async fn a_call_that_was_given_up_in_the_queue_is_never_sent() {
     let (node, heard) = slow().await;
-    let client = Client::new(node.endpoint(), Limits { connections_max: 1, ..Limits::default() });
+    let client =
+        Client::new(node.endpoint(), EndpointLimits { connections_max: 1, ..EndpointLimits::default() });
     let (first, waiting) = (call(Class::Evm, "[1]"), call(Class::Evm, "[2]"));
     let first = client.ask(&first, in_ms(5_000));
     let given_up = timeout(Duration::from_millis(10), client.ask(&waiting, in_ms(5_000)));
@@ -47,7 +48,8 @@ async fn a_call_that_was_given_up_in_the_queue_is_never_sent() {
 #[tokio::test]
 async fn a_reply_that_nobody_waits_for_goes_to_nobody_else() {
     let (node, heard) = slow().await;
-    let client = Client::new(node.endpoint(), Limits { connections_max: 1, ..Limits::default() });
+    let client =
+        Client::new(node.endpoint(), EndpointLimits { connections_max: 1, ..EndpointLimits::default() });
     assert!(timeout(Duration::from_millis(20), ask(&client, "[1]")).await.is_err());
     assert_eq!(ask(&client, "[2]").await, said("[2]"));
     assert_eq!(*heard.lock().await, ["[1]", "[2]"]);
@@ -60,17 +62,17 @@ async fn connections_end_with_their_client() {
     let (node, _) = slow().await;
     let client = node.client();
     assert_eq!(ask(&client, "[1]").await, said("[1]"));
-    let lanes: Vec<_> = client.lanes.lock().clone();
-    assert_eq!(lanes[0].counters.connections_open.load(std::sync::atomic::Ordering::Relaxed), 1);
+    let queues: Vec<_> = client.queues.lock().clone();
+    assert_eq!(queues[0].counters.connections_open.load(std::sync::atomic::Ordering::Relaxed), 1);
     drop(client);
     sleep(Duration::from_millis(20)).await;
-    assert_eq!(lanes[0].counters.connections_open.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(queues[0].counters.connections_open.load(std::sync::atomic::Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn a_connection_that_rests_too_long_is_closed() {
     let node = Node::answering(echo).await;
-    let limits = Limits { idle_timeout: Duration::from_millis(30), ..Limits::default() };
+    let limits = EndpointLimits { idle_timeout: Duration::from_millis(30), ..EndpointLimits::default() };
     let client = Client::new(node.endpoint(), limits);
     assert_eq!(ask(&client, "[1]").await, said("[1]"));
     assert_eq!(client.stats().connections_open, 1);

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-use crate::call::{Ask, Call, Class, Fault, Needs, Reply};
-use crate::transport::{Client, Endpoint, Limits};
+use crate::call::{Ask, Class, Fault, Needs, RpcCall, RpcReply};
+use crate::transport::{Client, Endpoint, EndpointLimits};
 
 /// Where the node listens, and how many connections it has seen.
 pub(super) struct Node {
@@ -81,7 +81,7 @@ impl Node {
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::new(self.endpoint(), Limits::default())
+        Client::new(self.endpoint(), EndpointLimits::default())
     }
 }
 
@@ -153,9 +153,9 @@ pub(super) fn id_of(body: &Value) -> u64 {
     body["id"].as_u64().unwrap()
 }
 
-pub(super) fn call(class: Class, params: &str) -> Call {
+pub(super) fn call(class: Class, params: &str) -> RpcCall {
     let params = Bytes::copy_from_slice(params.as_bytes());
-    Call { method: "eth_getStorageAt", params, class, needs: Needs::default(), may_hedge: true }
+    RpcCall { method: "eth_getStorageAt", params, class, needs: Needs::default(), may_hedge: true }
 }
 
 pub(super) fn in_ms(milliseconds: u64) -> Instant {
@@ -163,10 +163,10 @@ pub(super) fn in_ms(milliseconds: u64) -> Instant {
 }
 
 /// One quick call with five seconds of patience.
-pub(super) async fn ask(client: &Client, params: &str) -> Result<Reply, Fault> {
+pub(super) async fn ask(client: &Client, params: &str) -> Result<RpcReply, Fault> {
     client.ask(&call(Class::Quick, params), in_ms(5_000)).await
 }
 
-pub(super) fn said(text: &str) -> Result<Reply, Fault> {
-    Ok(Reply::Result(Bytes::copy_from_slice(text.as_bytes())))
+pub(super) fn said(text: &str) -> Result<RpcReply, Fault> {
+    Ok(RpcReply::Result(Bytes::copy_from_slice(text.as_bytes())))
 }

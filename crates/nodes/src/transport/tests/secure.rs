@@ -18,8 +18,8 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::node::*;
 use crate::call::{Ask, Class, Fault, TlsFailure};
-use crate::transport::dial::Stream;
-use crate::transport::{Client, Endpoint, Limits};
+use crate::transport::dial::NodeStream;
+use crate::transport::{Client, Endpoint, EndpointLimits};
 
 /// Says over which protocol it was asked.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
@@ -29,7 +29,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyp
     Ok(Response::new(Full::from(result(id_of(&body), &protocol))))
 }
 
-async fn serve(stream: Box<dyn Stream>, http2: bool) {
+async fn serve(stream: Box<dyn NodeStream>, http2: bool) {
     let stream = TokioIo::new(stream);
     let _ = if http2 {
         let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
@@ -77,7 +77,7 @@ fn client(host: &str, address: SocketAddr, trusted: &CertificateDer<'static>) ->
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let endpoint = Endpoint::parse(&format!("https://{host}:{}/key", address.port())).unwrap();
-    Client::with_roots(endpoint, Limits::default(), Arc::new(roots))
+    Client::with_roots(endpoint, EndpointLimits::default(), Arc::new(roots))
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn http2_may_be_demanded_without_tls() {
         }
     });
     let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap().with_http2(true);
-    let client = Client::new(endpoint, Limits::default());
+    let client = Client::new(endpoint, EndpointLimits::default());
     assert_eq!(ask(&client, "[]").await, said("\"HTTP/2.0\""));
 }
 
@@ -140,7 +140,7 @@ async fn a_certificate_that_has_expired_is_told_as_such() {
 #[tokio::test]
 async fn a_host_that_has_no_address_is_told_as_such() {
     let endpoint = Endpoint::parse("http://no-such-host.invalid:8545").unwrap();
-    assert_eq!(ask(&Client::new(endpoint, Limits::default()), "[]").await, Err(Fault::Dns));
+    assert_eq!(ask(&Client::new(endpoint, EndpointLimits::default()), "[]").await, Err(Fault::Dns));
 }
 
 #[tokio::test]

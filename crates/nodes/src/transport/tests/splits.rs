@@ -6,20 +6,20 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::node::*;
-use crate::call::{Fault, Reply};
-use crate::transport::http1::{Http1, Trouble};
-use crate::transport::lane::Lane;
-use crate::transport::outcome::{Answer, Habit};
-use crate::transport::pace::Kind;
-use crate::transport::receive::Terms;
-use crate::transport::setup::Setup;
-use crate::transport::stats::Open;
-use crate::transport::{Endpoint, Limits, ReplyBuffers};
+use crate::call::{Fault, RpcReply};
+use crate::transport::batch_policy::QueueKind;
+use crate::transport::call_queue::CallQueue;
+use crate::transport::http_reply::{HttpReply, ReplyFormat};
+use crate::transport::http1::{ExchangeError, Http1};
+use crate::transport::receive::ReceiveContext;
+use crate::transport::setup::EndpointSetup;
+use crate::transport::stats::ConnectionGuard;
+use crate::transport::{Endpoint, EndpointLimits, ReplyBuffers};
 
 const ID: u64 = 7;
 
 /// What is made of these bytes when they come in pieces that end at these places.
-fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
+fn heard(wire: &[u8], ends: &[usize]) -> Result<HttpReply, ExchangeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
@@ -34,12 +34,12 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<Answer, Trouble> {
         });
         let endpoint = Endpoint::parse("http://node").unwrap();
         let memory = ReplyBuffers::new(64 << 20).for_endpoint(true);
-        let setup = Setup::new(endpoint, Limits::default(), None, memory.clone());
+        let setup = EndpointSetup::new(endpoint, EndpointLimits::default(), None, memory.clone());
         let until = tokio::time::Instant::now() + Duration::from_secs(10);
-        let terms = Terms { limits: &Limits::default(), memory: &memory, until };
-        let lane = std::sync::Arc::new(Lane::new(setup.into(), Kind::Heavy));
-        let mut connection = Http1::new(Box::new(ours), Open::new(&lane.counters));
-        let exchange = connection.exchange(b"POST", &terms);
+        let context = ReceiveContext { limits: &EndpointLimits::default(), memory: &memory, until };
+        let queue = std::sync::Arc::new(CallQueue::new(setup.into(), QueueKind::Heavy));
+        let mut connection = Http1::new(Box::new(ours), ConnectionGuard::new(&queue.counters));
+        let exchange = connection.exchange(b"POST", &context);
         tokio::time::timeout(Duration::from_secs(10), exchange).await.unwrap()
     })
 }
@@ -62,8 +62,8 @@ fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
     wire
 }
 
-fn reply(answer: Result<Answer, Trouble>) -> Result<Reply, Fault> {
-    let replies = answer.unwrap().read(ID, 1, &Habit::default());
+fn reply(answer: Result<HttpReply, ExchangeError>) -> Result<RpcReply, Fault> {
+    let replies = answer.unwrap().read(ID, 1, &ReplyFormat::default());
     replies.map_or(Err(Fault::Garbled), |mut replies| replies.remove(0))
 }
 
@@ -90,7 +90,7 @@ proptest! {
         let body = result(ID, &format!("\"{text}\""));
         let wire = if chunks { chunked(&body, &[9]) } else { ok(&body) };
         let cut = wire.len() - cut.min(wire.len());
-        prop_assert_eq!(heard(&wire[..cut], &[]).unwrap_err(), Trouble::Fault(Fault::Closed));
+        prop_assert_eq!(heard(&wire[..cut], &[]).unwrap_err(), ExchangeError::Fault(Fault::Closed));
     }
 
     #[test]
@@ -100,8 +100,8 @@ proptest! {
     ]) {
         let wire = [start.as_bytes(), &noise].concat();
         if let Ok(answer) = heard(&wire, &[]) {
-            let _ = answer.read(ID, 1, &Habit::default());
-            let _ = answer.read(ID, 2, &Habit::default());
+            let _ = answer.read(ID, 1, &ReplyFormat::default());
+            let _ = answer.read(ID, 2, &ReplyFormat::default());
         }
     }
 }

@@ -8,23 +8,23 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::node::*;
-use crate::call::{Ask, Class, Fault, Reply};
-use crate::transport::{Client, Limits};
+use crate::call::{Ask, Class, Fault, RpcReply};
+use crate::transport::{Client, EndpointLimits};
 
 /// One connection only, so that whatever comes while it is busy must travel together.
 fn narrow(node: &Node) -> Client {
-    let limits = Limits { connections_max: 1, near_connections_max: 1, ..Limits::default() };
+    let limits = EndpointLimits { connections_max: 1, near_connections_max: 1, ..EndpointLimits::default() };
     Client::new(node.endpoint(), limits)
 }
 
 /// Asks `count` times at once.
-async fn ask_many(client: &Client, class: Class, count: usize) -> Vec<Result<Reply, Fault>> {
+async fn ask_many(client: &Client, class: Class, count: usize) -> Vec<Result<RpcReply, Fault>> {
     let asks = (0..count)
         .map(|turn| async move { client.ask(&call(class, &format!("[{turn}]")), in_ms(5_000)).await });
     join_all(asks).await
 }
 
-fn echoes(count: usize) -> Vec<Result<Reply, Fault>> {
+fn echoes(count: usize) -> Vec<Result<RpcReply, Fault>> {
     (0..count).map(|turn| said(&format!("[{turn}]"))).collect()
 }
 
@@ -45,7 +45,7 @@ async fn a_batch_has_no_more_calls_than_allowed() {
         echo(body)
     })
     .await;
-    let limits = Limits { connections_max: 1, batch_calls_max: 3, ..Limits::default() };
+    let limits = EndpointLimits { connections_max: 1, batch_calls_max: 3, ..EndpointLimits::default() };
     let client = Client::new(node.endpoint(), limits);
     assert_eq!(ask_many(&client, Class::Quick, 20).await, echoes(20));
 }
@@ -75,9 +75,11 @@ async fn other_calls_share_small_batches_while_they_are_answered_at_once() {
         echo(body)
     })
     .await;
-    let limits = Limits { near: Duration::from_millis(200), ..Limits::default() };
-    let client =
-        Client::new(node.endpoint(), Limits { connections_max: 1, near_connections_max: 1, ..limits });
+    let limits = EndpointLimits { near: Duration::from_millis(200), ..EndpointLimits::default() };
+    let client = Client::new(
+        node.endpoint(),
+        EndpointLimits { connections_max: 1, near_connections_max: 1, ..limits },
+    );
     for class in [Class::Evm, Class::Logs] {
         assert_eq!(ask_many(&client, class, 60).await, echoes(60));
     }
@@ -98,7 +100,7 @@ async fn replies_in_another_order_reach_those_who_asked() {
 /// What becomes of two calls when their batch is answered like this.
 async fn batch_answered(
     answer: impl Fn(u64, u64) -> String + Send + Sync + 'static,
-) -> Vec<Result<Reply, Fault>> {
+) -> Vec<Result<RpcReply, Fault>> {
     let node = Node::answering(move |body: &Value| match body.as_array() {
         None => echo(body),
         Some(calls) => answer(id_of(&calls[0]), id_of(&calls[1])),
@@ -146,7 +148,7 @@ async fn refusing(wire: Vec<u8>) {
         }
     })
     .await;
-    let client = Client::new(node.endpoint(), Limits::default());
+    let client = Client::new(node.endpoint(), EndpointLimits::default());
     for _ in 0..3 {
         assert_eq!(ask_many(&client, Class::Quick, 20).await, echoes(20));
     }

@@ -54,17 +54,17 @@ impl Land {
     }
 
     /// Brings a head to the view as a watcher does, with all the blocks that the view asks for.
-    pub(super) fn bring(&self, view: &View, node: usize, head: B256) -> Link {
-        let mut branch = Branch::new(self.block(head));
-        while let Link::Missing(missing) = view.link(&branch) {
+    pub(super) fn bring(&self, view: &NodesView, node: usize, head: B256) -> BranchLink {
+        let mut branch = HeadBranch::new(self.block(head));
+        while let BranchLink::Missing(missing) = view.link(&branch) {
             let more = missing.number.min(15);
             (0..=more).for_each(|below| branch.add(self.block(self.ancestor(missing.hash, below))));
         }
         view.report(node, branch)
     }
 
-    pub(super) fn show(&self, view: &View, node: usize, head: B256) {
-        assert_eq!(self.bring(view, node, head), Link::Linked);
+    pub(super) fn show(&self, view: &NodesView, node: usize, head: B256) {
+        assert_eq!(self.bring(view, node, head), BranchLink::Linked);
     }
 }
 

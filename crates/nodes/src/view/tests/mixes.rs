@@ -15,7 +15,7 @@ const STEPS: usize = 200;
 
 struct Mix {
     random: StdRng,
-    view: Arc<View>,
+    view: Arc<NodesView>,
     land: Land,
     /// The first ones are honest.
     heads: Vec<B256>,
@@ -50,8 +50,8 @@ impl Mix {
         let mut random = StdRng::seed_from_u64(seed);
         let nodes = random.random_range(1..=7);
         let honest = random.random_range(nodes / 2 + 1..=nodes);
-        let (view, mut land) = (View::new(Settings::default()), Land::new());
-        view.enrol(nodes);
+        let (view, mut land) = (NodesView::new(ViewSettings::default()), Land::new());
+        view.set_nodes(nodes);
         view.set_identity(1, Some(land.genesis));
         let tip = land.grow(land.genesis, random.random_range(0..400), 0);
         let true_blocks = (0..=land.id(tip).number).map(|below| land.ancestor(tip, below)).collect();
@@ -128,7 +128,7 @@ impl Mix {
     fn all_honest_nodes_return(&mut self) {
         for node in 0..self.honest {
             self.alive[node] = true;
-            self.view.count(node, true);
+            self.view.set_counted(node, true);
         }
     }
 
@@ -167,13 +167,13 @@ impl Mix {
         if self.alive[node] && node < self.honest {
             self.show(node, self.tip);
         }
-        self.view.count(node, self.alive[node]);
+        self.view.set_counted(node, self.alive[node]);
         self.check_served();
     }
 
     fn show(&mut self, node: usize, head: B256) {
         self.heads[node] = head;
-        assert_eq!(self.land.bring(&self.view, node, head), Link::Linked);
+        assert_eq!(self.land.bring(&self.view, node, head), BranchLink::Linked);
         self.check_served();
     }
 

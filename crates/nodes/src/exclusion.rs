@@ -8,7 +8,7 @@ use crate::BlockId;
 
 /// Why a node is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeftOut {
+pub enum ExclusionReason {
     OtherChain {
         theirs: u64,
         ours: u64,
@@ -34,7 +34,7 @@ pub enum LeftOut {
     },
 }
 
-impl LeftOut {
+impl ExclusionReason {
     /// A word for metrics.
     pub fn name(&self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl LeftOut {
     }
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for ExclusionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherChain { theirs, ours } => {

@@ -1,35 +1,34 @@
-//! The body of a reply → what the node says to each call.
+//! An HTTP reply → the replies to its calls.
 //!
-//! A result stays a slice of the body. Each outcome is proven to be the one to its call: a reply that could be somebody
-//! else's is worse than none. Small bodies are proven to be JSON; large results are left to those who check them.
+//! A result stays a slice of the body. Each reply is matched to its call by id, because a reply to another call is worse than
+//! none. Small bodies are parsed as JSON; large results are left to those who check them.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 use jsonrpc::{Outcome, Outcomes, Value};
 
-use crate::call::{Fault, Reply, RpcError};
+use crate::call::{Fault, RpcError, RpcReply};
 
-use super::bare::{bare_result, bare_results};
+use super::split_reply::{split_batch, split_reply};
 
-/// A reply as HTTP brought it: inflated and whole.
+/// A complete HTTP reply, inflated.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpReply {
     pub(super) status: u16,
     pub(super) body: Bytes,
 }
 
-/// Results up to this size are copied out of the body, so that one that is kept for long, say in a cache, does not
-/// keep the buffer that it came in.
+/// Results up to this size are copied out of the body, so that one in a cache does not keep the whole buffer alive.
 pub(super) const COPIED_BYTES_MAX: usize = 2 << 10;
 
-/// Bodies from this size on are taken apart without a look at their results, if they have the usual form.
-const BARE_BYTES_MIN: usize = 4 << 10;
+/// Bodies from this size on are split without parsing their results, if they have the usual form.
+const SPLIT_BYTES_MIN: usize = 4 << 10;
 
-/// Bodies up to this size are read whole on the thread of their connection, which takes less than 200 µs.
+/// Bodies up to this size are parsed on the thread of their connection, which takes less than 200 µs.
 const READ_AT_ONCE_BYTES_MAX: usize = 128 << 10;
 
-/// Characters of a node's error text that are kept. Enough for any reason of a revert; the rest is noise.
+/// The most characters of a node's error text that are kept, enough for any reason of a revert.
 const MESSAGE_CHARS_MAX: usize = 4_096;
 
 /// Why a batch brought no replies.
@@ -40,88 +39,88 @@ pub(super) enum BatchFault {
     Fault(Fault),
 }
 
-/// Whether an endpoint writes its replies in the usual form and with nothing else in them. That is learned from large
-/// replies that were read whole: one with more members would look the same from outside.
+/// Whether an endpoint writes its replies in the usual form, without further members. It is learned from large replies that were
+/// parsed, because a reply with more members can look the same to [`super::split_reply`].
 #[derive(Debug, Default)]
-pub(super) struct Habit(AtomicBool);
+pub(super) struct ReplyFormat(AtomicBool);
 
-impl Habit {
+impl ReplyFormat {
     fn is_usual(&self) -> bool {
         self.0.load(Relaxed)
     }
 
-    /// Learns from results that were read and those that would have been found from outside.
-    fn learn(&self, read: &[Outcome<'_>], bare: Option<Vec<&[u8]>>) {
+    /// Compares parsed results with those that splitting would have found.
+    fn record(&self, read: &[Outcome<'_>], split: Option<Vec<&[u8]>>) {
         let read = read.iter().map(|outcome| outcome.result.map(|result| result.raw().as_bytes()));
-        self.0.store(bare.is_some_and(|bare| read.eq(bare.into_iter().map(Some))), Relaxed);
+        self.0.store(split.is_some_and(|split| read.eq(split.into_iter().map(Some))), Relaxed);
     }
 }
 
-impl Answer {
+impl HttpReply {
     /// The reply to the only call of a request.
-    fn single(&self, id: u64, habit: &Habit) -> Result<Reply, Fault> {
+    fn single(&self, id: u64, format: &ReplyFormat) -> Result<RpcReply, Fault> {
         self.authorized()?;
         match self.outcomes(1) {
             Some(Outcomes::One(outcome)) => {
-                self.teach(habit, &[outcome], id);
+                self.record_format(format, &[outcome], id);
                 self.reply(outcome, Some(id))
             }
             Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
         }
     }
 
-    /// Providers put all kinds of errors into the body of a 401, and all of them mean that our credentials are wrong.
+    /// Providers put various errors into the body of a 401. All of them mean that our credentials are wrong.
     fn authorized(&self) -> Result<(), Fault> {
         if self.status == 401 { Err(Fault::Status(401)) } else { Ok(()) }
     }
 
     fn is_large(&self) -> bool {
-        self.body.len() >= BARE_BYTES_MIN
+        self.body.len() >= SPLIT_BYTES_MIN
     }
 
-    /// Whether reading it whole would keep the other connections of a thread waiting.
+    /// Whether parsing it would delay the other connections of a thread.
     pub(super) fn takes_long_to_read(&self) -> bool {
         self.body.len() > READ_AT_ONCE_BYTES_MAX
     }
 
-    /// The results of `count` calls with running ids, if they can be found without a look at them.
-    pub(super) fn results_from_outside(
+    /// The results of `count` calls with consecutive ids, if they can be found without parsing them.
+    pub(super) fn split_results(
         &self,
         first_id: u64,
         count: usize,
-        habit: &Habit,
+        format: &ReplyFormat,
     ) -> Option<Vec<Bytes>> {
-        if !self.is_large() || !habit.is_usual() || self.authorized().is_err() {
+        if !self.is_large() || !format.is_usual() || self.authorized().is_err() {
             return None;
         }
-        let results = self.bare_results(first_id, count)?;
+        let results = self.split_raw(first_id, count)?;
         Some(results.into_iter().map(|result| kept(&self.body, result)).collect())
     }
 
-    fn bare_results(&self, first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
+    fn split_raw(&self, first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
         match count {
-            1 => bare_result(&self.body, first_id).map(|result| vec![result]),
-            _ => bare_results(&self.body, first_id, count),
+            1 => split_reply(&self.body, first_id).map(|result| vec![result]),
+            _ => split_batch(&self.body, first_id, count),
         }
     }
 
-    /// The replies to `count` calls with running ids, in the order of the calls, by reading the whole body.
+    /// The replies to `count` calls with consecutive ids, in the order of the calls, by parsing the whole body.
     pub(super) fn read(
         &self,
         first_id: u64,
         count: usize,
-        habit: &Habit,
-    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
-        if count == 1 { Ok(vec![self.single(first_id, habit)]) } else { self.batch(first_id, count, habit) }
+        format: &ReplyFormat,
+    ) -> Result<Vec<Result<RpcReply, Fault>>, BatchFault> {
+        if count == 1 { Ok(vec![self.single(first_id, format)]) } else { self.batch(first_id, count, format) }
     }
 
-    /// Lets the habit learn from a large body that was read. A lone text is never found from outside, and says nothing.
-    fn teach(&self, habit: &Habit, outcomes: &[Outcome<'_>], first_id: u64) {
+    /// Records the format of a large body that was parsed. A single string is never split, so it says nothing.
+    fn record_format(&self, format: &ReplyFormat, outcomes: &[Outcome<'_>], first_id: u64) {
         let is_text =
             |outcome: &Outcome<'_>| outcome.result.is_some_and(|result| result.raw().starts_with('"'));
         let is_lone_text = matches!(outcomes, [outcome] if is_text(outcome));
         if self.is_large() && !is_lone_text {
-            habit.learn(outcomes, self.bare_results(first_id, outcomes.len()));
+            format.record(outcomes, self.split_raw(first_id, outcomes.len()));
         }
     }
 
@@ -130,16 +129,16 @@ impl Answer {
         &self,
         first_id: u64,
         count: usize,
-        habit: &Habit,
-    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+        format: &ReplyFormat,
+    ) -> Result<Vec<Result<RpcReply, Fault>>, BatchFault> {
         self.authorized().map_err(BatchFault::Fault)?;
-        // One more than awaited is enough to know that there are too many.
+        // Reading one more than expected shows that there are too many.
         match self.outcomes(count + 1) {
             Some(Outcomes::Many(outcomes)) => {
-                self.teach(habit, &outcomes, first_id);
+                self.record_format(format, &outcomes, first_id);
                 self.matched(&outcomes, first_id, count)
             }
-            // A lone error is the answer to the array as such.
+            // A single error is the answer to the whole batch.
             Some(Outcomes::One(outcome)) if outcome.error.is_some_and(|error| !error.is_null()) => {
                 Err(self.refusal(error_of(&self.body, outcome)))
             }
@@ -153,7 +152,7 @@ impl Answer {
         Outcomes::read(std::str::from_utf8(&self.body).ok()?, outcomes_max)
     }
 
-    /// What a status means when the body says nothing.
+    /// The fault of a reply whose body cannot be read.
     fn fault(&self, otherwise: Fault) -> Fault {
         match self.status {
             200 => otherwise,
@@ -162,7 +161,7 @@ impl Answer {
         }
     }
 
-    /// An error to the whole batch: one about limits of rate is no word about batches.
+    /// What an error to the whole batch means. One about the rate of calls does not mean that batches are refused.
     fn refusal(&self, error: Option<RpcError>) -> BatchFault {
         match error {
             None => BatchFault::Fault(Fault::Garbled),
@@ -178,11 +177,11 @@ impl Answer {
         outcomes: &[Outcome<'_>],
         first_id: u64,
         count: usize,
-    ) -> Result<Vec<Result<Reply, Fault>>, BatchFault> {
+    ) -> Result<Vec<Result<RpcReply, Fault>>, BatchFault> {
         if outcomes.iter().any(|outcome| mentions_batch(&self.body, outcome)) {
             return Err(BatchFault::Refused);
         }
-        let mut replies: Vec<Option<Result<Reply, Fault>>> = vec![None; count];
+        let mut replies: Vec<Option<Result<RpcReply, Fault>>> = vec![None; count];
         for &outcome in outcomes {
             let place = id_of(outcome)
                 .and_then(|id| usize::try_from(id.checked_sub(first_id)?).ok())
@@ -191,23 +190,23 @@ impl Answer {
             let Some(place) = place else { return Err(BatchFault::Fault(Fault::WrongId)) };
             *place = Some(self.reply(outcome, None));
         }
-        // Calls that the node has left out were not answered; which of its replies are missing, it cannot say.
+        // A missing reply makes the whole batch unusable.
         replies.into_iter().collect::<Option<_>>().ok_or(BatchFault::Fault(Fault::WrongId))
     }
 
-    /// `id` is given unless it was compared already.
-    fn reply(&self, outcome: Outcome<'_>, id: Option<u64>) -> Result<Reply, Fault> {
+    /// Reads one reply. `id` is compared if it is given.
+    fn reply(&self, outcome: Outcome<'_>, id: Option<u64>) -> Result<RpcReply, Fault> {
         let error = outcome.error.filter(|error| !error.is_null());
-        // Who could not read the call cannot repeat its id, and says null.
-        let nobody = outcome.id.is_none_or(Value::is_null) && error.is_some();
-        if id.is_some() && id_of(outcome) != id && !nobody {
+        // A node that could not parse the call does not know its id, and writes null.
+        let is_unread = outcome.id.is_none_or(Value::is_null) && error.is_some();
+        if id.is_some() && id_of(outcome) != id && !is_unread {
             return Err(Fault::WrongId);
         }
-        // Some nodes write a null result beside their errors, and all may write a null error beside a result.
+        // Nodes may write a null result beside an error, and a null error beside a result.
         match (outcome.result, error) {
-            (Some(result), None) => Ok(Reply::Result(kept(&self.body, result.raw().as_bytes()))),
+            (Some(result), None) => Ok(RpcReply::Result(kept(&self.body, result.raw().as_bytes()))),
             (result, Some(_)) if result.is_none_or(Value::is_null) => {
-                error_of(&self.body, outcome).map(Reply::Error).ok_or(Fault::Garbled)
+                error_of(&self.body, outcome).map(RpcReply::Error).ok_or(Fault::Garbled)
             }
             _ => Err(Fault::Garbled),
         }
@@ -239,14 +238,12 @@ fn error_of(body: &Bytes, outcome: Outcome<'_>) -> Option<RpcError> {
     coded.then_some(error)
 }
 
-/// Providers limit the rate of calls in three dialects.
 fn is_about_rate(error: &RpcError) -> bool {
     let message = error.message.to_ascii_lowercase();
     error.code == 429 || message.contains("rate limit") || message.contains("too many requests")
 }
 
-/// Whether a node complains about the batch, in one of the replies or without any id. Geth's limits of a batch come
-/// this way.
+/// Whether an error is about the batch as a whole. Geth reports its limits for batches in one of the replies, or without an id.
 fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
     if outcome.error.is_none_or(Value::is_null) {
         return false;
@@ -255,7 +252,7 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
     unread
         || error_of(body, *outcome).is_some_and(|error| {
             let message = error.message.to_ascii_lowercase();
-            // The reason of a revert is a contract's text, not the node's.
+            // The reason of a revert is a text of the contract, not of the node.
             let is_revert = error.code == 3 || message.contains("revert");
             !is_revert && (message.contains("batch") || message.contains("response too large"))
         })
@@ -265,34 +262,34 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn answer(result: &str) -> Answer {
+    fn answer(result: &str) -> HttpReply {
         let body = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
-        Answer { status: 200, body: body.into() }
+        HttpReply { status: 200, body: body.into() }
     }
 
-    fn is_found_from_outside(result: &str, id: u64, count: usize, habit: &Habit) -> bool {
-        answer(result).results_from_outside(id, count, habit).is_some()
+    fn can_be_split(result: &str, id: u64, count: usize, format: &ReplyFormat) -> bool {
+        answer(result).split_results(id, count, format).is_some()
     }
 
-    /// What is not found from outside is read whole, which takes milliseconds for megabytes.
+    /// A reply that is not split is parsed, which takes milliseconds for megabytes.
     #[test]
-    fn results_are_found_from_outside_where_a_node_writes_the_usual_form() {
-        let (usual, unknown) = (Habit(AtomicBool::new(true)), Habit::default());
-        let array = format!("[{}]", "1".repeat(BARE_BYTES_MIN));
-        assert!(is_found_from_outside(&array, 7, 1, &usual));
-        assert!(!is_found_from_outside(&array, 7, 1, &unknown), "nothing is known of this node");
-        assert!(!is_found_from_outside(&array, 8, 1, &usual), "it has another id");
-        assert!(!is_found_from_outside(&array, 7, 2, &usual), "it is no batch");
-        assert!(!is_found_from_outside("[1]", 7, 1, &usual), "it is small");
+    fn large_replies_of_the_usual_form_are_split() {
+        let (usual, unknown) = (ReplyFormat(AtomicBool::new(true)), ReplyFormat::default());
+        let array = format!("[{}]", "1".repeat(SPLIT_BYTES_MIN));
+        assert!(can_be_split(&array, 7, 1, &usual));
+        assert!(!can_be_split(&array, 7, 1, &unknown), "nothing is known of this node");
+        assert!(!can_be_split(&array, 8, 1, &usual), "it has another id");
+        assert!(!can_be_split(&array, 7, 2, &usual), "it is no batch");
+        assert!(!can_be_split("[1]", 7, 1, &usual), "it is small");
     }
 
-    /// The code of a contract made the next large reply of its node be read whole.
+    /// After the code of a contract, the next large reply of its node was parsed.
     #[test]
     fn a_large_text_does_not_change_what_is_known_of_a_node() {
-        let (habit, array) = (Habit::default(), format!("[{}]", "1".repeat(BARE_BYTES_MIN)));
-        answer(&array).single(7, &habit).unwrap();
-        assert!(is_found_from_outside(&array, 7, 1, &habit));
-        answer(&format!("\"0x{}\"", "60".repeat(BARE_BYTES_MIN))).single(7, &habit).unwrap();
-        assert!(is_found_from_outside(&array, 7, 1, &habit));
+        let (format, array) = (ReplyFormat::default(), format!("[{}]", "1".repeat(SPLIT_BYTES_MIN)));
+        answer(&array).single(7, &format).unwrap();
+        assert!(can_be_split(&array, 7, 1, &format));
+        answer(&format!("\"0x{}\"", "60".repeat(SPLIT_BYTES_MIN))).single(7, &format).unwrap();
+        assert!(can_be_split(&array, 7, 1, &format));
     }
 }

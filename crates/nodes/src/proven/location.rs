@@ -12,7 +12,7 @@ use crate::raw::transaction::RawTransaction;
 
 /// Where a node says that a transaction is.
 #[derive(Debug)]
-pub enum PlaceClaim {
+pub enum LocationClaim {
     Block(BlockId),
     /// It waits for a block. What was signed is proven by the hash, that it waits is not.
     Pending(Box<PendingTransaction>),
@@ -30,12 +30,12 @@ pub struct PendingTransaction {
 /// The members that say where a transaction or its receipt is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawPlace {
+struct RawLocation {
     block_hash: Option<Hex<B256>>,
     block_number: Option<Hex<u64>>,
 }
 
-impl PlaceClaim {
+impl LocationClaim {
     /// Reads the answer to a look-up of a transaction by its hash.
     pub fn of_transaction(json: &[u8], hash: B256) -> Result<Self, Unproven> {
         match Self::read(json)? {
@@ -54,7 +54,7 @@ impl PlaceClaim {
         if json.trim_ascii() == b"null" {
             return Ok(Some(Self::Nowhere));
         }
-        let raw: RawPlace = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
+        let raw: RawLocation = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
         match (raw.block_hash, raw.block_number) {
             (Some(hash), Some(number)) => Ok(Some(Self::Block(BlockId { number: number.0, hash: hash.0 }))),
             (None, None) => Ok(None),

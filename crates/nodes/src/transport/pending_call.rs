@@ -1,31 +1,34 @@
-//! A call on its way, and whoever waits for what comes of it.
+//! A call that waits to be sent or to be answered.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::call::{Call, Fault, Reply};
+use crate::call::{Fault, RpcCall, RpcReply};
 
-/// What a call costs in bytes beyond its method and params.
+/// Bytes of a call beyond its method and params.
 const CALL_BYTES: usize = 64;
 
 /// A call that waits for its turn or its reply.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingCall {
     pub(super) method: &'static str,
     pub(super) params: Bytes,
     pub(super) deadline: Instant,
-    caller: oneshot::Sender<Result<Reply, Fault>>,
+    caller: oneshot::Sender<Result<RpcReply, Fault>>,
 }
 
-impl Waiting {
-    pub(super) fn new(call: &Call, deadline: Instant) -> (Self, oneshot::Receiver<Result<Reply, Fault>>) {
+impl PendingCall {
+    pub(super) fn new(
+        call: &RpcCall,
+        deadline: Instant,
+    ) -> (Self, oneshot::Receiver<Result<RpcReply, Fault>>) {
         let (caller, reply) = oneshot::channel();
         (Self { method: call.method, params: call.params.clone(), deadline, caller }, reply)
     }
 
-    /// Nobody hears it when the caller has gone; that is fine.
-    pub(super) fn answer(self, reply: Result<Reply, Fault>) {
+    /// Sends the reply to the caller, if it is still waiting.
+    pub(super) fn answer(self, reply: Result<RpcReply, Fault>) {
         let _ = self.caller.send(reply);
     }
 

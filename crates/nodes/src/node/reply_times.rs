@@ -1,0 +1,186 @@
+//! Which calls a node has not answered yet, and when it was last heard from.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::call::Class;
+use crate::latency::index;
+
+#[derive(Debug, Default)]
+pub(super) struct ReplyTimes(Mutex<ReplyState>);
+
+impl ReplyTimes {
+    /// Counts a call as in flight until the guard is dropped.
+    pub(super) fn begin_call(&self, class: Class, now: Instant) -> InFlightGuard<'_> {
+        self.0.lock().begin_call(class, now);
+        InFlightGuard { times: self, class }
+    }
+
+    /// Records that a call has ended, with a reply or without.
+    pub(super) fn record_end(&self, now: Instant) {
+        self.0.lock().record_end(now);
+    }
+
+    pub(super) fn record_reply(&self, now: Instant) {
+        let mut state = self.0.lock();
+        state.last_reply = state.last_reply.max(Some(now));
+    }
+
+    /// Records that a poll was answered.
+    pub(super) fn record_poll(&self, now: Instant) {
+        let mut state = self.0.lock();
+        state.last_poll = state.last_poll.max(Some(now));
+    }
+
+    /// Records that a call was given up while the node said nothing to anyone.
+    pub(super) fn record_silence(&self, now: Instant) {
+        let mut state = self.0.lock();
+        state.last_silence = state.last_silence.max(Some(now));
+    }
+
+    pub(super) fn in_flight(&self, class: Class) -> u32 {
+        self.0.lock().calls[index(class)].in_flight
+    }
+
+    pub(super) fn is_silent_since(&self, then: Instant) -> bool {
+        self.0.lock().is_silent_since(then)
+    }
+
+    pub(super) fn has_fallen_silent(&self) -> bool {
+        self.0.lock().has_fallen_silent()
+    }
+
+    /// Whether calls of some class have gone unanswered for longer than `silence_max` allows.
+    pub(super) fn is_unresponsive(&self, silence_max: impl Fn(Class) -> Duration, now: Instant) -> bool {
+        let state = self.0.lock();
+        Class::ALL.into_iter().any(|class| {
+            let waited = state.calls[index(class)].unanswered_for(now);
+            waited.is_some_and(|waited| waited > silence_max(class))
+        })
+    }
+}
+
+/// A call in flight.
+pub(super) struct InFlightGuard<'a> {
+    times: &'a ReplyTimes,
+    class: Class,
+}
+
+impl Drop for InFlightGuard<'_> {
+    fn drop(&mut self) {
+        self.times.0.lock().calls[index(self.class)].in_flight -= 1;
+    }
+}
+
+#[derive(Debug, Default)]
+struct ReplyState {
+    calls: [ClassCalls; Class::ALL.len()],
+    /// The last reply to a call of any class.
+    last_reply: Option<Instant>,
+    /// The last poll that was answered.
+    last_poll: Option<Instant>,
+    /// The last call that was given up while the node said nothing to anyone.
+    last_silence: Option<Instant>,
+}
+
+/// The calls of one class.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClassCalls {
+    in_flight: u32,
+    /// When the first of them began, or when a call of any class ended after that.
+    unanswered_since: Option<Instant>,
+}
+
+impl ClassCalls {
+    fn unanswered_for(self, now: Instant) -> Option<Duration> {
+        let since = self.unanswered_since.filter(|_| self.in_flight > 0)?;
+        Some(now.saturating_duration_since(since))
+    }
+}
+
+impl ReplyState {
+    fn begin_call(&mut self, class: Class, now: Instant) {
+        let calls = &mut self.calls[index(class)];
+        if calls.in_flight == 0 {
+            calls.unanswered_since = Some(now);
+        }
+        calls.in_flight += 1;
+    }
+
+    /// The time of the calls that are still under way starts anew, because the node has shown that it is there.
+    fn record_end(&mut self, now: Instant) {
+        self.calls.iter_mut().for_each(|calls| calls.unanswered_since = Some(now));
+    }
+
+    fn is_silent_since(&self, then: Instant) -> bool {
+        self.last_reply.is_none_or(|at| at <= then)
+    }
+
+    fn has_fallen_silent(&self) -> bool {
+        self.last_silence > self.last_reply.max(self.last_poll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_node_has_fallen_silent_until_a_reply_or_a_poll() {
+        let start = Instant::now();
+        let at = |seconds: Option<u32>| seconds.map(|seconds| start + seconds * SECOND);
+        for (reply, poll, silence, expected) in [
+            (None, None, None, false),
+            (None, None, Some(1), true),
+            (Some(1), None, Some(2), true),
+            (Some(2), None, Some(1), false),
+            (Some(1), Some(3), Some(2), false),
+            (Some(1), Some(1), Some(1), false),
+        ] {
+            let (last_reply, last_poll, last_silence) = (at(reply), at(poll), at(silence));
+            let state = ReplyState { last_reply, last_poll, last_silence, ..ReplyState::default() };
+            assert_eq!(state.has_fallen_silent(), expected, "{reply:?} {poll:?} {silence:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_silent_until_it_replies_to_anyone() {
+        let (start, mut state) = (Instant::now(), ReplyState::default());
+        assert!(state.is_silent_since(start));
+        state.last_reply = Some(start + SECOND);
+        assert!(!state.is_silent_since(start));
+        assert!(state.is_silent_since(start + SECOND));
+    }
+
+    #[test]
+    fn any_end_of_a_call_restarts_the_time_of_the_others() {
+        let (start, mut state) = (Instant::now(), ReplyState::default());
+        let unanswered_for = |state: &ReplyState, class, seconds| {
+            state.calls[index(class)].unanswered_for(start + seconds * SECOND)
+        };
+        assert_eq!(unanswered_for(&state, Class::Quick, 9), None);
+        state.begin_call(Class::Quick, start);
+        state.begin_call(Class::Quick, start + SECOND);
+        assert_eq!(unanswered_for(&state, Class::Quick, 3), Some(3 * SECOND));
+        state.begin_call(Class::Logs, start + 2 * SECOND);
+        state.record_end(start + 3 * SECOND);
+        assert_eq!(unanswered_for(&state, Class::Quick, 4), Some(SECOND));
+        assert_eq!(unanswered_for(&state, Class::Logs, 5), Some(2 * SECOND));
+        assert_eq!(unanswered_for(&state, Class::Evm, 5), None, "none is in flight");
+    }
+
+    #[test]
+    fn a_call_is_in_flight_until_its_guard_is_dropped() {
+        let (now, times) = (Instant::now(), ReplyTimes::default());
+        let guard = times.begin_call(Class::Quick, now);
+        assert!(times.is_unresponsive(|_| SECOND, now + 2 * SECOND));
+        assert!(!times.is_unresponsive(|_| SECOND, now + SECOND));
+        drop(guard);
+        assert_eq!(times.in_flight(Class::Quick), 0);
+        assert!(!times.is_unresponsive(|_| SECOND, now + 2 * SECOND));
+    }
+}

@@ -1,0 +1,254 @@
+//! The task of one connection: takes calls from its queue, sends them, and hands out their replies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::call::{Fault, RpcReply};
+
+use super::call_queue::{CallQueue, NextStep, WakeReason};
+use super::http_reply::{BatchFault, HttpReply};
+use super::http1::{ExchangeError, Http1};
+use super::http2::Http2;
+use super::pending_call::PendingCall;
+use super::receive::ReceiveContext;
+use super::request::RequestBuffer;
+use super::stats::ConnectionGuard;
+
+/// Time before the deadline of a call at which its reply stops waiting for memory, so that the caller still learns the reason.
+const GIVE_UP_BEFORE: Duration = Duration::from_millis(20);
+
+/// Starts a connection task on the runtime of the caller.
+pub(super) fn start(queue: &Arc<CallQueue>) {
+    tokio::spawn(ConnectionTask::new(Arc::clone(queue)).run());
+}
+
+struct ConnectionTask {
+    queue: Arc<CallQueue>,
+    /// Notified when there are calls.
+    wake: Arc<Notify>,
+    connection: Option<NodeConnection>,
+    request: RequestBuffer,
+    /// The calls of the exchange under way.
+    calls: Vec<PendingCall>,
+    reason: WakeReason,
+    /// Whether the queue still counts this task.
+    is_counted: bool,
+}
+
+enum NodeConnection {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+impl NodeConnection {
+    fn is_alive(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.is_alive(),
+            Self::Http2(connection) => connection.is_alive(),
+        }
+    }
+}
+
+impl ConnectionTask {
+    fn new(queue: Arc<CallQueue>) -> Self {
+        Self {
+            queue,
+            wake: Arc::default(),
+            connection: None,
+            request: RequestBuffer::default(),
+            calls: Vec::new(),
+            reason: WakeReason::Started,
+            is_counted: true,
+        }
+    }
+
+    async fn run(mut self) {
+        while self.queue.is_connection_needed() {
+            if let Err(fault) = self.connect().await {
+                self.queue.record_unreachable(fault);
+                break;
+            }
+            self.serve().await;
+            self.connection = None;
+        }
+        self.is_counted = false;
+    }
+
+    async fn connect(&mut self) -> Result<(), Fault> {
+        if let Some(shared) = self.queue.http2() {
+            self.connection = Some(NodeConnection::Http2(shared));
+            return Ok(());
+        }
+        let dialed = self.queue.setup.dialer.dial().await?;
+        let open = ConnectionGuard::new(&self.queue.counters);
+        self.connection = Some(if dialed.http2 {
+            let connection = Http2::begin(dialed.stream, &self.queue.setup.limits, open).await?;
+            self.queue.share_http2(&connection);
+            NodeConnection::Http2(connection)
+        } else {
+            NodeConnection::Http1(Http1::new(dialed.stream, open))
+        });
+        Ok(())
+    }
+
+    /// Works until the connection cannot be used any more, or was idle for too long.
+    async fn serve(&mut self) {
+        while let Some(first_id) = self.next_calls().await {
+            self.exchange(first_id).await;
+            if !self.connection.as_ref().is_some_and(NodeConnection::is_alive) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for calls. Returns the id of the first of them, or `None` if the connection ends.
+    async fn next_calls(&mut self) -> Option<u64> {
+        loop {
+            let reason = std::mem::replace(&mut self.reason, WakeReason::Started);
+            match self.queue.next_step(&mut self.calls, &self.wake, reason) {
+                NextStep::Send { first_id } => return Some(first_id),
+                NextStep::Stop => return None,
+                NextStep::Idle if self.wait_idle().await => self.reason = WakeReason::Woken,
+                NextStep::Idle => return None,
+            }
+        }
+    }
+
+    /// Waits until it is woken. Returns `false` if the connection ended before that: the node closed it, or it was idle for too long.
+    async fn wait_idle(&mut self) -> bool {
+        let idle_timeout = self.queue.setup.limits.idle_timeout;
+        tokio::select! {
+            biased;
+            () = self.wake.notified() => return true,
+            () = closed_by_node(&mut self.connection) => {}
+            () = sleep(idle_timeout) => {}
+        }
+        self.connection = None;
+        if self.queue.remove_idle(&self.wake) {
+            return false;
+        }
+        // It was woken in the same moment, and calls wait for it.
+        self.wake.notified().await;
+        true
+    }
+
+    async fn exchange(&mut self, first_id: u64) {
+        self.request.write(&self.queue.setup.template, &self.calls, first_id);
+        self.count_sent();
+        // Callers stop waiting at their own deadlines; the exchange goes on until the last one.
+        let deadline = self.calls.iter().map(|call| call.deadline).max().unwrap_or_else(Instant::now);
+        let began = Instant::now();
+        let answer = timeout_at(deadline, self.send()).await.unwrap_or(Err(Fault::Timeout));
+        let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
+        self.reason =
+            WakeReason::ExchangeEnded { time: began.elapsed(), reply_bytes: bytes / self.calls.len().max(1) };
+        match answer {
+            Ok(answer) => self.hand_out(answer, first_id).await,
+            // The replies together are too large; each by itself may fit.
+            Err(Fault::TooLarge | Fault::LargerThanMemory) if self.calls.len() > 1 => self.split(),
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one.
+    async fn send(&mut self) -> Result<HttpReply, Fault> {
+        match self.try_send().await {
+            Ok(answer) => Ok(answer),
+            Err(ExchangeError::Fault(fault)) => Err(fault),
+            Err(ExchangeError::Stale) => {
+                self.connection = None;
+                self.queue.forget_http2();
+                self.try_send().await.map_err(|error| match error {
+                    ExchangeError::Stale => Fault::Closed,
+                    ExchangeError::Fault(fault) => fault,
+                })
+            }
+        }
+    }
+
+    async fn try_send(&mut self) -> Result<HttpReply, ExchangeError> {
+        if self.connection.is_none() {
+            self.connect().await?;
+        }
+        let setup = &self.queue.setup;
+        let until = self.calls.iter().map(|call| call.deadline).min().unwrap_or_else(Instant::now);
+        let context =
+            ReceiveContext { limits: &setup.limits, memory: &setup.memory, until: until - GIVE_UP_BEFORE };
+        match &mut self.connection {
+            Some(NodeConnection::Http1(connection)) => {
+                connection.exchange(self.request.bytes(), &context).await
+            }
+            Some(NodeConnection::Http2(connection)) => {
+                connection.exchange(self.request.body(), &setup.target, &context).await
+            }
+            None => Err(Fault::Connect.into()),
+        }
+    }
+
+    async fn hand_out(&mut self, answer: HttpReply, first_id: u64) {
+        let (queue, count) = (Arc::clone(&self.queue), self.calls.len());
+        queue.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
+        if let Some(results) = answer.split_results(first_id, count, &queue.format) {
+            let replies = results.into_iter().map(|result| Ok(RpcReply::Result(result)));
+            self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply));
+            return;
+        }
+        let replies = if answer.takes_long_to_read() {
+            #[expect(clippy::disallowed_methods, reason = "at most one waits for each connection to a node")]
+            let read = spawn_blocking(move || answer.read(first_id, count, &queue.format));
+            read.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "reading a reply failed");
+                Err(BatchFault::Fault(Fault::Closed))
+            })
+        } else {
+            answer.read(first_id, count, &queue.format)
+        };
+        match replies {
+            Ok(replies) => self.calls.drain(..).zip(replies).for_each(|(call, reply)| call.answer(reply)),
+            Err(BatchFault::Refused) => self.split(),
+            Err(BatchFault::Fault(fault)) => self.fail(fault),
+        }
+    }
+
+    fn split(&mut self) {
+        tracing::debug!(node = %self.queue.setup.endpoint, "batch refused; sending its calls one by one");
+        for _ in 0..self.queue.put_back(&mut self.calls) {
+            start(&self.queue);
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.calls.drain(..).for_each(|call| call.answer(Err(fault)));
+    }
+
+    fn count_sent(&self) {
+        let counters = &self.queue.counters;
+        counters.calls.fetch_add(self.calls.len() as u64, Relaxed);
+        counters.bytes_out.fetch_add(self.request.bytes().len() as u64, Relaxed);
+        if self.calls.len() > 1 {
+            counters.batches.fetch_add(1, Relaxed);
+            counters.batched_calls.fetch_add(self.calls.len() as u64, Relaxed);
+        }
+    }
+}
+
+impl Drop for ConnectionTask {
+    fn drop(&mut self) {
+        if self.is_counted {
+            self.queue.record_dropped(&self.wake);
+        }
+    }
+}
+
+/// Waits for the node to close the connection. The users of a shared one learn it from their exchanges.
+async fn closed_by_node(connection: &mut Option<NodeConnection>) {
+    match connection {
+        Some(NodeConnection::Http1(connection)) => connection.closed().await,
+        _ => std::future::pending().await,
+    }
+}
