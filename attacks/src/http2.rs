@@ -25,14 +25,14 @@ pub(crate) const DEFAULT_WINDOW_BYTES: i64 = 65_535;
 
 /// A frame that was received.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct OutgoingFrame {
     pub(crate) kind: u8,
     pub(crate) flags: u8,
     pub(crate) stream: u32,
     pub(crate) payload: Vec<u8>,
 }
 
-impl Frame {
+impl OutgoingFrame {
     /// The four bytes at an offset, as the number that they are in settings and window updates.
     pub(crate) fn number_at(&self, offset: usize) -> Option<u32> {
         let bytes = self.payload.get(offset..offset + 4)?;
@@ -97,11 +97,11 @@ pub(crate) fn post(stream: u32, path: &str, body: &[u8]) -> Vec<u8> {
     [headers, frame(DATA, END_STREAM, stream, body)].concat()
 }
 
-pub(crate) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
+pub(crate) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<OutgoingFrame> {
     let mut head = [0; 9];
     stream.read_exact(&mut head).await?;
     let [a, b, c, kind, flags, d, e, f, g] = head;
     let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
     stream.read_exact(&mut payload).await?;
-    Ok(Frame { kind, flags, stream: u32::from_be_bytes([d, e, f, g]) & 0x7fff_ffff, payload })
+    Ok(OutgoingFrame { kind, flags, stream: u32::from_be_bytes([d, e, f, g]) & 0x7fff_ffff, payload })
 }

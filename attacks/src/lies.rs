@@ -86,7 +86,7 @@ struct LieRun<'a> {
     rules: &'a Path,
     trust: StateTrust,
     started: AtomicU64,
-    progress: Progress,
+    progress: MatrixProgress,
 }
 
 pub(crate) fn run(arguments: &LieArguments, folder: &Path) -> ExitCode {
@@ -117,7 +117,7 @@ fn try_run(arguments: &LieArguments, folder: &Path) -> io::Result<bool> {
         rules: &chains.long_genesis,
         trust,
         started: AtomicU64::new(0),
-        progress: Progress::default(),
+        progress: MatrixProgress::default(),
     };
     let cells = cells(&chains, arguments, trust);
     let per_cell = arguments.calls.div_ceil(cells.len().max(1) * 2);
@@ -246,12 +246,12 @@ impl LieRun<'_> {
 
 /// How far the cells are.
 #[derive(Default)]
-struct Progress {
+struct MatrixProgress {
     cells: AtomicUsize,
     calls: AtomicU64,
 }
 
-impl Progress {
+impl MatrixProgress {
     fn count(&self, report: &CellReport, cells: usize) {
         let calls = self.calls.fetch_add(report.total().calls, Relaxed) + report.total().calls;
         let done = self.cells.fetch_add(1, Relaxed) + 1;

@@ -1,6 +1,6 @@
 //! blutgang in front of the same node: a gateway that keeps what it has seen in a database.
 
-use crate::peers::{self, Peer};
+use crate::peers::{self, BenchServer};
 use std::{
     fs,
     path::Path,
@@ -10,7 +10,7 @@ use std::{
 pub(crate) const MISSING: &str = "blutgang is left out: neither $BLUTGANG nor the PATH has it";
 
 /// `None` if it is not installed.
-pub(crate) fn start(port: u16, node: &Peer, folder: &Path) -> Option<Peer> {
+pub(crate) fn start(port: u16, node: &BenchServer, folder: &Path) -> Option<BenchServer> {
     let folder = folder.join(format!("blutgang-{port}"));
     fs::create_dir_all(&folder).expect("a folder to write to");
     let config = folder.join("blutgang.toml");
@@ -19,7 +19,7 @@ pub(crate) fn start(port: u16, node: &Peer, folder: &Path) -> Option<Peer> {
     // It tells of every request that it passes on.
     let quiet = || Stdio::null();
     let child = Command::new(program).arg("--config").arg(config).stdout(quiet()).stderr(quiet()).spawn();
-    Some(peers::ready(Peer::new(format!("http://127.0.0.1:{port}/"), child.ok()?)))
+    Some(peers::ready(BenchServer::new(format!("http://127.0.0.1:{port}/"), child.ok()?)))
 }
 
 /// The same questions as it can keep the answers to: with the number of the head in the place of its name. What names no
@@ -32,7 +32,7 @@ pub(crate) fn keepable(bodies: &[String], head: &str) -> Option<Vec<String>> {
 }
 
 /// As its example has it, without checks of the node's health and without limits that this would meet.
-fn text(port: u16, node: &Peer, folder: &Path) -> String {
+fn text(port: u16, node: &BenchServer, folder: &Path) -> String {
     let (url, database) = (&node.url, folder.join("kept"));
     let database = database.display();
     format!(

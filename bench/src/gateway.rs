@@ -6,7 +6,7 @@
 
 use crate::{
     load::{self, Load, Traffic},
-    peers::{self, Peer},
+    peers::{self, BenchServer},
 };
 use archive::{Archive, LogFilter};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) const LOGS_PER_BLOCK: u64 = 50;
 pub(crate) const ROUNDS: usize = 3;
 
 /// One kind of call.
-struct Row {
+struct EmbeddedRow {
     name: &'static str,
     /// For the gateway and for anvil; hashes differ between their chains.
     bodies: [String; 2],
@@ -54,7 +54,7 @@ pub(crate) fn run(seconds: u64) {
         "row", "server", "requests/s", "p50 µs", "p99 µs", "cpu µs", "speed", "kept none"
     );
     for row in rows(&chain, &chaingate, anvil.as_ref()) {
-        let peers = Peers {
+        let peers = RowServers {
             chaingate: &chaingate,
             forgetful: &forgetful,
             before: before.as_ref(),
@@ -71,16 +71,16 @@ pub(crate) fn import(chain: &HeavyChain, folder: &Path) {
     archive.import_blocks(blocks, &mut archive::NoProgress).expect("built blocks are valid");
 }
 
-fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Row> {
+fn rows(chain: &LogHeavyChain, chaingate: &BenchServer, anvil: Option<&BenchServer>) -> Vec<EmbeddedRow> {
     let call = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
     };
-    let same = |name, body: String| Row { name, bodies: [body.clone(), body], connections: 64 };
-    let receipt = |peer: &Peer, block: &str| {
+    let same = |name, body: String| EmbeddedRow { name, bodies: [body.clone(), body], connections: 64 };
+    let receipt = |peer: &BenchServer, block: &str| {
         let block = peer.call("eth_getBlockByNumber", json!([block, false]));
         call("eth_getTransactionReceipt", json!([block["transactions"][0]]))
     };
-    let receipts = |name, block| Row {
+    let receipts = |name, block| EmbeddedRow {
         name,
         bodies: [receipt(chaingate, block), anvil.map_or_else(String::new, |anvil| receipt(anvil, block))],
         connections: 64,
@@ -99,7 +99,7 @@ fn rows(chain: &LogHeavyChain, chaingate: &Peer, anvil: Option<&Peer>) -> Vec<Ro
         same("call", call("eth_call", json!([message, "latest"]))),
         same("logs x1", logs(&chain.one)),
         same("logs x100", logs(&chain.hundred)),
-        Row { connections: 4, ..same("logs x10000", logs(&chain.ten_thousand)) },
+        EmbeddedRow { connections: 4, ..same("logs x10000", logs(&chain.ten_thousand)) },
     ]
 }
 
@@ -110,17 +110,17 @@ pub(crate) fn topics(filter: &LogFilter) -> Vec<Value> {
 }
 
 /// The servers that a row is measured on, without the bare hyper server.
-struct Peers<'a> {
-    chaingate: &'a Peer,
+struct RowServers<'a> {
+    chaingate: &'a BenchServer,
     /// The gateway, keeping no answers.
-    forgetful: &'a Peer,
+    forgetful: &'a BenchServer,
     /// The build of the gateway from before a change.
-    before: Option<&'a Peer>,
-    anvil: Option<&'a Peer>,
+    before: Option<&'a BenchServer>,
+    anvil: Option<&'a BenchServer>,
 }
 
-fn measure(row: &Row, peers: Peers<'_>, seconds: u64, folder: &Path) {
-    let Peers { chaingate, forgetful, before, anvil } = peers;
+fn measure(row: &EmbeddedRow, peers: RowServers<'_>, seconds: u64, folder: &Path) {
+    let RowServers { chaingate, forgetful, before, anvil } = peers;
     let reply = chaingate.post(&row.bodies[0]);
     assert!(
         !reply.windows(7).any(|text| text == b"\"error\""),
@@ -131,7 +131,7 @@ fn measure(row: &Row, peers: Peers<'_>, seconds: u64, folder: &Path) {
     let hyper = peers::hyper(reply.len());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let ours = &row.bodies[0];
-    let mut servers: Vec<(&str, &Peer, &String, usize)> = vec![
+    let mut servers: Vec<(&str, &BenchServer, &String, usize)> = vec![
         ("chaingate", chaingate, ours, cores),
         ("  keeping none", forgetful, ours, cores),
         ("hyper", &hyper, ours, cores),

@@ -1,6 +1,6 @@
 //! One run of `wrk`, and what it cost the processes under load.
 
-use crate::peers::Peer;
+use crate::peers::BenchServer;
 use std::{fs, path::Path, process::Command};
 
 /// What a run gave.
@@ -28,14 +28,14 @@ pub(crate) struct Traffic<'a> {
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Runs the traffic, all of which must succeed, and looks at the CPU time of the server before and after.
-pub(crate) fn run(peer: &Peer, traffic: Traffic<'_>, folder: &Path) -> Load {
+pub(crate) fn run(peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) -> Load {
     let load = try_run(peer, traffic, folder);
     assert!(load.errors == 0.0, "{}: {} errors", peer.url, load.errors);
     load
 }
 
 /// The same where errors are a result, too.
-pub(crate) fn try_run(peer: &Peer, traffic: Traffic<'_>, folder: &Path) -> Load {
+pub(crate) fn try_run(peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) -> Load {
     let path = folder.join("post.lua");
     fs::write(&path, script(traffic.bodies)).expect("a folder to write to");
     let before = cpu_seconds(&peer.processes());

@@ -1,6 +1,6 @@
 //! nginx in front of the same node: passing everything on, or keeping what it has seen by the body of the request.
 
-use crate::peers::{self, Peer};
+use crate::peers::{self, BenchServer};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -9,21 +9,21 @@ use std::{
 
 /// One nginx with two workers; it ends when this is dropped.
 pub(crate) struct Nginx {
-    pub(crate) peer: Peer,
+    pub(crate) peer: BenchServer,
     program: &'static str,
     folder: PathBuf,
 }
 
 /// What it does with requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum NginxMode {
     Pass,
     Cache,
 }
 
 impl Nginx {
     /// `None` if it is not installed.
-    pub(crate) fn start(mode: Mode, port: u16, node: &Peer, folder: &Path) -> Option<Self> {
+    pub(crate) fn start(mode: NginxMode, port: u16, node: &BenchServer, folder: &Path) -> Option<Self> {
         let folder = folder.join(format!("nginx-{port}"));
         fs::create_dir_all(&folder).expect("a folder to write to");
         fs::write(folder.join("nginx.conf"), config(mode, port, node)).expect("a folder to write to");
@@ -31,7 +31,7 @@ impl Nginx {
             let child = command(program, &folder).stderr(Stdio::null()).spawn();
             child.ok().map(|child| (program, child))
         })?;
-        let peer = peers::ready(Peer::new(format!("http://127.0.0.1:{port}/"), child));
+        let peer = peers::ready(BenchServer::new(format!("http://127.0.0.1:{port}/"), child));
         Some(Self { peer, program, folder })
     }
 }
@@ -52,11 +52,11 @@ fn command(program: &str, folder: &Path) -> Command {
 
 /// Tuned as one would for this: connections to the node are kept, buffers hold whole small replies, nothing is logged,
 /// and replies that are passed on do not go through files.
-fn config(mode: Mode, port: u16, node: &Peer) -> String {
+fn config(mode: NginxMode, port: u16, node: &BenchServer) -> String {
     let server = node.url.trim_start_matches("http://").trim_end_matches('/');
     let how = match mode {
-        Mode::Pass => "proxy_max_temp_file_size 0;",
-        Mode::Cache => {
+        NginxMode::Pass => "proxy_max_temp_file_size 0;",
+        NginxMode::Cache => {
             "proxy_cache kept; proxy_cache_methods POST; proxy_cache_key $request_body; proxy_cache_valid 200 1h;"
         }
     };

@@ -12,12 +12,12 @@ use std::{
 use testkit::{contracts, heavy};
 
 /// A server under way; it ends when this is dropped.
-pub(crate) struct Peer {
+pub(crate) struct BenchServer {
     pub(crate) url: String,
     child: Child,
 }
 
-impl Peer {
+impl BenchServer {
     pub(crate) fn new(url: String, child: Child) -> Self {
         Self { url, child }
     }
@@ -51,7 +51,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // One that is gone already needs no killing.
         let _gone = self.child.kill();
@@ -60,22 +60,22 @@ impl Drop for Peer {
 }
 
 /// The gateway on an archive.
-pub(crate) fn chaingate(data_dir: &Path) -> Peer {
+pub(crate) fn chaingate(data_dir: &Path) -> BenchServer {
     chaingate_on(18645, data_dir, data_dir, "")
 }
 
 /// The gateway on an archive, keeping no answers.
-pub(crate) fn chaingate_forgetful(data_dir: &Path, folder: &Path) -> Peer {
+pub(crate) fn chaingate_forgetful(data_dir: &Path, folder: &Path) -> BenchServer {
     chaingate_on(18649, data_dir, folder, "[cache]\nenabled = false\n")
 }
 
 /// The gateway on an archive; its configuration, of which `rest` is a part, is written into `folder`.
-fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Peer {
+fn chaingate_on(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> BenchServer {
     serve(CHAINGATE.as_ref(), port, &archive_config(port, data_dir, folder, rest))
 }
 
 /// The build of the gateway from before a change, if there is one, on an archive.
-pub(crate) fn chaingate_before(data_dir: &Path, folder: &Path) -> Option<Peer> {
+pub(crate) fn chaingate_before(data_dir: &Path, folder: &Path) -> Option<BenchServer> {
     let port = 18671;
     Some(serve(&before()?, port, &archive_config(port, data_dir, folder, "")))
 }
@@ -91,21 +91,26 @@ fn archive_config(port: u16, data_dir: &Path, folder: &Path, rest: &str) -> Path
 }
 
 /// The gateway in front of a node. `rest` is any other part of its configuration.
-pub(crate) fn chaingate_pool(port: u16, node: &Peer, rest: &str, folder: &Path) -> Peer {
+pub(crate) fn chaingate_pool(port: u16, node: &BenchServer, rest: &str, folder: &Path) -> BenchServer {
     chaingate_pool_of(port, &[node], rest, folder)
 }
 
 /// The build of the gateway from before a change, if there is one, in front of a node.
-pub(crate) fn chaingate_pool_before(port: u16, node: &Peer, rest: &str, folder: &Path) -> Option<Peer> {
+pub(crate) fn chaingate_pool_before(
+    port: u16,
+    node: &BenchServer,
+    rest: &str,
+    folder: &Path,
+) -> Option<BenchServer> {
     Some(serve(&before()?, port, &pool_config(port, &[node], rest, folder)))
 }
 
 /// The gateway in front of nodes.
-pub(crate) fn chaingate_pool_of(port: u16, nodes: &[&Peer], rest: &str, folder: &Path) -> Peer {
+pub(crate) fn chaingate_pool_of(port: u16, nodes: &[&BenchServer], rest: &str, folder: &Path) -> BenchServer {
     serve(CHAINGATE.as_ref(), port, &pool_config(port, nodes, rest, folder))
 }
 
-fn pool_config(port: u16, nodes: &[&Peer], rest: &str, folder: &Path) -> PathBuf {
+fn pool_config(port: u16, nodes: &[&BenchServer], rest: &str, folder: &Path) -> PathBuf {
     let config = folder.join(format!("{port}.toml"));
     let data_dir = folder.join(format!("{port}-data"));
     let nodes: String = nodes.iter().map(|node| format!("[[node]]\nurl = \"{}\"\n", node.url)).collect();
@@ -122,7 +127,7 @@ fn before() -> Option<PathBuf> {
 }
 
 /// Starts a build of the gateway with a configuration that has the key `bench`.
-fn serve(program: &Path, port: u16, config: &Path) -> Peer {
+fn serve(program: &Path, port: u16, config: &Path) -> BenchServer {
     let (listen, operator) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{}", port + 1));
     let child = Command::new(program)
         .args(["serve", "--listen", &listen, "--operator", &operator, "--config"])
@@ -130,32 +135,32 @@ fn serve(program: &Path, port: u16, config: &Path) -> Peer {
         .stderr(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("{}: {error}; `cargo build --release` builds it", program.display()));
-    ready(Peer { url: format!("http://{listen}/v3/bench"), child })
+    ready(BenchServer { url: format!("http://{listen}/v3/bench"), child })
 }
 
 /// A bare hyper server whose replies have this length.
-pub(crate) fn hyper(bytes: usize) -> Peer {
+pub(crate) fn hyper(bytes: usize) -> BenchServer {
     this_program(["hyper-server", &bytes.to_string()])
 }
 
 /// A node that repeats what another has said.
-pub(crate) fn mock_node(original: &str) -> Peer {
+pub(crate) fn mock_node(original: &str) -> BenchServer {
     this_program(["mock-node", original])
 }
 
 /// A server that is part of this program, and says its port.
-fn this_program(arguments: [&str; 2]) -> Peer {
+fn this_program(arguments: [&str; 2]) -> BenchServer {
     let program = std::env::current_exe().expect("this program");
     let mut child =
         Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("this program starts");
     let mut port = String::new();
     let stdout = child.stdout.take().expect("a pipe");
     BufReader::new(stdout).read_line(&mut port).expect("a port");
-    Peer { url: format!("http://127.0.0.1:{}/", port.trim()), child }
+    BenchServer { url: format!("http://127.0.0.1:{}/", port.trim()), child }
 }
 
 /// anvil with the same contracts, and as many blocks and logs, as [`heavy::log_heavy`] has.
-pub(crate) fn anvil(blocks: u64, logs_per_block: u64) -> Option<Peer> {
+pub(crate) fn anvil(blocks: u64, logs_per_block: u64) -> Option<BenchServer> {
     let program = std::env::var("ANVIL").unwrap_or_else(|_| "anvil".to_owned());
     let child = Command::new(program)
         .args(["--port", "18647", "--silent", "--gas-limit", "100000000"])
@@ -163,7 +168,7 @@ pub(crate) fn anvil(blocks: u64, logs_per_block: u64) -> Option<Peer> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let peer = ready(Peer { url: "http://127.0.0.1:18647/".to_owned(), child });
+    let peer = ready(BenchServer { url: "http://127.0.0.1:18647/".to_owned(), child });
     let total = blocks * logs_per_block;
     let counter = contracts::counter(total / 100, total / 10_000);
     peer.call("anvil_setCode", json!([heavy::COUNTER, counter]));
@@ -183,7 +188,7 @@ pub(crate) fn anvil(blocks: u64, logs_per_block: u64) -> Option<Peer> {
     Some(peer)
 }
 
-impl Peer {
+impl BenchServer {
     /// The result of a call that has one.
     pub(crate) fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
@@ -194,7 +199,7 @@ impl Peer {
 }
 
 /// Waits until a server knows its head.
-pub(crate) fn ready(peer: Peer) -> Peer {
+pub(crate) fn ready(peer: BenchServer) -> BenchServer {
     let probe = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
     for _ in 0..300 {
         if post(&peer.url, probe).is_some_and(|reply| reply.windows(8).any(|text| text == b"\"result\"")) {

@@ -9,8 +9,8 @@ use crate::{
     blutgang,
     gateway::{BLOCKS, LOGS_PER_BLOCK, ROUNDS, import, topics},
     load::{self, Load, Traffic},
-    nginx::{Mode, Nginx},
-    peers::{self, Peer},
+    nginx::{Nginx, NginxMode},
+    peers::{self, BenchServer},
 };
 use alloy_primitives::Address;
 use archive::LogFilter;
@@ -19,7 +19,7 @@ use std::{fs, path::Path};
 use testkit::heavy::{self, LogHeavyChain};
 
 /// One kind of call.
-pub(crate) struct Row {
+pub(crate) struct PoolRow {
     pub(crate) name: &'static str,
     /// Different questions of the same kind with answers of the same size.
     pub(crate) bodies: Vec<String>,
@@ -41,9 +41,9 @@ pub(crate) struct Aim {
 const NOTHING: Aim = Aim { peer: "", speed: 0.0, cpu: f64::MAX, p99: f64::MAX };
 
 /// One of those that are compared, and what it is asked.
-pub(crate) struct Server<'a> {
+pub(crate) struct MeasuredServer<'a> {
     pub(crate) name: &'static str,
-    pub(crate) peer: &'a Peer,
+    pub(crate) peer: &'a BenchServer,
     pub(crate) bodies: &'a [String],
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn run(seconds: u64, part: &str) {
     let original = peers::chaingate(&data_dir);
     let node = peers::mock_node(&original.url);
     let rows = rows(&chain, &original);
-    let of = |kind: &str| -> Vec<&Row> {
+    let of = |kind: &str| -> Vec<&PoolRow> {
         rows.iter().filter(|row| format!(" {kind} {}", row.name).contains(part)).collect()
     };
     println!(
@@ -106,7 +106,7 @@ pub(crate) fn run(seconds: u64, part: &str) {
     println!("load average {}", load_average());
 }
 
-fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
+fn rows(chain: &LogHeavyChain, original: &BenchServer) -> Vec<PoolRow> {
     let call = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
     };
@@ -133,7 +133,7 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
             json!({"fromBlock": "0x0", "toBlock": "latest", "address": addresses, "topics": topics(filter)});
         call("eth_getLogs", json!([filter]))
     };
-    let many = |name, count, body: &dyn Fn(u64) -> String| Row {
+    let many = |name, count, body: &dyn Fn(u64) -> String| PoolRow {
         name,
         bodies: (0..count).map(body).collect(),
         connections: 64,
@@ -145,12 +145,12 @@ fn rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
         many("call", 2000, &balance),
         many("logs x1", 1000, &|number| logs(&chain.one, number)),
         many("logs x100", 256, &|number| logs(&chain.hundred, number)),
-        Row { connections: 4, ..many("logs x10000", 128, &|number| logs(&chain.ten_thousand, number)) },
+        PoolRow { connections: 4, ..many("logs x10000", 128, &|number| logs(&chain.ten_thousand, number)) },
     ]
 }
 
 /// Questions about [`PROVEN_BLOCKS`] blocks, the newest first.
-fn proven_rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
+fn proven_rows(chain: &LogHeavyChain, original: &BenchServer) -> Vec<PoolRow> {
     let call = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
     };
@@ -167,7 +167,7 @@ fn proven_rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
             json!({"fromBlock": from, "toBlock": to, "address": filter.addresses, "topics": topics(filter)});
         call("eth_getLogs", json!([filter]))
     });
-    let row = |name, bodies, connections| Row { name, bodies, connections };
+    let row = |name, bodies, connections| PoolRow { name, bodies, connections };
     let whole = blocks().map(|number| call("eth_getBlockByNumber", json!([quantity(number), false])));
     vec![
         row("block", whole.collect(), 64),
@@ -176,78 +176,78 @@ fn proven_rows(chain: &LogHeavyChain, original: &Peer) -> Vec<Row> {
     ]
 }
 
-fn proven(kind: &str, cache: &str, rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
+fn proven(kind: &str, cache: &str, rows: &[&PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18667, node, cache, folder);
     let before = peers::chaingate_pool_before(18673, node, cache, folder);
-    let nginx = Nginx::start(Mode::Pass, 18669, node, folder);
+    let nginx = Nginx::start(NginxMode::Pass, 18669, node, folder);
     say_title(kind, nginx.is_some(), true);
     for row in rows {
         let bodies = &row.bodies[..];
         // The node learns all ways to ask, and a gateway that keeps blocks proves them.
         check(&gateway, bodies);
-        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
         if let Some(before) = &before {
             check(before, bodies);
-            servers.push(Server { name: "before", peer: before, bodies });
+            servers.push(MeasuredServer { name: "before", peer: before, bodies });
         }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
-            servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
+            servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
         }
         measure(row, &servers, &[], seconds, folder);
     }
 }
 
-fn cached(rows: &[&Row], node: &Peer, head: &str, seconds: u64, folder: &Path) {
+fn cached(rows: &[&PoolRow], node: &BenchServer, head: &str, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18653, node, "", folder);
     let before = peers::chaingate_pool_before(18675, node, "", folder);
-    let nginx = Nginx::start(Mode::Cache, 18651, node, folder);
+    let nginx = Nginx::start(NginxMode::Cache, 18651, node, folder);
     let blutgang = blutgang::start(18659, node, folder);
     say_title("cached", nginx.is_some(), blutgang.is_some());
     for row in rows {
         let bodies = &row.bodies[..1];
         let by_number = blutgang::keepable(bodies, head);
         let hyper = peers::hyper(check(&gateway, bodies));
-        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
         if let Some(before) = &before {
             check(before, bodies);
-            servers.push(Server { name: "before", peer: before, bodies });
+            servers.push(MeasuredServer { name: "before", peer: before, bodies });
         }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
-            servers.push(Server { name: "nginx cache", peer: &nginx.peer, bodies });
+            servers.push(MeasuredServer { name: "nginx cache", peer: &nginx.peer, bodies });
         }
         if let (Some(blutgang), Some(bodies)) = (&blutgang, &by_number) {
             check(blutgang, bodies);
-            servers.push(Server { name: "blutgang", peer: blutgang, bodies });
+            servers.push(MeasuredServer { name: "blutgang", peer: blutgang, bodies });
         }
-        servers.push(Server { name: "hyper", peer: &hyper, bodies });
+        servers.push(MeasuredServer { name: "hyper", peer: &hyper, bodies });
         measure(row, &servers, &CACHED, seconds, folder);
     }
 }
 
-fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
+fn uncached(rows: &[&PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     let gateway = peers::chaingate_pool(18655, node, WARM, folder);
     let before = peers::chaingate_pool_before(18677, node, WARM, folder);
-    let nginx = Nginx::start(Mode::Pass, 18657, node, folder);
+    let nginx = Nginx::start(NginxMode::Pass, 18657, node, folder);
     let blutgang = blutgang::start(18661, node, folder);
     say_title("uncached", nginx.is_some(), blutgang.is_some());
     for row in rows {
         let bodies = &row.bodies[..];
         // The node learns all ways to ask.
         check(&gateway, bodies);
-        let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
         if let Some(before) = &before {
             check(before, bodies);
-            servers.push(Server { name: "before", peer: before, bodies });
+            servers.push(MeasuredServer { name: "before", peer: before, bodies });
         }
         if let Some(nginx) = &nginx {
             check(&nginx.peer, bodies);
-            servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
+            servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
         }
         if let Some(blutgang) = &blutgang {
             check(blutgang, bodies);
-            servers.push(Server { name: "blutgang", peer: blutgang, bodies });
+            servers.push(MeasuredServer { name: "blutgang", peer: blutgang, bodies });
         }
         let aim = if row.connections < 64 { UNCACHED_LARGE } else { UNCACHED };
         measure(row, &servers, &[aim], seconds, folder);
@@ -255,11 +255,11 @@ fn uncached(rows: &[&Row], node: &Peer, seconds: u64, folder: &Path) {
 }
 
 /// The memory that many large answers take.
-fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
+fn large(rows: &[PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
     let gateway = peers::chaingate_pool(18663, node, WARM, folder);
     check(&gateway, &row.bodies[..1]);
-    let nginx = Nginx::start(Mode::Pass, 18665, node, folder);
+    let nginx = Nginx::start(NginxMode::Pass, 18665, node, folder);
     println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, no answer kept");
     let nginx = nginx.as_ref().map(|nginx| ("nginx pass", &nginx.peer));
     for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {
@@ -268,7 +268,7 @@ fn large(rows: &[Row], node: &Peer, seconds: u64, folder: &Path) {
 }
 
 /// Asks everything once, and gives the length of the last reply.
-pub(crate) fn check(peer: &Peer, bodies: &[String]) -> usize {
+pub(crate) fn check(peer: &BenchServer, bodies: &[String]) -> usize {
     let mut bytes = 0;
     for body in bodies {
         let reply = peer.post(body);
@@ -292,7 +292,13 @@ pub(crate) fn say_title(kind: &str, nginx: bool, blutgang: bool) {
     );
 }
 
-pub(crate) fn measure(row: &Row, servers: &[Server<'_>], aims: &[Aim], seconds: u64, folder: &Path) {
+pub(crate) fn measure(
+    row: &PoolRow,
+    servers: &[MeasuredServer<'_>],
+    aims: &[Aim],
+    seconds: u64,
+    folder: &Path,
+) {
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
         for (server, loads) in servers.iter().zip(&mut loads) {
@@ -302,7 +308,7 @@ pub(crate) fn measure(row: &Row, servers: &[Server<'_>], aims: &[Aim], seconds: 
     }
     let medians: Vec<Load> = loads.iter().map(|loads| load::median(loads)).collect();
     let ours = medians[0];
-    for (Server { name, .. }, load) in servers.iter().zip(&medians) {
+    for (MeasuredServer { name, .. }, load) in servers.iter().zip(&medians) {
         let aim = aims.iter().find(|aim| aim.peer == *name).copied().unwrap_or(NOTHING);
         let speed = ours.per_second / load.per_second;
         let (cpu, p99) = (ours.cpu_us / load.cpu_us, ours.p99_us / load.p99_us);
@@ -324,7 +330,7 @@ fn marked(ratio: f64, missed: bool) -> String {
     format!("{ratio:.2}{}", if missed { "!" } else { " " })
 }
 
-fn memory(name: &str, peer: &Peer, traffic: Traffic<'_>, folder: &Path) {
+fn memory(name: &str, peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) {
     let before = status_mb(peer, "VmRSS:");
     let load = load::try_run(peer, traffic, folder);
     println!(
@@ -337,7 +343,7 @@ fn memory(name: &str, peer: &Peer, traffic: Traffic<'_>, folder: &Path) {
 }
 
 /// A figure of the server's processes together.
-fn status_mb(peer: &Peer, figure: &str) -> f64 {
+fn status_mb(peer: &BenchServer, figure: &str) -> f64 {
     let of = |process: u32| -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(figure))?;

@@ -5,9 +5,9 @@
 
 use crate::{
     gateway::{BLOCKS, LOGS_PER_BLOCK, import},
-    nginx::{Mode, Nginx},
-    peers::{self, Peer},
-    pool::{Row, Server, check, load_average, measure, say_title},
+    nginx::{Nginx, NginxMode},
+    peers::{self, BenchServer},
+    pool::{MeasuredServer, PoolRow, check, load_average, measure, say_title},
 };
 use serde_json::{Value, json};
 use std::{
@@ -64,26 +64,26 @@ fn state(seconds: u64, folder: &Path) {
         ("prove kept", 1, "prove", ""),
     ];
     for (number, (kind, asked, mode, cache)) in kinds.into_iter().enumerate() {
-        let nodes: Vec<&Peer> = nodes.iter().take(asked).collect();
+        let nodes: Vec<&BenchServer> = nodes.iter().take(asked).collect();
         let config = format!("{rules}[integrity]\nstate = \"{mode}\"\n{cache}");
         let gateway = peers::chaingate_pool_of(18701 + 4 * number as u16, &nodes, &config, folder);
-        let nginx = Nginx::start(Mode::Pass, 18703 + 4 * number as u16, nodes[0], folder);
+        let nginx = Nginx::start(NginxMode::Pass, 18703 + 4 * number as u16, nodes[0], folder);
         say_title(kind, nginx.is_some(), true);
         for row in rows() {
             let bodies = &row.bodies[..];
             // The nodes learn all questions, and a gateway that keeps something learns the answers.
             check(&gateway, bodies);
-            let mut servers = vec![Server { name: "chaingate", peer: &gateway, bodies }];
+            let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
             if let Some(nginx) = &nginx {
                 check(&nginx.peer, bodies);
-                servers.push(Server { name: "nginx pass", peer: &nginx.peer, bodies });
+                servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
             }
             measure(&row, &servers, &[], seconds, folder);
         }
     }
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<PoolRow> {
     let call = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
     };
@@ -94,7 +94,7 @@ fn rows() -> Vec<Row> {
         let data = testkit::asm::call_data("balanceOf(address)", &[heavy::holder(number).into_word().into()]);
         call("eth_call", json!([{"to": heavy::TOKEN, "data": data}, "latest"]))
     };
-    let row = |name, body: &dyn Fn(u64) -> String| Row {
+    let row = |name, body: &dyn Fn(u64) -> String| PoolRow {
         name,
         bodies: (0..500).map(body).collect(),
         connections: 64,
@@ -130,7 +130,7 @@ fn backfill(blocks: u64, transactions: u64, folder: &Path) {
     );
 }
 
-fn address(peer: &Peer) -> SocketAddr {
+fn address(peer: &BenchServer) -> SocketAddr {
     let host = peer.url.trim_start_matches("http://").split('/').next().unwrap_or_default();
     host.parse().expect("an address")
 }

@@ -135,7 +135,7 @@ impl OpenStreams {
         }
     }
 
-    fn take(&mut self, frame: &http2::Frame) {
+    fn take(&mut self, frame: &http2::OutgoingFrame) {
         match frame.kind {
             SETTINGS => {
                 let Some(window) = frame.setting(http2::INITIAL_WINDOW_SIZE) else { return };

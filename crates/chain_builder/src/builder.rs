@@ -25,12 +25,12 @@ pub struct ChainBuilder {
     state: MemoryState,
     ancestry: Ancestry,
     /// By number.
-    links: Vec<Link>,
+    links: Vec<ParentBlock>,
 }
 
 /// A block of the chain, as its children need it.
 #[derive(Debug, Clone)]
-struct Link {
+struct ParentBlock {
     header: Sealed<Header>,
     total_difficulty: U256,
 }
@@ -98,7 +98,7 @@ impl ChainBuilder {
         let header = spec.genesis_header().seal_slow();
         state.add_block_hash(header.number, header.hash());
         let ancestry = Ancestry::at_genesis(header.clone());
-        let genesis = Link { total_difficulty: header.difficulty, header };
+        let genesis = ParentBlock { total_difficulty: header.difficulty, header };
         Ok(Self { spec, state, ancestry, links: vec![genesis] })
     }
 
@@ -158,11 +158,11 @@ impl ChainBuilder {
         let hash = header.hash();
         self.state.add_block_hash(header.number, hash);
         self.ancestry.push(header.clone(), checked.uncle_hashes);
-        self.links.push(Link { header, total_difficulty: checked.total_difficulty });
+        self.links.push(ParentBlock { header, total_difficulty: checked.total_difficulty });
         Ok(BuiltBlock { block, hash, receipts: executed.receipts, senders, changes: executed.changes })
     }
 
-    fn link(&self, number: u64) -> Option<&Link> {
+    fn link(&self, number: u64) -> Option<&ParentBlock> {
         self.links.get(usize::try_from(number).ok()?)
     }
 

@@ -26,25 +26,25 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    settings: Settings,
+    settings: ConfigOptions,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve callers (default command)
-    Serve(Settings),
+    Serve(ConfigOptions),
     /// Check a configuration without starting the gateway
-    Check(Settings),
-    Import(import::Arguments),
-    Verify(verify::Arguments),
+    Check(ConfigOptions),
+    Import(import::ImportArguments),
+    Verify(verify::VerifyArguments),
     /// Write the generated documents
     #[command(hide = true)]
-    Docs(docs::Arguments),
+    Docs(docs::DocsArguments),
 }
 
 /// Options that override the configuration file.
 #[derive(Debug, Args)]
-struct Settings {
+struct ConfigOptions {
     /// Configuration file; without one, the demo chain is served
     #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
     config: Option<PathBuf>,
@@ -59,7 +59,7 @@ struct Settings {
     operator: Option<SocketAddr>,
 }
 
-impl Settings {
+impl ConfigOptions {
     /// The configuration file with the options of the command line applied, or what is wrong with them.
     fn load(self) -> Result<Config, String> {
         let mut config = match &self.config {

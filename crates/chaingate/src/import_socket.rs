@@ -13,7 +13,7 @@ use archive::ImportProgress;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use receiver::ImportSocket;
-pub(crate) use sender::{GatewayImport, ReceivingGateway, SendError};
+pub(crate) use sender::{GatewayImport, ReceivingGateway, SendFileError};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";

@@ -8,7 +8,7 @@ use chain_builder::Signer;
 
 /// Somebody who has ether from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
+pub struct DemoAccount {
     /// What the documents call them.
     pub name: &'static str,
     /// What they do on the chain.
@@ -20,7 +20,7 @@ pub struct Account {
 }
 
 /// Everyday traffic.
-pub const ALICE: Account = Account {
+pub const ALICE: DemoAccount = DemoAccount {
     name: "Alice",
     role: "everyday traffic",
     key: b256!("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"),
@@ -28,7 +28,7 @@ pub const ALICE: Account = Account {
 };
 
 /// Everyday traffic, and recipient of payments.
-pub const BOB: Account = Account {
+pub const BOB: DemoAccount = DemoAccount {
     name: "Bob",
     role: "everyday traffic, and recipient of payments",
     key: b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"),
@@ -36,7 +36,7 @@ pub const BOB: Account = Account {
 };
 
 /// Fills blocks, and emits the many logs.
-pub const CAROL: Account = Account {
+pub const CAROL: DemoAccount = DemoAccount {
     name: "Carol",
     role: "fills blocks, and emits the many logs",
     key: b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a"),
@@ -44,7 +44,7 @@ pub const CAROL: Account = Account {
 };
 
 /// Delegates to the wallet contract (EIP-7702).
-pub const DAVE: Account = Account {
+pub const DAVE: DemoAccount = DemoAccount {
     name: "Dave",
     role: "delegates to the contract Wallet (EIP-7702)",
     key: b256!("7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6"),
@@ -52,7 +52,7 @@ pub const DAVE: Account = Account {
 };
 
 /// Creates the contracts and does nothing else, so that their addresses follow from their order.
-pub const ERIN: Account = Account {
+pub const ERIN: DemoAccount = DemoAccount {
     name: "Erin",
     role: "creates the contracts",
     key: b256!("47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a"),
@@ -60,7 +60,7 @@ pub const ERIN: Account = Account {
 };
 
 /// Gets block rewards, fees and withdrawals.
-pub const FRANK: Account = Account {
+pub const FRANK: DemoAccount = DemoAccount {
     name: "Frank",
     role: "gets block rewards, fees and withdrawals",
     key: b256!("8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba"),
@@ -68,9 +68,9 @@ pub const FRANK: Account = Account {
 };
 
 /// All of them.
-pub const ACCOUNTS: [Account; 6] = [ALICE, BOB, CAROL, DAVE, ERIN, FRANK];
+pub const ACCOUNTS: [DemoAccount; 6] = [ALICE, BOB, CAROL, DAVE, ERIN, FRANK];
 
-impl Account {
+impl DemoAccount {
     pub(super) fn signer(&self) -> Signer {
         Signer::from_seed(self.key)
     }

@@ -1,7 +1,7 @@
 //! What is where on the demo chain, by name: for documents, tests and the greeting at start-up.
 
 pub use super::{
-    accounts::{self, ACCOUNTS, Account},
+    accounts::{self, ACCOUNTS, DemoAccount},
     contracts::{self, CONTRACTS, Contract, abi},
     schedule::{CHAIN_ID, Era},
 };
@@ -9,7 +9,7 @@ use super::{
     accounts::{ALICE, ERIN},
     contracts::{CHATTER, TOKEN, TOUR, abi as events},
     story,
-    writer::Mark,
+    writer::Landmark,
 };
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_sol_types::SolEvent as _;
@@ -57,7 +57,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(super) fn new(blocks: &[BuiltBlock], marks: &[Mark]) -> Self {
+    pub(super) fn new(blocks: &[BuiltBlock], marks: &[Landmark]) -> Self {
         Self { points: marks.iter().filter_map(|mark| point(blocks, mark)).collect() }
     }
 
@@ -77,7 +77,7 @@ impl Facts {
     }
 }
 
-fn point(blocks: &[BuiltBlock], mark: &Mark) -> Option<Point> {
+fn point(blocks: &[BuiltBlock], mark: &Landmark) -> Option<Point> {
     let block = blocks.get(usize::try_from(mark.block).ok()?.checked_sub(1)?)?;
     let transaction = match mark.index {
         None => None,

@@ -76,7 +76,7 @@ pub fn open(data_dir: &Path, progress: impl FnMut(u64, u64)) -> Result<Archive, 
 
 fn store(archive: &Archive, chain: DemoChain, progress: impl FnMut(u64, u64)) -> Result<(), DemoError> {
     let blocks = chain.blocks.into_iter().map(|built| built.block);
-    archive.import_blocks(blocks, &mut Told(progress))?;
+    archive.import_blocks(blocks, &mut ProgressCallback(progress))?;
     let found = archive.snapshot().head_hash();
     if found != HEAD_HASH {
         return Err(DemoError::OtherHead { found });
@@ -106,9 +106,9 @@ fn is_complete(archive: &Archive) -> Result<bool, StoreError> {
 }
 
 /// Passes the progress of an import on.
-struct Told<F>(F);
+struct ProgressCallback<F>(F);
 
-impl<F: FnMut(u64, u64)> ImportObserver for Told<F> {
+impl<F: FnMut(u64, u64)> ImportObserver for ProgressCallback<F> {
     fn progressed(&mut self, progress: &ImportProgress) {
         (self.0)(progress.head, HEAD_NUMBER);
     }

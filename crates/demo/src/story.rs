@@ -6,10 +6,10 @@ mod middle; // Byzantium to Paris
 mod newest; // the many logs, the raw records and the head
 
 use super::{
-    accounts::{ALICE, Account, BOB, CAROL},
+    accounts::{ALICE, BOB, CAROL, DemoAccount},
     contracts::{EARLY, TOKEN, TOUR, abi},
     schedule::Era,
-    writer::{Message, Writer},
+    writer::{TransactionAction, Writer},
 };
 use alloy_primitives::U256;
 use chain_builder::BuildError;
@@ -51,18 +51,18 @@ fn everyday_until_era(w: &mut Writer, next: Era) -> Result<(), BuildError> {
 fn everyday(w: &mut Writer) {
     let number = w.number();
     let has_tour = w.era() >= Era::Byzantium;
-    let bump = Message::call(TOUR.address(), &abi::Tour::bumpCall {});
+    let bump = TransactionAction::call(TOUR.address(), &abi::Tour::bumpCall {});
     match number % 6 {
         0 => w,
-        1 => w.send(&ALICE, Message::pay(&BOB, tenths(number))),
-        2 => w.send(&BOB, Message::call(EARLY.address(), &abi::Early::addCall {})),
-        _ if !has_tour => w.send(&BOB, Message::pay(&ALICE, tenths(number))),
+        1 => w.send(&ALICE, TransactionAction::pay(&BOB, tenths(number))),
+        2 => w.send(&BOB, TransactionAction::call(EARLY.address(), &abi::Early::addCall {})),
+        _ if !has_tour => w.send(&BOB, TransactionAction::pay(&ALICE, tenths(number))),
         3 => w.send(&CAROL, bump),
         4 => w.send(&ALICE, token_transfer(&BOB, tenths(number))),
         _ => w.send(&BOB, token_transfer(&CAROL, tenths(1))).send(&ALICE, bump),
     };
 }
 
-fn token_transfer(to: &Account, value: U256) -> Message {
-    Message::call(TOKEN.address(), &abi::Token::transferCall { to: to.address, value })
+fn token_transfer(to: &DemoAccount, value: U256) -> TransactionAction {
+    TransactionAction::call(TOKEN.address(), &abi::Token::transferCall { to: to.address, value })
 }

@@ -1,7 +1,7 @@
 //! Puts the demo chain together, transaction by transaction and block by block.
 
 use super::{
-    accounts::{Account, CAROL, FRANK},
+    accounts::{CAROL, DemoAccount, FRANK},
     contracts::{LOAD, abi},
     schedule::{CHAIN_ID, Era, genesis, timestamp},
 };
@@ -46,16 +46,16 @@ const LOAD_GAS_BESIDES: u64 = 60_000;
 
 /// What a transaction does, whatever its type.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub(super) struct TransactionAction {
     to: TxKind,
     value: U256,
     data: Bytes,
     gas: u64,
 }
 
-impl Message {
+impl TransactionAction {
     /// Ether for somebody.
-    pub(super) fn pay(to: &Account, wei: U256) -> Self {
+    pub(super) fn pay(to: &DemoAccount, wei: U256) -> Self {
         Self { to: to.address.into(), value: wei, data: Bytes::new(), gas: PAYMENT_GAS }
     }
 
@@ -113,7 +113,7 @@ impl Envelope {
 
 /// A block or transaction worth looking at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct Landmark {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) block: u64,
@@ -126,7 +126,7 @@ pub(super) struct Mark {
 pub(super) struct Writer {
     chain: ChainBuilder,
     blocks: Vec<BuiltBlock>,
-    marks: Vec<Mark>,
+    marks: Vec<Landmark>,
     transactions: Vec<Recovered<Transaction>>,
     uncles: Vec<Header>,
     withdrawals: Vec<Withdrawal>,
@@ -162,12 +162,17 @@ impl Writer {
     }
 
     /// Sends a message as most people would at the time.
-    pub(super) fn send(&mut self, from: &Account, message: Message) -> &mut Self {
+    pub(super) fn send(&mut self, from: &DemoAccount, message: TransactionAction) -> &mut Self {
         self.send_in(Envelope::usual(self.era()), from, message)
     }
 
     /// Sends a message in a transaction of a certain type.
-    pub(super) fn send_in(&mut self, envelope: Envelope, from: &Account, message: Message) -> &mut Self {
+    pub(super) fn send_in(
+        &mut self,
+        envelope: Envelope,
+        from: &DemoAccount,
+        message: TransactionAction,
+    ) -> &mut Self {
         let nonce = self.take_nonce(from);
         let fees = Fees::over(self.base_fee());
         let signer = from.signer();
@@ -191,18 +196,18 @@ impl Writer {
     /// Notes that the transaction just sent is worth looking at.
     pub(super) fn mark(&mut self, name: &'static str, about: &'static str) -> &mut Self {
         let index = self.transactions.len().checked_sub(1);
-        self.marks.push(Mark { name, about, block: self.number(), index });
+        self.marks.push(Landmark { name, about, block: self.number(), index });
         self
     }
 
     /// Notes that the block that is being put together is worth looking at.
     pub(super) fn mark_block(&mut self, name: &'static str, about: &'static str) -> &mut Self {
-        self.marks.push(Mark { name, about, block: self.number(), index: None });
+        self.marks.push(Landmark { name, about, block: self.number(), index: None });
         self
     }
 
     /// Somebody's permission to run a contract's code as their own. Sent by somebody else.
-    pub(super) fn authorize(&mut self, who: &Account, contract: Address) -> SignedAuthorization {
+    pub(super) fn authorize(&mut self, who: &DemoAccount, contract: Address) -> SignedAuthorization {
         let nonce = self.take_nonce(who);
         let chain_id = U256::from(CHAIN_ID);
         who.signer().authorize(Authorization { chain_id, address: contract, nonce })
@@ -217,7 +222,7 @@ impl Writer {
     }
 
     /// Adds a payment by the consensus layer.
-    pub(super) fn withdraw(&mut self, to: &Account, gwei: u64) -> &mut Self {
+    pub(super) fn withdraw(&mut self, to: &DemoAccount, gwei: u64) -> &mut Self {
         let index = self.withdrawals_so_far;
         self.withdrawals_so_far += 1;
         let validator_index = 100 + index % 7;
@@ -242,7 +247,7 @@ impl Writer {
     }
 
     /// The blocks, and what is worth looking at in them.
-    pub(super) fn finish(self) -> (Vec<BuiltBlock>, Vec<Mark>) {
+    pub(super) fn finish(self) -> (Vec<BuiltBlock>, Vec<Landmark>) {
         (self.blocks, self.marks)
     }
 
@@ -269,10 +274,10 @@ impl Writer {
         // Memory of n words costs 3 n + n² / 512, solved for n.
         let words = (512 * gas + 768 * 768).isqrt() - 768;
         let call = abi::Load::consumeCall { memoryBytes: U256::from(32 * words) };
-        self.send(&CAROL, Message::call(LOAD.address(), &call).with_gas(gas + LOAD_GAS_BESIDES));
+        self.send(&CAROL, TransactionAction::call(LOAD.address(), &call).with_gas(gas + LOAD_GAS_BESIDES));
     }
 
-    fn take_nonce(&mut self, who: &Account) -> u64 {
+    fn take_nonce(&mut self, who: &DemoAccount) -> u64 {
         let state = self.chain.state();
         let before = || state.account(who.address).map_or(0, |account| account.nonce);
         let next = self.nonces.entry(who.address).or_insert_with(before);
@@ -310,19 +315,19 @@ impl Fees {
     }
 }
 
-fn legacy(chain_id: Option<u64>, nonce: u64, fees: Fees, message: Message) -> TxLegacy {
-    let Message { to, value, data: input, gas: gas_limit } = message;
+fn legacy(chain_id: Option<u64>, nonce: u64, fees: Fees, message: TransactionAction) -> TxLegacy {
+    let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     TxLegacy { chain_id, nonce, gas_price: fees.price, gas_limit, to, value, input }
 }
 
-fn with_list(access_list: AccessList, nonce: u64, fees: Fees, message: Message) -> TxEip2930 {
-    let Message { to, value, data: input, gas: gas_limit } = message;
+fn with_list(access_list: AccessList, nonce: u64, fees: Fees, message: TransactionAction) -> TxEip2930 {
+    let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     let (chain_id, gas_price) = (CHAIN_ID, fees.price);
     TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
 }
 
-fn dynamic(nonce: u64, fees: Fees, message: Message) -> TxEip1559 {
-    let Message { to, value, data: input, gas: gas_limit } = message;
+fn dynamic(nonce: u64, fees: Fees, message: TransactionAction) -> TxEip1559 {
+    let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     TxEip1559 {
         chain_id: CHAIN_ID,
         nonce,
@@ -336,7 +341,13 @@ fn dynamic(nonce: u64, fees: Fees, message: Message) -> TxEip1559 {
     }
 }
 
-fn with_blobs(blobs: Vec<B256>, to: Address, nonce: u64, fees: Fees, message: Message) -> TxEip4844 {
+fn with_blobs(
+    blobs: Vec<B256>,
+    to: Address,
+    nonce: u64,
+    fees: Fees,
+    message: TransactionAction,
+) -> TxEip4844 {
     TxEip4844 {
         chain_id: CHAIN_ID,
         nonce,
@@ -357,7 +368,7 @@ fn delegating(
     to: Address,
     nonce: u64,
     fees: Fees,
-    message: Message,
+    message: TransactionAction,
 ) -> TxEip7702 {
     TxEip7702 {
         chain_id: CHAIN_ID,

@@ -84,7 +84,7 @@ pub fn transaction_heavy(blocks: u64, transactions_per_block: u64) -> HeavyChain
         sending.block(numbers.map(|number| {
             let to = holder(number.wrapping_mul(31) % HOLDERS);
             if number % 2 == 0 {
-                return Message { to, value: U256::from(number + 1), data: Bytes::new(), gas: 21_000 };
+                return PlainAction { to, value: U256::from(number + 1), data: Bytes::new(), gas: 21_000 };
             }
             transfer(to, U256::from(number % 1000 + 1))
         }))
@@ -112,7 +112,7 @@ pub fn log_heavy(blocks: u64, logs_per_block: u64) -> LogHeavyChain {
     let mut sending = Sending::new(&genesis);
     let count = || {
         let data = crate::asm::words(&[U256::from(logs_per_block)]);
-        Message { to: COUNTER, value: U256::ZERO, data, gas: 100_000 + logs_per_block * 4000 }
+        PlainAction { to: COUNTER, value: U256::ZERO, data, gas: 100_000 + logs_per_block * 4000 }
     };
     let mut blocks: Vec<_> = (0..blocks).map(|_| sending.block([count()])).collect();
     blocks.push(sending.block((0..TRANSFERS).map(|number| transfer(holder(number), U256::from(number + 1)))));
@@ -132,12 +132,12 @@ pub fn log_heavy(blocks: u64, logs_per_block: u64) -> LogHeavyChain {
 }
 
 /// Moves tokens, which emits one log.
-fn transfer(to: Address, amount: U256) -> Message {
+fn transfer(to: Address, amount: U256) -> PlainAction {
     let data = call_data("transfer(address,uint256)", &[to.into_word().into(), amount]);
-    Message { to: TOKEN, value: U256::ZERO, data, gas: 100_000 }
+    PlainAction { to: TOKEN, value: U256::ZERO, data, gas: 100_000 }
 }
 
-struct Message {
+struct PlainAction {
     to: Address,
     value: U256,
     data: Bytes,
@@ -157,7 +157,7 @@ impl Sending {
         Self { builder, senders: (0..SENDERS).map(signer).collect(), sent: 0 }
     }
 
-    fn block(&mut self, messages: impl IntoIterator<Item = Message>) -> BuiltBlock {
+    fn block(&mut self, messages: impl IntoIterator<Item = PlainAction>) -> BuiltBlock {
         let unsigned: Vec<_> = messages.into_iter().map(|message| self.address(message)).collect();
         let plan =
             BlockPlan { beneficiary: holder(0), transactions: signed(&unsigned), ..BlockPlan::default() };
@@ -165,7 +165,7 @@ impl Sending {
     }
 
     /// The senders take turns, so the nonce of each is known without looking.
-    fn address(&mut self, message: Message) -> (Signer, TxEip1559) {
+    fn address(&mut self, message: PlainAction) -> (Signer, TxEip1559) {
         let sender = self.senders[(self.sent % SENDERS) as usize].clone();
         let nonce = self.sent / SENDERS;
         self.sent += 1;

@@ -42,12 +42,12 @@ impl Reply {
 
 /// A connection of which every byte is the test's own.
 #[derive(Debug)]
-pub struct Wire {
+pub struct TestConnection {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-impl Wire {
+impl TestConnection {
     pub fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address).expect("the gateway listens")
     }
@@ -168,10 +168,10 @@ pub fn request(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 
 /// Posts a body on a connection of its own.
 pub fn post(address: SocketAddr, path: &str, body: impl AsRef<[u8]>) -> Reply {
-    Wire::connect(address).post(path, body)
+    TestConnection::connect(address).post(path, body)
 }
 
 /// Gets a page on a connection of its own.
 pub fn get(address: SocketAddr, path: &str) -> Reply {
-    Wire::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).reply()
+    TestConnection::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).reply()
 }

@@ -89,11 +89,11 @@ pub fn head(path: &str) -> Vec<u8> {
 
 /// A connection of which every frame is the test's own.
 #[derive(Debug)]
-pub struct FrameWire {
+pub struct FrameConnection {
     stream: TcpStream,
 }
 
-impl FrameWire {
+impl FrameConnection {
     /// Connects and says nothing.
     pub fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address).expect("the gateway listens")

@@ -23,7 +23,7 @@ pub struct Model {
 
 /// A transaction in its place.
 #[derive(Debug, Clone, Copy)]
-pub struct Mined<'a> {
+pub struct ModelTransaction<'a> {
     /// The block.
     pub block: &'a BuiltBlock,
     /// Where in the block.
@@ -137,10 +137,10 @@ impl Model {
     }
 
     /// Every transaction, oldest first.
-    pub fn transactions(&self) -> impl Iterator<Item = Mined<'_>> {
+    pub fn transactions(&self) -> impl Iterator<Item = ModelTransaction<'_>> {
         self.blocks.iter().flat_map(|block| {
             let transactions = block.block.body.transactions.iter();
-            transactions.enumerate().map(move |(index, transaction)| Mined {
+            transactions.enumerate().map(move |(index, transaction)| ModelTransaction {
                 block,
                 index,
                 transaction,
@@ -151,7 +151,7 @@ impl Model {
     }
 
     /// A transaction by its hash.
-    pub fn transaction(&self, hash: B256) -> Option<Mined<'_>> {
+    pub fn transaction(&self, hash: B256) -> Option<ModelTransaction<'_>> {
         self.transactions().find(|mined| *mined.transaction.tx_hash() == hash)
     }
 

@@ -83,7 +83,7 @@ pub enum Mood {
 #[derive(Debug)]
 pub struct Proxy {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 /// Replies of a node whose chain does not change, by method and parameters. Proxies that share them ask each question once.
@@ -91,7 +91,7 @@ pub struct Proxy {
 pub struct KnownReplies(Mutex<HashMap<String, Value>>);
 
 #[derive(Debug)]
-struct Shared {
+struct ProxyState {
     node: SocketAddr,
     path: &'static str,
     known: Option<Arc<KnownReplies>>,
@@ -123,7 +123,7 @@ impl Proxy {
     fn start_with(node: SocketAddr, path: &'static str, known: Option<Arc<KnownReplies>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyState {
             node,
             path,
             known,
@@ -215,7 +215,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl ProxyState {
     fn accept(self: Arc<Self>, listener: &TcpListener) {
         for stream in listener.incoming() {
             if self.stopped.load(Relaxed) {

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 use std::ops::ControlFlow;
 use testkit::{
     chain::{Size, random_chain},
-    model::{Mined, MinedLog, Model},
+    model::{MinedLog, Model, ModelTransaction},
 };
 
 /// More seeds for whoever has the time: `CHAINGATE_RANDOM_CHAINS=1000`.
@@ -84,7 +84,7 @@ fn transactions_agree(snapshot: &Snapshot, model: &Model) {
     assert!(snapshot.transaction_at(0, 0).unwrap().is_none());
 }
 
-fn receipt_agrees(snapshot: &Snapshot, mined: &Mined<'_>, hash: B256) {
+fn receipt_agrees(snapshot: &Snapshot, mined: &ModelTransaction<'_>, hash: B256) {
     let found = snapshot.receipt(hash).unwrap().unwrap();
     let outcome = match found.row.outcome {
         TransactionOutcome::Status(status) => alloy_consensus::Eip658Value::Eip658(status),

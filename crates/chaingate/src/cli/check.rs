@@ -1,9 +1,9 @@
 //! `chaingate check`: reports the errors of a configuration without starting the gateway.
 
-use super::{Settings, say};
+use super::{ConfigOptions, say};
 use crate::source::{self, ArchiveCheck};
 
-pub(super) fn run(settings: Settings) -> Result<(), String> {
+pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
     let config = settings.load()?;
     if let Some(why) = config.listen.unusable_address() {
         return Err(why);

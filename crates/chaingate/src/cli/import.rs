@@ -6,7 +6,7 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
-use crate::import_socket::{GatewayImport, ReceivingGateway, SendError};
+use crate::import_socket::{GatewayImport, ReceivingGateway, SendFileError};
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, ImportProgress, OpenError};
 use clap::Args;
 use gateway::log::BackgroundWriter;
@@ -45,7 +45,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 #[command(after_help = "Example:
   chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
   chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
-pub(super) struct Arguments {
+pub(super) struct ImportArguments {
     /// Directory of the archive; created if it does not exist
     #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data")]
     data_dir: PathBuf,
@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 /// Why the main thread stops waiting for the import.
 #[derive(Debug)]
 enum ImportEvent {
-    Finished(Result<Report, Failure>),
+    Finished(Result<Report, ImportFailure>),
     Panicked,
     /// A second signal came: the import is left in the middle of a block, as by a kill.
     EndAtOnce(Signal),
@@ -72,7 +72,7 @@ const EVENTS_WAITING_MAX: usize = 2;
 /// The stack of the thread that imports: that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-pub(super) fn run(arguments: Arguments) -> ExitCode {
+pub(super) fn run(arguments: ImportArguments) -> ExitCode {
     // Standard error may have no reader, or a stuck one, and the import must not wait for it.
     let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
     let event = start(arguments, &messages).map(|events| events.recv());
@@ -97,7 +97,10 @@ pub(super) fn run(arguments: Arguments) -> ExitCode {
 }
 
 /// Starts the import on a thread of its own, so that a second signal need not wait for it.
-fn start(arguments: Arguments, messages: &BackgroundWriter) -> Result<Receiver<ImportEvent>, Failure> {
+fn start(
+    arguments: ImportArguments,
+    messages: &BackgroundWriter,
+) -> Result<Receiver<ImportEvent>, ImportFailure> {
     let (sender, events) = mpsc::sync_channel(EVENTS_WAITING_MAX);
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_signal(&stop, &sender, messages)?;
@@ -108,13 +111,17 @@ fn start(arguments: Arguments, messages: &BackgroundWriter) -> Result<Receiver<I
         let _unheard = sender.send(outcome.map_or(ImportEvent::Panicked, ImportEvent::Finished));
     };
     let thread = thread::Builder::new().name("import".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(run).map_err(Failure::Thread)?;
+    thread.spawn(run).map_err(ImportFailure::Thread)?;
     Ok(events)
 }
 
-fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter) -> Result<Report, Failure> {
+fn import(
+    arguments: &ImportArguments,
+    stop: &AtomicBool,
+    messages: &BackgroundWriter,
+) -> Result<Report, ImportFailure> {
     let genesis = std::fs::read_to_string(&arguments.genesis)
-        .map_err(|cause| Failure::Genesis { path: arguments.genesis.clone(), cause })?;
+        .map_err(|cause| ImportFailure::Genesis { path: arguments.genesis.clone(), cause })?;
     let bytes = size_of_files(&arguments.files)?;
     let destination = Destination::open(arguments, &genesis, messages)?;
     let mut head = destination.head()?;
@@ -126,7 +133,7 @@ fn import(arguments: &Arguments, stop: &AtomicBool, messages: &BackgroundWriter)
         reporter.finish_file(size, imported.progress.as_ref());
         head = imported.head;
         if let Some(cause) = imported.fault {
-            return Err(Failure::Import { cause, head });
+            return Err(ImportFailure::Import { cause, head });
         }
         if stop.load(Ordering::Relaxed) {
             break;
@@ -151,17 +158,21 @@ enum Destination {
 /// What became of a file.
 struct Imported {
     progress: Option<ImportProgress>,
-    head: Head,
+    head: ImportedHead,
     /// Why it ended before the last block.
     fault: Option<String>,
 }
 
 impl Destination {
-    fn open(arguments: &Arguments, genesis: &str, messages: &BackgroundWriter) -> Result<Self, Failure> {
+    fn open(
+        arguments: &ImportArguments,
+        genesis: &str,
+        messages: &BackgroundWriter,
+    ) -> Result<Self, ImportFailure> {
         let in_use = match Archive::open_or_create(&arguments.data_dir, genesis) {
             Ok(archive) => return Ok(Self::Archive(archive)),
             Err(OpenError::Genesis(cause)) => {
-                return Err(Failure::BadGenesis { path: arguments.genesis.clone(), cause });
+                return Err(ImportFailure::BadGenesis { path: arguments.genesis.clone(), cause });
             }
             Err(in_use @ OpenError::InUse(_)) => in_use,
             Err(cause) => return Err(cause.into()),
@@ -174,15 +185,19 @@ impl Destination {
         Ok(Self::Gateway(gateway))
     }
 
-    fn head(&self) -> Result<Head, Failure> {
+    fn head(&self) -> Result<ImportedHead, ImportFailure> {
         match self {
             Self::Archive(archive) => head(archive),
             // The gateway reports its head with every file.
-            Self::Gateway(_) => Ok(Head::default()),
+            Self::Gateway(_) => Ok(ImportedHead::default()),
         }
     }
 
-    fn import(&self, file: BlockFile, reporter: &mut ProgressReporter<'_>) -> Result<Imported, Failure> {
+    fn import(
+        &self,
+        file: BlockFile,
+        reporter: &mut ProgressReporter<'_>,
+    ) -> Result<Imported, ImportFailure> {
         match self {
             Self::Archive(archive) => {
                 let imported = archive.import(file, reporter);
@@ -192,7 +207,7 @@ impl Destination {
             Self::Gateway(gateway) => {
                 let GatewayImport { progress, head: (number, hash), fault } =
                     gateway.import(file, reporter.stop, reporter)?;
-                Ok(Imported { progress: Some(progress), head: Head { number, hash }, fault })
+                Ok(Imported { progress: Some(progress), head: ImportedHead { number, hash }, fault })
             }
         }
     }
@@ -208,7 +223,7 @@ fn stop_on_signal(
     stop: &Arc<AtomicBool>,
     sender: &SyncSender<ImportEvent>,
     messages: &BackgroundWriter,
-) -> Result<(), Failure> {
+) -> Result<(), ImportFailure> {
     let (stop, sender, messages) = (Arc::clone(stop), sender.clone(), messages.clone());
     let mut stops = StopSignals::default();
     let handle = move |signal| match stops.next(Instant::now()) {
@@ -225,14 +240,14 @@ fn stop_on_signal(
             let _full = sender.try_send(ImportEvent::EndAtOnce(signal));
         }
     };
-    signals::watch(handle).map_err(Failure::Signals)
+    signals::watch(handle).map_err(ImportFailure::Signals)
 }
 
-fn head(archive: &Archive) -> Result<Head, Failure> {
+fn head(archive: &Archive) -> Result<ImportedHead, ImportFailure> {
     let snapshot = archive.snapshot();
     let number = snapshot.head();
     let place = snapshot.place(number).map_err(OpenError::from)?;
-    Ok(Head { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
+    Ok(ImportedHead { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
 }
 
 /// Shows the progress of an import, and sums it up over all files.
@@ -289,7 +304,7 @@ impl ImportObserver for ProgressReporter<'_> {
 
 /// The newest block.
 #[derive(Debug, Default)]
-struct Head {
+struct ImportedHead {
     number: u64,
     hash: String,
 }
@@ -298,7 +313,7 @@ struct Head {
 #[derive(Debug)]
 struct Report {
     done: ImportProgress,
-    head: Head,
+    head: ImportedHead,
     seconds: f64,
     stopped: bool,
 }
@@ -317,7 +332,7 @@ impl std::fmt::Display for Report {
 }
 
 /// What a failed import leaves in the archive.
-fn archive_after_failure(head: &Head) -> String {
+fn archive_after_failure(head: &ImportedHead) -> String {
     match head.number {
         0 => "No block is in the archive yet, so you may also import with another genesis file.".into(),
         number => format!("Everything up to block {number} ({}) is in the archive.", head.hash),
@@ -326,7 +341,7 @@ fn archive_after_failure(head: &Head) -> String {
 
 /// Why an import failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum ImportFailure {
     #[error("cannot read the genesis file {}: {cause}", path.display())]
     Genesis { path: PathBuf, cause: io::Error },
     #[error("the genesis file {}: {cause}", path.display())]
@@ -336,9 +351,9 @@ enum Failure {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("{cause}\n{}", archive_after_failure(head))]
-    Import { cause: String, head: Head },
+    Import { cause: String, head: ImportedHead },
     #[error(transparent)]
-    Send(#[from] SendError),
+    Send(#[from] SendFileError),
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
     #[error("cannot start a thread: {0}")]

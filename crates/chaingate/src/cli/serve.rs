@@ -15,12 +15,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
-use super::{Settings, banner};
+use super::{ConfigOptions, banner};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
 use crate::source;
 
-pub(super) fn run(settings: Settings) -> Result<ExitCode, String> {
+pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let mut config = settings.load()?;
     let _log = log::start()?;
     let wanted = config.limits.listen.connections_max;

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 /// damage as errors of single calls. Run this command after a disk fault, or after copying an archive. No other process may
 /// have the archive open.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct VerifyArguments {
     /// Directory of the archive
     #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data", env = "CHAINGATE_DATA_DIR")]
     data_dir: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
+pub(super) fn run(arguments: &VerifyArguments) -> Result<(), String> {
     let head = Archive::verify(&arguments.data_dir).map_err(|cause| cause.to_string())?;
     say(&format!("the archive is not damaged; its head is block {head}"));
     Ok(())

@@ -48,7 +48,7 @@ pub(super) fn document() -> String {
     text
 }
 
-type Row = (&'static str, ErrorReply);
+type ErrorExample = (&'static str, ErrorReply);
 
 fn row(text: &mut String, when: &str, error: &ErrorReply) {
     let mut more = Vec::new();
@@ -62,7 +62,7 @@ fn row(text: &mut String, when: &str, error: &ErrorReply) {
     let _ = writeln!(text, "| {when} | {status} | {code} | `{message}` | {} |", more.join(", "));
 }
 
-fn keys() -> Vec<Row> {
+fn keys() -> Vec<ErrorExample> {
     vec![
         ("the path has no key", Denied::NoKey.into()),
         ("the key is unknown or malformed", Denied::UnknownKey.into()),
@@ -77,7 +77,7 @@ fn keys() -> Vec<Row> {
     ]
 }
 
-fn rates() -> Vec<Row> {
+fn rates() -> Vec<ErrorExample> {
     let second = Spent::Second { allowed: 500, current: 560, wait_ms: 120 };
     vec![
         ("the credits per second of the plan or the key are used up", NotAdmitted::Spent(second).into()),
@@ -96,7 +96,7 @@ fn rates() -> Vec<Row> {
     ]
 }
 
-fn http_requests() -> Vec<Row> {
+fn http_requests() -> Vec<ErrorExample> {
     vec![
         ("has an unknown path or version", Refused::OtherPath.into()),
         ("has an HTTP method other than those in `Allow`", Refused::OtherMethod.into()),
@@ -113,7 +113,7 @@ fn http_requests() -> Vec<Row> {
     ]
 }
 
-fn bodies() -> Vec<Row> {
+fn bodies() -> Vec<ErrorExample> {
     vec![
         ("is not JSON", BodyFault::NotJson.into()),
         ("is JSON, but neither an object nor an array", BodyFault::NotACall.into()),
@@ -122,7 +122,7 @@ fn bodies() -> Vec<Row> {
     ]
 }
 
-fn calls() -> Vec<Row> {
+fn calls() -> Vec<ErrorExample> {
     let bad = |fault| Unanswerable::Bad(fault).into();
     let params = |fault| Unanswerable::Params(fault).into();
     vec![
@@ -158,7 +158,7 @@ fn calls() -> Vec<Row> {
     ]
 }
 
-fn blocks() -> Vec<Row> {
+fn blocks() -> Vec<ErrorExample> {
     let method = "eth_getStorageAt";
     vec![
         (
@@ -186,7 +186,7 @@ fn blocks() -> Vec<Row> {
     ]
 }
 
-fn answers() -> Vec<Row> {
+fn answers() -> Vec<ErrorExample> {
     vec![
         (
             "the contract reverts; the message ends with the reason, if there is one",

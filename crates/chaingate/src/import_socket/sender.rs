@@ -31,7 +31,7 @@ pub(crate) struct GatewayImport {
 
 /// Why the outcome of an import is unknown.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SendError {
+pub(crate) enum SendFileError {
     #[error("{0}")]
     Refused(String),
     #[error("the connection to the running gateway broke: {0}. Run the same command again to continue")]
@@ -52,7 +52,7 @@ impl ReceivingGateway {
         file: BlockFile,
         stop: &AtomicBool,
         watch: &mut impl ImportObserver,
-    ) -> Result<GatewayImport, SendError> {
+    ) -> Result<GatewayImport, SendFileError> {
         let stream = UnixStream::connect(&self.path)?;
         let bytes_read = AtomicU64::new(0);
         thread::scope(|scope| {
@@ -118,7 +118,7 @@ fn read_reports(
     stream: &UnixStream,
     bytes_read: &AtomicU64,
     watch: &mut impl ImportObserver,
-) -> Result<GatewayImport, SendError> {
+) -> Result<GatewayImport, SendFileError> {
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?).map_err(io::Error::from)? {
             ImportReport::Progressed(done) => {
@@ -128,7 +128,7 @@ fn read_reports(
                 let progress = done.with_bytes_read(bytes_read.load(Relaxed));
                 return Ok(GatewayImport { progress, head: (head, hash), fault });
             }
-            ImportReport::Refused(reason) => return Err(SendError::Refused(reason)),
+            ImportReport::Refused(reason) => return Err(SendFileError::Refused(reason)),
         }
     }
     Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())

@@ -8,7 +8,7 @@ use answers::{ArchiveSource, Sources};
 use gateway::gateway_state::GatewayState;
 use gateway::server::Server;
 use tempfile::TempDir;
-use testkit::http::{Wire, post, request};
+use testkit::http::{TestConnection, post, request};
 
 use crate::config::Config;
 use crate::source;
@@ -96,7 +96,7 @@ fn a_large_answer_is_not_shared_with_an_account_that_has_used_up_its_threads() {
     let (_folder, _node, front) = in_front_of_a_node();
     let threads = front.state.answers().threads();
     let occupied = front.occupy("one");
-    let mut first = Wire::connect(front.public());
+    let mut first = TestConnection::connect(front.public());
     first.send(request("/v3/one", "", RECEIPTS.as_bytes()));
     until("its answer waits to be checked", || threads.waiting() == 1);
     let served = post(front.public(), "/v3/other", RECEIPTS).json();

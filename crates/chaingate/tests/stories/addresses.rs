@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 
 use socket2::{Domain, Socket, Type};
-use testkit::http::{Wire, request};
-use testkit::http2::{Frame, FrameWire, INITIAL_WINDOW_SIZE};
+use testkit::http::{TestConnection, request};
+use testkit::http2::{Frame, FrameConnection, INITIAL_WINDOW_SIZE};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -13,12 +13,12 @@ use crate::gateway_under_test::{Gateway, call, chain_id};
 const LIMITED: &str = "address_limits_exempt = []\n";
 
 /// A connection from `127.0.0.last`.
-fn connect_from(last: u8, to: SocketAddr) -> Wire {
+fn connect_from(last: u8, to: SocketAddr) -> TestConnection {
     let from = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0);
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&from.into()).unwrap();
     socket.connect(&to.into()).unwrap();
-    Wire::over(TcpStream::from(socket)).unwrap()
+    TestConnection::over(TcpStream::from(socket)).unwrap()
 }
 
 fn open(gateway: &Gateway) -> f64 {
@@ -26,7 +26,7 @@ fn open(gateway: &Gateway) -> f64 {
 }
 
 /// Posts with a key that nobody has; `headers` are lines that end with `\r\n`.
-fn guess(wire: &mut Wire, headers: &str) -> u16 {
+fn guess(wire: &mut TestConnection, headers: &str) -> u16 {
     wire.send(request("/v3/nobody", headers, chain_id("1").as_bytes())).reply().status
 }
 
@@ -77,19 +77,19 @@ fn idle_connections_of_an_account_make_room_for_another_account() {
     let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
     let gateway = Gateway::with("connections_max = 20\ncall_timeout_ms = 120000", other_key);
     let connect = |path: &str| {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         assert_eq!(wire.post(path, chain_id("1")).status, 200, "{path}");
         wire
     };
     let mut idle: Vec<_> = (0..19).map(|_| connect("/v3/demo")).collect();
-    let mut busy = Wire::connect(gateway.public);
+    let mut busy = TestConnection::connect(gateway.public);
     let endless = call("eth_call", r#"[{"data":"0x02"}]"#);
     busy.send(request("/v3/demo", "", endless.as_bytes()));
     until("a request is being answered", || metric(gateway.operator, "chaingate_calls_in_flight") == 1.0);
 
     let others: Vec<_> = (0..5).map(|_| connect("/v3/other")).collect();
     assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
-    assert!(idle[..5].iter_mut().all(Wire::is_closed), "the oldest ones are closed first");
+    assert!(idle[..5].iter_mut().all(TestConnection::is_closed), "the oldest ones are closed first");
     assert!(idle[5..].iter_mut().all(|wire| wire.post("/v3/demo", chain_id("1")).status == 200));
     assert_eq!(metric(gateway.operator, "chaingate_calls_in_flight"), 1.0, "the busy one goes on");
     drop(others);
@@ -100,13 +100,13 @@ fn idle_connections_of_an_account_make_room_for_another_account() {
 fn connections_with_an_unfinished_head_make_room_for_another_account() {
     let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
     let gateway = Gateway::with("connections_max = 20\nheader_timeout_ms = 120000", other_key);
-    let mut unfinished: Vec<_> = (0..20).map(|_| Wire::connect(gateway.public)).collect();
+    let mut unfinished: Vec<_> = (0..20).map(|_| TestConnection::connect(gateway.public)).collect();
     for wire in &mut unfinished {
         assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
         wire.send("P");
     }
     let others = [(); 5].map(|()| {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         (wire.post("/v3/other", chain_id("1")).status, wire)
     });
     assert_eq!(others.each_ref().map(|(status, _)| *status), [200; 5]);
@@ -119,12 +119,12 @@ fn connections_with_an_unfinished_head_make_room_for_another_account() {
 fn an_http2_connection_makes_room_once_its_last_reply_has_had_time_to_be_sent() {
     let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
     let gateway = Gateway::with("connections_max = 1", other_key);
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
     wire.post(1, "/v3/demo", chain_id("1"));
     assert!(wire.body(1).is_some());
     until("there is room for another account", || {
-        let mut other = Wire::connect(gateway.public);
+        let mut other = TestConnection::connect(gateway.public);
         other.post("/v3/other", chain_id("1")).status == 200
     });
     assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 1.0);
@@ -229,7 +229,8 @@ fn a_proxy_that_passes_bytes_on_names_its_callers() {
         wire
     };
     let mut first: Vec<_> = (0..3).map(|_| via_proxy(1)).collect();
-    let answered = first.iter_mut().filter_map(Wire::next_reply).filter(|reply| reply.status == 200).count();
+    let answered =
+        first.iter_mut().filter_map(TestConnection::next_reply).filter(|reply| reply.status == 200).count();
     assert_eq!(answered, 2, "the caller has two connections and no third one");
     assert_eq!(via_proxy(3).reply().status, 200, "another caller");
 

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use testkit::http::{Wire, get, request};
+use testkit::http::{TestConnection, get, request};
 
 use crate::demo::{endless, metric, until};
 use crate::gateway_under_test::chain_id;
@@ -53,7 +53,7 @@ impl Program {
             std::net::TcpStream::connect(operator).is_ok()
         });
         until("it is ready", || get(operator, "/ready").status == 200);
-        let mut wire = Wire::connect(public);
+        let mut wire = TestConnection::connect(public);
         until("lines are dropped", || {
             const TOGETHER: usize = 500;
             wire.send(request("/v3/demo", "", chain_id("1").as_bytes()).repeat(TOGETHER));
@@ -61,7 +61,7 @@ impl Program {
             metric(operator, "chaingate_log_lines_dropped_total") > 0.0
         });
 
-        let mut busy = Wire::connect(public);
+        let mut busy = TestConnection::connect(public);
         busy.send(request("/v3/demo", "", endless(1).as_bytes()));
         until("the call runs", || metric(operator, "chaingate_calls_in_flight") == 1.0);
         let id = self.child.id().to_string();

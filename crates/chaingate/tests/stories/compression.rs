@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use testkit::http::{Reply, Wire, request};
+use testkit::http::{Reply, TestConnection, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
@@ -12,7 +12,7 @@ fn code_call() -> String {
 
 fn asked_with(gateway: &Gateway, accept: &str, body: &str) -> Reply {
     let headers = format!("accept-encoding: {accept}\r\n");
-    Wire::connect(gateway.public).send(request("/v3/demo", &headers, body.as_bytes())).reply()
+    TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, body.as_bytes())).reply()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -67,7 +67,7 @@ fn large_replies_are_compressed_beside_the_connections() {
 
 fn posted_as(gateway: &Gateway, encoding: &str, body: &[u8]) -> Reply {
     let headers = format!("content-encoding: {encoding}\r\n");
-    Wire::connect(gateway.public).send(request("/v3/demo", &headers, body)).reply()
+    TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, body)).reply()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use archive::{Archive, BlockFile};
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::http::{Reply, Wire, get};
+use testkit::http::{Reply, TestConnection, get};
 use testkit::proxy::{Mood, Proxy};
 
 use crate::demo::{Demo, metric, until};
@@ -141,7 +141,8 @@ fn all_cases_pass(name: &str, count: usize) {
     let cases = cases(&corpus.join("io"));
     // The same once more through a gateway that has the first one as each of its three nodes.
     let (_nodes, front) = Front::behind(gateway.public, "/v3/demo", 3, "[network]\nname = \"demo\"\n");
-    let (mut wire, mut through) = (Wire::connect(gateway.public), Wire::connect(front.public));
+    let (mut wire, mut through) =
+        (TestConnection::connect(gateway.public), TestConnection::connect(front.public));
     let mut faults = Vec::new();
     for case in &cases {
         for (sent, expected) in &case.exchanges {
@@ -250,7 +251,8 @@ impl Followed {
         is_wanted: impl Fn(&str, &Reply) -> bool,
         change: impl Fn(&Reply, &Reply) -> Option<String>,
     ) {
-        let (mut wire, mut through) = (Wire::connect(self.node.public), Wire::connect(self.front.public));
+        let (mut wire, mut through) =
+            (TestConnection::connect(self.node.public), TestConnection::connect(self.front.public));
         let mut faults = Vec::new();
         let requests = self.cases.iter().flat_map(|case| case.requests().map(move |sent| (case, sent)));
         for (case, sent) in requests {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use testkit::http::{Wire, post};
+use testkit::http::{TestConnection, post};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::chain_id;
@@ -46,7 +46,7 @@ fn ten_thousand_idle_connections_cost_little_and_hurt_nobody() {
     assert_eq!(honest(0), 200);
     let before = process.memory();
 
-    let mut idle: Vec<_> = (0..crowd).map(|index| Wire::connect(address(index, port))).collect();
+    let mut idle: Vec<_> = (0..crowd).map(|index| TestConnection::connect(address(index, port))).collect();
     for wire in idle.iter_mut().step_by(2) {
         assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
     }

@@ -1,6 +1,6 @@
 //! Loops in the EVM, more than there are threads for them.
 
-use testkit::http::{Wire, request};
+use testkit::http::{TestConnection, request};
 
 use crate::demo::{Demo, endless, endless_creation, metric, until};
 use crate::gateway_under_test::call;
@@ -16,7 +16,7 @@ fn cheap_reads_do_not_queue_behind_endless_loops() {
     let in_flight = || metric(demo.operator, "chaingate_calls_in_flight");
     let loops: Vec<_> = (0..LOOPS)
         .map(|number| {
-            let mut wire = Wire::connect(demo.public);
+            let mut wire = TestConnection::connect(demo.public);
             let endless = if number % 2 == 0 { endless(number) } else { endless_creation(number) };
             wire.send(request("/v3/demo", "", endless.as_bytes()));
             wire
@@ -24,7 +24,7 @@ fn cheap_reads_do_not_queue_behind_endless_loops() {
         .collect();
     until("all loops are there", || in_flight() == LOOPS as f64);
     let answer = call("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#);
-    let mut wire = Wire::connect(demo.public);
+    let mut wire = TestConnection::connect(demo.public);
     for _ in 0..500 {
         let json = wire.post("/v3/demo", &answer).json();
         assert_eq!(json["result"], format!("0x{:064x}", 1234));
@@ -40,7 +40,7 @@ fn cheap_reads_do_not_queue_behind_endless_loops() {
 #[test]
 fn loops_end_at_their_deadline_even_while_they_wait_for_a_thread() {
     let demo = Demo::with("pool_threads = 1\ncall_timeout_ms = 1000\ncall_gas_multiple = 1000000000");
-    let mut loops: Vec<_> = (0..8).map(|_| Wire::connect(demo.public)).collect();
+    let mut loops: Vec<_> = (0..8).map(|_| TestConnection::connect(demo.public)).collect();
     for (number, wire) in loops.iter_mut().enumerate() {
         let endless = if number % 2 == 0 { endless(number) } else { endless_creation(number) };
         wire.send(request("/v3/demo", "", endless.as_bytes()));

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use testkit::http::{Reply, Wire, request};
-use testkit::http2::{Frame, FrameWire, GOAWAY, INITIAL_WINDOW_SIZE};
+use testkit::http::{Reply, TestConnection, request};
+use testkit::http2::{Frame, FrameConnection, GOAWAY, INITIAL_WINDOW_SIZE};
 
 use crate::demo::until;
 use crate::gateway_under_test::chain_id;
@@ -36,7 +36,7 @@ struct Tally {
 
 impl Tally {
     /// One request and its reply.
-    fn ask(&self, wire: &mut Wire) -> Option<Reply> {
+    fn ask(&self, wire: &mut TestConnection) -> Option<Reply> {
         let reply = wire.send(request("/v3/demo", "", chain_id("1").as_bytes())).next_reply();
         match &reply {
             Some(reply) => {
@@ -51,7 +51,7 @@ impl Tally {
 
     /// Asks on one connection until it has to be opened anew, until nobody listens.
     fn call_on_kept_connections(&self, address: SocketAddr) {
-        while let Ok(mut wire) = Wire::try_connect(address) {
+        while let Ok(mut wire) = TestConnection::try_connect(address) {
             while self.ask(&mut wire).is_some_and(|reply| reply.header("connection").is_none()) {}
         }
         self.ended.store(true, SeqCst);
@@ -59,7 +59,7 @@ impl Tally {
 
     /// Asks on one HTTP/2 connection until the gateway says that it ends, until nobody listens.
     fn call_over_http2(&self, address: SocketAddr) {
-        while let Ok(mut wire) = FrameWire::try_connect(address) {
+        while let Ok(mut wire) = FrameConnection::try_connect(address) {
             wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 20));
             let mut stream = 1;
             while self.ask_over_http2(&mut wire, stream) {
@@ -70,7 +70,7 @@ impl Tally {
     }
 
     /// One request and its reply; whether another one may follow.
-    fn ask_over_http2(&self, wire: &mut FrameWire, stream: u32) -> bool {
+    fn ask_over_http2(&self, wire: &mut FrameConnection, stream: u32) -> bool {
         let mut goaway = None;
         wire.post(stream, "/v3/demo", chain_id("1"));
         while let Some(frame) = wire.next_frame() {
@@ -90,7 +90,7 @@ impl Tally {
 
     /// Opens a connection for each request, until nobody listens.
     fn call_on_fresh_connections(&self, address: SocketAddr) {
-        while let Ok(mut wire) = Wire::try_connect(address) {
+        while let Ok(mut wire) = TestConnection::try_connect(address) {
             self.ask(&mut wire);
         }
         self.ended.store(true, SeqCst);

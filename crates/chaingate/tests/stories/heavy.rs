@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::http::{Wire, get, request};
+use testkit::http::{TestConnection, get, request};
 
 use crate::demo::{Demo, metric};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -29,7 +29,7 @@ fn together(gateway: &Gateway, bodies: &[String]) -> Vec<testkit::http::Reply> {
 fn equal_calls_in_flight_share_one_answer() {
     let gateway = Gateway::with("pool_threads = 1\ncall_timeout_ms = 300000", "[cache]\nenabled = false");
     let send = |data: &str| {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(request("/v3/demo", "", run(data).as_bytes()));
         wire
     };
@@ -67,7 +67,7 @@ fn work_beyond_its_deadline_is_stopped() {
 fn work_that_nobody_waits_for_is_stopped() {
     // The deadline is further away than the patience of this test.
     let gateway = Gateway::with("call_timeout_ms = 120000", "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     wire.send(request("/v3/demo", "", run("0x02").as_bytes()));
     until(|| gateway.chain.executions.load(SeqCst) == 1);
     drop(wire);

@@ -1,6 +1,6 @@
 //! HTTP: paths, statuses, headers, limits.
 
-use testkit::http::{Wire, get, post, request};
+use testkit::http::{TestConnection, get, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, block, call, chain_id};
@@ -77,7 +77,7 @@ fn an_unknown_key_is_401_with_a_challenge() {
 fn other_methods_are_405() {
     let gateway = Gateway::start();
     for method in ["GET", "PUT", "DELETE", "TRACE", "PATCH"] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let reply = wire.send(format!("{method} /v3/demo HTTP/1.1\r\nhost: x\r\n\r\n")).reply();
         assert_eq!((reply.status, reply.header("allow")), (405, Some("POST, OPTIONS")), "{method}");
         assert_eq!(reply.json()["error"]["code"], -32600);
@@ -130,7 +130,7 @@ fn other_content_types_are_415() {
         let body = chain_id("1");
         let head =
             format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{line}content-length: {}\r\n\r\n", body.len());
-        Wire::connect(gateway.public).send(head + &body).reply()
+        TestConnection::connect(gateway.public).send(head + &body).reply()
     };
     let reply = typed("content-type: text/plain\r\n");
     let expected = "-32600 invalid content type, only application/json is supported";
@@ -158,7 +158,7 @@ fn a_body_over_the_limit_is_413_whether_it_says_so_or_not() {
     let reply = gateway.post(&large);
     assert_eq!((reply.status, reply.error().as_str()), (413, "-32600 content length too large"));
 
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     wire.send("POST /v3/demo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
     for _ in 0..20 {
         wire.send(format!("64\r\n{}\r\n", " ".repeat(100)));
@@ -180,7 +180,7 @@ fn a_body_at_the_limit_of_5_mib_is_read() {
 #[test]
 fn over_the_limit_of_connections_is_503() {
     let gateway = Gateway::with("connections_max = 2", "");
-    let mut held: Vec<_> = (0..2).map(|_| Wire::connect(gateway.public)).collect();
+    let mut held: Vec<_> = (0..2).map(|_| TestConnection::connect(gateway.public)).collect();
     for (number, wire) in held.iter_mut().enumerate() {
         assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
         // Idle connections would make room for others.
@@ -188,7 +188,7 @@ fn over_the_limit_of_connections_is_503() {
         wire.send(request("/v3/demo", "", endless.as_bytes()));
     }
     until("calls run on all connections", || metric(gateway.operator, "chaingate_calls_in_flight") == 2.0);
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let reply = wire.reply();
     assert_eq!((reply.status, reply.error().as_str()), (503, "-32005 over capacity"));
     assert_eq!(reply.header("retry-after"), Some("1"));
@@ -205,7 +205,7 @@ fn no_source_is_an_error_of_the_call() {
 #[test]
 fn a_preflight_is_204_with_cors_headers() {
     let gateway = Gateway::start();
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let preflight = "OPTIONS /v3/demo HTTP/1.1\r\nhost: x\r\norigin: https://dapp.example\r\naccess-control-request-method: POST\r\n\r\n";
     let reply = wire.send(preflight).reply();
     assert_eq!((reply.status, reply.body.len()), (204, 0));
@@ -252,7 +252,7 @@ fn cors_headers_and_the_rest_stand_on_every_reply_also_on_errors() {
 #[test]
 fn pipelined_requests_are_answered_in_order_also_after_early_replies() {
     let gateway = Gateway::start();
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let unknown = request("/v3/nobody", "", chain_id("1").as_bytes());
     let known = |id: &str| request("/v3/demo", "", chain_id(id).as_bytes());
     wire.send([known("\"a\""), unknown.clone(), known("\"b\""), unknown, known("\"c\"")].concat());
@@ -273,11 +273,11 @@ fn who_expects_100_continue_is_told_to_go_on_unless_refused() {
         let len = body.len();
         format!("POST {path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {len}\r\n\r\n")
     };
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert_eq!(wire.send(head("/v3/demo")).reply().status, 100);
     assert_eq!(wire.send(&body).reply().json()["id"], 7);
 
-    let mut refused = Wire::connect(gateway.public);
+    let mut refused = TestConnection::connect(gateway.public);
     assert_eq!(refused.send(head("/v3/nobody")).reply().status, 401);
     assert!(refused.is_closed(), "the body that never came cannot be told from the next request");
 }
@@ -285,7 +285,7 @@ fn who_expects_100_continue_is_told_to_go_on_unless_refused() {
 #[test]
 fn a_connection_ends_politely_after_its_share_of_requests() {
     let gateway = Gateway::with("requests_per_connection_max = 3", "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     for last in [false, false, true] {
         let reply = wire.post("/v3/demo", chain_id("1"));
         assert_eq!((reply.status, reply.header("connection") == Some("close")), (200, last));
@@ -299,7 +299,7 @@ fn heads_that_are_too_large_are_refused() {
     let long = format!("x-long: {}\r\n", "y".repeat(20_000));
     let many = "x: y\r\n".repeat(200);
     for headers in [long, many] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let reply = wire.send(request("/v3/demo", &headers, chain_id("1").as_bytes())).reply();
         assert_eq!((reply.status, reply.header("connection")), (431, Some("close")));
         assert_eq!(reply.error(), "-32600 the head of the request is too large");
@@ -310,8 +310,9 @@ fn heads_that_are_too_large_are_refused() {
 fn many_headers_are_read_up_to_the_limit() {
     let gateway = Gateway::start();
     let headers: String = (0..90).map(|number| format!("x-{number}: y\r\n")).collect();
-    let reply =
-        Wire::connect(gateway.public).send(request("/v3/demo", &headers, chain_id("1").as_bytes())).reply();
+    let reply = TestConnection::connect(gateway.public)
+        .send(request("/v3/demo", &headers, chain_id("1").as_bytes()))
+        .reply();
     assert_eq!(reply.json()["result"], "0x539");
 }
 
@@ -321,7 +322,7 @@ fn what_is_no_http_is_400() {
     for head in
         ["nonsense\r\n\r\n", "POST /v3/demo HTTP/3.0\r\n\r\n", "POST /v3/demo HTTP/1.1\r\nno colon\r\n\r\n"]
     {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let reply = wire.send(head).reply();
         assert_eq!(
             (reply.status, reply.error().as_str()),
@@ -339,7 +340,7 @@ fn http_1_1_without_exactly_one_valid_host_is_400() {
     let body = chain_id("1");
     for host in ["", "host: a\r\nhost: a\r\n", "host: a b\r\n", "host: a/b\r\n", "host:\r\n", "host: u@a\r\n"]
     {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let head = format!("POST /v3/demo HTTP/1.1\r\n{host}content-length: {}\r\n\r\n", body.len());
         let reply = wire.send(head).send(&body).reply();
         assert_eq!(reply.error(), "-32600 HTTP/1.1 needs exactly one valid Host header", "{host:?}");
@@ -351,7 +352,7 @@ fn http_1_1_without_exactly_one_valid_host_is_400() {
 #[test]
 fn a_reply_to_head_has_no_body() {
     let gateway = Gateway::start();
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     wire.send("HEAD /v3/demo HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     let text = String::from_utf8(wire.rest()).unwrap();
     assert!(text.starts_with("HTTP/1.1 405 Method Not Allowed\r\n") && text.ends_with("\r\n\r\n"), "{text}");
@@ -364,7 +365,7 @@ fn http_1_0_is_answered_and_stays_only_if_it_asks_to() {
     let head = |connection: &str| {
         format!("POST /v3/demo HTTP/1.0\r\n{connection}content-length: {}\r\n\r\n{body}", body.len())
     };
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     for _ in 0..2 {
         let reply = wire.send(head("connection: Keep-Alive\r\n")).reply();
         assert_eq!((reply.status, reply.header("connection")), (200, Some("keep-alive")));

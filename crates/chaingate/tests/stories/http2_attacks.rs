@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use testkit::http::Wire;
+use testkit::http::TestConnection;
 use testkit::http2::{
-    ACK, CONTINUATION, DATA, END_HEADERS, Frame, FrameWire, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING,
+    ACK, CONTINUATION, DATA, END_HEADERS, Frame, FrameConnection, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING,
     PREFACE, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head,
 };
 
@@ -30,7 +30,7 @@ fn large_batch() -> String {
 #[test]
 fn a_caller_that_takes_nothing_of_its_replies_has_its_streams_reset() {
     let gateway = Gateway::with("write_timeout_ms = 500", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(0));
     for stream in [1, 3, 5] {
         wire.post(stream, "/v3/demo", large_batch());
@@ -57,7 +57,7 @@ fn a_caller_that_takes_nothing_of_its_replies_has_its_streams_reset() {
 #[test]
 fn a_stream_that_is_not_read_is_reset_while_others_go_on() {
     let gateway = Gateway::with("write_timeout_ms = 500\nread_rate_min_bytes = 100_000", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(0)).send(&Frame::window_update(0, WINDOW_BYTES));
     wire.post(1, "/v3/demo", large_batch());
     let (mut next, mut replies) = (3, 0);
@@ -85,7 +85,7 @@ fn a_stream_that_is_not_read_is_reset_while_others_go_on() {
 #[test]
 fn a_slow_but_steady_reader_gets_all_of_a_large_answer() {
     let gateway = Gateway::with("write_timeout_ms = 1000\nread_rate_min_bytes = 100_000", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(16 << 10)).post(1, "/v3/demo", large_batch());
     let mut read = 0;
     loop {
@@ -115,18 +115,18 @@ fn silence_is_cut_off_after_the_time_for_a_head() {
     let begun = Frame::new(HEADERS, 0, 3, &block[..4]).bytes();
     let settings = window(WINDOW_BYTES).bytes();
     for silence in [&PREFACE[..20], PREFACE, &[PREFACE, &settings].concat()] {
-        assert!(FrameWire::connect(gateway.public).send_bytes(silence).is_closed());
+        assert!(FrameConnection::connect(gateway.public).send_bytes(silence).is_closed());
     }
     for answered_before in [false, true] {
         for last in [half, &begun] {
-            let mut wire = FrameWire::connect(gateway.public);
+            let mut wire = FrameConnection::connect(gateway.public);
             wire.greet(&window(WINDOW_BYTES));
             if answered_before {
                 assert!(wire.post(1, "/v3/demo", chain_id("1")).body(1).is_some());
             }
             assert!(wire.send_bytes(last).is_closed());
         }
-        let mut wire = FrameWire::connect(gateway.public);
+        let mut wire = FrameConnection::connect(gateway.public);
         wire.greet(&window(WINDOW_BYTES)).send_bytes(&begun);
         let trickle = Frame::new(CONTINUATION, 0, 3, &block[4..5]).bytes();
         until("slow continuations are cut off", || {
@@ -139,7 +139,7 @@ fn silence_is_cut_off_after_the_time_for_a_head() {
 #[test]
 fn an_idle_connection_is_told_to_go_and_closed() {
     let gateway = Gateway::with("keep_alive_timeout_ms = 300", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     assert!(wire.greet(&window(WINDOW_BYTES)).post(1, "/v3/demo", chain_id("1")).body(1).is_some());
     assert!(wire.next_of(GOAWAY).is_some());
     assert!(wire.is_closed());
@@ -148,7 +148,7 @@ fn an_idle_connection_is_told_to_go_and_closed() {
 #[test]
 fn a_slow_answer_is_no_idling() {
     let gateway = Gateway::with("keep_alive_timeout_ms = 50\nheader_timeout_ms = 100", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES)).post(1, "/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#));
     assert!(wire.body(1).is_some());
 }
@@ -159,7 +159,7 @@ fn a_slow_answer_is_no_idling() {
 fn a_refusal_waits_for_a_short_body_and_is_not_followed_by_a_reset() {
     let gateway = Gateway::start();
     for path in ["/v3/nobody", "/nowhere"] {
-        let mut wire = FrameWire::connect(gateway.public);
+        let mut wire = FrameConnection::connect(gateway.public);
         wire.greet(&window(WINDOW_BYTES)).send(&Frame::post(1, path));
         thread::sleep(Duration::from_millis(100));
         wire.send(&Frame::data(1, chain_id("1")));
@@ -175,7 +175,7 @@ fn a_refusal_waits_for_a_short_body_and_is_not_followed_by_a_reset() {
 #[test]
 fn a_refusal_does_not_wait_for_a_long_body() {
     let gateway = Gateway::start();
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES)).send(&Frame::post(1, "/v3/nobody"));
     // The body never ends.
     assert!(wire.body(1).is_some());
@@ -184,7 +184,7 @@ fn a_refusal_does_not_wait_for_a_long_body() {
 #[test]
 fn a_connection_ends_politely_after_its_share_of_requests() {
     let gateway = Gateway::with("requests_per_connection_max = 3", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES));
     for stream in [1, 3, 5] {
         wire.post(stream, "/v3/demo", chain_id("1"));
@@ -201,7 +201,7 @@ fn a_connection_ends_politely_after_its_share_of_requests() {
 #[test]
 fn a_connection_has_exactly_its_share_of_requests() {
     let gateway = Gateway::with("requests_per_connection_max = 3", "");
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES));
     for (stream, is_last) in [(1, false), (3, false), (5, true)] {
         wire.post(stream, "/v3/demo", chain_id("1"));
@@ -222,7 +222,7 @@ fn a_connection_has_exactly_its_share_of_requests() {
         }
         assert_eq!(is_told, is_last, "after the request on stream {stream}");
     }
-    let mut http1 = Wire::connect(gateway.public);
+    let mut http1 = TestConnection::connect(gateway.public);
     let replies = [(); 3].map(|()| http1.post("/v3/demo", chain_id("1")));
     assert_eq!(replies.each_ref().map(|reply| reply.header("connection")), [None, None, Some("close")]);
     assert!(http1.is_closed());
@@ -244,11 +244,11 @@ fn floods_of_frames_that_lead_to_nothing_end_their_connection() {
         ("acknowledgements", Frame::new(SETTINGS, 1, 0, [])),
         ("updates of a stream", Frame::new(WINDOW_UPDATE, 0, 1, 1_u32.to_be_bytes())),
     ] {
-        let mut wire = FrameWire::connect(gateway.public);
+        let mut wire = FrameConnection::connect(gateway.public);
         wire.greet(&window(WINDOW_BYTES)).send(&open).send_bytes(&frame.bytes().repeat(3_000));
         assert!(wire.is_closed(), "{name}");
     }
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES));
     let mut stream = 1;
     until("requests that are reset at once are cut off", || {
@@ -268,7 +268,7 @@ fn floods_of_frames_that_lead_to_nothing_end_their_connection() {
 #[test]
 fn many_small_requests_with_their_window_updates_are_no_flood() {
     let gateway = Gateway::start();
-    let mut wire = FrameWire::connect(gateway.public);
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(WINDOW_BYTES));
     for index in 0..1_000 {
         let stream = 2 * index + 1;

@@ -2,7 +2,7 @@
 //! thousand connections could hold 1.6 GB beside the limit.
 
 use testkit::http::post;
-use testkit::http2::{DATA, Frame, FrameWire, HEADERS, INITIAL_WINDOW_SIZE, WINDOW_UPDATE};
+use testkit::http2::{DATA, Frame, FrameConnection, HEADERS, INITIAL_WINDOW_SIZE, WINDOW_UPDATE};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -27,8 +27,8 @@ fn start() -> Gateway {
 }
 
 /// A connection on which the gateway may send so many bytes of each reply.
-fn connect(gateway: &Gateway, window_bytes: u32) -> FrameWire {
-    let mut wire = FrameWire::connect(gateway.public);
+fn connect(gateway: &Gateway, window_bytes: u32) -> FrameConnection {
+    let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, window_bytes));
     assert!(wire.next_of(WINDOW_UPDATE).is_some(), "bodies of all streams may be sent");
     wire

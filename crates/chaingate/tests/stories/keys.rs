@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::http::{Reply, Wire, get, post, request};
+use testkit::http::{Reply, TestConnection, get, post, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 use crate::signing::{RSA_PEM, RSA_TOKEN, Signer, in_seconds};
@@ -19,7 +19,7 @@ fn with_key(settings: &str) -> Gateway {
 }
 
 fn posted(gateway: &Gateway, headers: &str, body: &str) -> Reply {
-    Wire::connect(gateway.public).send(request("/v3/k", headers, body.as_bytes())).reply()
+    TestConnection::connect(gateway.public).send(request("/v3/k", headers, body.as_bytes())).reply()
 }
 
 /// Status and error of a reply, `200 ok` for a result.
@@ -191,7 +191,7 @@ fn other_origins_are_403() {
     let reply = posted(&gateway, "origin: https://evil.example.com\r\n", &chain_id("1"));
     assert_eq!(reply.header("access-control-allow-origin"), Some("*"), "or the page could not read why");
     let preflight = "OPTIONS /v3/k HTTP/1.1\r\nhost: x\r\norigin: https://evil.example.com\r\n\r\n";
-    assert_eq!(Wire::connect(gateway.public).send(preflight).reply().status, 204);
+    assert_eq!(TestConnection::connect(gateway.public).send(preflight).reply().status, 204);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn what_is_refused_by_settings_is_counted_as_denied() {
 #[test]
 fn a_refused_request_keeps_its_connection() {
     let gateway = with_key("secret = \"s\"");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let body = chain_id("7");
     assert_eq!(wire.send(request("/v3/k", &basic("", "x"), body.as_bytes())).reply().status, 401);
     let reply: Value = wire.send(request("/v3/k", &basic("", "s"), body.as_bytes())).reply().json();

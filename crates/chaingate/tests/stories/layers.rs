@@ -55,10 +55,18 @@ fn a_crate_imports_only_the_crates_that_its_layer_may_know() {
     assert_eq!(names, known, "a crate that is new or gone: what may it import?");
     for (name, allowed) in LAYERS {
         let manifest = fs::read_to_string(crates[*name].join("Cargo.toml")).unwrap();
-        for import in dependencies(&manifest).into_iter().filter(|import| names.contains(import.as_str())) {
-            assert!(allowed.contains(&import.as_str()), "{name} must not import {import}: see LAYERS");
-        }
+        let forbidden = forbidden(&manifest, &names, allowed);
+        assert!(forbidden.is_empty(), "{name} must not import {}: see LAYERS", forbidden.join(", "));
     }
+}
+
+#[test]
+fn a_dependency_on_a_higher_layer_is_found() {
+    let names = BTreeSet::from(["jsonrpc", "methods", "gateway"]);
+    let manifest = "[package]\n[dependencies]\njsonrpc.workspace = true\nbytes.workspace = true\n\
+                    gateway = { workspace = true }\n[dev-dependencies]\nmethods.workspace = true\n";
+    assert_eq!(forbidden(manifest, &names, &["jsonrpc"]), ["gateway"]);
+    assert!(forbidden(manifest, &names, &["jsonrpc", "gateway"]).is_empty());
 }
 
 #[test]
@@ -82,6 +90,21 @@ fn the_parts_of_the_pool_do_not_import_what_composes_them() {
     assert!(uses.is_empty(), "{}", uses.join("\n"));
 }
 
+#[test]
+fn a_circle_between_modules_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("lib.rs", "mod bread;\nmod butter;\nmod knife;\n");
+    write("bread.rs", "use crate::butter::Butter;\npub(crate) struct Bread(Butter);\n");
+    write("butter.rs", "use crate::knife::Knife;\npub(crate) struct Butter(Knife);\n");
+    write("knife.rs", "pub(crate) struct Knife;\n");
+    assert!(Crate::read(folder.path()).circles().is_empty());
+    write("knife.rs", "pub(crate) struct Knife;\nfn cut() { crate::bread::slice() }\n");
+    let circles = Crate::read(folder.path()).circles();
+    assert_eq!(circles.len(), 1, "{circles:?}");
+    assert!(["bread", "butter", "knife"].iter().all(|name| circles[0].contains(name)), "{circles:?}");
+}
+
 /// Lines below the level info are logged only for crates that are named in the log.
 #[test]
 fn the_log_knows_every_crate() {
@@ -102,6 +125,13 @@ fn library_name(folder: &Path) -> String {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let (_, library) = manifest.split_once("[lib]\nname = \"").expect("a library with a name");
     library.split('"').next().unwrap().to_owned()
+}
+
+/// The crates of `names` that a manifest depends on without being allowed to.
+fn forbidden(manifest: &str, names: &BTreeSet<&str>, allowed: &[&str]) -> Vec<String> {
+    let is_forbidden =
+        |import: &String| names.contains(import.as_str()) && !allowed.contains(&import.as_str());
+    dependencies(manifest).into_iter().filter(is_forbidden).collect()
 }
 
 /// The names in `[dependencies]`.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use testkit::http::{Wire, get, request};
+use testkit::http::{TestConnection, get, request};
 
 use crate::gateway_under_test::{call, chain_id};
 use crate::http2::post as post_http2;
@@ -21,7 +21,7 @@ fn every_request_has_a_line_and_no_line_has_a_key() {
     // Everything that there is to tell, but for how the roots of the demo chain are made, which takes a book.
     let process = Process::start("127.0.0.1:0", &rest, "trace,trie=off");
     let public = process.public;
-    let mut wire = Wire::connect(public);
+    let mut wire = TestConnection::connect(public);
     for path in
         [format!("/v3/{KEY}"), format!("/v3/{WRONG}"), format!("/v3/{KEY}/x"), format!("/{WRONG}?{KEY}")]
     {
@@ -30,10 +30,13 @@ fn every_request_has_a_line_and_no_line_has_a_key() {
             &format!("origin: {WRONG}\r\nauthorization: {KEY}\r\n"),
             chain_id("1").as_bytes(),
         ));
-        wire = if wire.reply().header("connection").is_some() { Wire::connect(public) } else { wire };
+        wire =
+            if wire.reply().header("connection").is_some() { TestConnection::connect(public) } else { wire };
     }
-    Wire::connect(public).post(&format!("/v3/{KEY}"), call("eth_call", r#"[{"data":"0xfe"}]"#));
-    Wire::connect(public).send(format!("POST /v3/{KEY} HTTP/1.1\r\n{KEY} : x\r\n\r\n")).closed_after();
+    TestConnection::connect(public).post(&format!("/v3/{KEY}"), call("eth_call", r#"[{"data":"0xfe"}]"#));
+    TestConnection::connect(public)
+        .send(format!("POST /v3/{KEY} HTTP/1.1\r\n{KEY} : x\r\n\r\n"))
+        .closed_after();
     // The connection is gone with its runtime.
     tokio::runtime::Runtime::new().unwrap().block_on(over_http2(public, &format!("/v3/{KEY}")));
     let metrics = get(process.operator, "/metrics");
@@ -67,7 +70,7 @@ async fn over_http2(public: std::net::SocketAddr, path: &str) {
 #[test]
 fn the_log_is_as_talkative_as_it_is_told_to_be() {
     let process = Process::start("127.0.0.1:0", "", "info");
-    Wire::connect(process.public).post("/v3/demo", chain_id("1"));
+    TestConnection::connect(process.public).post("/v3/demo", chain_id("1"));
     process.terminate();
     let (_, log) = process.ended();
     assert!(!log.iter().any(|line| line.contains("answered")), "{log:#?}");

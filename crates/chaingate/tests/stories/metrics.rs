@@ -186,7 +186,7 @@ fn callers_cannot_make_series() {
         post(gateway.public, &format!("/p{index}"), chain_id("1"));
         let odd = format!("origin: http://o{index}\r\nuser-agent: u{index}\r\nx-{index}: y\r\n");
         let request = testkit::http::request("/v3/demo", &odd, chain_id("1").as_bytes());
-        testkit::http::Wire::connect(gateway.public).send(request).reply();
+        testkit::http::TestConnection::connect(gateway.public).send(request).reply();
     };
     probe(0);
     let page = || get(gateway.operator, "/metrics");

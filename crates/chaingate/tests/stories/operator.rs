@@ -2,7 +2,7 @@
 
 use chaingate::config::Config;
 use gateway::server::Server;
-use testkit::http::{Reply, Wire, get, request};
+use testkit::http::{Reply, TestConnection, get, request};
 
 use crate::demo::{Demo, endless, metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id, state};
@@ -57,7 +57,7 @@ fn an_address_where_someone_listens_is_refused() {
 
 fn get_under(gateway: &Gateway, target: &str, version: &str, headers: &str) -> Reply {
     let request = format!("GET {target} HTTP/{version}\r\n{headers}\r\n");
-    Wire::connect(gateway.operator).send(request).reply()
+    TestConnection::connect(gateway.operator).send(request).reply()
 }
 
 /// Any web page could once read the metrics of a gateway on the visitor's machine, by pointing a name of its own at it.
@@ -93,11 +93,11 @@ fn no_browser_guesses_the_type_of_an_operator_page() {
 #[test]
 fn operator_connections_are_few_and_short() {
     let gateway = Gateway::start();
-    let mut silent: Vec<_> = (0..200).map(|_| Wire::connect(gateway.operator)).collect();
+    let mut silent: Vec<_> = (0..200).map(|_| TestConnection::connect(gateway.operator)).collect();
     assert_eq!(get(gateway.operator, "/health").status, 200);
     assert!(silent.drain(..150).all(|mut wire| wire.is_closed()), "the oldest are closed first");
 
-    let mut greedy = Wire::connect(gateway.operator);
+    let mut greedy = TestConnection::connect(gateway.operator);
     greedy.send("GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000));
     assert_eq!(greedy.reply().status, 200);
     assert!(greedy.next_reply().is_none(), "one request on each connection");
@@ -110,7 +110,7 @@ fn the_operator_is_answered_while_callers_overload_the_gateway() {
     let demo = Demo::with(limits);
     let busy: Vec<_> = (0..60)
         .map(|number| {
-            let mut wire = Wire::connect(demo.public);
+            let mut wire = TestConnection::connect(demo.public);
             wire.send(request("/v3/demo", "", endless(number).as_bytes()));
             wire
         })

@@ -7,7 +7,7 @@ use callers::Plans;
 use chaingate::config::Config;
 use methods::METHODS;
 use serde_json::json;
-use testkit::http::{Wire, get, post, request};
+use testkit::http::{TestConnection, get, post, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
@@ -173,7 +173,7 @@ fn refusing_failover_changes_nothing_where_there_is_none() {
     let gateway = Gateway::start();
     for value in ["false", "true", "nonsense"] {
         let headers = format!("enable-failover: {value}\r\n");
-        let reply = Wire::connect(gateway.public)
+        let reply = TestConnection::connect(gateway.public)
             .send(request("/v3/demo", &headers, chain_id("1").as_bytes()))
             .reply();
         assert_eq!((reply.status, reply.json()["result"].as_str()), (200, Some("0x539")), "{value}");

@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use testkit::http::{Reply, Wire, get, post, request};
+use testkit::http::{Reply, TestConnection, get, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -22,7 +22,7 @@ fn id(reply: &Reply) -> String {
 /// Replies of every kind: results, errors and refusals at the level of HTTP.
 fn replies(gateway: &Gateway) -> Vec<Reply> {
     let public = gateway.public;
-    let sent = |text: &str| Wire::connect(public).send(text).reply();
+    let sent = |text: &str| TestConnection::connect(public).send(text).reply();
     vec![
         gateway.post(chain_id("1")),
         gateway.post(format!("[{}]", chain_id("1"))),
@@ -41,12 +41,12 @@ fn replies(gateway: &Gateway) -> Vec<Reply> {
 
 /// Replies on one connection, and to a second one for which there is no place, because a call on the first does not end.
 fn replies_of_a_full_gateway(gateway: &Gateway) -> Vec<Reply> {
-    let mut kept = Wire::connect(gateway.public);
+    let mut kept = TestConnection::connect(gateway.public);
     let first = kept.post("/v3/demo", chain_id("1"));
     let second = kept.post("/v3/demo", chain_id("1"));
     kept.send(request("/v3/demo", "", call("eth_call", r#"[{"data":"0x02"}]"#).as_bytes()));
     until("the call runs", || metric(gateway.operator, "chaingate_calls_in_flight") == 1.0);
-    vec![first, second, Wire::connect(gateway.public).reply()]
+    vec![first, second, TestConnection::connect(gateway.public).reply()]
 }
 
 #[test]
@@ -97,7 +97,7 @@ async fn requests_that_overlap_on_one_connection_have_different_ids() {
 fn the_log_has_the_id_that_the_caller_got() {
     let process = Process::start("127.0.0.1:0", "", "debug");
     let answered = post(process.public, "/v3/demo", chain_id("1"));
-    let refused = Wire::connect(process.public).send("nonsense\r\n\r\n").reply();
+    let refused = TestConnection::connect(process.public).send("nonsense\r\n\r\n").reply();
     process.terminate();
     let (_, log) = process.ended();
     let records = log.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -12,7 +12,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::http::{Wire, get, post, request};
+use testkit::http::{TestConnection, get, post, request};
 
 use crate::demo::until;
 use crate::gateway_under_test::{call, chain_id};
@@ -97,7 +97,7 @@ fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
         for body in
             [chain_id("1"), call("eth_call", "[{}]"), "nonsense".to_owned(), format!("[{}]", chain_id("1"))]
         {
-            Wire::connect(public).send(request(&path, headers, body.as_bytes())).reply();
+            TestConnection::connect(public).send(request(&path, headers, body.as_bytes())).reply();
         }
     }
     for path in
@@ -105,7 +105,7 @@ fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
     {
         assert!(!post(public, &path, chain_id("1")).text().contains("canary"), "{path}");
     }
-    Wire::connect(public).send(format!("POST /v3/{KEY} x HTTP/1.1\r\n\r\n")).next_reply();
+    TestConnection::connect(public).send(format!("POST /v3/{KEY} x HTTP/1.1\r\n\r\n")).next_reply();
     over_http2(public, &path);
     let metrics = get(operator, "/metrics");
     until("all requests are logged", || program.log().matches("\"answered\"").count() > 20);

@@ -13,7 +13,7 @@ use chaingate::config::Config;
 use chaingate::source;
 use gateway::server::Server;
 use serde_json::{Value, json};
-use testkit::http::{Wire, get, post, request};
+use testkit::http::{TestConnection, get, post, request};
 use testkit::proxy::{Mood, Proxy};
 
 use crate::demo::{Demo, until};
@@ -226,15 +226,19 @@ fn node(url: &str) -> String {
 fn limits_of_requests_hold_where_they_are_set() {
     let compressing = Gateway::with("compress_bytes_min = 10", "");
     let asked = request("/v3/demo", "accept-encoding: gzip\r\n", chain_id("1").as_bytes());
-    let reply = Wire::connect(compressing.public).send(&asked).reply();
+    let reply = TestConnection::connect(compressing.public).send(&asked).reply();
     assert_eq!(reply.header("content-encoding"), Some("gzip"));
-    assert_eq!(Wire::connect(Gateway::start().public).send(&asked).reply().header("content-encoding"), None);
+    assert_eq!(
+        TestConnection::connect(Gateway::start().public).send(&asked).reply().header("content-encoding"),
+        None
+    );
 
     for limit in ["header_bytes_max = 150", "headers_max = 4"] {
         let gateway = Gateway::with(limit, "");
         assert_eq!(gateway.post(chain_id("1")).status, 200, "{limit}");
         let headers = format!("x: {}\r\ny: z\r\nz: z\r\n", "y".repeat(100));
-        let reply = Wire::connect(gateway.public).send(request("/v3/demo", &headers, b"{}")).reply();
+        let reply =
+            TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, b"{}")).reply();
         assert_eq!(reply.status, 431, "{limit}");
     }
 }
@@ -480,7 +484,7 @@ fn a_partner_is_connected_to_as_its_entry_says() {
             Configured::with("", &format!("{}{partner}", node(&format!("http://{}", silent.address))));
         let storage = json!(["0x00000000000000000000000000000000000000aa", "0x0", "latest"]).to_string();
         let body = call("eth_getStorageAt", &storage);
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(request("/v3/growth", "", body.as_bytes()));
         match setting {
             "http2 = true" => http2.hears(|text| text.starts_with(HTTP2_PREFACE)),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use testkit::http::{Wire, post, request};
+use testkit::http::{TestConnection, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call};
@@ -17,9 +17,9 @@ fn run(data: &str) -> String {
 }
 
 /// Calls under the key `demo` that do not end by themselves.
-fn endless(gateway: &Gateway, calls: usize) -> Vec<Wire> {
+fn endless(gateway: &Gateway, calls: usize) -> Vec<TestConnection> {
     let start = |number: usize| {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(request("/v3/demo", "", run(&format!("0x02{number:04x}")).as_bytes()));
         wire
     };
@@ -49,7 +49,7 @@ fn a_call_does_not_wait_for_an_equal_one_in_the_queue_of_another_account() {
     let gateway = Gateway::with("pool_threads = 1\ncall_timeout_ms = 300000", OTHER_KEY);
     let calls = endless(&gateway, 1);
     until("it runs", || gateway.chain.executions.load(SeqCst) == 1);
-    let mut queued = Wire::connect(gateway.public);
+    let mut queued = TestConnection::connect(gateway.public);
     queued.send(request("/v3/demo", "", run("0x04aa").as_bytes()));
     until("an equal call waits", || metric(gateway.operator, "chaingate_pool_waiting") == 1.0);
     assert_eq!(post(gateway.public, "/v3/other", run("0x04aa")).json()["result"], "0x04aa");
@@ -79,7 +79,9 @@ fn a_body_that_inflates_to_many_members_is_refused_and_paid_for_by_its_size() {
     let call = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"eth_chainId"{members}}}"#);
     let body = zstd::encode_all(call.as_bytes(), 1).unwrap();
     let ask = || {
-        Wire::connect(gateway.public).send(request("/v3/small", "content-encoding: zstd\r\n", &body)).reply()
+        TestConnection::connect(gateway.public)
+            .send(request("/v3/small", "content-encoding: zstd\r\n", &body))
+            .reply()
     };
     let refused = ask();
     assert_eq!((refused.status, refused.error().as_str()), (200, "-32600 too many members"));
@@ -99,7 +101,7 @@ fn a_large_body_is_read_in_its_accounts_share_of_the_pool() {
     let compressed = zstd::encode_all(large.as_bytes(), 1).unwrap();
     let compressed = request("/v3/demo", "content-encoding: zstd\r\n", &compressed);
     assert_eq!(gateway.post(&large).status, 503);
-    assert_eq!(Wire::connect(gateway.public).send(compressed).reply().status, 503);
+    assert_eq!(TestConnection::connect(gateway.public).send(compressed).reply().status, 503);
     assert_eq!(gateway.post(call("eth_chainId", "[]")).status, 200);
     assert_eq!(post(gateway.public, "/v3/other", &large).json()["result"], "0x539");
     drop((running, calls));
@@ -122,7 +124,7 @@ fn short_loop(number: usize) -> String {
 
 /// Times of so many calls, one after another, in ascending order.
 fn times(address: SocketAddr, calls: usize, body: impl Fn(usize) -> String) -> Vec<Duration> {
-    let mut wire = Wire::connect(address);
+    let mut wire = TestConnection::connect(address);
     let mut times: Vec<_> = (0..calls)
         .map(|number| {
             let (body, started) = (body(number), Instant::now());
@@ -158,7 +160,7 @@ fn the_latency_beside_a_greedy_neighbour_is_measured_on_request() {
     report("alone");
     let endless: Vec<_> = (0..64)
         .map(|number| {
-            let mut wire = Wire::connect(process.public);
+            let mut wire = TestConnection::connect(process.public);
             wire.send(request("/v3/demo", "", crate::demo::endless(number).as_bytes()));
             wire
         })

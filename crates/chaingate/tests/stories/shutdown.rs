@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testkit::http::{Wire, get};
+use testkit::http::{TestConnection, get};
 
 use crate::demo::until;
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -13,11 +13,11 @@ use crate::gateway_under_test::{Gateway, call, chain_id};
 fn answers_under_way_are_finished_and_idle_connections_closed() {
     let mut gateway = Gateway::with("drain_timeout_ms = 60000", "");
     let (public, operator) = (gateway.public, gateway.operator);
-    let mut idle = Wire::connect(public);
+    let mut idle = TestConnection::connect(public);
     assert_eq!(idle.post("/v3/demo", chain_id("1")).status, 200);
-    let mut silent = Wire::connect(public);
+    let mut silent = TestConnection::connect(public);
     let slow = thread::spawn(move || {
-        let mut wire = Wire::connect(public);
+        let mut wire = TestConnection::connect(public);
         let reply = wire.post("/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#));
         (reply, wire.is_closed())
     });
@@ -40,16 +40,16 @@ fn answers_under_way_are_finished_and_idle_connections_closed() {
 fn everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere() {
     let mut gateway = Gateway::with("drain_delay_ms = 5000\ndrain_timeout_ms = 60000", "");
     let (public, operator) = (gateway.public, gateway.operator);
-    let (mut idle, mut unused) = (Wire::connect(public), Wire::connect(public));
+    let (mut idle, mut unused) = (TestConnection::connect(public), TestConnection::connect(public));
     assert_eq!(idle.post("/v3/demo", chain_id("1")).status, 200);
     let stopping = thread::spawn(move || gateway.stop());
     until("it is not ready", || get(operator, "/ready").status == 503);
-    for wire in [&mut idle, &mut unused, &mut Wire::connect(public)] {
+    for wire in [&mut idle, &mut unused, &mut TestConnection::connect(public)] {
         let reply = wire.post("/v3/demo", chain_id("1"));
         assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
         assert!(wire.is_closed());
     }
-    let mut waits = Wire::connect(public);
+    let mut waits = TestConnection::connect(public);
     assert!(waits.is_closed(), "closed at the end, without a reset");
     stopping.join().unwrap();
     assert!(TcpStream::connect(public).is_err(), "nobody is let in any more");
@@ -59,7 +59,7 @@ fn everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere() {
 fn requests_that_were_sent_ahead_are_answered_before_the_connection_ends() {
     let mut gateway = Gateway::with("drain_delay_ms = 300\ndrain_timeout_ms = 60000", "");
     let (public, operator) = (gateway.public, gateway.operator);
-    let mut wire = Wire::connect(public);
+    let mut wire = TestConnection::connect(public);
     let slow = testkit::http::request("/v3/demo", "", call("eth_call", r#"[{"data":"0x04"}]"#).as_bytes());
     let next = |id: &str| testkit::http::request("/v3/demo", "", chain_id(id).as_bytes());
     wire.send([slow, next("2"), next("3")].concat());
@@ -76,7 +76,7 @@ fn what_takes_too_long_is_cut_off() {
     let mut gateway = Gateway::with("drain_timeout_ms = 200", "");
     let public = gateway.public;
     let hanging = thread::spawn(move || {
-        let mut wire = Wire::connect(public);
+        let mut wire = TestConnection::connect(public);
         wire.send(testkit::http::request(
             "/v3/demo",
             "",

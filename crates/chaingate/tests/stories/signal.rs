@@ -3,7 +3,7 @@
 
 use std::net::TcpStream;
 
-use testkit::http::{Wire, get, request};
+use testkit::http::{TestConnection, get, request};
 
 use crate::demo::{endless, metric, until};
 use crate::gateway_under_test::chain_id;
@@ -14,9 +14,9 @@ fn a_program_that_is_told_to_stop_finishes_what_it_has_begun() {
     let limits = "[limits]\ncall_timeout_ms = 5000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 60000";
     let process = Process::start("127.0.0.1:0", limits, "info");
     let (public, operator) = (process.public, process.operator);
-    let mut idle = Wire::connect(public);
+    let mut idle = TestConnection::connect(public);
     assert_eq!(idle.post("/v3/demo", chain_id("1")).status, 200);
-    let mut busy = Wire::connect(public);
+    let mut busy = TestConnection::connect(public);
     busy.send(request("/v3/demo", "", endless(1).as_bytes()));
     until("the call runs", || metric(operator, "chaingate_calls_in_flight") == 1.0);
     assert_eq!(get(operator, "/ready").status, 200);
@@ -44,7 +44,7 @@ fn sighup_is_ignored_and_the_log_says_so() {
     process.signal("HUP");
     until("the log says so", || process.lines_with("SIGHUP ignored") == 1);
     assert_eq!(get(process.operator, "/ready").status, 200);
-    assert_eq!(Wire::connect(process.public).post("/v3/demo", chain_id("1")).status, 200);
+    assert_eq!(TestConnection::connect(process.public).post("/v3/demo", chain_id("1")).status, 200);
 }
 
 /// An operator who was tired of waiting once had only SIGKILL.
@@ -53,7 +53,7 @@ fn a_second_signal_ends_the_drain_at_once() {
     let limits =
         "[limits]\ncall_timeout_ms = 600000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 600000";
     let mut process = Process::start("127.0.0.1:0", limits, "info");
-    let mut busy = Wire::connect(process.public);
+    let mut busy = TestConnection::connect(process.public);
     busy.send(request("/v3/demo", "", endless(1).as_bytes()));
     until("the call runs", || metric(process.operator, "chaingate_calls_in_flight") == 1.0);
     process.terminate();

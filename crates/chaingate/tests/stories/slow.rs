@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
-use testkit::http::Wire;
+use testkit::http::TestConnection;
 
 use crate::gateway_under_test::{Gateway, call, chain_id, state};
 
@@ -19,7 +19,7 @@ fn within(time: Duration) -> bool {
 #[test]
 fn a_silent_connection_is_closed() {
     let gateway = Gateway::with(LIMITS, "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert!(within(wire.closed_after()));
     assert!(wire.is_closed(), "nothing is said to who says nothing");
 }
@@ -28,7 +28,7 @@ fn a_silent_connection_is_closed() {
 fn a_head_that_trickles_in_is_408() {
     let gateway = Gateway::with(LIMITS, "");
     for beginning in ["P", "POST /v3/demo HT", "POST /v3/demo HTTP/1.1\r\nhost: x\r\nx-slow: "] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let started = Instant::now();
         wire.send(beginning);
         while started.elapsed() < Duration::from_millis(500) {
@@ -45,7 +45,7 @@ fn a_head_that_trickles_in_is_408() {
 fn a_body_that_trickles_in_is_408() {
     let gateway = Gateway::with(LIMITS, "");
     for framing in ["content-length: 1000", "transfer-encoding: chunked"] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{framing}\r\n\r\n"));
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(500) {
@@ -60,7 +60,7 @@ fn a_body_that_trickles_in_is_408() {
 #[test]
 fn a_second_request_has_the_same_time_as_the_first() {
     let gateway = Gateway::with(LIMITS, "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
     wire.send("POST /v3/demo HTTP/1.1\r\n");
     assert_eq!(wire.reply().status, 408);
@@ -69,7 +69,7 @@ fn a_second_request_has_the_same_time_as_the_first() {
 #[test]
 fn the_time_before_a_request_is_not_counted_as_part_of_it() {
     let gateway = Gateway::with("header_timeout_ms = 300\nbody_timeout_ms = 300", "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let body = chain_id("1");
     for _ in 0..2 {
         thread::sleep(Duration::from_millis(500));
@@ -89,7 +89,7 @@ fn the_time_before_a_request_is_not_counted_as_part_of_it() {
 fn our_own_slowness_is_not_the_callers() {
     let gateway = Gateway::with("header_timeout_ms = 100\nbody_timeout_ms = 100", "");
     for cut in [20, chain_id("2").len() + 20] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let (slow, next) = (call("eth_call", r#"[{"data":"0x04"}]"#), chain_id("2"));
         let next = testkit::http::request("/v3/demo", "", next.as_bytes());
         let (beginning, rest) = next.split_at(next.len() - cut);
@@ -102,7 +102,7 @@ fn our_own_slowness_is_not_the_callers() {
 #[test]
 fn a_line_behind_a_body_is_no_request() {
     let gateway = Gateway::with(LIMITS, "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     wire.send([&testkit::http::request("/v3/demo", "", chain_id("1").as_bytes())[..], b"\r\n"].concat());
     assert_eq!(wire.reply().status, 200);
     wire.closed_after();
@@ -115,7 +115,7 @@ fn a_line_behind_a_body_is_no_request() {
 fn a_half_closed_caller_gets_the_reply_to_a_slow_call_as_to_a_quick_one() {
     let gateway = Gateway::start();
     for (question, answer) in [(chain_id("1"), "0x539"), (call("eth_call", r#"[{"data":"0x04"}]"#), "0x04")] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(testkit::http::request("/v3/demo", "", question.as_bytes())).hang_up();
         assert_eq!(wire.reply().json()["result"], answer);
         assert!(wire.is_closed());
@@ -141,7 +141,7 @@ async fn what_a_caller_sends_ahead_is_not_piled_up() {
 #[test]
 fn an_idle_connection_has_its_time_once() {
     let gateway = Gateway::with("keep_alive_timeout_ms = 1000", "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
     let time = wire.closed_after();
     assert!(time > Duration::from_millis(900) && time < Duration::from_millis(1_900), "{time:?}");
@@ -150,7 +150,7 @@ fn an_idle_connection_has_its_time_once() {
 #[test]
 fn an_idle_connection_is_closed_without_a_word() {
     let gateway = Gateway::with(LIMITS, "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
     assert!(within(wire.closed_after()));
     assert!(wire.next_reply().is_none());
@@ -160,14 +160,14 @@ fn an_idle_connection_is_closed_without_a_word() {
 fn a_slow_answer_is_no_idling() {
     let gateway =
         Gateway::with("keep_alive_timeout_ms = 100\nbody_timeout_ms = 100\nfirst_byte_timeout_ms = 100", "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     assert_eq!(wire.post("/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#)).json()["result"], "0x04");
 }
 
 #[test]
 fn who_does_not_read_is_cut_off() {
     let gateway = Gateway::with(&format!("{LIMITS}\nbatch_reply_bytes_max = 100_000_000"), "");
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
     let batch = format!("[{}]", vec![code; 900].join(","));
     wire.send(testkit::http::request("/v3/demo", "", batch.as_bytes()));
@@ -272,7 +272,7 @@ fn timeouts_that_never_pass_are_allowed() {
         *time = Duration::MAX;
     }
     let gateway = Gateway::configured(&config);
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     let request = testkit::http::request("/v3/demo", "", chain_id("1").as_bytes());
     for cut in [0, 10, request.len() - 5] {
         wire.send(&request[..cut]);
@@ -284,7 +284,7 @@ fn timeouts_that_never_pass_are_allowed() {
 #[test]
 fn honest_callers_do_not_notice_the_others() {
     let gateway = Gateway::with(LIMITS, "");
-    let mut hostile: Vec<_> = (0..200).map(|_| Wire::connect(gateway.public)).collect();
+    let mut hostile: Vec<_> = (0..200).map(|_| TestConnection::connect(gateway.public)).collect();
     for (index, wire) in hostile.iter_mut().enumerate() {
         wire.send(["", "P", "POST /v3/demo HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"][index % 3]);
     }

@@ -1,6 +1,6 @@
 //! Requests that end in two places: at most one reply, never a 200, and the connection is closed.
 
-use testkit::http::Wire;
+use testkit::http::TestConnection;
 
 use crate::gateway_under_test::{Gateway, chain_id};
 
@@ -16,7 +16,7 @@ fn is_refused(gateway: &Gateway, head: &str) {
     for rest in
         [format!("{body}{}", canary()), format!("{chunked}{}", canary()), format!("0\r\n\r\n{}", canary())]
     {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(head.replace("LEN", &body.len().to_string())).send(&rest);
         let mut replies = Vec::new();
         while let Some(reply) = wire.next_reply() {
@@ -105,7 +105,7 @@ fn an_honest_chunked_request_is_answered_and_is_the_last_on_its_connection() {
     let body = chain_id("1");
     let (first, second) = body.split_at(10);
     let chunks = format!("{:x}\r\n{first}\r\n{:X};ext=1\r\n{second}\r\n0\r\n\r\n", first.len(), second.len());
-    let mut wire = Wire::connect(gateway.public);
+    let mut wire = TestConnection::connect(gateway.public);
     wire.send(format!(
         "POST /v3/demo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{chunks}{}",
         canary()
@@ -121,7 +121,7 @@ fn an_upgrade_is_not_followed() {
     let gateway = Gateway::start();
     let body = chain_id("1");
     for upgrade in ["h2c", "websocket"] {
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         let head = format!(
             "POST /v3/demo HTTP/1.1\r\nhost: x\r\nupgrade: {upgrade}\r\nconnection: upgrade\r\ncontent-length: {}\r\n\r\n",
             body.len()
@@ -139,7 +139,7 @@ fn chunk_extensions_and_trailers_that_another_reader_may_split() {
     let refused = |extension: &str, trailers: &str| {
         let size = body.len();
         let chunks = format!("{size:x}{extension}\r\n{body}\r\n0\r\n{trailers}\r\n");
-        let mut wire = Wire::connect(gateway.public);
+        let mut wire = TestConnection::connect(gateway.public);
         wire.send(format!(
             "POST /v3/demo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{chunks}{}",
             canary()

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process;
 
-use testkit::http::{Reply, Wire};
+use testkit::http::{Reply, TestConnection};
 
 use crate::output;
 
@@ -51,7 +51,7 @@ impl Command {
 
     /// Sends it, and gives what curl would print, shown as on the page.
     pub(crate) fn run(&self, gateway: SocketAddr) -> String {
-        let reply = Wire::connect(gateway).send(self.request()).reply();
+        let reply = TestConnection::connect(gateway).send(self.request()).reply();
         assert!(
             self.write_out.is_some() || reply.status == 200,
             "a status that the page does not show: {reply:?}"

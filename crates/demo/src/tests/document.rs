@@ -4,7 +4,7 @@
 use super::*;
 use alloy_primitives::{Address, U256, hex};
 use archive::{LogFilter, LogLimits, StateSource as _};
-use facts::{ACCOUNTS, Account, CONTRACTS};
+use facts::{ACCOUNTS, CONTRACTS, DemoAccount};
 use schedule::Era;
 use std::{collections::BTreeSet, fmt::Write as _, ops::ControlFlow};
 
@@ -119,7 +119,7 @@ fn era_table() -> String {
 
 fn account_table() -> String {
     let rows = ACCOUNTS.iter().map(|account| {
-        let Account { name, role, key, address } = account;
+        let DemoAccount { name, role, key, address } = account;
         [(*name).to_owned(), format!("`{address}`"), format!("`{key}`"), (*role).to_owned()]
     });
     table(["name", "address", "private key", "what they do"], rows)

@@ -1,6 +1,6 @@
 //! What the transactions of a random chain do.
 
-use super::{BURNER, Era, FACTORY, Generator, LOGGER, OLD_FACTORY, RELAY, REVERTER, envelope::Message};
+use super::{BURNER, Era, FACTORY, Generator, LOGGER, OLD_FACTORY, RELAY, REVERTER, envelope::TestAction};
 use crate::{
     asm::{Asm, op},
     contracts,
@@ -35,13 +35,13 @@ impl Generator {
     fn transfer(&mut self) {
         let to = self.any_address();
         let value = self.rng.random_range(0..1_000_000_000);
-        self.send(Message::call(to, Bytes::new()).with_value(value));
+        self.send(TestAction::call(to, Bytes::new()).with_value(value));
     }
 
     fn transfer_to_self(&mut self) {
         let sender = self.senders.choose(&mut self.rng).expect("there are senders").clone();
         let value = self.rng.random_range(0..1000);
-        self.send_from(&sender, Message::call(sender.address(), Bytes::new()).with_value(value));
+        self.send_from(&sender, TestAction::call(sender.address(), Bytes::new()).with_value(value));
     }
 
     /// Before EIP-161 this leaves an empty account; after it, it removes one that was left.
@@ -52,25 +52,25 @@ impl Generator {
             self.empty.push(to);
         }
         if self.rng.random_bool(0.5) {
-            self.send(Message::call(to, Bytes::new()));
+            self.send(TestAction::call(to, Bytes::new()));
         } else {
-            self.send(Message::call(RELAY, contracts::relayed(to, false, &[])));
+            self.send(TestAction::call(RELAY, contracts::relayed(to, false, &[])));
         }
     }
 
     fn deploy(&mut self) {
         let value = self.rng.random_range(0..1000);
-        self.send(Message::create(contracts::vessel_init()).with_value(value));
+        self.send(TestAction::create(contracts::vessel_init()).with_value(value));
     }
 
     /// Creations that fail, that give nothing, and that cannot pay for their code.
     fn deploy_badly(&mut self) {
         let message = match self.rng.random_range(0..4) {
-            0 => Message::create(Asm::new().ops(&[op::INVALID]).finish()),
-            1 => Message::create(Bytes::new()),
-            2 => Message::create(contracts::reverter()),
+            0 => TestAction::create(Asm::new().ops(&[op::INVALID]).finish()),
+            1 => TestAction::create(Bytes::new()),
+            2 => TestAction::create(contracts::reverter()),
             // Enough to run the constructor, too little for 200 gas per byte of code.
-            _ => Message::create(contracts::vessel_init()).with_gas(110_000),
+            _ => TestAction::create(contracts::vessel_init()).with_gas(110_000),
         };
         self.send(message);
     }
@@ -95,12 +95,12 @@ impl Generator {
     fn write_slots(&mut self) {
         let vessel = self.any_vessel();
         let pairs = self.pairs();
-        self.send(Message::call(vessel, contracts::write(&pairs)));
+        self.send(TestAction::call(vessel, contracts::write(&pairs)));
     }
 
     fn emit_log(&mut self) {
         let data = self.log_data();
-        self.send(Message::call(LOGGER, data));
+        self.send(TestAction::call(LOGGER, data));
     }
 
     fn log_data(&mut self) -> Bytes {
@@ -121,14 +121,14 @@ impl Generator {
         let destroy_at_once = self.rng.random_bool(0.4);
         let factory = if self.rng.random_bool(0.7) { FACTORY } else { OLD_FACTORY };
         let value = self.rng.random_range(0..100);
-        self.send(Message::call(factory, contracts::make_vessel(salt, destroy_at_once)).with_value(value));
+        self.send(TestAction::call(factory, contracts::make_vessel(salt, destroy_at_once)).with_value(value));
     }
 
     fn destroy_vessel(&mut self) {
         let salted = contracts::vessel_address(FACTORY, self.any_salt());
         let vessel = if self.rng.random_bool(0.5) { salted } else { self.any_vessel() };
         let beneficiary = if self.rng.random_bool(0.2) { vessel } else { self.any_address() };
-        self.send(Message::call(vessel, contracts::destroy(beneficiary)));
+        self.send(TestAction::call(vessel, contracts::destroy(beneficiary)));
     }
 
     /// Makes, destroys, makes and fills a vessel at the same address, in one block.
@@ -138,16 +138,16 @@ impl Generator {
         }
         let salt = self.any_salt();
         let vessel = contracts::vessel_address(FACTORY, salt);
-        let make = Message::call(FACTORY, contracts::make_vessel(salt, false));
+        let make = TestAction::call(FACTORY, contracts::make_vessel(salt, false));
         let beneficiary = self.any_address();
         let pairs = self.pairs();
         self.send(make.clone());
-        self.send(Message::call(vessel, contracts::write(&pairs)));
-        self.send(Message::call(vessel, contracts::destroy(beneficiary)));
+        self.send(TestAction::call(vessel, contracts::write(&pairs)));
+        self.send(TestAction::call(vessel, contracts::destroy(beneficiary)));
         if self.rng.random_bool(0.7) {
             self.send(make.with_value(5));
             let pairs = self.pairs();
-            self.send(Message::call(vessel, contracts::write(&pairs)));
+            self.send(TestAction::call(vessel, contracts::write(&pairs)));
         }
     }
 
@@ -157,11 +157,11 @@ impl Generator {
             1 => contracts::revert_reason("not today"),
             _ => Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef]),
         };
-        self.send(Message::call(REVERTER, data));
+        self.send(TestAction::call(REVERTER, data));
     }
 
     fn run_out_of_gas(&mut self) {
-        self.send(Message::call(BURNER, Bytes::new()).with_gas(90_000));
+        self.send(TestAction::call(BURNER, Bytes::new()).with_gas(90_000));
     }
 
     /// Calls whose effects stay, and calls whose effects are undone with their caller.
@@ -173,13 +173,13 @@ impl Generator {
             2 => (self.any_vessel(), contracts::destroy(RELAY)),
             _ => (self.any_vessel(), contracts::write(&self.pairs())),
         };
-        self.send(Message::call(RELAY, contracts::relayed(target, fail, &data)));
+        self.send(TestAction::call(RELAY, contracts::relayed(target, fail, &data)));
     }
 
     /// Calls an account that may have lent itself to a contract (EIP-7702).
     fn call_authority(&mut self) {
         let authority = self.authorities.choose(&mut self.rng).expect("there are some").address();
         let data = if self.rng.random_bool(0.5) { contracts::write(&self.pairs()) } else { self.log_data() };
-        self.send(Message::call(authority, data));
+        self.send(TestAction::call(authority, data));
     }
 }

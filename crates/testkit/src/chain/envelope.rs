@@ -15,14 +15,14 @@ const BLOBS_PER_BLOCK_MAX: u64 = 6;
 
 /// What a transaction does, whatever its type.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub(super) struct TestAction {
     pub(super) to: TxKind,
     pub(super) value: U256,
     pub(super) data: Bytes,
     pub(super) gas: u64,
 }
 
-impl Message {
+impl TestAction {
     /// A call with enough gas for everything that the contracts here do.
     pub(super) fn call(to: Address, data: Bytes) -> Self {
         Self { to: to.into(), value: U256::ZERO, data, gas: 1_000_000 }
@@ -43,12 +43,12 @@ impl Message {
 
 impl Generator {
     /// Adds a message from a random sender to the draft.
-    pub(super) fn send(&mut self, message: Message) {
+    pub(super) fn send(&mut self, message: TestAction) {
         let sender = self.senders.choose(&mut self.rng).expect("there are senders").clone();
         self.send_from(&sender, message);
     }
 
-    pub(super) fn send_from(&mut self, sender: &Signer, message: Message) {
+    pub(super) fn send_from(&mut self, sender: &Signer, message: TestAction) {
         self.draft.gas += message.gas;
         let nonce = self.take_nonce(sender.address());
         let transaction = match (self.next_type(&message.to), message.to) {
@@ -61,20 +61,20 @@ impl Generator {
         self.draft.transactions.push(transaction);
     }
 
-    fn legacy(&mut self, nonce: u64, message: Message) -> TxLegacy {
-        let Message { to, value, data: input, gas: gas_limit } = message;
+    fn legacy(&mut self, nonce: u64, message: TestAction) -> TxLegacy {
+        let TestAction { to, value, data: input, gas: gas_limit } = message;
         let protected = self.draft.era >= Era::SpuriousDragon && self.rng.random_bool(0.7);
         let chain_id = protected.then(|| self.chain_id());
         TxLegacy { chain_id, nonce, gas_price: self.gas_price(), gas_limit, to, value, input }
     }
 
-    fn with_access_list(&mut self, nonce: u64, message: Message) -> TxEip2930 {
-        let Message { to, value, data: input, gas: gas_limit } = message;
+    fn with_access_list(&mut self, nonce: u64, message: TestAction) -> TxEip2930 {
+        let TestAction { to, value, data: input, gas: gas_limit } = message;
         let (chain_id, gas_price, access_list) = (self.chain_id(), self.gas_price(), self.access_list());
         TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
     }
 
-    fn with_fees(&mut self, nonce: u64, message: Message) -> TxEip1559 {
+    fn with_fees(&mut self, nonce: u64, message: TestAction) -> TxEip1559 {
         let max_priority_fee_per_gas = self.rng.random_range(0..1000);
         TxEip1559 {
             chain_id: self.chain_id(),
@@ -89,7 +89,7 @@ impl Generator {
         }
     }
 
-    fn with_blobs(&mut self, nonce: u64, to: Address, message: Message) -> TxEip4844 {
+    fn with_blobs(&mut self, nonce: u64, to: Address, message: TestAction) -> TxEip4844 {
         let plain = self.with_fees(nonce, message);
         TxEip4844 {
             chain_id: plain.chain_id,
@@ -106,7 +106,7 @@ impl Generator {
         }
     }
 
-    fn with_authorizations(&mut self, nonce: u64, to: Address, message: Message) -> TxEip7702 {
+    fn with_authorizations(&mut self, nonce: u64, to: Address, message: TestAction) -> TxEip7702 {
         let plain = self.with_fees(nonce, message);
         TxEip7702 {
             chain_id: plain.chain_id,

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 use serde_json::{Value, json};
 
 use super::lie::NodeLie;
-use crate::http::{Wire, post};
+use crate::http::{TestConnection, post};
 use crate::proofs::StateProofs;
 use crate::proxy::{KnownReplies, Mood, Proxy};
 
@@ -162,7 +162,7 @@ impl TrueChain {
     fn find_forged(&self, lie: &NodeLie) -> Vec<usize> {
         let proxy = self.proxy();
         self.set(&proxy, Some(lie));
-        let mut liar = Wire::connect(proxy.address);
+        let mut liar = TestConnection::connect(proxy.address);
         let mut is_forged = |call: &KnownCall| {
             let told: Value = serde_json::from_slice(&liar.post("/", call.body()).body).unwrap_or_default();
             told != call.truth

@@ -11,7 +11,7 @@ use super::calls::{KnownCall, TrueChain};
 use super::judge::{AnswerVerdict, StateTrust, judge};
 use super::lie::{Course, NodeLie, Phase};
 use super::mix::NodeMix;
-use crate::http::{Reply, Wire, get, post, request};
+use crate::http::{Reply, TestConnection, get, post, request};
 use crate::proxy::{Mood, Proxy};
 
 /// How long a gateway may take to know its head. One that has only liars may never know it.
@@ -183,7 +183,7 @@ fn false_alarms(operator: SocketAddr) -> Vec<String> {
 
 impl Trial<'_> {
     fn ask_all(&self, report: &mut CellReport, calls: &[&KnownCall], phase: &Phase) {
-        let mut wire = Wire::connect(self.gateway.public());
+        let mut wire = TestConnection::connect(self.gateway.public());
         for call in calls {
             let reply = self.ask(&mut wire, call);
             let verdict = judge(self.chain, self.lie, &self.mix, call, reply.as_ref());
@@ -197,10 +197,10 @@ impl Trial<'_> {
         }
     }
 
-    fn ask(&self, wire: &mut Wire, call: &KnownCall) -> Option<Reply> {
+    fn ask(&self, wire: &mut TestConnection, call: &KnownCall) -> Option<Reply> {
         let reply = wire.send(request(self.gateway.path(), "", call.body().as_bytes())).next_reply();
         if reply.is_none() {
-            *wire = Wire::connect(self.gateway.public());
+            *wire = TestConnection::connect(self.gateway.public());
         }
         reply
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::Value;
-use testkit::http::Wire;
+use testkit::http::TestConnection;
 
 use super::front::Front;
 use crate::gateway_under_test::call;
@@ -23,7 +23,7 @@ pub(super) fn storm_time(seconds: u64) -> Duration {
 
 /// One who asks.
 pub(super) struct Caller {
-    wire: Wire,
+    wire: TestConnection,
     pub(super) rng: StdRng,
 }
 

@@ -8,7 +8,7 @@ use archive::{Archive, Block};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tempfile::TempDir;
 use testkit::chain::{LOGGER, RandomChain, Size, VESSEL, signer};
-use testkit::http::{Reply, Wire, get};
+use testkit::http::{Reply, TestConnection, get};
 use testkit::proxy::Proxy;
 
 use super::front::Front;
@@ -194,7 +194,7 @@ impl Nodes {
 
     fn compare(&self, front: &Front, is_right: impl Fn(&Reply, &Reply) -> bool) {
         let (mut wire, mut truth) =
-            (Wire::connect(front.public), Wire::connect(self.nodes[0].gateway.public));
+            (TestConnection::connect(front.public), TestConnection::connect(self.nodes[0].gateway.public));
         let mut differences = String::new();
         for question in self.questions().lines() {
             let (told, expected) = (wire.post("/v3/custom", question), truth.post("/v3/demo", question));

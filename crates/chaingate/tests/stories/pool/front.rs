@@ -8,7 +8,7 @@ use chaingate::config::Config;
 use chaingate::source;
 use gateway::server::Server;
 use serde_json::Value;
-use testkit::http::{Reply, Wire, get, request};
+use testkit::http::{Reply, TestConnection, get, request};
 use testkit::proxy::Proxy;
 
 use crate::demo::until;
@@ -96,8 +96,8 @@ impl Front {
         Self { public: server.public(), operator: server.operator(), server: Some(server) }
     }
 
-    pub(crate) fn wire(&self) -> Wire {
-        Wire::connect(self.public)
+    pub(crate) fn wire(&self) -> TestConnection {
+        TestConnection::connect(self.public)
     }
 
     /// Asks with a key, and with headers that end with `\r\n`.

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use testkit::http::{Wire, get};
+use testkit::http::{TestConnection, get};
 
 use crate::demo::until;
 use crate::gateway_under_test::call;
@@ -24,7 +24,7 @@ fn a_gateway_that_was_stopped_for_a_while_blames_no_node_for_it() {
     );
     let front = Process::start("127.0.0.1:0", &rest, "info");
     until("its nodes are there", || get(front.operator, "/ready").status == 200);
-    let mut wire = Wire::connect(front.public);
+    let mut wire = TestConnection::connect(front.public);
     let mut balance = |number: u32| {
         let read = call("eth_getBalance", &format!(r#"["0x{number:040x}","latest"]"#));
         let reply = wire.post("/v3/key", read);

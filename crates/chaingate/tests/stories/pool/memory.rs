@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use testkit::http::{Wire, get, post};
+use testkit::http::{TestConnection, get, post};
 use testkit::proxy::Proxy;
 
 use crate::demo::{Demo, metric, until};
@@ -147,7 +147,7 @@ fn batches_of_large_answers_that_nobody_reads_stay_within_both_limits() {
 
 /// Asks for storage values that nobody else asks for.
 fn ask(public: std::net::SocketAddr, caller: usize) {
-    let mut wire = Wire::connect(public);
+    let mut wire = TestConnection::connect(public);
     for turn in 0..CALLS {
         let position = 1_000 + caller * CALLS + turn;
         let params = format!(r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","{position:#x}","latest"]"#);

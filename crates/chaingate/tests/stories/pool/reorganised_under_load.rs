@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
-use testkit::http::{Reply, Wire};
+use testkit::http::{Reply, TestConnection};
 
 use super::callers::storm_time;
 use super::front::Front;
@@ -105,7 +105,7 @@ fn reorganise_until_over(twins: &mut Twins, time: Duration, left_at: &mut Vec<In
 
 fn ask_without_pause(
     front: usize,
-    mut wire: Wire,
+    mut wire: TestConnection,
     seed: u64,
     truths: &Truths,
     is_over: &AtomicBool,
