@@ -1,4 +1,4 @@
-//! Why a node is not used.
+//! Why a node is excluded.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use crate::BlockId;
 
-/// Why a node is left out.
+/// Why a node is excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExclusionReason {
     OtherChain {
@@ -17,25 +17,25 @@ pub enum ExclusionReason {
         theirs: B256,
         ours: B256,
     },
-    /// Its chain does not have the block that the operator says must be there.
+    /// Its chain has another block than the configured checkpoint.
     OtherCheckpoint {
         theirs: B256,
         ours: BlockId,
     },
     Syncing,
-    /// Fewer nodes than a quorum have said which chain they are of.
+    /// Fewer nodes than a quorum have reported their chain.
     TooFew {
         answered: usize,
         quorum: usize,
     },
-    /// No quorum of the nodes agrees on a chain. What each has said.
+    /// No quorum of the nodes agrees on a chain. `nodes` lists what each has reported.
     Undecided {
         nodes: String,
     },
 }
 
 impl ExclusionReason {
-    /// A word for metrics.
+    /// The name in metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Self::OtherChain { .. } => "other_chain",
@@ -63,15 +63,15 @@ impl fmt::Display for ExclusionReason {
             Self::OtherCheckpoint { theirs, ours: BlockId { number, hash } } => {
                 write!(
                     f,
-                    "its block {number} is {theirs}, and the checkpoint in [network] is {hash}: its chain is a forged one, or the \
+                    "its block {number} is {theirs}, and the checkpoint in [network] is {hash}: its chain is forged, or the \
                      checkpoint is wrong"
                 )
             }
-            Self::Syncing => write!(f, "it is syncing, and used as soon as it has ended"),
+            Self::Syncing => write!(f, "it is syncing, and will be used when it has finished"),
             Self::TooFew { answered, quorum } => {
                 write!(
                     f,
-                    "{answered} of the nodes have said which chain they are of, and it takes {quorum}: look why the others do not \
+                    "{answered} of the nodes have reported their chain, and the quorum is {quorum}: find out why the others do not \
                      answer, or set quorum in [pool]"
                 )
             }

@@ -1,9 +1,9 @@
-//! Why what a node delivers is not proven.
+//! Why a delivery of a node is not proven.
 
 /// Why a delivery is not proven block data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
-    /// The node does not have the block. It need not be to blame for that.
+    /// The node does not have the block, which may not be its fault.
     #[error("it is not there")]
     NotThere,
     /// A transaction is of a type whose encoding is unknown here, or has no signature, so that no root can be computed.
@@ -15,7 +15,7 @@ pub enum Unproven {
     Wrong(#[from] ProofFailure),
 }
 
-/// Which part of a delivery is not what the block's hash commits to.
+/// Which part of a delivery differs from what the block's hash commits to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFailure {
     #[error("a member is missing, twice there, or no such value")]

@@ -1,6 +1,6 @@
-//! Block data that is proven: whatever node delivered it, it is what the hash of its block commits to.
+//! Proven block data: whichever node delivered it, it is what the hash of its block commits to.
 //!
-//! A block is proven in three parts, because most questions need only the first: the body against the block's hash, uncles
+//! A block is proven in three parts, because most calls need only the first: the body against the block's hash, uncles
 //! and receipts against the header in the body. Members of a delivery that no hash commits to (`from`, prices, indices,
 //! sizes, members that we do not know) are not read. Everything here is a pure function of bytes.
 

@@ -1,10 +1,10 @@
-//! What nodes write as JSON, as it is read: blocks, transactions, receipts and logs. Nothing is proven here, and members that no
-//! hash commits to are not read.
+//! Readers of the JSON of nodes: blocks, transactions, receipts and logs. Nothing is proven here, and members that no hash commits to
+//! are not read.
 
 pub(crate) mod hex; // numbers and bytes as JSON writes them
 mod cursor; // a cursor over JSON text, which is validated on the way
 mod log; // one log
-mod spans; // where each log of an answer lies
+mod spans; // the byte range of each log of an answer
 pub(crate) mod header; // a block
 pub(crate) mod transaction; // a transaction
 pub(crate) mod receipt; // a receipt and its logs

@@ -1,4 +1,4 @@
-//! What is done next about a call: a pure function of what became of it so far, of what is known of the nodes, and of the time.
+//! Decides what is done next for a call: a pure function of its progress, of what is known of the nodes, and of the time.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::call::{Class, Needs};
 use crate::health::Availability;
 use crate::pick::{Candidate, pick};
 
-/// The most nodes that work on one call at the same time. A fourth would hardly be quicker than the third.
+/// The most nodes that work on one call at the same time. A fourth would hardly be faster than the third.
 const RUNNING_MAX: usize = 3;
-/// Longest time for which a fallback is kept back for a node that seems to be down or has fallen silent.
+/// Longest time that a fallback waits for a node that seems to be down or has fallen silent.
 const SILENT_OPINION_WAIT_MAX: Duration = Duration::from_millis(100);
-/// Shortest time for which a fallback is kept back for a node that is only doubted. The node may be slow for the reason for which
+/// Shortest time that a fallback waits for a node that is only doubted. The node may be slow for the reason for which
 /// it is doubted, and is overdue after half of this time.
 const DOUBTED_OPINION_WAIT_MIN: Duration = Duration::from_millis(500);
 
 /// What is done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// The first attempt goes to the best node, or to one that is due for a probe if a hedge can be paid for beforehand: a probe
-    /// gambles with the caller's time.
+    /// The first attempt goes to the best node, or to one that is due for a probe. A probe may cost the caller time, so a hedge must be
+    /// paid for beforehand.
     AskFirst {
         best: usize,
         probe: Option<usize>,
@@ -52,9 +52,9 @@ pub(super) enum Action {
 /// Why a call ends without an answer that is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The time of the call is up, or that of its fallback.
+    /// The deadline of the call or of its fallback has passed.
     TimeUp,
-    /// Nobody is left who could be asked.
+    /// No node is left that could be asked.
     Exhausted,
 }
 
@@ -64,36 +64,36 @@ pub(super) struct AnotherAttempt {
     pub(super) payment: Payment,
     /// The attempt that is dropped for it, because too many are under way.
     pub(super) instead_of: Option<usize>,
-    /// Whether the node is well or answered its last call. If not, a budget is not waited for much longer.
+    /// Whether the node is well or answered its last call. If not, the call does not wait long for a budget.
     pub(super) is_worth_waiting_for: bool,
-    /// How long a fallback is kept back for it, if that is less than usual.
+    /// How long a fallback waits for it, if that is less than usual.
     pub(super) fallback_wait: Option<Duration>,
 }
 
-/// Who pays for another attempt.
+/// What pays for another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payment {
     Free,
     /// The hedge that was paid for with the probe.
     PrepaidHedge,
-    /// The retry budget: nobody else works on the call.
+    /// The retry budget, because no other node works on the call.
     Retry,
     /// The part of the retry budget that may be used while others work on the call.
     Replacement,
 }
 
-/// What is known of the nodes at the moment of a decision.
+/// What is known of the nodes when a decision is made.
 pub(super) trait NodeFacts {
     /// What the call needs of a node.
     fn needs(&self) -> Needs;
-    /// The node as the choice sees it, whatever this call has tried.
+    /// The node as a candidate, whether or not this call has tried it.
     fn candidate(&self, node: usize, now: Instant) -> Candidate;
     /// Its health alone.
     fn availability(&self, node: usize, now: Instant) -> Availability;
     fn is_probe_due(&self, node: usize, now: Instant) -> bool;
-    /// Whether it has said nothing to anyone since then.
+    /// Whether it has replied to no call since then.
     fn is_silent_since(&self, node: usize, then: Instant) -> bool;
-    /// Whether the last that was heard of it is that it says nothing.
+    /// Whether a call was given up because of its silence, and nothing was answered since.
     fn has_fallen_silent(&self, node: usize) -> bool;
     fn hedge_delay(&self, node: usize) -> Duration;
 }
@@ -138,7 +138,7 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         }
     }
 
-    /// A node that is due for a probe, if a better one can step in.
+    /// A node that is due for a probe, if a better one can take over.
     fn due_for_probe(&self, candidates: &[Candidate], best: usize) -> Option<usize> {
         let CallProgress { class, may_hedge, .. } = *self.progress;
         if candidates[best].availability != Availability::Up || !may_hedge || class != Class::Quick {
@@ -169,7 +169,7 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         abandoned.map(|(node, _)| Action::Abandon { node })
     }
 
-    /// A node that seems to be down is asked only if nobody works on the call who may still answer in time.
+    /// A node that seems to be down is asked only if no other node works on the call that may still answer in time.
     fn another(&self) -> Option<Action> {
         self.progress.next_ask_at.filter(|at| *at <= self.now)?;
         let is_alone = self.progress.running().next().is_none();
@@ -190,8 +190,8 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         }))
     }
 
-    /// A second opinion is no retry: nobody has failed, and each node gives one at most. A node that seems to be down is not
-    /// bothered for it without a budget.
+    /// A second opinion is not a retry: no node has failed, and each gives one at most. For a node that seems to be down, the budget must
+    /// pay.
     fn payment(&self, is_alone: bool, seems_down: bool) -> Payment {
         let is_second_opinion = self.progress.fallback.is_some() || self.progress.is_limited();
         if is_second_opinion && !seems_down || self.progress.someone_was_behind {
@@ -213,7 +213,7 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         oldest.filter(|_| is_full).map(|(node, _)| node)
     }
 
-    /// A fallback is not kept back for long while a node is asked that is not well.
+    /// A fallback does not wait long for a node that is not well.
     fn fallback_wait(&self, node: usize) -> Option<Duration> {
         let usual = self.facts.hedge_delay(node);
         match self.facts.availability(node, self.now) {

@@ -1,4 +1,4 @@
-//! What has become of one call so far, node by node. Pure: time is passed in, and nothing here asks anybody.
+//! The progress of one call, node by node. Pure: the time is passed in, and nothing here does I/O.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{NodeReply, RangeLimit};
 use crate::call::{Class, RpcCall};
 
-/// Nodes that must find the results of a log query too many before the caller is told so.
+/// Nodes that must report too many results of a log query before the call ends with that.
 const TOO_MANY_RESULTS_OPINIONS: usize = 2;
 /// Multiple of a node's usual delay after which an attempt is overdue.
 const OVERDUE_FACTOR: u32 = 8;
@@ -19,15 +19,15 @@ const QUICK_OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// Longest time after which a simulation or a whole block is overdue on a node that says nothing to anyone. It bounds
 /// [`crate::node::Node::silence_max`].
 const SILENT_OVERDUE_MAX: Duration = Duration::from_millis(250);
-/// An attempt is overdue after this part of the time that is left at the latest, so that another node has as much.
+/// Part of the remaining time after which an attempt is overdue at the latest, so that another node has as much.
 const OVERDUE_TIME_PART: u32 = 2;
-/// A fallback is kept back for this part of the time that is left at most, in the hope for a better answer.
+/// Part of the remaining time that a fallback waits for a better answer.
 const FALLBACK_TIME_PART: u32 = 2;
 /// How long a call that no budget pays for waits when all nodes that are left seem to be down. Meanwhile other calls find out
 /// whether one of them is back.
 const DOWN_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// What became of one node in this call.
+/// The status of one node in this call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeStatus {
     /// It was not asked in this round.
@@ -35,11 +35,11 @@ pub(super) enum NodeStatus {
     Running(RunningAttempt),
     /// It failed, or its answer was rejected. The next round may ask it again.
     Failed,
-    /// It has nothing where the view knows of something. The next round may ask it again.
+    /// It lacks something that exists, as the view knows. The next round may ask it again.
     Behind,
     /// It answered with a null or an empty list.
     Empty,
-    /// It answered with something that another node may know better.
+    /// It answered with a doubtful result that is not empty.
     Doubtful,
     /// It does not have what the call needs.
     Lacking,
@@ -54,11 +54,11 @@ pub(super) enum NodeStatus {
 pub(super) struct RunningAttempt {
     pub(super) reason: AskReason,
     pub(super) asked_at: Instant,
-    /// When another node may be asked beside it. `None` once that was done, and for calls that one node at a time is asked.
+    /// When another node may be asked beside it. `None` once that was done, and for calls that must not be hedged.
     pub(super) hedge_at: Option<Instant>,
-    /// From when on it is overdue if its node has said nothing to anyone since it was asked.
+    /// When it becomes overdue if its node has replied to no call since it was asked.
     pub(super) overdue_if_silent_at: Instant,
-    /// From when on it is overdue in any case.
+    /// When it becomes overdue in any case.
     pub(super) overdue_at: Instant,
     /// Whether its node has been blamed for the delay, and another node asked.
     pub(super) is_overdue: bool,
@@ -79,11 +79,11 @@ pub(super) enum AskReason {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsualDelays {
     pub(super) hedge_delay: Duration,
-    /// How long the node may say nothing to anyone before it is taken for one that has stopped.
+    /// How long the node may reply to no call before it counts as stopped.
     pub(super) silence_max: Duration,
 }
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 #[derive(Debug)]
 pub(super) enum AttemptOutcome {
     Answer(NodeReply),
@@ -104,7 +104,7 @@ pub(super) struct CallProgress {
     pub(super) nodes: Vec<NodeStatus>,
     /// The doubtful result that is the answer if no better one comes, and the node that gave it.
     pub(super) fallback: Option<(usize, Bytes)>,
-    /// When the fallback becomes the answer, though there would be time left.
+    /// When the fallback becomes the answer, although the deadline is later.
     fallback_until: Option<Instant>,
     /// When another node is asked. `None` while those under way are enough.
     pub(super) next_ask_at: Option<Instant>,
@@ -135,7 +135,7 @@ impl CallProgress {
         }
     }
 
-    /// When the call ends: at its deadline, or when its fallback has been kept back for long enough.
+    /// When the call ends: at its deadline, or when its fallback has waited long enough.
     pub(super) fn ends_at(&self) -> Instant {
         self.fallback_until.map_or(self.deadline, |until| until.min(self.deadline))
     }
@@ -171,7 +171,7 @@ impl CallProgress {
         !self.nodes.iter().any(is_failed) && self.nodes.contains(&NodeStatus::Lacking)
     }
 
-    /// Whether a node may be asked once more when there is nobody else.
+    /// Whether a node may be asked once more when no other is left.
     pub(super) fn may_be_asked_again(&self) -> bool {
         self.nodes.iter().any(|status| matches!(status, NodeStatus::Failed | NodeStatus::Behind))
     }
@@ -201,7 +201,7 @@ impl CallProgress {
         });
     }
 
-    /// After which time an attempt is overdue on a node that usually answers within `usual`.
+    /// Time after which an attempt is overdue on a node that usually answers within `usual`.
     fn overdue_after(&self, usual: Duration, now: Instant) -> Duration {
         let part_of_rest = self.ends_at().saturating_duration_since(now) / OVERDUE_TIME_PART;
         let patience = (usual * OVERDUE_FACTOR).max(OVERDUE_MIN);
@@ -212,7 +212,7 @@ impl CallProgress {
         }
     }
 
-    /// A node was asked in place of those that failed. A fallback is kept back for it for `fallback_wait` at most.
+    /// Records that a node was asked in place of those that failed. A fallback waits for it for `fallback_wait` at most.
     pub(super) fn record_started_another(&mut self, fallback_wait: Option<Duration>, now: Instant) {
         self.next_ask_at = None;
         if let (Some(wait), Some(until)) = (fallback_wait, self.fallback_until) {
@@ -220,17 +220,17 @@ impl CallProgress {
         }
     }
 
-    /// A node was asked beside this one.
+    /// Records that a node was asked beside this one.
     pub(super) fn record_hedge(&mut self, beside: usize) {
         self.update_running(beside, |attempt| attempt.hedge_at = None);
     }
 
-    /// No budget pays for a node beside this one. It is asked again after a pause.
+    /// Records that no budget pays for a node beside this one. It is tried again after a pause.
     pub(super) fn record_hedge_refused(&mut self, beside: usize, pause: Duration, now: Instant) {
         self.update_running(beside, |attempt| attempt.hedge_at = Some(now + pause));
     }
 
-    /// No budget pays for another node. It is asked again after a pause, unless there is something to answer with already.
+    /// Records that no budget pays for another node. It is tried again after a pause, unless there is an answer already.
     pub(super) fn record_another_refused(
         &mut self,
         is_worth_waiting_for: bool,
@@ -242,7 +242,7 @@ impl CallProgress {
             return;
         }
         let hopeless_at = if is_worth_waiting_for {
-            // As long as a node is well, it is only a matter of time.
+            // While a node is well, the budget will pay at some time.
             self.deadline
         } else {
             *self.hopeless_at.get_or_insert(now + DOWN_WAIT_MAX)
@@ -252,7 +252,7 @@ impl CallProgress {
         }
     }
 
-    /// The node takes much longer than is usual, so that another one is asked. It may still answer.
+    /// Records that a node takes much longer than is usual. Another one is asked, and this one may still answer.
     pub(super) fn record_overdue(&mut self, node: usize, now: Instant) {
         self.update_running(node, |attempt| {
             attempt.is_overdue = true;
@@ -271,7 +271,7 @@ impl CallProgress {
         self.next_ask_at = Some(now + pause);
     }
 
-    /// Takes note of what an attempt came to. Returns the answer if that ends the call.
+    /// Records the outcome of an attempt. Returns the answer if that ends the call.
     pub(super) fn settle(&mut self, node: usize, outcome: AttemptOutcome, now: Instant) -> Option<NodeReply> {
         self.next_ask_at = Some(now);
         self.nodes[node] = match outcome {
@@ -291,7 +291,7 @@ impl CallProgress {
         limit.map(|(_, limit)| NodeReply::Limit(limit))
     }
 
-    /// Keeps a doubtful result: the first of them, or the first that says something.
+    /// Keeps a doubtful result: the first one, or the first that is not empty.
     fn keep_fallback(&mut self, node: usize, result: Bytes, now: Instant) -> NodeStatus {
         let status = if is_nothing(&result) { NodeStatus::Empty } else { NodeStatus::Doubtful };
         match &self.fallback {

@@ -1,6 +1,6 @@
 //! Accounts, storage slots and code, proven by the state root of a block (EIP-1186).
 //!
-//! Only the nodes of the tries are read. What a reply says beside them (balance, nonce, hashes, values, keys) is not.
+//! Only the nodes of the tries are read. Other members of a reply (balance, nonce, hashes, values, keys) are ignored.
 
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
 use alloy_primitives::map::B256Map;
@@ -16,7 +16,7 @@ use crate::raw::hex::Hex;
 #[cfg(test)]
 mod tests;
 
-/// The first byte of a hash in a node, which takes the place of a child of 32 bytes or more.
+/// The first byte of a hash in a node. A child of 32 bytes or more is replaced by its hash.
 const HASH_PREFIX: u8 = EMPTY_STRING_CODE + 32;
 
 /// An account, as the state root of a block commits to it.
@@ -81,7 +81,7 @@ struct RawStorageProof {
     proof: Option<Vec<Hex<Bytes>>>,
 }
 
-/// Nodes of tries by their hashes. In which list and in which order they were delivered makes no difference.
+/// Nodes of tries by their hashes, in whatever list and order they were delivered.
 struct TrieNodes<'a>(B256Map<&'a [u8]>);
 
 impl<'a> TrieNodes<'a> {
@@ -97,8 +97,8 @@ impl<'a> TrieNodes<'a> {
         value.map_or(Ok(U256::ZERO), number)
     }
 
-    /// What the trie with this root has under a key: `Some(None)` if it has nothing there, and `None` if these nodes do not
-    /// tell.
+    /// The value of a key in the trie with this root: `Some(None)` if the trie has no value there, and `None` if these nodes do not
+    /// prove either.
     fn value(&self, root: B256, key: B256) -> Option<Option<Vec<u8>>> {
         if root == EMPTY_ROOT_HASH {
             return Some(None);
@@ -139,7 +139,7 @@ impl<'a> TrieNodes<'a> {
         TrieNode::decode(&mut node).ok()
     }
 
-    /// A child is named by its hash, or stands in its parent if it is short.
+    /// The node of a child, which is given by its hash, or inline if it is short.
     fn child(&self, child: &RlpNode) -> Option<TrieNode> {
         match child.as_slice() {
             [HASH_PREFIX, hash @ ..] => self.node(B256::try_from(hash).ok()?),

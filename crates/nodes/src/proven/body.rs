@@ -16,7 +16,7 @@ use crate::BlockId;
 use crate::raw::header::RawBlock;
 use crate::raw::transaction::RawTransaction;
 
-/// Transactions of one block that are read: many times what any chain puts into a block.
+/// The most transactions of one block: many times what any chain puts into a block.
 pub(crate) const TRANSACTIONS_MAX: usize = 65_536;
 
 /// A block without its uncles and receipts, proven by its hash.
@@ -25,19 +25,19 @@ pub struct ProvenBody {
     hash: B256,
     header: Header,
     transactions: Vec<SignedTransaction>,
-    /// Recovered when they are first asked for, because a recovery takes longer than all the rest of a transaction.
+    /// Recovered on first use, because a recovery takes longer than everything else about a transaction.
     senders: Box<[OnceLock<Option<Address>>]>,
     withdrawals: Option<Withdrawals>,
 }
 
 impl ProvenBody {
-    /// Proves what a node delivered as the block of this hash, with whole transactions.
+    /// Proves a delivered block with full transactions against its hash.
     pub fn prove(json: &[u8], hash: B256) -> Result<Self, Unproven> {
         Self::of(json, Some(hash))
     }
 
-    /// Reads what a node delivered as the block of this number, with whole transactions. Its parts fit together under the hash
-    /// of its header; whether it is the block that was meant is for the caller to see.
+    /// Reads a delivered block of this number, with full transactions. Its parts are proven by the hash of its header; the caller must
+    /// check that it is the right block.
     pub fn read_of_number(json: &[u8], number: u64) -> Result<Self, Unproven> {
         let body = Self::of(json, None)?;
         if body.header.number == number { Ok(body) } else { Err(ProofFailure::OtherNumber.into()) }
@@ -61,14 +61,14 @@ impl ProvenBody {
         Ok(Self::restored(hash, header, transactions, withdrawals))
     }
 
-    /// A block that was proven before and kept since.
+    /// A block that was proven before it was stored.
     pub fn restored(
         hash: B256,
         header: Header,
         transactions: Vec<SignedTransaction>,
         withdrawals: Option<Withdrawals>,
     ) -> Self {
-        // Hashed here, where there is time, and remembered in the transaction.
+        // Hashed now, and cached in the transaction.
         transactions.iter().for_each(|transaction| _ = transaction.tx_hash());
         let senders = transactions.iter().map(|_| OnceLock::new()).collect();
         Self { hash, header, transactions, senders, withdrawals }
@@ -94,24 +94,24 @@ impl ProvenBody {
         self.withdrawals.as_ref()
     }
 
-    /// Where in the block a transaction is.
+    /// The position of a transaction in the block.
     pub fn position(&self, transaction: &B256) -> Option<usize> {
         self.transactions.iter().position(|other| other.tx_hash() == transaction)
     }
 
-    /// Who signed a transaction. `None` if there is no such transaction, or nobody can have made its signature.
+    /// The signer of a transaction. `None` if there is no such transaction, or its signature is invalid.
     pub fn sender(&self, index: usize) -> Option<Address> {
         let (transaction, sender) = (self.transactions.get(index)?, self.senders.get(index)?);
-        // Before Homestead, signatures of either half of the curve were good.
+        // Before Homestead, signatures of either half of the curve were valid.
         *sender.get_or_init(|| transaction.recover_signer_unchecked().ok())
     }
 
-    /// Whether there is nothing to fetch to know its receipts.
+    /// Whether the block has no receipts.
     pub fn has_no_receipts(&self) -> bool {
         self.transactions.is_empty() && self.header.receipts_root == EMPTY_ROOT_HASH
     }
 
-    /// What it takes in memory, about.
+    /// Its approximate size in memory.
     pub fn bytes(&self) -> usize {
         let transactions: usize = self.transactions.iter().map(InMemorySize::size).sum();
         let withdrawals = self.withdrawals.as_ref().map_or(0, |list| list.len());
@@ -129,7 +129,7 @@ fn transactions(raw: &RawBlock<'_>) -> Result<Vec<SignedTransaction>, Unproven> 
     list.0.iter().map(signed).collect()
 }
 
-/// The transactions of a block as a node writes them, none of which is looked at while too many come.
+/// The transactions of a block as a node writes them. A list that is too long is refused before it is parsed.
 struct TransactionList(Vec<RawTransaction>);
 
 impl<'de> Deserialize<'de> for TransactionList {
@@ -159,7 +159,7 @@ impl<'de> Visitor<'de> for TransactionListVisitor {
     }
 }
 
-/// The transaction that was signed, from what a node writes.
+/// The signed transaction of what a node writes.
 pub(super) fn signed(raw: &RawTransaction) -> Result<SignedTransaction, Unproven> {
     let envelope = raw.envelope()?;
     envelope.ok_or_else(|| Unproven::UnknownType(raw.kind()))

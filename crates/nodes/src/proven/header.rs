@@ -1,4 +1,4 @@
-//! Headers, and what of them leads to the block before, to logs and to fees.
+//! Headers, and their fields for parents, logs and fees.
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bloom};
@@ -7,7 +7,7 @@ use super::{ProofFailure, Unproven};
 use crate::BlockId;
 use crate::raw::header::RawBlock;
 
-/// What of a block's header leads to the block before it and to its logs. Its hash was computed from its members.
+/// The fields of a header that lead to the parent and to the logs of the block. Its hash was computed from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvenHeader {
     pub id: BlockId,
@@ -16,7 +16,7 @@ pub struct ProvenHeader {
     pub fees: FeeFields,
 }
 
-/// What of a header the fees of its block, and of the one after it, follow from.
+/// The fields of a header from which the fees of its block and of the next one follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeeFields {
     pub timestamp: u64,
@@ -44,33 +44,32 @@ impl From<&Header> for FeeFields {
 }
 
 impl ProvenHeader {
-    /// Reads a delivered block. Its hash is that of its members; whether it is the block that was meant is for the caller to
-    /// see.
+    /// Reads a delivered block. Its hash is computed from its members; the caller must check that it is the right block.
     fn read(json: &[u8]) -> Result<Self, Unproven> {
         let header = header(json)?;
         Ok(Self::of(header.hash_slow(), &header))
     }
 
-    /// Reads what a node delivered as the block of this number.
+    /// Reads a delivered block of this number.
     pub fn read_of_number(json: &[u8], number: u64) -> Result<Self, Unproven> {
         let header = Self::read(json)?;
         if header.id.number == number { Ok(header) } else { Err(ProofFailure::OtherNumber.into()) }
     }
 
-    /// What counts of a header with this hash.
+    /// The fields of a header with this hash.
     pub fn of(hash: B256, header: &Header) -> Self {
         let id = BlockId { number: header.number, hash };
         Self { id, parent: header.parent_hash, logs_bloom: header.logs_bloom, fees: header.into() }
     }
 
-    /// Proves what a node delivered as the block of this hash.
+    /// Proves a delivered block against its hash.
     pub fn prove(json: &[u8], hash: B256) -> Result<Self, Unproven> {
         let header = Self::read(json)?;
         if header.id.hash == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
     }
 }
 
-/// Proves what a node delivered as the block of this hash, and gives all of its header.
+/// Proves a delivered block against its hash, and returns the whole header.
 pub fn prove_header(json: &[u8], hash: B256) -> Result<Header, Unproven> {
     let header = header(json)?;
     if header.hash_slow() == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }

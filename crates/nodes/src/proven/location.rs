@@ -1,4 +1,4 @@
-//! Where a node says that a transaction is. That is a claim: the block that it names proves or disproves it.
+//! The block that a node names for a transaction. It is a claim, which that block proves or disproves.
 
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{Address, B256};
@@ -10,11 +10,11 @@ use crate::BlockId;
 use crate::raw::hex::Hex;
 use crate::raw::transaction::RawTransaction;
 
-/// Where a node says that a transaction is.
+/// The block that a node names for a transaction.
 #[derive(Debug)]
 pub enum LocationClaim {
     Block(BlockId),
-    /// It waits for a block. What was signed is proven by the hash, that it waits is not.
+    /// It is pending. The hash proves its content, but not that it is pending.
     Pending(Box<PendingTransaction>),
     /// The node knows of no such transaction.
     Nowhere,
@@ -27,7 +27,7 @@ pub struct PendingTransaction {
     pub sender: Address,
 }
 
-/// The members that say where a transaction or its receipt is.
+/// The members that name the block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawLocation {
@@ -44,12 +44,12 @@ impl LocationClaim {
         }
     }
 
-    /// Reads the answer to a look-up of a receipt by its transaction's hash. There is none without a block.
+    /// Reads the answer to a look-up of a receipt by its transaction's hash. A receipt must name a block.
     pub fn of_receipt(json: &[u8]) -> Result<Self, Unproven> {
         Self::read(json)?.ok_or(Unproven::Wrong(ProofFailure::Malformed))
     }
 
-    /// `None` if the members are there and name no block.
+    /// `None` if both members are null.
     fn read(json: &[u8]) -> Result<Option<Self>, ProofFailure> {
         if json.trim_ascii() == b"null" {
             return Ok(Some(Self::Nowhere));

@@ -14,7 +14,7 @@ pub struct ProvenReceipts {
     first_logs: Vec<u32>,
 }
 
-/// One of them, with what follows from its place in the block.
+/// One receipt, with what follows from its position in the block.
 #[derive(Clone, Copy, Debug)]
 pub struct TransactionReceipt<'a> {
     pub outcome: Eip658Value,
@@ -32,7 +32,7 @@ impl ProvenReceipts {
         body.has_no_receipts().then(|| Self { receipts: Vec::new(), first_logs: Vec::new() })
     }
 
-    /// Proves what a node delivered as the receipts of a block.
+    /// Proves the delivered receipts of a block.
     pub fn prove(json: &[u8], body: &ProvenBody) -> Result<Self, Unproven> {
         if json.trim_ascii() == b"null" {
             return Err(Unproven::NotThere);
@@ -41,7 +41,7 @@ impl ProvenReceipts {
         Self::of(&raw, body)
     }
 
-    /// Proves what one node delivered as the receipts of a block, one for each transaction.
+    /// Proves the receipts of a block that one node delivered one by one.
     pub fn prove_single<'a>(
         deliveries: impl IntoIterator<Item = &'a [u8]>,
         body: &ProvenBody,
@@ -70,7 +70,7 @@ impl ProvenReceipts {
         Ok(Self::restored(receipts))
     }
 
-    /// Receipts that were proven before and kept since.
+    /// Receipts that were proven before they were stored.
     pub fn restored(receipts: Vec<ReceiptEnvelope>) -> Self {
         let first_logs = receipts.iter().scan(0_u32, |next, receipt| {
             let first = *next;
@@ -96,7 +96,7 @@ impl ProvenReceipts {
         })
     }
 
-    /// In their consensus form.
+    /// The receipts in their consensus form.
     pub fn envelopes(&self) -> &[ReceiptEnvelope] {
         &self.receipts
     }
@@ -114,7 +114,7 @@ impl ProvenReceipts {
         self.receipts.iter().map(|receipt| receipt.logs().len()).sum()
     }
 
-    /// What they take in memory, about.
+    /// Their approximate size in memory.
     pub fn bytes(&self) -> usize {
         let logs = |receipt: &ReceiptEnvelope| receipt.logs().iter().map(InMemorySize::size).sum::<usize>();
         let each = size_of::<ReceiptEnvelope>() + size_of::<u32>();
@@ -122,7 +122,7 @@ impl ProvenReceipts {
     }
 }
 
-/// A receipt in its consensus form. Its type is its transaction's, which is proven already.
+/// A receipt in its consensus form. Its type is that of its transaction, which is proven already.
 fn envelope(raw: &RawReceipt<'_>, transaction: &SignedTransaction) -> Result<ReceiptEnvelope, ProofFailure> {
     let receipt = raw.receipt()?;
     Ok(match transaction {
@@ -134,8 +134,8 @@ fn envelope(raw: &RawReceipt<'_>, transaction: &SignedTransaction) -> Result<Rec
     })
 }
 
-/// Gas grows from receipt to receipt, and the blooms make up the header's. The gas of the last receipt need not be that of the
-/// header: from Amsterdam on, refunds count in one of them only.
+/// Checks that gas grows from receipt to receipt, and that the blooms add up to the header's. The gas of the last receipt may differ
+/// from the header's: from Amsterdam on, refunds count in one of them only.
 fn prove_sums(receipts: &[ReceiptEnvelope], body: &ProvenBody) -> Result<(), ProofFailure> {
     if receipts.is_empty() {
         return Ok(());

@@ -19,7 +19,7 @@ impl ProvenUncles {
         (body.header().ommers_hash == EMPTY_OMMER_ROOT_HASH).then(|| Self(Vec::new()))
     }
 
-    /// Proves what one node delivered as the uncles of a block, one after another. It has no further ones after a null.
+    /// Proves the uncles of a block that one node delivered one by one. The list ends at the first null.
     pub fn prove<'a>(
         deliveries: impl IntoIterator<Item = &'a [u8]>,
         body: &ProvenBody,
@@ -29,13 +29,13 @@ impl ProvenUncles {
             deliveries.into_iter().take_while(is_there).map(header).collect::<Result<_, _>>()?;
         match proofs::calculate_ommers_root(&headers) == body.header().ommers_hash {
             true => Ok(Self(headers)),
-            // A node that keeps no uncles has not lied about them.
+            // A node that does not store uncles is not blamed.
             false if headers.is_empty() => Err(Unproven::NotThere),
             false => Err(ProofFailure::UnclesHash.into()),
         }
     }
 
-    /// Uncles that were proven before and kept since.
+    /// Uncles that were proven before they were stored.
     pub fn restored(headers: Vec<Header>) -> Self {
         Self(headers)
     }

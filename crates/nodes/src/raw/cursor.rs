@@ -1,8 +1,7 @@
-//! Forward over JSON, which is proven on the way.
+//! A cursor over JSON text that validates it on the way.
 //!
-//! Nobody has looked at large results before, so whoever walks to their end without meeting `None`, and sees that what
-//! should be digits are, has proven that they are JSON. Strings are not decoded: one with an escape is refused,
-//! because no number, hash or member name that we read needs any.
+//! Large results were not parsed before. A caller that reaches the end without `None`, and checks the hexadecimal digits, has shown
+//! that they are JSON. Strings are not decoded: one with an escape is refused, because no number, hash or member name needs any.
 
 use memchr::{memchr, memchr2};
 
@@ -72,7 +71,7 @@ impl<'a> Cursor<'a> {
         self.literal(text).then_some(())
     }
 
-    /// Goes back to where it was.
+    /// Goes back to an earlier position.
     pub(super) fn return_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -87,12 +86,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// What was consumed since it was at `start`.
+    /// The text that was consumed since `start`.
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
 
-    /// Consumes the name of a member and the colon behind it, and returns what stands between the quotes.
+    /// Consumes the name of a member and the colon after it, and returns the name without quotes.
     pub(super) fn name(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let rest = self.rest();
@@ -105,7 +104,7 @@ impl<'a> Cursor<'a> {
         (rest[end] == b'"' && plain).then_some(name)
     }
 
-    /// Consumes `"0x…"` with exactly `N` characters behind the prefix. Whether they are digits is yet to be seen.
+    /// Consumes `"0x…"` with exactly `N` characters behind the prefix. They are not checked to be digits.
     #[inline(always)]
     pub(super) fn fixed<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
         self.peek()?;
@@ -129,7 +128,7 @@ impl<'a> Cursor<'a> {
         (rest.get(digits) == Some(&b'"')).then_some(number)
     }
 
-    /// Consumes `"0x…"` of any length. Whether these are digits is yet to be seen.
+    /// Consumes `"0x…"` of any length. They are not checked to be digits.
     #[inline]
     pub(super) fn data(&mut self) -> Option<&'a [u8]> {
         self.peek()?;
@@ -163,7 +162,7 @@ impl<'a> Cursor<'a> {
         self.peek()?;
         let start = self.at;
         self.at += jsonrpc::value_len(self.rest())?;
-        // Where it ends is only right if it is well-formed.
+        // The end is only right if the value is well-formed.
         super::is_json(self.since(start)).then_some(())
     }
 

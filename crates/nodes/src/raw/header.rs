@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::hex::Hex;
 
-/// A block or an uncle as a node writes it. What forks have added is optional here, and asked for later.
+/// A block or an uncle as a node writes it. Members that forks have added are optional here, and checked later.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawBlock<'a> {
@@ -61,7 +61,7 @@ impl RawWithdrawal {
 }
 
 impl RawBlock<'_> {
-    /// The header that its members make, whatever hash it came with.
+    /// The header of these members, whatever the hash in the reply.
     pub(crate) fn header(&self) -> Option<Header> {
         let header = Header {
             parent_hash: self.parent_hash.0,
@@ -96,8 +96,8 @@ fn value<T: Clone>(member: &Option<Hex<T>>) -> Option<T> {
     member.as_ref().map(|hex| hex.0.clone())
 }
 
-/// Whether a member is missing before one that is there. The hash of a header is over the values of its members and not over
-/// their names: a value that is moved to a later member leaves the hash as it is.
+/// Whether a member is missing before one that is present. The hash of a header covers the values of its members and not their names,
+/// so a value that is moved to a later member does not change the hash.
 pub(crate) fn has_gap(header: &Header) -> bool {
     let members = [
         header.base_fee_per_gas.is_some(),

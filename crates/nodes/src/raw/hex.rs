@@ -9,13 +9,13 @@ use std::marker::PhantomData;
 use alloy_primitives::{Bytes, FixedBytes, U256};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// The number that these digits stand for.
+/// The number of these digits.
 #[inline]
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     leading_number(digits).filter(|(_, count)| *count == digits.len()).map(|(number, _)| number)
 }
 
-/// The number that the leading digits stand for, and how many they are; at least one, and at most what fits.
+/// The number of the leading digits, and how many they are: at least one, and at most what fits.
 #[inline]
 pub(super) fn leading_number(text: &[u8]) -> Option<(u64, usize)> {
     let (mut number, mut count) = (0_u64, 0);
@@ -31,7 +31,7 @@ pub(super) fn leading_number(text: &[u8]) -> Option<(u64, usize)> {
     (count > 0).then_some((number, count))
 }
 
-/// What each byte is worth as a digit, 16 where it is none.
+/// The value of each byte as a digit, or 16 if it is not one.
 const VALUES: [u8; 256] = {
     let mut values = [16; 256];
     let mut value = 0;
@@ -43,27 +43,27 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// The bytes that exactly `2 × N` digits stand for.
+/// The bytes of exactly `2 × N` digits.
 #[inline]
 pub(super) fn fixed<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     decode(digits, &mut bytes).map(|()| bytes)
 }
 
-/// The same, written to where they are needed.
+/// The same, written to a buffer of the caller.
 #[inline]
 pub(super) fn decode<const N: usize>(digits: &[u8], bytes: &mut [u8; N]) -> Option<()> {
     // The decoder would take a second `0x` for a prefix.
     (digits.len() == 2 * N && const_hex::decode_to_slice(digits, bytes).is_ok()).then_some(())
 }
 
-/// Whether these are the digits of whole bytes, and nothing else.
+/// Whether these are digits of whole bytes and nothing else.
 #[inline]
 pub(super) fn is_hex(digits: &[u8]) -> bool {
     digits.len().is_multiple_of(2) && const_hex::check_raw(digits)
 }
 
-/// Something that can be read from the digits behind `0x`.
+/// A value that can be read from the digits after `0x`.
 pub(crate) trait FromDigits: Sized {
     fn from_digits(digits: &[u8]) -> Option<Self>;
 }

@@ -14,10 +14,10 @@ use super::hex;
 /// The EVM has LOG0 to LOG4.
 const TOPICS_MAX: usize = 4;
 
-/// Members whose place is remembered. Logs have ten or eleven of them; those further on are looked up.
+/// The most members whose order is remembered. Logs have ten or eleven; names of further ones are looked up.
 const PLACES: usize = 16;
 
-/// A log as slices of the answer. Numbers are read; digits of the rest are yet to be seen.
+/// A log as slices of the answer. Numbers are parsed; the digits of the rest are not checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLog<'a> {
     pub(super) address: &'a [u8; 40],
@@ -30,7 +30,7 @@ pub(super) struct RawLog<'a> {
     pub(super) transaction_index: u64,
     pub(super) index: u64,
     pub(super) removed: bool,
-    /// Its transaction, with all that is said of it, is written exactly as in the log that was read before.
+    /// Whether the members of its transaction are written exactly as in the log before.
     pub(super) is_next: bool,
 }
 
@@ -54,8 +54,8 @@ impl<'a> RawLog<'a> {
         &self.topics[..self.topic_count]
     }
 
-    /// Whether its digits are digits, as far as those of the log before do not tell. Hashes are left to those who
-    /// compare them.
+    /// Whether its digits are valid. Parts that are equal to those of the log before are not checked again, and hashes are checked by
+    /// those who compare them.
     pub(super) fn has_digits(&self, previous: Option<&Self>) -> bool {
         let judged = previous.map_or(&[][..], Self::topics);
         let topics = self.topics().iter().enumerate();
@@ -66,7 +66,7 @@ impl<'a> RawLog<'a> {
             && hex::is_hex(self.data)
     }
 
-    /// What of the log goes into roots.
+    /// The log as receipts roots contain it.
     pub(super) fn decode(&self) -> Option<Log> {
         let address = Address::from(hex::fixed::<20>(self.address)?);
         let topics = self.topics().iter().map(|topic| hex::fixed::<32>(*topic).map(B256::from));
@@ -123,12 +123,12 @@ enum LogMember {
     LogIndex,
     Removed,
     BlockTimestamp,
-    /// Nodes add members of their own.
+    /// A member that nodes have added.
     Other,
 }
 
 impl LogMember {
-    /// Those without which a log says too little.
+    /// The members that a log must have.
     const REQUIRED: u16 = (1 << Self::Removed as u16) - 1;
 
     fn named(name: &[u8]) -> Self {
@@ -165,7 +165,7 @@ impl LogMember {
         }
     }
 
-    /// Its bit among those seen. One that occurs twice is a trap: we might read the one and the caller the other.
+    /// Its bit in the set of members that were seen. A member that occurs twice is refused, because the caller might read the other one.
     fn note(self, seen: &mut u16) -> Option<()> {
         let bit = 1 << self as u16;
         let repeated = *seen & bit != 0 && self != Self::Other;
@@ -186,8 +186,7 @@ impl<'a> LogReader<'a> {
         Self { usual: UsualReader::new(), order: [LogMember::Other; PLACES] }
     }
 
-    /// Consumes a log. `None` if it is none. It is written to where it is needed, because there are thousands, and
-    /// copying one takes as long as reading it.
+    /// Consumes a log into a buffer of the caller, because copying a log takes as long as reading it. `None` if it is not a log.
     #[inline]
     pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         let start = cursor.at();
@@ -199,7 +198,7 @@ impl<'a> LogReader<'a> {
         self.read_any(cursor, log)
     }
 
-    /// The same whatever the order of its members.
+    /// Consumes a log whose members are in any order.
     pub(super) fn read_any(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         cursor.expect(b'{')?;
         *log = RawLog::BLANK;
@@ -216,7 +215,7 @@ impl<'a> LogReader<'a> {
         (seen & LogMember::REQUIRED == LogMember::REQUIRED).then_some(())
     }
 
-    /// Consumes a list of logs, whose digits are digits but for those of the hashes.
+    /// Consumes a list of logs, and checks their digits except those of hashes.
     pub(super) fn read_list(&mut self, cursor: &mut Cursor<'a>) -> Option<Vec<RawLog<'a>>> {
         cursor.expect(b'[')?;
         let mut logs: Vec<RawLog<'a>> = Vec::new();

@@ -14,13 +14,13 @@ pub(crate) struct RawReceipt<'a> {
     cumulative_gas_used: u64,
     logs_bloom: Option<Bloom>,
     status: Option<u64>,
-    /// Before Byzantium, the state after the transaction. Some nodes write `0x` ever since.
+    /// The state root after the transaction, before Byzantium. Some nodes write `0x` since then.
     root: Option<Bytes>,
     logs: Vec<RawLog<'a>>,
 }
 
 impl<'a> RawReceipt<'a> {
-    /// Reads a lone receipt. `None` if it is none.
+    /// Reads a single receipt. `None` if it is not one.
     pub(crate) fn of(json: &'a [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(json);
         let receipt = Self::read(&mut cursor, &mut LogReader::new())?;
@@ -42,7 +42,7 @@ impl<'a> RawReceipt<'a> {
         cursor.end().map(|()| receipts)
     }
 
-    /// Consumes a receipt. `None` if it is none.
+    /// Consumes a receipt. `None` if it is not one.
     fn read(cursor: &mut Cursor<'a>, reader: &mut LogReader<'a>) -> Option<Self> {
         cursor.expect(b'{')?;
         let mut members = ReceiptMembers::default();
@@ -55,7 +55,7 @@ impl<'a> RawReceipt<'a> {
         }
     }
 
-    /// What the receipts root is made of but for the type. The bloom is the one that the receipt came with, if any.
+    /// The receipt as the receipts root contains it, without its type. The bloom is that of the reply, if there is one.
     pub(crate) fn receipt(&self) -> Result<ReceiptWithBloom, ProofFailure> {
         let logs: Option<Vec<Log>> = self.logs.iter().map(RawLog::decode).collect();
         let logs = logs.ok_or(ProofFailure::Malformed)?;
@@ -74,7 +74,7 @@ impl<'a> RawReceipt<'a> {
     }
 }
 
-/// The members of a receipt that have been read so far. Those that may be null are `Some(None)` then.
+/// The members of a receipt that were read so far. A member that may be null and is null is `Some(None)`.
 #[derive(Default)]
 struct ReceiptMembers<'a> {
     cumulative_gas_used: Option<u64>,
@@ -108,7 +108,7 @@ impl<'a> ReceiptMembers<'a> {
     }
 }
 
-/// A member that occurs twice is a trap: nobody knows which of them is meant.
+/// A member that occurs twice is refused, because it is ambiguous.
 fn once<T>(place: &mut Option<T>, value: Option<T>) -> Option<()> {
     place.replace(value?).is_none().then_some(())
 }

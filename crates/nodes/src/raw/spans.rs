@@ -1,4 +1,4 @@
-//! Where each log of an answer lies, so that answers can be cut, joined and sorted as bytes.
+//! The byte range of each log of an answer, so that answers can be cut, joined and sorted as bytes.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::BlockId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSpan {
     pub block: BlockId,
-    /// Its place in the block.
+    /// Its position in the block.
     pub index: u64,
-    /// The bytes of the log, without the comma behind it.
+    /// The bytes of the log, without the comma after it.
     pub bytes: Range<usize>,
 }
 
-/// All logs of an answer, in its order. `None` if it is anything but a list of logs that were not removed.
+/// All logs of an answer, in order. `None` if it is not a list of logs, or one of them was removed.
 pub fn read_logs(result: &[u8]) -> Option<Vec<LogSpan>> {
     let (mut cursor, mut reader) = (Cursor::new(result), LogReader::new());
     let mut logs = Vec::new();

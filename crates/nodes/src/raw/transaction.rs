@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::hex::Hex;
 
-/// A transaction as a node writes it. Chains add types that do without most of it.
+/// A transaction as a node writes it. Types that chains have added lack most members.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawTransaction {

@@ -1,21 +1,20 @@
 //! Logs in the form in which common nodes write them: geth, reth, anvil and Chaingate itself.
 //!
-//! Straight on from name to name without a look at what else might come; whatever it does not expect, it leaves to the
-//! reader that takes anything. What stands between the data and the index is the same in all logs of a transaction, and is
-//! compared as a whole.
+//! The members are expected in a fixed order. Anything else is left to the general reader. The text between the data and the index is
+//! the same in all logs of a transaction, and is compared as a whole.
 
 use super::RawLog;
 use crate::raw::cursor::Cursor;
 
-/// Remembers what the last log said of its transaction.
+/// Reads logs of the usual form, and remembers the transaction of the last one.
 #[derive(Clone, Debug)]
 pub(super) struct UsualReader<'a> {
-    /// From behind the data up to the value of the index; empty if the last log was not read here.
+    /// The text from the end of the data to the value of the index. It is empty if the last log was not read here.
     middle: &'a [u8],
     transaction: LogTransaction<'a>,
 }
 
-/// What is the same in all logs of a transaction.
+/// The members that all logs of a transaction share.
 #[derive(Clone, Copy, Debug)]
 struct LogTransaction<'a> {
     block_number: u64,
@@ -48,12 +47,12 @@ impl<'a> UsualReader<'a> {
         Self { middle: &[], transaction: LogTransaction::of(&RawLog::BLANK) }
     }
 
-    /// The next log is not the next after the one that was read here.
+    /// Forgets the last log, because the general reader has read one after it.
     pub(super) fn forget(&mut self) {
         self.middle = &[];
     }
 
-    /// Consumes a log. After `None` the cursor and the log are anyhow.
+    /// Consumes a log. After `None`, cursor and log are in an unspecified state.
     #[inline]
     pub(super) fn read(&mut self, cursor: &mut Cursor<'a>, log: &mut RawLog<'a>) -> Option<()> {
         cursor.text(b"{\"address\":")?;
@@ -76,7 +75,7 @@ impl<'a> UsualReader<'a> {
     }
 }
 
-/// Consumes what a log says of its transaction, and the name of the index.
+/// Consumes the members of the transaction, and the name of the index.
 #[inline]
 fn read_middle<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()> {
     if cursor.literal(b",\"blockNumber\":") {
@@ -102,7 +101,7 @@ fn read_as_geth<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()>
     Some(())
 }
 
-/// So does anvil, both by the same library.
+/// Reads the members in the order of reth and anvil, which use the same library.
 #[inline]
 fn read_as_reth<'a>(log: &mut RawLog<'a>, cursor: &mut Cursor<'a>) -> Option<()> {
     cursor.text(b",\"blockHash\":")?;

@@ -1,4 +1,4 @@
-//! What is signed, from what a node writes.
+//! The signed transaction of what a node writes.
 
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2930::AccessList;
@@ -8,11 +8,11 @@ use super::{Hex, RawTransaction};
 use crate::proof_failure::ProofFailure;
 use crate::raw::SignedTransaction;
 
-/// From here on, a legacy `v` holds the chain's number too (EIP-155).
+/// From this value on, a legacy `v` includes the chain id (EIP-155).
 const PROTECTED_V: u128 = 35;
 
 impl RawTransaction {
-    /// `None` for types that we do not know, and for what chains put among their transactions without a signature.
+    /// The signed transaction. `None` for unknown types, and for transactions of a chain that have no signature.
     pub(crate) fn envelope(&self) -> Result<Option<SignedTransaction>, ProofFailure> {
         if self.is_unsigned() {
             return Ok(None);
