@@ -125,7 +125,7 @@ pub enum Fault {
 
 impl Fault {
     /// Whether our memory is short, and nothing is wrong with the node.
-    pub fn is_our_shortage(self) -> bool {
+    pub(crate) fn is_our_shortage(self) -> bool {
         matches!(self, Self::NoMemory | Self::LargerThanMemory)
     }
 }

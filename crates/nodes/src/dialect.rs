@@ -100,7 +100,7 @@ pub enum Execution {
 const DATA_BYTES_MAX: usize = 1 << 20;
 
 /// Interprets the error of a node to a call of this method.
-pub fn read(error: &RpcError, method: &str) -> Meaning {
+pub(crate) fn read(error: &RpcError, method: &str) -> Meaning {
     let data = error.data.as_ref().filter(|data| data.len() <= DATA_BYTES_MAX);
     let data: Option<Value> = data.and_then(|data| serde_json::from_slice(data).ok());
     let text = text(&error.message, data.as_ref());

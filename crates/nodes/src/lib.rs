@@ -23,7 +23,7 @@ mod exclusion; // why a node is excluded
 mod node; // one node
 mod attempt; // one call, asked of one node after the other
 pub mod view; // the canonical chain as the nodes agree on it
-pub mod watch; // polling every node's head
+mod watch; // polling every node's head
 mod pool; // all nodes of a network
 mod partner; // foreign providers, within their quotas
 
@@ -42,4 +42,4 @@ pub use pool::{
 };
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
 pub use view::{CanonicalChain, NodesView, ViewSettings};
-pub use watch::WatchSettings;
+pub use watch::{WatchSettings, read_block};

@@ -162,7 +162,7 @@ impl NodesView {
     }
 
     /// Whether the chain is the one from before a restart, because no quorum has reported its own yet.
-    pub fn is_restored(&self) -> bool {
+    fn is_restored(&self) -> bool {
         self.state.lock().is_restored
     }
 
@@ -186,7 +186,7 @@ impl NodesView {
         self.settings.stale_after.unwrap_or_else(adaptive)
     }
 
-    pub fn block_time(&self) -> Option<Duration> {
+    pub(crate) fn block_time(&self) -> Option<Duration> {
         self.peek().as_ref().and_then(|chain| chain.block_time())
     }
 }

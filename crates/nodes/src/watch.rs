@@ -37,10 +37,10 @@ use probe::Prober;
 const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The block that a node has pushed as its new head. It is polled at once.
-pub type Hint = BlockId;
+pub(crate) type Hint = BlockId;
 
 /// A node as a watcher needs it.
-pub trait Watched: Send + Sync + 'static {
+pub(crate) trait Watched: Send + Sync + 'static {
     type Client: Ask;
 
     fn client(&self) -> &Self::Client;
@@ -119,7 +119,7 @@ struct WatchContext {
 }
 
 /// Watches all nodes until `stop` resolves. Everything runs on the runtime that this is called on.
-pub async fn run<W: Watched>(
+pub(crate) async fn run<W: Watched>(
     nodes: Vec<Arc<W>>,
     view: Arc<NodesView>,
     settings: WatchSettings,

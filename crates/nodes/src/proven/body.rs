@@ -107,7 +107,7 @@ impl ProvenBody {
     }
 
     /// Whether the block has no receipts.
-    pub fn has_no_receipts(&self) -> bool {
+    pub(crate) fn has_no_receipts(&self) -> bool {
         self.transactions.is_empty() && self.header.receipts_root == EMPTY_ROOT_HASH
     }
 

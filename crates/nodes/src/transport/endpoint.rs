@@ -124,12 +124,13 @@ impl Endpoint {
 
     /// Sets whether replies may be compressed. The default is only over TLS, where nodes are far away: for a node nearby, inflating
     /// costs more than sending the bytes.
-    pub fn with_gzip(mut self, gzip: bool) -> Self {
+    #[cfg(test)]
+    pub(super) fn with_gzip(mut self, gzip: bool) -> Self {
         self.gzip = gzip;
         self
     }
 
-    pub fn is_websocket(&self) -> bool {
+    fn is_websocket(&self) -> bool {
         matches!(self.scheme, Scheme::Ws | Scheme::Wss)
     }
 

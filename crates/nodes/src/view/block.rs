@@ -68,7 +68,7 @@ impl BlockLists {
         &self.uncles
     }
 
-    pub fn has_transaction(&self, hash: &B256) -> bool {
+    pub(super) fn has_transaction(&self, hash: &B256) -> bool {
         self.known.contains(hash)
     }
 }

@@ -188,7 +188,7 @@ impl CanonicalChain {
     }
 
     /// The average time between two blocks, by their timestamps.
-    pub fn block_time(&self) -> Option<Duration> {
+    pub(super) fn block_time(&self) -> Option<Duration> {
         let newest = self.window.last()?;
         let older = self.window.get(self.window.len().saturating_sub(BLOCK_TIME_BLOCKS + 1))?;
         let seconds = u32::try_from(newest.timestamp.checked_sub(older.timestamp)?).ok()?;
