@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::embedded::Embedded;
 use crate::limits::AnswerLimits;
 use crate::pool_backend::PoolBackend;
-use crate::remote::{Follower, Remote};
+use crate::remote::{Follower, PoolSource};
 use crate::request_view::RequestView;
 use crate::timings::Timings;
 use crate::view::{FixedSource, SnapshotSource, Source};
@@ -20,7 +20,7 @@ pub enum Sources {
     /// A chain of our own.
     Embedded(Arc<dyn SnapshotSource>),
     /// Nodes.
-    Remote(Box<Remote>),
+    Remote(Box<PoolSource>),
 }
 
 impl Sources {
@@ -132,7 +132,7 @@ impl Answers {
     }
 
     /// The nodes, where there are any.
-    pub fn remote(&self) -> Option<&Remote> {
+    pub fn remote(&self) -> Option<&PoolSource> {
         match &self.backend {
             Backend::Embedded(_) => None,
             Backend::Pool(pool) => Some(&pool.remote),

@@ -33,7 +33,7 @@ pub use failure::Failure;
 pub use limits::AnswerLimits;
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use remote::{
-    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, Remote, check_genesis,
+    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, PoolSource, check_genesis,
     settings as remote_settings,
 };
 pub use request_view::{CallView, PinnedCall, RequestView};

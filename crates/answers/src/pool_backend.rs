@@ -9,7 +9,7 @@ use resources::{MemoryBudget, Threads};
 use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
-use super::remote::{ExecutedChain, ExecutedView, ExecutionThread, NodeCall, PartnerView, Remote};
+use super::remote::{ExecutedChain, ExecutedView, ExecutionThread, NodeCall, PartnerView, PoolSource};
 use crate::cache::Cache;
 use crate::failure::Failure;
 use crate::limits::AnswerLimits;
@@ -24,7 +24,7 @@ pub(super) struct PoolBackend {
     // In the order in which they have to go: the thread uses the nodes.
     _execution: Option<ExecutionThread>,
     executed: Option<ExecutedBackend>,
-    pub(super) remote: Arc<Remote>,
+    pub(super) remote: Arc<PoolSource>,
 }
 
 /// The executed chain, and who answers from it.
@@ -63,7 +63,7 @@ const PENDING_PATIENCE: Duration = Duration::from_secs(2);
 
 impl PoolBackend {
     pub(super) fn start(
-        remote: Remote,
+        remote: PoolSource,
         threads: Arc<Threads>,
         cache: Arc<Cache>,
         memory: MemoryBudget,

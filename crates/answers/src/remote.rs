@@ -78,7 +78,7 @@ pub(super) use follow::Follower;
 pub use follow_settings::FollowMode;
 pub use kept_chain::{FollowState, KeptChain};
 pub(crate) use partner_view::PartnerView;
-pub use pool_source::Remote;
+pub use pool_source::PoolSource;
 use sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use state::PassedOn;
 
@@ -102,7 +102,7 @@ pub(super) struct NodeCall<'a> {
     pub(super) repetition: Repetition,
 }
 
-impl Remote {
+impl PoolSource {
     /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
     pub(super) fn cached_answer(
         &self,

@@ -6,7 +6,7 @@ use answers::{ArchiveSource, Sources};
 use archive::{Archive, OpenError};
 use demo;
 
-use answers::{FollowMode, Remote};
+use answers::{FollowMode, PoolSource};
 use methods::{Checkpoint, Network};
 
 use crate::config::Config;
@@ -18,12 +18,12 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
     }
     let remote = match config.remote.follow.mode {
         FollowMode::Off | FollowMode::Blocks => {
-            Remote::start(&config.remote, &config.network, &config.data_dir)?
+            PoolSource::start(&config.remote, &config.network, &config.data_dir)?
         }
         FollowMode::Full => {
             let archive = open_continued_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            Remote::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
+            PoolSource::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
         }
     };
     Ok(Sources::Remote(Box::new(remote)))

@@ -13,7 +13,7 @@ use super::asking::Asking;
 use super::fetched::{CacheDecision, Fetched, NULL};
 use super::located::Located;
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::proven_blocks::block_of;
 use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ enum Writing {
     },
 }
 
-impl Remote {
+impl PoolSource {
     /// Whether block data is answered from proven blocks. Headers of zkSync-like chains cannot be computed.
     pub(super) fn proves_blocks(&self) -> bool {
         self.family == ChainFamily::Ethereum && self.integrity.proves()

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::block_ids::block_ref;
 use super::partner_view::PartnerView;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::side_blocks::side_block;
 use crate::failure::Failure;
 
@@ -33,7 +33,7 @@ const OUTAGE_TIMEOUT: Duration = Duration::from_millis(250);
 /// answers. A node that takes longer is of no help to the call.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
-impl Remote {
+impl PoolSource {
     /// Finds who can say which blocks a query means: the nodes, of which `canon` is the chain, or (by plan) a partner where nobody of
     /// our own can. `partner_view` is that of the request, and is begun for the first call that needs it.
     pub(crate) async fn find_blocks<'a>(

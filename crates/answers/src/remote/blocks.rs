@@ -11,7 +11,7 @@ use nodes::{NotFetched, Proving, RpcCall};
 use resources::AccountId;
 
 use super::asking::Asking;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::proven_blocks::{FetchKey, FetchTerms, block_of};
 use super::{encode, node_failures};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ const PROVEN_AT_ONCE_BYTES_MAX: usize = 16 << 10;
 /// Blocks whose receipts are asked for one by one, of nodes that do not give them all at once, have at most so many.
 const SINGLE_RECEIPTS_MAX: usize = 2_048;
 
-impl Remote {
+impl PoolSource {
     /// Header, transactions and withdrawals of a block.
     pub(super) async fn body(&self, asking: Asking<'_>, block: BlockRef) -> Result<Arc<ProvenBody>, Failure> {
         if let Some(body) = self.blocks.body(block.hash) {

@@ -50,10 +50,10 @@ pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> RpcCall {
 pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<RpcCall> {
     match query {
         NodeQuery::State(query) => match query.value {
-            StateValue::Balance | StateValue::TransactionCount => Some(state(query, Params::pending)),
+            StateValue::Balance | StateValue::TransactionCount => Some(state(query, ParamsWriter::pending)),
             StateValue::Code | StateValue::Storage { .. } => None,
         },
-        NodeQuery::Simulation(query) => Some(simulation(query, gas_cap, Params::pending)),
+        NodeQuery::Simulation(query) => Some(simulation(query, gas_cap, ParamsWriter::pending)),
         NodeQuery::Fees(_)
         | NodeQuery::Block(_)
         | NodeQuery::Transaction(_)
@@ -61,7 +61,7 @@ pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option
     }
 }
 
-fn state(query: StateQuery, write_block: impl FnOnce(&mut Params)) -> RpcCall {
+fn state(query: StateQuery, write_block: impl FnOnce(&mut ParamsWriter)) -> RpcCall {
     let method = match query.value {
         StateValue::Balance => "eth_getBalance",
         StateValue::TransactionCount => "eth_getTransactionCount",
@@ -80,7 +80,7 @@ fn state(query: StateQuery, write_block: impl FnOnce(&mut Params)) -> RpcCall {
 fn simulation(
     query: SimulationQuery<'_>,
     gas_cap: Option<u64>,
-    write_block: impl FnOnce(&mut Params),
+    write_block: impl FnOnce(&mut ParamsWriter),
 ) -> RpcCall {
     let SimulationQuery { kind, message, at } = query;
     let (method, gas) = match kind {
@@ -218,12 +218,17 @@ pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> RpcCall {
     of_class(Class::Logs, "eth_getLogs", needs, |params| params.filter(filter, blocks))
 }
 
-fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> RpcCall {
+fn quick(method: &'static str, needs: Needs, write: impl FnOnce(&mut ParamsWriter)) -> RpcCall {
     of_class(Class::Quick, method, needs, write)
 }
 
-fn of_class(class: Class, method: &'static str, needs: Needs, write: impl FnOnce(&mut Params)) -> RpcCall {
-    let mut params = Params::new();
+fn of_class(
+    class: Class,
+    method: &'static str,
+    needs: Needs,
+    write: impl FnOnce(&mut ParamsWriter),
+) -> RpcCall {
+    let mut params = ParamsWriter::new();
     write(&mut params);
     RpcCall { method, params: params.end(), class, needs, may_hedge: true }
 }
@@ -244,7 +249,7 @@ fn of_message(
     message: &Message,
     gas: Option<u64>,
     needs: Needs,
-    write_block: impl FnOnce(&mut Params),
+    write_block: impl FnOnce(&mut ParamsWriter),
 ) -> RpcCall {
     of_class(Class::Evm, method, needs, |params| {
         let request = TransactionRequest { gas, ..message.request.clone() };
@@ -272,9 +277,9 @@ fn state_of(block: &BlockRef) -> Needs {
 const PARAMS_BYTES_USUAL: usize = 256;
 
 /// An array of parameters that is being written.
-struct Params(Vec<u8>);
+struct ParamsWriter(Vec<u8>);
 
-impl Params {
+impl ParamsWriter {
     fn new() -> Self {
         let mut text = Vec::with_capacity(PARAMS_BYTES_USUAL);
         text.push(b'[');

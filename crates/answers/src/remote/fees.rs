@@ -14,7 +14,7 @@ use super::block_ids::block_ref;
 use super::block_ids::head;
 use super::fetched::{CacheDecision, Fetched};
 use super::mined::{blob_params, knows_blob_params};
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::suggested_fees::SuggestedFees;
 use crate::failure::Failure;
 use crate::provenance::Verification;
@@ -41,7 +41,7 @@ struct BlockRewards {
     rewards: Vec<Reward>,
 }
 
-impl Remote {
+impl PoolSource {
     /// The answer to a question about fees. `None` if proven blocks do not give it: the chain may have a rule of its own for
     /// the base fee, which its headers show, or parameters for blobs that its headers do not tell.
     pub(super) async fn answer_fees(

@@ -15,7 +15,7 @@ use resources::lower_priority;
 use tokio::sync::oneshot;
 
 use super::kept_chain::KeptChain;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 
 /// The thread that follows. It ends when this is dropped.
 pub(crate) struct Follower {
@@ -25,7 +25,7 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Begins to follow. `None` where nothing is to be kept.
-    pub(crate) fn start(remote: &Arc<Remote>) -> io::Result<Option<Self>> {
+    pub(crate) fn start(remote: &Arc<PoolSource>) -> io::Result<Option<Self>> {
         let Some(kept) = remote.kept_chain().cloned() else { return Ok(None) };
         let remote = Arc::clone(remote);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -55,7 +55,7 @@ impl Drop for Follower {
 }
 
 /// Follows until that is impossible. What is kept is then of no use any more: the nodes answer.
-async fn follow(remote: &Remote, kept: &KeptChain) {
+async fn follow(remote: &PoolSource, kept: &KeptChain) {
     let restored = async {
         restore::restore_while_silent(remote, kept).await;
         std::future::pending().await

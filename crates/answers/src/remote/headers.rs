@@ -13,7 +13,7 @@ use nodes::proven::ProvenHeader;
 use tokio::time::Instant;
 
 use super::asking::Asking;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::{encode, node_failures};
 use crate::failure::Failure;
 
@@ -22,7 +22,7 @@ const HEADERS_AT_ONCE: usize = 64;
 
 type Claimed<'a> = Pin<Box<dyn Future<Output = Option<ProvenHeader>> + Send + 'a>>;
 
-impl Remote {
+impl PoolSource {
     /// The headers from `top` down to the block of the number `lowest`.
     pub(super) async fn headers_down(
         &self,

@@ -9,7 +9,7 @@ use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use resources::AccountId;
 
 use super::kept_chain::KeptChain;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::recent_blocks::RecentBlock;
 use crate::failure::Failure;
 use crate::provenance::Origin;
@@ -17,7 +17,7 @@ use crate::provenance::Origin;
 /// Rows up to this size are decoded at once: decompressing and hashing them takes less than 200 µs.
 const DECODED_AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
-impl Remote {
+impl PoolSource {
     pub fn kept_chain(&self) -> Option<&Arc<KeptChain>> {
         self.kept.as_ref()
     }

@@ -17,7 +17,7 @@ use super::asking::Asking;
 use super::block_ids::block_ref;
 use super::block_ids::head;
 use super::encode;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use crate::failure::Failure;
 use crate::query_plan::TransactionPart;
 
@@ -40,7 +40,7 @@ pub(super) enum Located {
     },
 }
 
-impl Remote {
+impl PoolSource {
     pub(super) async fn locate(
         &self,
         asking: Asking<'_>,
@@ -84,7 +84,7 @@ impl Remote {
 
 /// A transaction that nodes are asked for.
 struct TransactionSearch<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     asking: Asking<'a>,
     hash: B256,
     part: TransactionPart,

@@ -22,7 +22,7 @@ use super::asking::Asking;
 use super::block_ids::block_ref;
 use super::encode;
 use super::fetched::{CacheDecision, Fetched, holds};
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use super::state::ConfirmedLogs;
 use crate::cache::GivenBy;
@@ -35,7 +35,7 @@ use piece::{LogsText, Piece, cut, join};
 
 /// A log query on its way.
 struct LogSearch<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     account: AccountId,
     canon: &'a Arc<CanonicalChain>,
     filter: &'a Arc<LogFilter>,
@@ -53,7 +53,7 @@ struct Parts {
 }
 
 /// The answer to a log query.
-pub(super) struct FoundLogs {
+pub(super) struct LogAnswer {
     pub(super) origin: Origin,
     pub(super) result: Bytes,
     /// The newest block of the range.
@@ -63,14 +63,14 @@ pub(super) struct FoundLogs {
     pub(super) given_by: Option<GivenBy>,
 }
 
-impl Remote {
+impl PoolSource {
     pub(super) async fn logs(
         &self,
         account: AccountId,
         canon: &Arc<CanonicalChain>,
         query: LogsQuery<'_>,
         deadline: Instant,
-    ) -> Result<FoundLogs, Failure> {
+    ) -> Result<LogAnswer, Failure> {
         let LogsQuery { filter, blocks } = query;
         let (from, to) = ends(blocks);
         let supplier = Supplier::Nodes;
@@ -85,18 +85,18 @@ impl Remote {
             let (verified, given_by) =
                 if is_proven { (Verification::Proven, None) } else { (Verification::None, Some(given_by)) };
             let origin = self.origin_of([from, to]);
-            return Ok(FoundLogs { origin, result, block: to, verified, given_by });
+            return Ok(LogAnswer { origin, result, block: to, verified, given_by });
         }
         let (origin, result) = match blocks {
             Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
             Blocks::Range { .. } => search.range(from.number, to.number).await?,
         };
         let verified = self.pieces_verified();
-        Ok(FoundLogs { origin, result, block: to, verified, given_by: Some(given_by) })
+        Ok(LogAnswer { origin, result, block: to, verified, given_by: Some(given_by) })
     }
 }
 
-impl Remote {
+impl PoolSource {
     /// The logs of a range, as a partner delivers them. Each header that is not known and each block that may have such logs is a
     /// call out of its budget, so that a range for whose headers a second's budget does not suffice is not begun. Where
     /// blocks are not proven, the partner is asked in one piece: what it does not search at once it does not search at all.

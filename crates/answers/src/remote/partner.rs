@@ -15,7 +15,7 @@ use super::failovers::FailoverReason;
 use super::fetched::{Fetched, answer};
 use super::flight_key::FlightKey;
 use super::partner_view::PartnerView;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::state::PassedOn;
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
@@ -43,7 +43,7 @@ struct PartnerCall<'a> {
     deadline: Instant,
 }
 
-impl Remote {
+impl PoolSource {
     /// Asks a partner about blocks that the nodes have named.
     pub(super) async fn fail_over(
         &self,

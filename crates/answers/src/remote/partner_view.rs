@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::block_ids::block_ref;
 use super::block_ids::head;
 use super::encode;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use crate::failure::Failure;
 use crate::view::ChainView;
 
@@ -37,7 +37,7 @@ pub(crate) struct PartnerView {
 impl PartnerView {
     /// Begins with the head: our own if we have one, and else the partner's.
     pub(super) async fn begin(
-        remote: &Remote,
+        remote: &PoolSource,
         canon: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         deadline: Instant,
@@ -65,7 +65,7 @@ impl PartnerView {
     /// Makes sure that this can say what block is meant, if there is such a block.
     pub(super) async fn learn(
         &self,
-        remote: &Remote,
+        remote: &PoolSource,
         method: &'static Method,
         block: BlockParam,
         deadline: Instant,
@@ -96,7 +96,7 @@ impl PartnerView {
     /// A hash proves its block, and says nothing about whether that is on the chain: its number does.
     async fn learn_hash(
         &self,
-        remote: &Remote,
+        remote: &PoolSource,
         method: &'static Method,
         hash: B256,
         deadline: Instant,
@@ -151,7 +151,7 @@ impl ChainView for PartnerView {
     }
 }
 
-impl Remote {
+impl PoolSource {
     /// The block that a partner names; `None` if it says that there is none. `method` is what the caller asks.
     async fn block_at_partner(
         &self,

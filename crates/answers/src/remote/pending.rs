@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use super::encode;
 use super::fetched::Fetched;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use super::state::PassedOn;
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 
-impl Remote {
+impl PoolSource {
     /// `query` is pinned to the newest block, which says who may be asked. `canon` is the chain of the nodes, if they have shown one.
     pub(crate) async fn answer_pending(
         &self,

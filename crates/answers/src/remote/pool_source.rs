@@ -24,7 +24,7 @@ use super::proven_state::ProvenState;
 use super::settings::{self, PoolConfig};
 use super::state_mode::StateMode;
 use super::suggested_fees::SuggestedFees;
-use super::touched::Touched;
+use super::touched::TouchedState;
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
 use crate::flights::Flights;
@@ -35,13 +35,13 @@ use crate::results::Suggested;
 use crate::shared::SharedAnswer;
 
 /// Answers calls from nodes.
-pub struct Remote {
+pub struct PoolSource {
     pub(super) pool: Arc<Pool>,
     pub(super) cache: Arc<Cache>,
     pub(super) blocks: ProvenBlocks,
     pub(super) kept: Option<Arc<KeptChain>>,
     pub(super) proven_state: ProvenState,
-    pub(super) touched: Touched,
+    pub(super) touched: TouchedState,
     pub(super) rules: ChainRules,
     pub(super) executed: Option<Arc<ExecutedChain>>,
     pub(super) absent: AbsentReceipts,
@@ -64,7 +64,7 @@ pub struct Remote {
     pub(super) call_timeout: Duration,
 }
 
-impl Remote {
+impl PoolSource {
     /// Begins to watch the nodes.
     pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
         let kept = match config.follow.mode {
@@ -88,7 +88,7 @@ impl Remote {
             blocks: ProvenBlocks::new(0),
             kept,
             proven_state: ProvenState::new(0),
-            touched: Touched::default(),
+            touched: TouchedState::default(),
             rules,
             executed: None,
             absent: AbsentReceipts::default(),
@@ -202,9 +202,9 @@ impl Remote {
     }
 }
 
-impl std::fmt::Debug for Remote {
+impl std::fmt::Debug for PoolSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("pool", &self.pool).finish_non_exhaustive()
+        f.debug_struct("PoolSource").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
 
@@ -213,7 +213,7 @@ fn pool_settings(
     network: &Network,
     family: nodes::ChainFamily,
 ) -> Result<nodes::PoolSettings, String> {
-    let partner = |partner: &settings::Partner| {
+    let partner = |partner: &settings::PartnerConfig| {
         Ok::<_, String>(nodes::PartnerSettings {
             remote: endpoint(&partner.remote)?,
             methods: partner.methods.clone(),
@@ -248,7 +248,7 @@ fn checkpoint(checkpoint: Checkpoint) -> BlockId {
     BlockId { number: checkpoint.number, hash: checkpoint.hash }
 }
 
-fn endpoint(remote: &settings::Remote) -> Result<nodes::EndpointSettings, String> {
+fn endpoint(remote: &settings::NodeEndpoint) -> Result<nodes::EndpointSettings, String> {
     let named = |error: nodes::EndpointError| match &remote.name {
         Some(name) => format!("node {name}: {error}"),
         None => format!("a node: {error}"),

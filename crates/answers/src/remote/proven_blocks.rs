@@ -26,7 +26,7 @@ const PART_BYTES_USUAL: u64 = 64 << 10;
 
 /// Proven blocks that are kept, and those under way.
 pub(super) struct ProvenBlocks {
-    parts: Store<(PartKind, B256), Part, PartWeight>,
+    parts: Store<(PartKind, B256), Part, BlockPartWeight>,
     /// The block of a transaction.
     places: Store<B256, BlockRef, quick_cache::UnitWeighter, RandomState>,
     is_on: bool,
@@ -52,9 +52,9 @@ enum Part {
 }
 
 #[derive(Clone)]
-struct PartWeight;
+struct BlockPartWeight;
 
-impl Weighter<(PartKind, B256), Part> for PartWeight {
+impl Weighter<(PartKind, B256), Part> for BlockPartWeight {
     fn weight(&self, _: &(PartKind, B256), part: &Part) -> u64 {
         let bytes = match part {
             Part::Body(body) => body.bytes(),
@@ -107,7 +107,7 @@ impl ProvenBlocks {
         let places = for_places / PLACE_BYTES;
         let hasher = DefaultHashBuilder::default();
         Self {
-            parts: Store::with(parts, for_parts, PartWeight, hasher, Default::default()),
+            parts: Store::with(parts, for_parts, BlockPartWeight, hasher, Default::default()),
             // The hasher is keyed: callers choose what is looked up here.
             places: Store::with(
                 usize::try_from(places).unwrap_or(usize::MAX).max(16),

@@ -34,7 +34,7 @@ pub(in crate::remote) struct ProvenState {
 
 /// Proven parts of the state that are kept.
 pub(super) struct StateStore {
-    parts: Store<StateKey, StatePart, PartWeight, RandomState>,
+    parts: Store<StateKey, StatePart, StatePartWeight, RandomState>,
     is_on: bool,
 }
 
@@ -55,9 +55,9 @@ pub(super) enum StatePart {
 }
 
 #[derive(Clone)]
-struct PartWeight;
+struct StatePartWeight;
 
-impl Weighter<StateKey, StatePart> for PartWeight {
+impl Weighter<StateKey, StatePart> for StatePartWeight {
     fn weight(&self, _: &StateKey, part: &StatePart) -> u64 {
         let bytes = match part {
             StatePart::Header(_) => size_of::<Header>() as u64,
@@ -101,7 +101,8 @@ impl ProvenState {
     pub(in crate::remote) fn new(bytes_max: u64) -> Self {
         let entries = usize::try_from(bytes_max / ENTRY_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         // The hasher is keyed: callers choose what is looked up here.
-        let parts = Store::with(entries, bytes_max, PartWeight, RandomState::default(), Default::default());
+        let parts =
+            Store::with(entries, bytes_max, StatePartWeight, RandomState::default(), Default::default());
         Self {
             parts: Arc::new(StateStore { parts, is_on: bytes_max > 0 }),
             headers: Flights::default(),

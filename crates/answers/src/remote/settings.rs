@@ -13,8 +13,8 @@ use super::state_mode::StateMode;
 /// The nodes and partners that are asked, and how far they are trusted.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    pub nodes: Vec<Remote>,
-    pub partners: Vec<Partner>,
+    pub nodes: Vec<NodeEndpoint>,
+    pub partners: Vec<PartnerConfig>,
     pub integrity: Integrity,
     pub follow: follow::FollowSettings,
     /// How far nodes are believed about the state.
@@ -33,7 +33,7 @@ pub struct PoolConfig {
 
 /// One endpoint. It is shown without its address, which may carry credentials.
 #[derive(Clone)]
-pub struct Remote {
+pub struct NodeEndpoint {
     pub name: Option<String>,
     pub url: String,
     /// Where new heads are pushed.
@@ -42,16 +42,16 @@ pub struct Remote {
     pub http2: bool,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for NodeEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("NodeEndpoint").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// A foreign provider, and how much may be asked of it.
 #[derive(Clone, Debug)]
-pub struct Partner {
-    pub remote: Remote,
+pub struct PartnerConfig {
+    pub remote: NodeEndpoint,
     /// Methods that it may be asked; by default all that may fail over.
     pub methods: Option<Vec<&'static str>>,
     pub calls_per_second: u64,
@@ -98,7 +98,7 @@ impl PoolConfig {
     /// Headers of networks that are not `is_ethereum` cannot be computed.
     pub fn read(root: &mut Section<'_>, is_ethereum: bool) -> Self {
         let nodes = read_nodes(root);
-        let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(Partner::read).collect();
+        let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(PartnerConfig::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
             root.mistake(
                 "partner",
@@ -141,10 +141,10 @@ impl PoolConfig {
 }
 
 /// One node under two entries would have two votes on what the head is.
-fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
-    let mut nodes: Vec<Remote> = Vec::new();
+fn read_nodes(root: &mut Section<'_>) -> Vec<NodeEndpoint> {
+    let mut nodes: Vec<NodeEndpoint> = Vec::new();
     for mut section in root.sections("node") {
-        let Some(node) = Remote::read(&mut section) else { continue };
+        let Some(node) = NodeEndpoint::read(&mut section) else { continue };
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
             section.mistake("url", "duplicate node");
         } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
@@ -155,7 +155,7 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<Remote> {
     nodes
 }
 
-impl Remote {
+impl NodeEndpoint {
     fn read(section: &mut Section<'_>) -> Option<Self> {
         let node = Self::read_endpoint(section);
         let ws_url = ws_url(section);
@@ -226,7 +226,7 @@ fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
     headers
 }
 
-impl Partner {
+impl PartnerConfig {
     fn read(section: &mut Section<'_>) -> Option<Self> {
         let methods = section.texts("methods").map(|names| {
             let row = |name: &String| match MethodId::named(name) {
@@ -240,7 +240,7 @@ impl Partner {
         });
         let calls_per_second = section.number("calls_per_second", PARTNER_CALLS_PER_SECOND);
         let calls_per_day = section.number("calls_per_day", PARTNER_CALLS_PER_DAY);
-        Some(Self { remote: Remote::read_endpoint(section)?, methods, calls_per_second, calls_per_day })
+        Some(Self { remote: NodeEndpoint::read_endpoint(section)?, methods, calls_per_second, calls_per_day })
     }
 }
 

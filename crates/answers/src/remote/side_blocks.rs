@@ -7,7 +7,7 @@ use nodes::{CanonicalChain, Needs, RpcCall};
 use tokio::time::Instant;
 
 use super::block_ids::block_ref;
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use crate::failure::Failure;
 
 /// The block that is meant, if it is a side block.
@@ -16,7 +16,7 @@ pub(super) fn side_block(canon: &CanonicalChain, block: BlockParam) -> Option<Bl
     canon.side_block(&hash).map(block_ref)
 }
 
-impl Remote {
+impl PoolSource {
     /// Makes sure that a query about a side block can be answered: it is in memory, or a node has it. State is at nodes only. One
     /// that cannot be found is forgotten.
     pub(super) async fn find_side_block<B: Copy>(

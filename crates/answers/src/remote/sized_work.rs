@@ -4,7 +4,7 @@
 use resources::AccountId;
 use tokio::time::timeout;
 
-use super::pool_source::Remote;
+use super::pool_source::PoolSource;
 use crate::failure::Failure;
 
 /// Answers up to this size are read at once, which takes less than 200 µs.
@@ -13,7 +13,7 @@ pub(super) const PARSED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// Answers up to this size are cut, joined and copied at once, which takes less than 100 µs: nothing in them is hashed.
 pub(super) const COPIED_AT_ONCE_BYTES_MAX: usize = 512 << 10;
 
-impl Remote {
+impl PoolSource {
     /// Does work on this many bytes: up to `at_once_bytes_max` at once, otherwise in the account's share of the pool.
     pub(super) async fn run_sized<T: Send + 'static>(
         &self,

@@ -24,14 +24,14 @@ pub struct BackgroundWriter {
 
 #[derive(Debug)]
 struct LineQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<LineQueueState>,
     changed: Condvar,
     /// Lines that found no room, or could not be written.
     dropped: &'static AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct LineQueueState {
     /// Whole lines that are not being written yet.
     lines: Vec<u8>,
     /// Whether the thread is writing lines that it took out of the queue.
@@ -173,9 +173,9 @@ mod tests {
         }
     }
 
-    type Permit = mpsc::Sender<io::Result<usize>>;
+    type WritePermit = mpsc::Sender<io::Result<usize>>;
 
-    fn gate() -> (BackgroundWriter, Permit, mpsc::Receiver<Vec<u8>>) {
+    fn gate() -> (BackgroundWriter, WritePermit, mpsc::Receiver<Vec<u8>>) {
         let (permit, permissions) = mpsc::channel();
         let (written, lines) = mpsc::channel();
         let dropped = Box::leak(Box::default());

@@ -20,7 +20,7 @@ use super::worker::ExecutionWorker;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::executed_chain::{ExecutedChain, ExecutionState, ReplacedBranch};
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 
 /// Blocks that are fetched at the same time: enough that execution does not wait for them.
 const FETCHED_AT_ONCE: usize = 16;
@@ -53,7 +53,7 @@ pub(crate) struct ExecutionThread {
 
 impl ExecutionThread {
     /// Begins. `None` where no archive is continued.
-    pub(crate) fn start(remote: &Arc<Remote>) -> io::Result<Option<Self>> {
+    pub(crate) fn start(remote: &Arc<PoolSource>) -> io::Result<Option<Self>> {
         let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
         let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -89,7 +89,7 @@ impl Drop for ExecutionThread {
 }
 
 struct ExecutionLoop<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     chain: &'a Arc<ExecutedChain>,
     worker: ExecutionWorker,
     /// In whose share of the pool of threads blocks are proven: nobody else's.
@@ -129,7 +129,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes what is missing, or some of it. Gives how long to wait for a change of the view.
-    async fn step(&mut self, canon: &Arc<CanonicalChain>, changes: &mut Changes) -> Duration {
+    async fn step(&mut self, canon: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Duration {
         let advanced = self.advance(canon, changes).await;
         self.chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
@@ -166,7 +166,11 @@ impl ExecutionLoop<'_> {
     }
 
     /// Goes towards the head of the view. `false` if more is to be done.
-    async fn advance(&self, canon: &Arc<CanonicalChain>, changes: &mut Changes) -> Result<bool, NotExecuted> {
+    async fn advance(
+        &self,
+        canon: &Arc<CanonicalChain>,
+        changes: &mut ChainChanges,
+    ) -> Result<bool, NotExecuted> {
         let archive = self.chain.archive();
         archive.set_finalized(canon.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();
@@ -248,7 +252,7 @@ impl ExecutionLoop<'_> {
         &self,
         canon: &CanonicalChain,
         branch: MissingBranch,
-        changes: &mut Changes,
+        changes: &mut ChainChanges,
     ) -> Result<(), NotExecuted> {
         let mut blocks = Vec::with_capacity(branch.blocks.len());
         let mut fetched = std::pin::pin!(self.fetch(canon, &branch.blocks));
@@ -299,10 +303,10 @@ impl ExecutionLoop<'_> {
     }
 }
 
-type Changes = watch::Receiver<Option<Arc<CanonicalChain>>>;
+type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Whether a branch is still part of the chain of the view.
-fn still_leads_there(changes: &Changes, branch: &MissingBranch) -> bool {
+fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {
     let canon = changes.borrow();
     let last = branch.blocks.last();
     last.zip(canon.as_ref()).is_some_and(|(last, canon)| canon.by_hash(&last.hash).is_some())

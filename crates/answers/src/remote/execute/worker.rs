@@ -7,17 +7,17 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-type Job = Box<dyn FnOnce() + Send>;
+type ExecutionJob = Box<dyn FnOnce() + Send>;
 
 /// The thread ends, after the work under way, when this is dropped.
 pub(super) struct ExecutionWorker {
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<SyncSender<ExecutionJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ExecutionWorker {
     pub(super) fn start() -> io::Result<Self> {
-        let (jobs, queue): (_, Receiver<Job>) = sync_channel(1);
+        let (jobs, queue): (_, Receiver<ExecutionJob>) = sync_channel(1);
         // A panic costs the work its result, and the thread goes on.
         let run = move || queue.into_iter().for_each(|job| drop(catch_unwind(AssertUnwindSafe(job))));
         let thread = thread::Builder::new().name("chaingate-execute".to_owned()).spawn(run)?;
@@ -30,7 +30,7 @@ impl ExecutionWorker {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move || {
+        let job: ExecutionJob = Box::new(move || {
             // Nobody waits for it any more if the gateway ends.
             let _unheard = sender.send(work());
         });

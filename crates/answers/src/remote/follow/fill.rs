@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use crate::failure::Failure;
 use crate::remote::kept_chain::KeptChain;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_blocks::{FetchTerms, block_of};
 use crate::remote::recent_blocks::RecentBlock;
 use crate::remote::{encode, node_failures};
@@ -56,7 +56,7 @@ enum Unfilled {
 }
 
 /// Fills what is missing, for ever. Returns why that is impossible.
-pub(super) async fn fill(remote: &Remote, kept: &KeptChain) -> String {
+pub(super) async fn fill(remote: &PoolSource, kept: &KeptChain) -> String {
     let mut filling = Filling { remote, kept, block_bytes: BYTES_AT_ONCE_MAX / CHUNK_BLOCKS_MIN as usize };
     let mut pause = TRIED_AGAIN_AFTER;
     loop {
@@ -89,7 +89,7 @@ struct Gap {
 
 impl KeptChain {
     /// Blocks that are missing below the newest kept ones, as far down as the settings want.
-    fn next_gap(&self, remote: &Remote) -> Option<Gap> {
+    fn next_gap(&self, remote: &PoolSource) -> Option<Gap> {
         let epoch = remote.pool.canonical_chain()?.epoch();
         let linked_from = self.linked_from(epoch)?;
         let snapshot = self.snapshot();
@@ -107,7 +107,7 @@ impl KeptChain {
 }
 
 struct Filling<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     kept: &'a KeptChain,
     /// Bytes of a block of the last chunk, on average.
     block_bytes: usize,

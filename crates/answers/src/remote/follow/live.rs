@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
 use crate::remote::kept_chain::KeptChain;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
 
 /// Blocks below the head that are never written: no live network has reorganised as many.
@@ -44,10 +44,10 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 /// Encoding a block of this size takes less than 200 µs.
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-type Changes = watch::Receiver<Option<Arc<CanonicalChain>>>;
+type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Follows the view for ever. Returns why that is impossible.
-pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
+pub(super) async fn keep_up(remote: &PoolSource, kept: &KeptChain) -> String {
     let changes = remote.pool.view().changes();
     let mut live =
         FollowLoop { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
@@ -68,7 +68,7 @@ pub(super) async fn keep_up(remote: &Remote, kept: &KeptChain) -> String {
 }
 
 struct FollowLoop<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     kept: &'a KeptChain,
     /// The head at the first start.
     first: Option<u64>,
@@ -78,7 +78,7 @@ struct FollowLoop<'a> {
     unknown_types: u32,
     /// Blocks below this number are not kept in memory, because those above it take all that there is.
     lowest_in_memory: u64,
-    changes: Changes,
+    changes: ChainChanges,
 }
 
 impl FollowLoop<'_> {

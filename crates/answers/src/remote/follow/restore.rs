@@ -7,13 +7,13 @@ use nodes::view::{SeenBlock, WINDOW_BLOCKS};
 use tokio::time::timeout;
 
 use crate::remote::kept_chain::KeptChain;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 
 /// How long nodes have to show their chain before what is kept is served: it is older than theirs.
 const NODES_FIRST: Duration = Duration::from_secs(10);
 
 /// Serves what is kept if no node answers, once.
-pub(super) async fn restore_while_silent(remote: &Remote, kept: &KeptChain) {
+pub(super) async fn restore_while_silent(remote: &PoolSource, kept: &KeptChain) {
     let view = remote.pool.view();
     while timeout(NODES_FIRST, view.ready()).await.is_err() {
         if !remote.pool.is_silent() {

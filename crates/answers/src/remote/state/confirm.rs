@@ -17,7 +17,7 @@ use crate::query_plan::{NodeQuery, TransactionQuery};
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::{block_ref, head};
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
 use crate::remote::state_mode::StateMode;
 use crate::remote::{encode, node_failures};
@@ -67,7 +67,7 @@ pub(in crate::remote) enum ConfirmedLogs {
     TooWide,
 }
 
-impl Remote {
+impl PoolSource {
     /// Whether what is in blocks is confirmed by a quorum, because headers of zkSync-like chains cannot be computed.
     pub(in crate::remote) fn confirms_blocks(&self) -> bool {
         self.family == ChainFamily::Zksync && self.state != StateMode::Trust

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::query_plan::{SimulationKind, SimulationQuery};
 use crate::remote::asking::Asking;
 use crate::remote::encode;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_state::StateStore;
 use crate::remote::touched;
 use crate::results::json::Json;
@@ -65,7 +65,7 @@ pub(super) enum Simulated {
     NoRules,
 }
 
-impl Remote {
+impl PoolSource {
     pub(super) async fn simulate(
         &self,
         asking: Asking<'_>,
@@ -132,7 +132,7 @@ impl Run {
 
 /// One message on its way to its result.
 struct Simulation<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     at: ProvenAt<'a>,
     run: Arc<Run>,
     state: CallState,

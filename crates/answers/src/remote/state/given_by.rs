@@ -3,7 +3,7 @@
 use nodes::{Pool, PoolNode};
 
 use crate::cache::GivenBy;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 
 /// The nodes that a `GivenBy` tells apart.
 const NODES_TOLD_APART: usize = u64::BITS as usize;
@@ -18,7 +18,7 @@ impl GivenBy {
 /// How many wrong answers were known of each node at one moment.
 pub(super) struct WrongAnswers(Vec<u64>);
 
-impl Remote {
+impl PoolSource {
     /// An answer to which any node may contribute from now on.
     pub(in crate::remote) fn given_by_anyone(&self) -> GivenBy {
         GivenBy { nodes: u64::MAX, wrong_answers: wrong_answers(&self.pool, u64::MAX) }

@@ -16,12 +16,12 @@ use crate::query_plan::{BlockPart, NodeQuery};
 use crate::remote::block_ids::head;
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
 use crate::remote::node_failures;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
 
 /// A query whose answer is passed on.
 pub(in crate::remote) struct PassedOn<'a> {
-    remote: &'a Remote,
+    remote: &'a PoolSource,
     /// In whose share of the threads large answers are read.
     account: AccountId,
     /// The chain that the nodes agree on, once they have shown one.
@@ -33,7 +33,7 @@ pub(in crate::remote) struct PassedOn<'a> {
 
 impl<'a> PassedOn<'a> {
     pub(in crate::remote) fn new(
-        remote: &'a Remote,
+        remote: &'a PoolSource,
         account: AccountId,
         canon: Option<&'a CanonicalChain>,
         query: NodeQuery<'a>,

@@ -13,7 +13,7 @@ use resources::AccountId;
 
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_state::{AccountKey, Fetch, StateKey, StatePart};
 use crate::remote::{encode, node_failures};
 
@@ -25,7 +25,7 @@ pub(super) struct ProvenAt<'a> {
     pub(super) header: Arc<Header>,
 }
 
-impl Remote {
+impl PoolSource {
     /// The state after a block whose hash is canonical.
     pub(super) async fn proven_at<'a>(
         &self,

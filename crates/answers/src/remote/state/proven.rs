@@ -12,7 +12,7 @@ use crate::provenance::Verification;
 use crate::query_plan::{NodeQuery, StateQuery, StateValue};
 use crate::remote::asking::Asking;
 use crate::remote::fetched::{CacheDecision, Fetched};
-use crate::remote::pool_source::Remote;
+use crate::remote::pool_source::PoolSource;
 use crate::remote::state_mode::StateMode;
 use crate::results::json::Json;
 
@@ -20,7 +20,7 @@ use crate::results::json::Json;
 /// and then say what it likes.
 const CONFIRMING_NODES_MIN: usize = 2;
 
-impl Remote {
+impl PoolSource {
     /// The answer with its proof; `None` where another way to answer is left: questions that are not about the state, and
     /// those that no node proves but a quorum may confirm.
     pub(in crate::remote) async fn answer_proven_state(

@@ -5,13 +5,13 @@ mod executed; // the archive that the blocks of the nodes continue
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-use answers::{FollowState, Remote};
+use answers::{FollowState, PoolSource};
 use nodes::{Availability, Class, PoolNode};
 use tokio::time::Instant;
 
 use super::{describe, label, one};
 
-pub(super) fn write(out: &mut String, remote: &Remote) {
+pub(super) fn write(out: &mut String, remote: &PoolSource) {
     view(out, remote);
     if let Some(chain) = remote.executed_chain() {
         executed::write(out, remote, chain);
@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut String, remote: &Remote) {
     faults(out, &all);
 }
 
-fn view(out: &mut String, remote: &Remote) {
+fn view(out: &mut String, remote: &PoolSource) {
     let view = remote.pool().view();
     let age = view.head_age().map_or(0.0, |age| age.as_secs_f64());
     one(
@@ -67,7 +67,7 @@ fn view(out: &mut String, remote: &Remote) {
     );
 }
 
-fn checks(out: &mut String, remote: &Remote) {
+fn checks(out: &mut String, remote: &PoolSource) {
     let name = "chaingate_wrong_answers_total";
     describe(
         out,
@@ -80,7 +80,7 @@ fn checks(out: &mut String, remote: &Remote) {
     }
 }
 
-fn confirmations(out: &mut String, remote: &Remote) {
+fn confirmations(out: &mut String, remote: &PoolSource) {
     let confirmations = remote.confirmations();
     let name = "chaingate_confirmations_total";
     let help = "Calls about the state that a quorum of the nodes had to confirm, by what came of it.";
@@ -104,7 +104,7 @@ fn confirmations(out: &mut String, remote: &Remote) {
     );
 }
 
-fn failovers(out: &mut String, remote: &Remote) {
+fn failovers(out: &mut String, remote: &PoolSource) {
     let name = "chaingate_partner_answers_total";
     describe(out, name, "counter", "Calls that a partner answered, by the reason why no node could.");
     for (reason, answers) in remote.failovers().counts() {
@@ -112,7 +112,7 @@ fn failovers(out: &mut String, remote: &Remote) {
     }
 }
 
-fn usable_partners(out: &mut String, remote: &Remote) {
+fn usable_partners(out: &mut String, remote: &PoolSource) {
     let pool = remote.pool();
     let name = "chaingate_partner_usable";
     describe(out, name, "gauge", "1 if the partner has answered its last probe and is of this chain.");
@@ -123,7 +123,7 @@ fn usable_partners(out: &mut String, remote: &Remote) {
 }
 
 /// Blocks that are kept, where some are to be.
-fn follow(out: &mut String, remote: &Remote) {
+fn follow(out: &mut String, remote: &PoolSource) {
     let Some(kept) = remote.kept_chain() else { return };
     let snapshot = kept.snapshot();
     let newest = snapshot.ranges().next_back();

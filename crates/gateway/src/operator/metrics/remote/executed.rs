@@ -1,10 +1,10 @@
 //! The archive that the blocks of the nodes continue.
 
-use answers::{ExecutedChain, ExecutionState, Remote};
+use answers::{ExecutedChain, ExecutionState, PoolSource};
 
 use crate::operator::metrics::one;
 
-pub(super) fn write(out: &mut String, remote: &Remote, chain: &ExecutedChain) {
+pub(super) fn write(out: &mut String, remote: &PoolSource, chain: &ExecutedChain) {
     let head = chain.head();
     one(out, "chaingate_executed_block", "gauge", "Number of the newest block that was executed.", head);
     let newest = remote.pool().view().head().map_or(head, |newest| newest.number);
