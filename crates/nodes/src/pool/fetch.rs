@@ -73,7 +73,7 @@ impl Pool {
         match (fetching.accepted.into_inner(), asked) {
             (Some((prover, proven)), _) => {
                 for (number, failure) in failed_proofs.into_iter().filter(|(number, _)| *number != prover) {
-                    self.sender(number).into_iter().for_each(|node| convict(node, call, failure));
+                    self.sender(number).into_iter().for_each(|node| blame(node, call, failure));
                 }
                 Ok(proven)
             }
@@ -205,7 +205,7 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
             Some(Ok(proven)) => {
                 node.record_success(Instant::now());
                 if let Some(call) = self.calls.first() {
-                    self.failed_proofs.iter().for_each(|(wrong, failure)| convict(wrong, call, *failure));
+                    self.failed_proofs.iter().for_each(|(wrong, failure)| blame(wrong, call, *failure));
                 }
                 return Some(Ok(proven));
             }
@@ -218,7 +218,7 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
 }
 
 /// Blames a node whose delivery failed its proof, because another one has delivered the same with its proof.
-fn convict(node: &PoolNode, call: &RpcCall, failure: ProofFailure) {
+fn blame(node: &PoolNode, call: &RpcCall, failure: ProofFailure) {
     tracing::warn!(
         node = node.name(),
         method = call.method,

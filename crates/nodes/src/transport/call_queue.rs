@@ -27,10 +27,10 @@ pub(super) struct CallQueue {
     pub(super) setup: Arc<EndpointSetup>,
     pub(super) counters: Arc<Counters>,
     pub(super) format: ReplyFormat,
-    state: Mutex<QueueState>,
+    state: Mutex<CallQueueState>,
 }
 
-struct QueueState {
+struct CallQueueState {
     calls: VecDeque<PendingCall>,
     /// Idle connection tasks, the most recently used last. That one is woken first, so that surplus ones time out.
     idle: Vec<Arc<Notify>>,
@@ -46,9 +46,9 @@ struct QueueState {
     is_closed: bool,
 }
 
-impl std::fmt::Debug for QueueState {
+impl std::fmt::Debug for CallQueueState {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "QueueState({} calls, {} tasks)", self.calls.len(), self.tasks)
+        write!(out, "CallQueueState({} calls, {} tasks)", self.calls.len(), self.tasks)
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) enum NextStep {
 
 impl CallQueue {
     pub(super) fn new(setup: Arc<EndpointSetup>, kind: QueueKind) -> Self {
-        let state = QueueState {
+        let state = CallQueueState {
             calls: VecDeque::new(),
             idle: Vec::new(),
             woken: 0,
@@ -106,7 +106,7 @@ impl CallQueue {
     }
 
     /// Wakes an idle task if another one may be busy. Returns whether a new task must be started instead.
-    fn wake_task(&self, state: &mut QueueState) -> bool {
+    fn wake_task(&self, state: &mut CallQueueState) -> bool {
         let busy = state.tasks - state.idle.len();
         if busy >= self.busy_max(state, busy) {
             return false;
@@ -124,7 +124,7 @@ impl CallQueue {
         }
     }
 
-    fn busy_max(&self, state: &QueueState, busy: usize) -> usize {
+    fn busy_max(&self, state: &CallQueueState, busy: usize) -> usize {
         let limits = &self.setup.limits;
         // A node that refuses batches needs a connection for each call.
         if busy < limits.near_connections_max || !state.may_batch() {
@@ -162,7 +162,7 @@ impl CallQueue {
         NextStep::Send { first_id }
     }
 
-    fn take_calls(&self, state: &mut QueueState, calls: &mut Vec<PendingCall>) {
+    fn take_calls(&self, state: &mut CallQueueState, calls: &mut Vec<PendingCall>) {
         let limits = &self.setup.limits;
         let batch_max = if state.may_batch() { state.policy.batch_max(limits) } else { 1 };
         // Tasks that were woken for the same calls get a share each.
@@ -267,7 +267,7 @@ impl CallQueue {
     }
 }
 
-impl QueueState {
+impl CallQueueState {
     fn remove_task(&mut self) {
         self.tasks = self.tasks.saturating_sub(1);
         if self.tasks == 0 {

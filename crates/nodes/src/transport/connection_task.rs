@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::call::{Fault, RpcReply};
 
 use super::call_queue::{CallQueue, NextStep, WakeReason};
-use super::http_reply::{BatchFault, HttpReply};
+use super::http_reply::{BatchFault, NodeHttpReply};
 use super::http1::{ExchangeError, Http1};
 use super::http2::Http2;
 use super::pending_call::PendingCall;
@@ -156,7 +156,7 @@ impl ConnectionTask {
     }
 
     /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one.
-    async fn send(&mut self) -> Result<HttpReply, Fault> {
+    async fn send(&mut self) -> Result<NodeHttpReply, Fault> {
         match self.try_send().await {
             Ok(answer) => Ok(answer),
             Err(ExchangeError::Fault(fault)) => Err(fault),
@@ -171,7 +171,7 @@ impl ConnectionTask {
         }
     }
 
-    async fn try_send(&mut self) -> Result<HttpReply, ExchangeError> {
+    async fn try_send(&mut self) -> Result<NodeHttpReply, ExchangeError> {
         if self.connection.is_none() {
             self.connect().await?;
         }
@@ -190,7 +190,7 @@ impl ConnectionTask {
         }
     }
 
-    async fn hand_out(&mut self, answer: HttpReply, first_id: u64) {
+    async fn hand_out(&mut self, answer: NodeHttpReply, first_id: u64) {
         let (queue, count) = (Arc::clone(&self.queue), self.calls.len());
         queue.counters.bytes_in.fetch_add(answer.body.len() as u64, Relaxed);
         if let Some(results) = answer.split_results(first_id, count, &queue.format) {

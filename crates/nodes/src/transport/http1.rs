@@ -9,7 +9,7 @@ use crate::call::Fault;
 use super::dial::NodeStream;
 use super::gzip;
 use super::head::{BodyLength, ReplyHead};
-use super::http_reply::HttpReply;
+use super::http_reply::NodeHttpReply;
 use super::limits::EndpointLimits;
 use super::receive::ReceiveContext;
 use super::stats::ConnectionGuard;
@@ -62,7 +62,7 @@ impl Http1 {
         &mut self,
         request: &[u8],
         context: &ReceiveContext<'_>,
-    ) -> Result<HttpReply, ExchangeError> {
+    ) -> Result<NodeHttpReply, ExchangeError> {
         self.alive = false;
         if self.write(request).await.is_err() {
             return Err(self.closed_error());
@@ -74,7 +74,7 @@ impl Http1 {
         // Bytes after the reply belong to no request.
         self.alive = head.keep_alive && self.inbox.is_empty();
         let body = if head.gzip { gzip::inflate(body, context).await? } else { body };
-        Ok(HttpReply { status: head.status, body })
+        Ok(NodeHttpReply { status: head.status, body })
     }
 
     /// Waits until the node closes the connection, or ends it by sending something without a request.

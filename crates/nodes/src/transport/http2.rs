@@ -13,7 +13,7 @@ use crate::call::Fault;
 
 use super::dial::NodeStream;
 use super::gzip;
-use super::http_reply::HttpReply;
+use super::http_reply::NodeHttpReply;
 use super::http1::ExchangeError;
 use super::limits::EndpointLimits;
 use super::receive::ReceiveContext;
@@ -78,7 +78,7 @@ impl Http2 {
         body: &[u8],
         target: &Http2Target,
         context: &ReceiveContext<'_>,
-    ) -> Result<HttpReply, ExchangeError> {
+    ) -> Result<NodeHttpReply, ExchangeError> {
         let request = target.request(body).ok_or(Fault::Closed)?;
         let heard = async {
             self.sender.ready().await?;
@@ -95,7 +95,7 @@ impl Http2 {
         let gzip = is_gzip(response.headers())?;
         let body = collect(response.into_body(), context).await?;
         let body = if gzip { gzip::inflate(body, context).await? } else { body };
-        Ok(HttpReply { status, body })
+        Ok(NodeHttpReply { status, body })
     }
 }
 

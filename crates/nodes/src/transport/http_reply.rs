@@ -14,7 +14,7 @@ use super::split_reply::{split_batch, split_reply};
 
 /// A complete HTTP reply, inflated.
 #[derive(Debug)]
-pub(super) struct HttpReply {
+pub(super) struct NodeHttpReply {
     pub(super) status: u16,
     pub(super) body: Bytes,
 }
@@ -56,7 +56,7 @@ impl ReplyFormat {
     }
 }
 
-impl HttpReply {
+impl NodeHttpReply {
     /// The reply to the only call of a request.
     fn single(&self, id: u64, format: &ReplyFormat) -> Result<RpcReply, Fault> {
         self.authorized()?;
@@ -262,9 +262,9 @@ fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn answer(result: &str) -> HttpReply {
+    fn answer(result: &str) -> NodeHttpReply {
         let body = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
-        HttpReply { status: 200, body: body.into() }
+        NodeHttpReply { status: 200, body: body.into() }
     }
 
     fn can_be_split(result: &str, id: u64, count: usize, format: &ReplyFormat) -> bool {

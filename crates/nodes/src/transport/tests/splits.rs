@@ -9,7 +9,7 @@ use super::node::*;
 use crate::call::{Fault, RpcReply};
 use crate::transport::batch_policy::QueueKind;
 use crate::transport::call_queue::CallQueue;
-use crate::transport::http_reply::{HttpReply, ReplyFormat};
+use crate::transport::http_reply::{NodeHttpReply, ReplyFormat};
 use crate::transport::http1::{ExchangeError, Http1};
 use crate::transport::receive::ReceiveContext;
 use crate::transport::setup::EndpointSetup;
@@ -19,7 +19,7 @@ use crate::transport::{Endpoint, EndpointLimits, ReplyBuffers};
 const ID: u64 = 7;
 
 /// What is made of these bytes when they come in pieces that end at these places.
-fn heard(wire: &[u8], ends: &[usize]) -> Result<HttpReply, ExchangeError> {
+fn heard(wire: &[u8], ends: &[usize]) -> Result<NodeHttpReply, ExchangeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
@@ -62,7 +62,7 @@ fn chunked(body: &str, sizes: &[usize]) -> Vec<u8> {
     wire
 }
 
-fn reply(answer: Result<HttpReply, ExchangeError>) -> Result<RpcReply, Fault> {
+fn reply(answer: Result<NodeHttpReply, ExchangeError>) -> Result<RpcReply, Fault> {
     let replies = answer.unwrap().read(ID, 1, &ReplyFormat::default());
     replies.map_or(Err(Fault::Garbled), |mut replies| replies.remove(0))
 }
