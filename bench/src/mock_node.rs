@@ -3,7 +3,7 @@
 
 use crate::peers;
 use hyper::body::Bytes;
-use jsonrpc::{Call, Item, Outcomes, Request};
+use jsonrpc::{Call, Request, RequestItem, RpcResponses};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::{HashMap, HashSet},
@@ -106,7 +106,7 @@ impl Recording {
         large
     }
 
-    fn answer(&self, item: Item<'_>, out: &mut Vec<u8>, alone: bool) -> Option<Bytes> {
+    fn answer(&self, item: RequestItem<'_>, out: &mut Vec<u8>, alone: bool) -> Option<Bytes> {
         let call = item.expect("whoever is measured sends calls");
         let result = self.result(&call);
         jsonrpc::begin_result(out, call.id.expect("an id"));
@@ -138,8 +138,10 @@ impl Recording {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#);
         let reply = peers::post(&self.original, &body).expect("the real node answers");
         let reply = std::str::from_utf8(&reply).expect("the real node's answers are text");
-        let Some(Outcomes::One(outcome)) = Outcomes::read(reply, 1) else { panic!("{body}: {reply}") };
-        let text = outcome.result.map_or("null", |result| result.raw());
+        let Some(RpcResponses::One(response)) = RpcResponses::read(reply, 1) else {
+            panic!("{body}: {reply}")
+        };
+        let text = response.result.map_or("null", |result| result.raw());
         let text = self.one_copy(Bytes::copy_from_slice(text.as_bytes()));
         self.results.write().insert(key, text.clone());
         text

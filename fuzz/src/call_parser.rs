@@ -1,6 +1,6 @@
 //! `jsonrpc::parse` against `serde_json`, which reads the same bytes in another way.
 
-use jsonrpc::{BodyFault, Call, DEPTH_MAX, Id, Item, POSITIONS_MAX, Request};
+use jsonrpc::{BodyFault, Call, DEPTH_MAX, Id, POSITIONS_MAX, Request, RequestItem};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-fn check(item: &Item<'_>, text: &str) {
+fn check(item: &RequestItem<'_>, text: &str) {
     // A name with half a surrogate pair has no text, and the other parser refuses it.
     let members = serde_json::from_str::<HashMap<String, &RawValue>>(text).ok();
     match (item, members) {

@@ -4,7 +4,7 @@ use answers::ArchiveSource;
 use chaingate::config::Config;
 use gateway::gateway_state::GatewayState;
 use gateway::server;
-use jsonrpc::{Id, Item, Request};
+use jsonrpc::{Id, Request, RequestItem};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ enum Ids<'a> {
     Many(Vec<Id<'a>>),
 }
 
-fn id_of<'a>(item: &Item<'a>) -> Option<Id<'a>> {
+fn id_of<'a>(item: &RequestItem<'a>) -> Option<Id<'a>> {
     match item {
         Ok(call) => call.id,
         Err(bad) => Some(bad.id),

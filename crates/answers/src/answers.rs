@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use resources::{MemoryBudget, Threads};
+use resources::{MemoryBudget, ThreadPool};
 
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
@@ -50,7 +50,7 @@ pub struct Answers {
     /// First, because it ends first.
     _follower: Option<Follower>,
     backend: Backend,
-    threads: Arc<Threads>,
+    threads: Arc<ThreadPool>,
     cache: Arc<Cache>,
     timings: Arc<Timings>,
 }
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Answers {
 
 impl Answers {
     pub fn new(sources: Sources, limits: AnswerLimits, memory: MemoryBudget) -> std::io::Result<Self> {
-        let threads = Arc::new(Threads::start(limits.pool_threads, limits.pool_queue_max)?);
+        let threads = Arc::new(ThreadPool::start(limits.pool_threads, limits.pool_queue_max)?);
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
         let backend = match sources {
@@ -111,7 +111,7 @@ impl Answers {
         self.request_view().head()
     }
 
-    pub fn threads(&self) -> &Arc<Threads> {
+    pub fn threads(&self) -> &Arc<ThreadPool> {
         &self.threads
     }
 

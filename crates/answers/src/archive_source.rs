@@ -22,7 +22,7 @@ use archive::{
     Archive, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, ReceiptData, Snapshot,
     StateSource, StoreError,
 };
-use methods::{BlockRef, Blocks, Message, Query};
+use methods::{BlockRef, CallMessage, LogBlocks, Query};
 use std::{ops::ControlFlow, sync::Arc};
 
 /// The result of `web3_clientVersion`.
@@ -392,8 +392,8 @@ impl ArchiveReader<'_> {
     fn logs(&self, query: LogsQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let LogsQuery { filter, blocks } = query;
         let (from, to) = match blocks {
-            Blocks::One(block) => (block, block),
-            Blocks::Range { from, to } => (from, to),
+            LogBlocks::One(block) => (block, block),
+            LogBlocks::Range { from, to } => (from, to),
         };
         let brief = self.budget.is_brief();
         let values = filter.addresses.len() + filter.topics.iter().map(Vec::len).sum::<usize>();
@@ -467,7 +467,7 @@ impl ArchiveReader<'_> {
     /// The block that a simulation runs at, and what it may use.
     fn simulation(
         &self,
-        message: &Message,
+        message: &CallMessage,
         at: BlockRef,
     ) -> Result<(alloy_consensus::Header, CallLimits), Failure> {
         let timeout = self.limits.call_timeout;
@@ -498,7 +498,7 @@ impl ArchiveReader<'_> {
 }
 
 /// Whether nothing has to be done for a message before it runs but to fill in what it leaves out.
-fn is_plain(message: &Message) -> bool {
+fn is_plain(message: &CallMessage) -> bool {
     let (request, overrides) = (&message.request, &message.overrides);
     overrides.state.is_none()
         && overrides.block.is_none()

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use alloy_primitives::B256;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
-use methods::{BlockRef, LogFilter, Query};
+use methods::{BlockRef, LogFilterParams, Query};
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
-use resources::Readers;
+use resources::ChargedReaders;
 
 use crate::provenance::Verification;
 
@@ -26,7 +26,7 @@ pub(super) enum CacheKey {
     /// The question is about the head, which is this.
     AtHead(Query<BlockRef>, B256),
     /// The logs of some blocks, mostly an aligned chunk. The hash of its last block stands for all of them.
-    Logs { filter: Arc<LogFilter>, first: u64, last: BlockRef },
+    Logs { filter: Arc<LogFilterParams>, first: u64, last: BlockRef },
 }
 
 /// A question that is looked up without being copied.
@@ -97,7 +97,7 @@ pub(super) struct CachedAnswer {
     pub(super) deep_in: Option<u64>,
     /// How many logs there are, for a chunk of them.
     pub(super) count: u64,
-    pub(super) readers: Readers,
+    pub(super) readers: ChargedReaders,
 }
 
 /// All answers that are kept, within a bound on their bytes.
@@ -248,7 +248,7 @@ mod tests {
             given_by: None,
             deep_in: None,
             count: 0,
-            readers: Readers::default(),
+            readers: ChargedReaders::default(),
         }
     }
 

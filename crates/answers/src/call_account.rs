@@ -9,5 +9,5 @@ use resources::AccountId;
 pub struct CallAccount<'a> {
     pub id: AccountId,
     /// Until when pooled calls of the account skip their inline try, in nanoseconds of `InlineTries`.
-    pub inline_tries_rest_until: &'a AtomicU64,
+    pub no_inline_tries_until: &'a AtomicU64,
 }

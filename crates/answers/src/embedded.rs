@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use methods::{BlockRef, Deadline, Method, Query, Work};
-use resources::{AccountId, MemoryBudget, MemoryCharge, Readers, Threads};
+use methods::{BlockRef, DeadlineKind, Method, Query, WorkPlacement};
+use resources::{AccountId, ChargedReaders, MemoryBudget, MemoryCharge, ThreadPool};
 
 use super::cache::{Cache, CacheKey, CacheLookup, CachedAnswer};
 use super::flights::Flights;
@@ -28,7 +28,7 @@ use crate::view::{SnapshotSource, Source};
 /// A source that holds the chain itself, and the machinery that guards it.
 pub(super) struct Embedded {
     source: Arc<dyn SnapshotSource>,
-    threads: Arc<Threads>,
+    threads: Arc<ThreadPool>,
     /// By account, because a call of another account would wait behind the jobs of this one.
     flights: Arc<Flights<(AccountId, CacheKey)>>,
     cache: Arc<Cache>,
@@ -41,7 +41,7 @@ pub(super) struct Embedded {
 impl Embedded {
     pub(super) fn new(
         source: Arc<dyn SnapshotSource>,
-        threads: Arc<Threads>,
+        threads: Arc<ThreadPool>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: Arc<Timings>,
@@ -92,8 +92,8 @@ impl Embedded {
     ) -> Result<Answer, Failure> {
         let start = out.len();
         let provenance = match method.work {
-            Work::Inline => contained(&**call.source, &call.query, &AnswerBudget::default(), out)?,
-            Work::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
+            WorkPlacement::Inline => contained(&**call.source, &call.query, &AnswerBudget::default(), out)?,
+            WorkPlacement::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
                 Some(answered) => answered?,
                 None => return self.pooled(call, deadline, key).await,
             },
@@ -108,7 +108,7 @@ impl Embedded {
     fn try_inline(
         &self,
         call: &EmbeddedCall<'_>,
-        deadline: Deadline,
+        deadline: DeadlineKind,
         out: &mut Vec<u8>,
     ) -> Option<Result<Provenance, Failure>> {
         // An equal call in flight will have the answer.
@@ -131,18 +131,18 @@ impl Embedded {
     }
 
     /// How long heavy work may take, and what is said when it takes longer.
-    fn time(&self, deadline: Deadline) -> (Duration, Failure) {
+    fn time(&self, deadline: DeadlineKind) -> (Duration, Failure) {
         match deadline {
-            Deadline::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
-            Deadline::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
-            Deadline::Fees | Deadline::Block => (self.limits.call_timeout, Failure::QueryTimeout),
+            DeadlineKind::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
+            DeadlineKind::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
+            DeadlineKind::Fees | DeadlineKind::Block => (self.limits.call_timeout, Failure::QueryTimeout),
         }
     }
 
     async fn pooled(
         &self,
         call: EmbeddedCall<'_>,
-        deadline: Deadline,
+        deadline: DeadlineKind,
         key: Option<CacheKey>,
     ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
@@ -220,7 +220,7 @@ fn kept(result: Bytes, provenance: Provenance) -> CachedAnswer {
         given_by: None,
         deep_in: None,
         count: 0,
-        readers: Readers::default(),
+        readers: ChargedReaders::default(),
     }
 }
 

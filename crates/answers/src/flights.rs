@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use foldhash::quality::RandomState;
 use parking_lot::Mutex;
-use resources::{AccountId, Threads};
+use resources::{AccountId, ThreadPool};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         self: &Arc<Self>,
         query: Q,
         account: AccountId,
-        pool: &Threads,
+        pool: &ThreadPool,
         work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
     ) -> FlightResult<T>
     where

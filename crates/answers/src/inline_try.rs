@@ -46,7 +46,7 @@ impl InlineTries {
             return None;
         }
         let began = Instant::now();
-        if self.since_origin(began) < account.inline_tries_rest_until.load(Relaxed) {
+        if self.since_origin(began) < account.no_inline_tries_until.load(Relaxed) {
             return None;
         }
         let budget =
@@ -58,7 +58,7 @@ impl InlineTries {
     pub(super) fn failed(&self, account: CallAccount<'_>, attempt: &InlineTry) {
         let lost = attempt.took();
         let until = attempt.began + lost + lost.min(LOST_MAX) * REST_MULTIPLE;
-        account.inline_tries_rest_until.fetch_max(self.since_origin(until), Relaxed);
+        account.no_inline_tries_until.fetch_max(self.since_origin(until), Relaxed);
     }
 
     fn since_origin(&self, instant: Instant) -> u64 {
@@ -83,7 +83,7 @@ mod tests {
     const TIME: Duration = Duration::from_secs(1);
 
     fn account(rest_until: &AtomicU64) -> CallAccount<'_> {
-        CallAccount { id: AccountId::unique(), inline_tries_rest_until: rest_until }
+        CallAccount { id: AccountId::unique(), no_inline_tries_until: rest_until }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use methods::{BlockParam, Method, Query};
 use nodes::CanonicalChain;
-use resources::{MemoryBudget, Threads};
+use resources::{MemoryBudget, ThreadPool};
 use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
@@ -64,7 +64,7 @@ const PENDING_PATIENCE: Duration = Duration::from_secs(2);
 impl PoolBackend {
     pub(super) fn start(
         remote: PoolSource,
-        threads: Arc<Threads>,
+        threads: Arc<ThreadPool>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: &Arc<Timings>,

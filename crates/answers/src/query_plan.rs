@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use methods::{BlockRef, Blocks, LogFilter, Message, Percentile, Query};
+use methods::{BlockRef, CallMessage, LogBlocks, LogFilterParams, Percentile, Query};
 
 /// Everything that is decided about a query before it is answered.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,8 @@ pub(crate) enum GatewayQuery {
 /// A query for logs, which may take several calls to nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogsQuery<'q> {
-    pub(crate) filter: &'q Arc<LogFilter>,
-    pub(crate) blocks: Blocks<BlockRef>,
+    pub(crate) filter: &'q Arc<LogFilterParams>,
+    pub(crate) blocks: LogBlocks<BlockRef>,
 }
 
 /// A query that one call to a node answers.
@@ -92,7 +92,7 @@ pub(crate) enum StateValue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimulationQuery<'q> {
     pub(crate) kind: SimulationKind,
-    pub(crate) message: &'q Message,
+    pub(crate) message: &'q CallMessage,
     pub(crate) at: BlockRef,
 }
 
@@ -199,7 +199,7 @@ fn state<'q>(address: Address, at: BlockRef, value: StateValue, effort: Effort) 
     node(NodeQuery::State(StateQuery { address, at, value }), effort)
 }
 
-fn simulation(kind: SimulationKind, message: &Message, at: BlockRef) -> QueryPlan<'_> {
+fn simulation(kind: SimulationKind, message: &CallMessage, at: BlockRef) -> QueryPlan<'_> {
     node(NodeQuery::Simulation(SimulationQuery { kind, message, at }), COMPOSED)
 }
 

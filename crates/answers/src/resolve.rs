@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use crate::failure::Failure;
 use crate::view::ChainView;
-use methods::{BlockParam, BlockRef, Blocks, Method, Missing, Query, Tag};
+use methods::{BlockParam, BlockRef, LogBlocks, Method, MissingBlock, Query, Tag};
 
 /// A call whose blocks are settled.
 #[derive(Debug)]
 pub enum Resolved {
     Pinned(Query<BlockRef>),
     /// The block is not there, and for this method that is an answer.
-    Nothing(Missing),
+    Nothing(MissingBlock),
 }
 
 /// Why the blocks of a call cannot be settled.
@@ -70,7 +70,7 @@ pub fn resolve(
     match query.try_map(|block| pins.pin(block)) {
         Ok(query) => Ok(Resolved::Pinned(query)),
         Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash | Unresolved::NotCanonical)
-            if method.missing != Missing::Error =>
+            if method.missing != MissingBlock::Error =>
         {
             Ok(Resolved::Nothing(method.missing))
         }
@@ -117,16 +117,16 @@ impl Pins<'_> {
         block.ok_or(Unresolved::NoBlockForTag(tag))
     }
 
-    fn log_blocks(&self, blocks: Blocks<BlockParam>) -> Result<Blocks<BlockRef>, Unresolved> {
+    fn log_blocks(&self, blocks: LogBlocks<BlockParam>) -> Result<LogBlocks<BlockRef>, Unresolved> {
         let (from, to) = match blocks {
-            Blocks::One(block) => {
+            LogBlocks::One(block) => {
                 let block = self.pin(block).map_err(|error| match error {
                     Unresolved::Failed(_) => error,
                     _ => Unresolved::UnknownLogsBlock,
                 });
-                return block.map(Blocks::One);
+                return block.map(LogBlocks::One);
             }
-            Blocks::Range { from, to } => (self.log_number(from)?, self.log_number(to)?),
+            LogBlocks::Range { from, to } => (self.log_number(from)?, self.log_number(to)?),
         };
         if from > to {
             return Err(Unresolved::BadRange);
@@ -139,7 +139,7 @@ impl Pins<'_> {
             return Err(Unresolved::RangeTooLong { blocks, most });
         }
         let pin = |number| self.pin(BlockParam::Number(number));
-        Ok(Blocks::Range { from: pin(from)?, to: pin(to)? })
+        Ok(LogBlocks::Range { from: pin(from)?, to: pin(to)? })
     }
 
     /// The number of one end of a range, which need not exist yet.

@@ -1,7 +1,7 @@
 //! One answer for several callers: each account that reads it is charged for it once.
 
 use bytes::Bytes;
-use resources::{AccountMemory, Readers};
+use resources::{AccountMemory, ChargedReaders};
 
 use crate::failure::Failure;
 use crate::provenance::{Answer, Provenance};
@@ -11,12 +11,12 @@ use crate::provenance::{Answer, Provenance};
 pub(super) struct SharedAnswer {
     provenance: Provenance,
     result: Bytes,
-    readers: Readers,
+    readers: ChargedReaders,
 }
 
 impl SharedAnswer {
     pub(super) fn new(provenance: Provenance, result: Bytes) -> Self {
-        Self { provenance, result, readers: Readers::default() }
+        Self { provenance, result, readers: ChargedReaders::default() }
     }
 
     /// The answer for one of the callers.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archive::{CallError, Overrides, StopReason};
-use methods::Message;
+use methods::CallMessage;
 
 use crate::failure::Failure;
 
@@ -23,7 +23,7 @@ pub(super) fn call_failure(cause: CallError, timeout: Duration, is_try: bool) ->
 }
 
 /// The overrides of a message.
-pub(super) fn overrides(message: &Message) -> Overrides {
+pub(super) fn overrides(message: &CallMessage) -> Overrides {
     let overrides = &message.overrides;
     Overrides { state: overrides.state.clone(), block: overrides.block.as_deref().cloned() }
 }

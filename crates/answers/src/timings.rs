@@ -1,6 +1,6 @@
 //! How long heavy work took.
 
-use methods::Deadline;
+use methods::DeadlineKind;
 use resources::Histogram;
 
 /// How long heavy work took.
@@ -15,12 +15,12 @@ pub struct Timings {
 }
 
 impl Timings {
-    pub(crate) fn of(&self, deadline: Deadline) -> &Histogram {
+    pub(crate) fn of(&self, deadline: DeadlineKind) -> &Histogram {
         match deadline {
-            Deadline::Logs => &self.logs,
-            Deadline::Call => &self.calls,
-            Deadline::Fees => &self.fees,
-            Deadline::Block => &self.blocks,
+            DeadlineKind::Logs => &self.logs,
+            DeadlineKind::Call => &self.calls,
+            DeadlineKind::Fees => &self.fees,
+            DeadlineKind::Block => &self.blocks,
         }
     }
 }

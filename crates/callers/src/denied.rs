@@ -1,4 +1,4 @@
-//! Why a key does not let a request in.
+//! Why a request was rejected.
 
 /// Why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,28 +6,28 @@ pub enum Denied {
     NoKey,
     UnknownKey,
     WrongSecret,
-    /// The token is missing, expired or wrong; callers are not told which.
+    /// The token is missing, expired or wrong; the error does not tell callers which.
     BadToken,
-    Setting(RefusingSetting),
+    Setting(KeyRestriction),
 }
 
-/// The kind of setting of a key that refused a request or a call. Callers are told the kind, never its value.
+/// The setting of a key that rejected a request or a call. The error contains its name, never its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusingSetting {
+pub enum KeyRestriction {
     Origin,
     Agent,
     Address,
     Method,
     Network,
-    /// A secret is required and was not sent.
+    /// A required secret was not sent.
     Secret,
 }
 
-impl RefusingSetting {
+impl KeyRestriction {
     pub const ALL: [Self; 6] =
         [Self::Origin, Self::Agent, Self::Address, Self::Method, Self::Network, Self::Secret];
 
-    /// The name in an error's `data`.
+    /// The name in the `data` of the error.
     pub fn name(self) -> &'static str {
         match self {
             Self::Origin => "origin",

@@ -1,7 +1,7 @@
-//! Callers: accounts, their keys and their plans.
+//! Accounts and their keys.
 //!
-//! Keys are known here only by a keyed hash. Its secret is drawn when the process starts, so nobody outside can relate a
-//! guess to its place in the table or learn from timing how much of a guess was right; and no key can reach a log.
+//! Keys are stored as keyed hashes. The hash secret is chosen at random when the process starts, so an attacker cannot predict
+//! the position of a guess in the table or learn from timing how much of it was right, and no key can reach a log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,51 +9,51 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use resources::AccountId;
 
-use crate::allowance::Allowance;
-use crate::hashed;
-use crate::key_settings::Settings;
+use crate::credit_limits::CreditLimits;
+use crate::hashed_secret::keyed_hash;
+use crate::key_settings::KeySettings;
 use crate::plans::Plan;
 use crate::static_key::StaticKey;
 
-/// Who pays, and the limits that all keys of the account share.
+/// An account, with the limits that all of its keys share.
 #[derive(Debug)]
 pub struct Account {
     pub id: AccountId,
     pub name: String,
     pub plan: Plan,
-    pub allowance: Allowance,
+    pub credit_limits: CreditLimits,
     pub calls_in_flight: AtomicUsize,
-    /// Until when this account's pooled calls skip their inline try, in nanoseconds of the process; `answers` sets it.
-    pub inline_tries_rest_until: AtomicU64,
+    /// Time until which pooled calls of this account are not tried inline, in nanoseconds of the process; set by `answers`.
+    pub no_inline_tries_until: AtomicU64,
 }
 
 impl Account {
     pub fn new(name: String, plan: Plan) -> Self {
-        let allowance = Allowance::new(plan.credits_per_second, plan.credits_per_day);
+        let credit_limits = CreditLimits::new(plan.credits_per_second, plan.credits_per_day);
         Self {
             id: AccountId::unique(),
             name,
             plan,
-            allowance,
+            credit_limits,
             calls_in_flight: AtomicUsize::new(0),
-            inline_tries_rest_until: AtomicU64::new(0),
+            no_inline_tries_until: AtomicU64::new(0),
         }
     }
 }
 
-/// One key: whose it is and what it may do.
+/// A key of an account, with its restrictions.
 #[derive(Debug)]
-pub struct Key {
-    /// What people call it; the key itself is not known here.
+pub struct ApiKey {
+    /// The name of the key in the configuration, not the key itself.
     pub name: String,
     pub account: Arc<Account>,
-    pub settings: Option<Arc<Settings>>,
+    pub settings: Option<Arc<KeySettings>>,
 }
 
-/// Every key that is let in.
+/// All valid keys.
 pub struct Directory {
-    secret: [u64; 2],
-    keys: HashMap<u128, Arc<Key>>,
+    hash_secret: [u64; 2],
+    keys: HashMap<u128, Arc<ApiKey>>,
 }
 
 impl std::fmt::Debug for Directory {
@@ -64,21 +64,21 @@ impl std::fmt::Debug for Directory {
 
 impl Directory {
     pub fn new(static_keys: &[StaticKey]) -> Self {
-        let mut directory = Self { secret: rand::random(), keys: HashMap::new() };
+        let mut directory = Self { hash_secret: rand::random(), keys: HashMap::new() };
         let mut accounts: HashMap<&str, Arc<Account>> = HashMap::new();
         for entry in static_keys {
             let account = accounts
                 .entry(&entry.account)
                 .or_insert_with(|| Arc::new(Account::new(entry.account.clone(), entry.plan.clone())));
             let (name, account) = (entry.name.clone(), Arc::clone(account));
-            let key = Arc::new(Key { name, account, settings: entry.settings.clone() });
-            directory.keys.insert(hashed::tag(directory.secret, entry.key.as_bytes()), key);
+            let key = Arc::new(ApiKey { name, account, settings: entry.settings.clone() });
+            directory.keys.insert(keyed_hash(directory.hash_secret, entry.key.as_bytes()), key);
         }
         directory
     }
 
-    pub fn find(&self, key: &[u8]) -> Option<&Arc<Key>> {
-        self.keys.get(&hashed::tag(self.secret, key))
+    pub fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {
+        self.keys.get(&keyed_hash(self.hash_secret, key))
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_can_be_printed_shows_a_key() {
+    fn debug_output_does_not_show_keys() {
         let (key, directory) = (static_key(), directory());
         let shown = format!("{key:?} {directory:?} {:?}", directory.find(b"s3cret-key"));
         assert!(!shown.contains("s3cret"), "{shown}");

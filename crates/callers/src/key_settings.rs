@@ -1,4 +1,4 @@
-//! What a key may do beyond its plan. A key without settings has none of these, and costs one branch.
+//! Restrictions of one key, in addition to its plan.
 
 use std::collections::HashSet;
 
@@ -6,71 +6,72 @@ use alloy_primitives::Address;
 use alloy_rpc_types_eth::state::AccountOverride;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use methods::{BlockParam, Message, MethodId, Query};
+use methods::{BlockParam, CallMessage, MethodId, Query};
 
-use crate::allowance::Allowance;
-use crate::denied::{Denied, RefusingSetting};
-use crate::hashed::Hashed;
+use crate::credit_limits::CreditLimits;
+use crate::denied::{Denied, KeyRestriction};
+use crate::hashed_secret::HashedSecret;
 use crate::origins::OriginPattern;
-use crate::tokens::Tokens;
+use crate::token_verifier::TokenVerifier;
 
-/// The settings of one key. An absent list allows everything.
+/// The restrictions of one key. An absent list allows everything.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub struct KeySettings {
     pub(super) credentials: Credentials,
-    /// Whether the networks that it is enabled for leave this one out.
+    /// Whether the key is not enabled for the network of this gateway.
     pub(super) other_network: bool,
     pub(super) origins: Option<Vec<OriginPattern>>,
+    /// Parts of the `User-Agent` header.
     pub(super) user_agents: Option<Vec<String>>,
     pub(super) addresses: Option<HashSet<Address>>,
     pub(super) methods: Option<Vec<MethodId>>,
-    pub(super) allowance: Allowance,
+    pub(super) credit_limits: CreditLimits,
 }
 
-/// What a caller has to show besides the key.
+/// The secret and the tokens that a caller has to send in addition to the key.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    pub(super) secret: Option<Hashed>,
+    pub(super) secret: Option<HashedSecret>,
     pub(super) secret_required: bool,
-    pub(super) tokens: Option<Tokens>,
+    pub(super) tokens: Option<TokenVerifier>,
     pub(super) token_required: bool,
 }
 
 impl Credentials {
-    /// What is shown has to be right, and what is required has to be shown.
+    /// Rejects a wrong secret or token, and the absence of a required one.
     ///
-    /// `shown` is the value of the header `Authorization`, which may be empty.
-    pub fn check(&self, shown: &str) -> Result<(), Denied> {
-        let (scheme, credentials) = shown.split_once(' ').unwrap_or((shown, ""));
+    /// `authorization` is the value of the header `Authorization`; it may be empty.
+    pub fn check(&self, authorization: &str) -> Result<(), Denied> {
+        let (scheme, credentials) = authorization.split_once(' ').unwrap_or((authorization, ""));
         let basic = scheme.eq_ignore_ascii_case("basic");
         let bearer = scheme.eq_ignore_ascii_case("bearer");
         match &self.secret {
-            Some(secret) if basic && !password(credentials).is_some_and(|given| secret.is(&given)) => {
+            Some(secret) if basic && !password(credentials).is_some_and(|given| secret.matches(&given)) => {
                 return Err(Denied::WrongSecret);
             }
             Some(_) if !basic && self.secret_required => {
-                return Err(Denied::Setting(RefusingSetting::Secret));
+                return Err(Denied::Setting(KeyRestriction::Secret));
             }
             _ => {}
         }
         match &self.tokens {
-            Some(tokens) if bearer && !tokens.accept(credentials.trim()) => Err(Denied::BadToken),
+            Some(tokens) if bearer && !tokens.accepts(credentials.trim()) => Err(Denied::BadToken),
             Some(_) if !bearer && self.token_required => Err(Denied::BadToken),
             _ => Ok(()),
         }
     }
 }
 
-/// The password of HTTP Basic; the user before the colon may be anything.
+/// The password of HTTP Basic authentication; the user name is ignored.
 fn password(credentials: &str) -> Option<Vec<u8>> {
     let mut decoded = STANDARD.decode(credentials.trim()).ok()?;
     let colon = decoded.iter().position(|&byte| byte == b':')?;
     Some(decoded.split_off(colon + 1))
 }
 
-impl Settings {
-    /// Whether any of them restricts anything.
-    pub(super) fn is_any(&self) -> bool {
+impl KeySettings {
+    /// Whether any restriction is set.
+    pub(super) fn restricts_anything(&self) -> bool {
         let Credentials { secret, tokens, .. } = &self.credentials;
         let lists = [self.origins.is_some(), self.user_agents.is_some(), self.addresses.is_some()];
         secret.is_some()
@@ -78,53 +79,54 @@ impl Settings {
             || self.other_network
             || lists.contains(&true)
             || self.methods.is_some()
-            || self.allowance.is_limited()
+            || self.credit_limits.is_limited()
     }
 
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    pub fn allowance(&self) -> &Allowance {
-        &self.allowance
+    pub fn credit_limits(&self) -> &CreditLimits {
+        &self.credit_limits
     }
 
-    /// Checks the origin and the user agent of a request, each of which may be empty.
-    pub fn allow_request(&self, origin: &str, agent: &str) -> Result<(), RefusingSetting> {
+    /// Checks the network, the origin and the user agent of a request; origin and user agent may be empty.
+    pub fn check_request(&self, origin: &str, agent: &str) -> Result<(), KeyRestriction> {
         if self.other_network {
-            return Err(RefusingSetting::Network);
+            return Err(KeyRestriction::Network);
         }
-        if !any(&self.origins, |pattern| pattern.matches(origin)) {
-            return Err(RefusingSetting::Origin);
+        if !allows(&self.origins, |pattern| pattern.matches(origin)) {
+            return Err(KeyRestriction::Origin);
         }
-        if !any(&self.user_agents, |part| agent.contains(part.as_str())) {
-            return Err(RefusingSetting::Agent);
+        if !allows(&self.user_agents, |part| agent.contains(part.as_str())) {
+            return Err(KeyRestriction::Agent);
         }
         Ok(())
     }
 
-    /// Checks what a call asks for.
-    pub fn allow_call(&self, method: MethodId, query: &Query<BlockParam>) -> Result<(), RefusingSetting> {
-        if !any(&self.methods, |&allowed| allowed == method) {
-            return Err(RefusingSetting::Method);
+    /// Checks the method and the addresses of a call.
+    pub fn check_call(&self, method: MethodId, query: &Query<BlockParam>) -> Result<(), KeyRestriction> {
+        if !allows(&self.methods, |&allowed| allowed == method) {
+            return Err(KeyRestriction::Method);
         }
         match &self.addresses {
-            Some(allowed) if !names_only(query, allowed) => Err(RefusingSetting::Address),
+            Some(allowed) if !names_only_allowed(query, allowed) => Err(KeyRestriction::Address),
             _ => Ok(()),
         }
     }
 }
 
-fn any<T>(list: &Option<Vec<T>>, is_it: impl Fn(&T) -> bool) -> bool {
-    list.as_ref().is_none_or(|list| list.iter().any(is_it))
+/// Whether the list is absent or has an entry that matches.
+fn allows<T>(list: &Option<Vec<T>>, is_match: impl Fn(&T) -> bool) -> bool {
+    list.as_ref().is_none_or(|list| list.iter().any(is_match))
 }
 
-/// Whether all contracts that a call names are among those allowed. A filter that names none means all of them.
+/// Whether all contracts that a call names are allowed. A log filter without addresses names all contracts.
 ///
-/// Every query is listed, so that a new one has to be decided on. Block data is public whatever contracts it is about.
+/// Every query is listed, so that a new one cannot be forgotten. Block data is allowed whatever contracts it is about.
 /// `eth_getTransactionCount` is allowed for any address, because wallets need the nonce of the account that they send
 /// from, which is never on a list of contracts.
-fn names_only(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
+fn names_only_allowed(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
     match query {
         Query::StorageAt { address, .. } | Query::Balance { address, .. } | Query::Code { address, .. } => {
             allowed.contains(address)
@@ -133,7 +135,9 @@ fn names_only(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
             let addresses = &filter.addresses;
             !addresses.is_empty() && addresses.iter().all(|address| allowed.contains(address))
         }
-        Query::Call { message, .. } | Query::EstimateGas { message, .. } => runs_only(message, allowed),
+        Query::Call { message, .. } | Query::EstimateGas { message, .. } => {
+            runs_only_allowed(message, allowed)
+        }
         Query::ChainId
         | Query::NetVersion
         | Query::BlockNumber
@@ -156,21 +160,21 @@ fn names_only(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
     }
 }
 
-/// Whether a simulation runs only code of allowed contracts.
+/// Whether a simulation starts in an allowed contract and runs only code of the chain.
 ///
-/// A creation brings code of its own. An override may do the same: as code, as a precompile that is moved, as an
-/// authorization that lends an account the code of another, or as storage, because the storage of a proxy names the
-/// contract whose code it runs. Balances and nonces may be changed.
-fn runs_only(message: &Message, allowed: &HashSet<Address>) -> bool {
+/// A contract creation contains its own code. Overrides and authorizations can also introduce code: as code, as a moved
+/// precompile, as an authorization that delegates an account to the code of another, or as storage, because the storage of a
+/// proxy contains the address of the code that it runs. Balances and nonces may be overridden.
+fn runs_only_allowed(message: &CallMessage, allowed: &HashSet<Address>) -> bool {
     let to = message.request.to.as_ref().and_then(|to| to.to());
     let is_allowed = to.is_some_and(|to| allowed.contains(to));
-    let lends_code = message.request.authorization_list.as_ref().is_some_and(|list| !list.is_empty());
+    let delegates_code = message.request.authorization_list.as_ref().is_some_and(|list| !list.is_empty());
     let overrides = message.overrides.state.iter().flatten();
-    is_allowed && !lends_code && overrides.into_iter().all(|(_, account)| keeps_code(account))
+    is_allowed && !delegates_code && overrides.into_iter().all(|(_, account)| keeps_code(account))
 }
 
 fn keeps_code(account: &AccountOverride) -> bool {
-    // All fields are named, so that a new one has to be decided on.
+    // All fields are named, so that a new one cannot be forgotten.
     let AccountOverride { balance: _, nonce: _, code, state, state_diff, move_precompile_to } = account;
     code.is_none() && state.is_none() && state_diff.is_none() && move_precompile_to.is_none()
 }

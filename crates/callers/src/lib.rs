@@ -1,19 +1,19 @@
-//! Callers: accounts, their keys and their plans, what a key allows, and how much of a limit is used. Knows nothing of
-//! HTTP: it is handed the values of headers.
+//! Accounts, keys, plans, restrictions of keys, and credit limits. This crate does not know HTTP: it gets the values of
+//! headers as arguments.
 
-mod plans; // the plans and their defaults
-mod allowance; // how much may be used, per second and per day
-mod denied; // why a key does not let a request in
-mod hashed; // texts known by a keyed hash
-mod origins; // which web pages may use a key
-mod tokens; // JSON Web Tokens
-mod key_settings; // what a key may do beyond its plan
-mod static_key; // the keys of the configuration
+mod plans; // plans and their defaults
+mod credit_limits; // credits per second and per day
+mod denied; // why a request was rejected
+mod hashed_secret; // secrets stored as keyed hashes
+mod origins; // web origins that may use a key
+mod token_verifier; // JSON Web Tokens
+mod key_settings; // restrictions of one key
+mod static_key; // keys of the configuration file
 mod directory; // accounts and their keys
 
-pub use allowance::{Allowance, Spent};
-pub use denied::{Denied, RefusingSetting};
-pub use directory::{Account, Directory, Key};
-pub use key_settings::{Credentials, Settings};
-pub use plans::{Plan, Plans};
+pub use credit_limits::LimitExceeded;
+pub use denied::{Denied, KeyRestriction};
+pub use directory::{Account, ApiKey, Directory};
+pub use key_settings::KeySettings;
+pub use plans::Plans;
 pub use static_key::{StaticKey, add_demo_key, read_keys};

@@ -1,8 +1,8 @@
-//! The plans and what they allow.
+//! Plans and their defaults.
 
 use settings::Section;
 
-/// A set of limits and rights. `None` is no limit.
+/// The limits of an account. `None` is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub name: String,
@@ -13,7 +13,7 @@ pub struct Plan {
     pub failover: bool,
 }
 
-/// The plans that exist: the usual ones, changed or added to by the configuration.
+/// All plans: the default ones, changed and extended by the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plans(Vec<Plan>);
 
@@ -45,10 +45,10 @@ impl Plans {
         self.0.iter().map(|plan| plan.name.as_str())
     }
 
-    /// Reads `[plans.NAME]` sections; a plan that is not among the usual ones starts without limits.
+    /// Reads the `[plans.NAME]` sections. A plan without a default starts without limits.
     pub fn read(section: &mut Section<'_>) -> Self {
         let mut plans = Self::default();
-        for name in section.names() {
+        for name in section.keys() {
             let mut section = section.section(&name);
             let plan = match plans.0.iter_mut().find(|plan| plan.name == name) {
                 Some(plan) => plan,

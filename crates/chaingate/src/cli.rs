@@ -67,7 +67,7 @@ impl ConfigOptions {
             Some(path) => {
                 let text =
                     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                Config::parse(&text).map_err(|mistakes| format!("{}:\n{mistakes}", path.display()))?
+                Config::parse(&text).map_err(|errors| format!("{}:\n{errors}", path.display()))?
             }
         };
         config.data_dir = self.data_dir.unwrap_or(config.data_dir);

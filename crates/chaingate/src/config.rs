@@ -12,8 +12,8 @@ use callers::{Plans, StaticKey};
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
-use methods::{Family, Network};
-use settings::{KnownKey, Mistakes, Section};
+use methods::{Network, NetworkFamily};
+use settings::{ConfigErrors, KnownKey, Section};
 
 /// Everything that can be configured.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Default for Config {
 
 impl Config {
     /// Reads the text of a configuration file.
-    pub fn parse(text: &str) -> Result<Self, Mistakes> {
+    pub fn parse(text: &str) -> Result<Self, ConfigErrors> {
         settings::read(text, Self::read)
     }
 
@@ -63,8 +63,8 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Self {
-        root.refuse("store", "not supported yet; remove it (accounts and keys come from this file)");
-        root.refuse("shared", "not supported yet; remove it (each gateway counts limits for itself)");
+        root.reject("store", "not supported yet; remove it (accounts and keys come from this file)");
+        root.reject("shared", "not supported yet; remove it (each gateway counts limits for itself)");
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
@@ -74,7 +74,7 @@ impl Config {
             let mut methods = root.section("methods");
             Network::read(&mut root.section("network"), &mut methods)
         };
-        let is_ethereum = network.families.as_slice() != [Family::Zksync];
+        let is_ethereum = network.families.as_slice() != [NetworkFamily::Zksync];
         let remote = remote::PoolConfig::read(root, is_ethereum);
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
@@ -89,7 +89,7 @@ impl Config {
             callers::add_demo_key(&mut config.keys, &config.plans);
         }
         if config.keys.is_empty() {
-            root.mistake("key", NO_KEY);
+            root.error("key", NO_KEY);
         }
         config
     }

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use answers::CallAccount;
-use callers::{Account, Spent};
-use resources::{Clock, Moment, is_within_share};
+use callers::{Account, LimitExceeded};
+use resources::{Clock, MonoTime, is_within_share};
 
 use crate::authenticate::Caller;
 
@@ -36,15 +36,15 @@ impl<'a> Permit<'a> {
 
     /// The account that pays for the call, and in whose share of threads and memory it is answered.
     pub fn account(&self) -> CallAccount<'a> {
-        let Account { id, inline_tries_rest_until, .. } = self.account;
-        CallAccount { id: *id, inline_tries_rest_until }
+        let Account { id, no_inline_tries_until, .. } = self.account;
+        CallAccount { id: *id, no_inline_tries_until }
     }
 }
 
 /// Why a call was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    Spent(Spent),
+    LimitExceeded(LimitExceeded),
     OverCapacity,
 }
 
@@ -54,7 +54,7 @@ pub fn admit<'a>(
     credits: u64,
     capacity: &'a Capacity,
     clock: &Clock,
-    now: Moment,
+    now: MonoTime,
 ) -> Result<Permit<'a>, NotAdmitted> {
     let place = capacity.enter(caller.account()).ok_or(NotAdmitted::OverCapacity)?;
     charge(caller, credits, clock, now)?;
@@ -62,13 +62,15 @@ pub fn admit<'a>(
 }
 
 /// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.
-pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: Moment) -> Result<(), NotAdmitted> {
+pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: MonoTime) -> Result<(), NotAdmitted> {
     let unix_seconds = || clock.unix_seconds();
-    let account = &caller.account().allowance;
-    account.take(now, unix_seconds, credits).map_err(NotAdmitted::Spent)?;
+    let account = &caller.account().credit_limits;
+    account.take(now, unix_seconds, credits).map_err(NotAdmitted::LimitExceeded)?;
     if let Some(settings) = caller.settings() {
-        let taken = settings.allowance().take(now, unix_seconds, credits);
-        taken.inspect_err(|_| account.give_back(unix_seconds(), credits)).map_err(NotAdmitted::Spent)?;
+        let taken = settings.credit_limits().take(now, unix_seconds, credits);
+        taken
+            .inspect_err(|_| account.give_back(unix_seconds(), credits))
+            .map_err(NotAdmitted::LimitExceeded)?;
     }
     Ok(())
 }
@@ -80,9 +82,9 @@ pub fn refused_credits(bytes: usize) -> u64 {
 
 /// Returns what [`charge`] took for a call that turned out to cost nothing.
 pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
-    caller.account().allowance.give_back(unix_seconds, credits);
+    caller.account().credit_limits.give_back(unix_seconds, credits);
     if let Some(settings) = caller.settings() {
-        settings.allowance().give_back(unix_seconds, credits);
+        settings.credit_limits().give_back(unix_seconds, credits);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use callers::{Account, Denied, Directory, Key, Settings};
+use callers::{Account, ApiKey, Denied, Directory, KeySettings};
 use http::header;
 use http_server::Headers;
 
 /// Proof that a key was recognised. Later steps ask for it, so none of them can run for a stranger.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    key: Arc<Key>,
+    key: Arc<ApiKey>,
 }
 
 impl Caller {
@@ -23,7 +23,7 @@ impl Caller {
     }
 
     /// What the key may do beyond its plan; most keys have no such settings.
-    pub fn settings(&self) -> Option<&Settings> {
+    pub fn settings(&self) -> Option<&KeySettings> {
         self.key.settings.as_deref()
     }
 }

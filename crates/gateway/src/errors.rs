@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::http::StatusCode;
 use answers::{Failure, Unresolved};
-use callers::{Denied, RefusingSetting, Spent};
+use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, ErrorObject, Id};
 use methods;
@@ -126,15 +126,15 @@ impl From<Denied> for ErrorReply {
     }
 }
 
-impl From<RefusingSetting> for ErrorReply {
-    fn from(setting: RefusingSetting) -> Self {
+impl From<KeyRestriction> for ErrorReply {
+    fn from(setting: KeyRestriction) -> Self {
         let message = match setting {
-            RefusingSetting::Network => "project ID does not have access to this network",
-            RefusingSetting::Origin
-            | RefusingSetting::Agent
-            | RefusingSetting::Address
-            | RefusingSetting::Method
-            | RefusingSetting::Secret => "rejected due to project ID settings",
+            KeyRestriction::Network => "project ID does not have access to this network",
+            KeyRestriction::Origin
+            | KeyRestriction::Agent
+            | KeyRestriction::Address
+            | KeyRestriction::Method
+            | KeyRestriction::Secret => "rejected due to project ID settings",
         };
         let data = format!(r#"{{"setting":"{}"}}"#, setting.name());
         let error = Self::http(StatusCode::FORBIDDEN, DENIED, message).counted(Outcome::Denied);
@@ -207,18 +207,18 @@ impl From<ParamFault> for ErrorReply {
     fn from(fault: ParamFault) -> Self {
         match fault {
             ParamFault::NotArray => Self::call(INVALID_PARAMS, "non-array args"),
-            ParamFault::TooMany { most } => {
-                Self::call(INVALID_PARAMS, format!("too many arguments, want at most {most}"))
+            ParamFault::TooMany { max } => {
+                Self::call(INVALID_PARAMS, format!("too many arguments, want at most {max}"))
             }
             ParamFault::Missing { position } => {
                 Self::call(INVALID_PARAMS, format!("missing value for required argument {position}"))
             }
-            ParamFault::Wrong { position, what } => {
-                Self::call(INVALID_PARAMS, format!("invalid argument {position}: {what}"))
+            ParamFault::Invalid { position, reason } => {
+                Self::call(INVALID_PARAMS, format!("invalid argument {position}: {reason}"))
             }
-            ParamFault::Said(text) => Self::call(INVALID_PARAMS, text),
-            ParamFault::TooManyLogParams { count, most } => {
-                Self::call(LIMIT, format!("query contains {count} parameters, the limit is {most}"))
+            ParamFault::Text(text) => Self::call(INVALID_PARAMS, text),
+            ParamFault::TooManyLogParams { count, max } => {
+                Self::call(LIMIT, format!("query contains {count} parameters, the limit is {max}"))
             }
         }
     }
@@ -228,14 +228,14 @@ impl From<NotAdmitted> for ErrorReply {
     fn from(refused: NotAdmitted) -> Self {
         match refused {
             NotAdmitted::OverCapacity => over_capacity(),
-            NotAdmitted::Spent(Spent::Day { wait_s }) => {
+            NotAdmitted::LimitExceeded(LimitExceeded::Day { wait_s }) => {
                 let message = "daily request count exceeded, request rate limited";
                 Self {
                     retry_after_s: Some(wait_s),
                     ..Self::http(StatusCode::PAYMENT_REQUIRED, LIMIT, message)
                 }
             }
-            NotAdmitted::Spent(Spent::Second { allowed, current, wait_ms }) => {
+            NotAdmitted::LimitExceeded(LimitExceeded::Second { allowed, current, wait_ms }) => {
                 let (message, seconds) = ("project ID request rate exceeded", wait_ms.div_ceil(1_000).max(1));
                 let data = format!(
                     r#"{{"rate":{{"allowed_rps":{allowed},"backoff_seconds":{seconds},"current_rps":{current}}}}}"#

@@ -31,7 +31,7 @@ pub struct GatewayState {
 
 impl GatewayState {
     pub fn new(
-        listen: &http_server::Config,
+        listen: &http_server::HttpConfig,
         limits: &GatewayLimits,
         keys: &[StaticKey],
         network: &Network,

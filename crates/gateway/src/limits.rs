@@ -7,7 +7,7 @@ use crate::request_limits::RequestLimits;
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayLimits {
-    pub listen: http_server::Limits,
+    pub listen: http_server::HttpLimits,
     pub http: RequestLimits,
     pub answer: answers::AnswerLimits,
     /// Bytes of request bodies and replies in memory, over all accounts: some eighty of the largest log answers. Callers
@@ -20,7 +20,7 @@ const MEMORY_BYTES_MAX: usize = 512 << 20;
 impl Default for GatewayLimits {
     fn default() -> Self {
         Self {
-            listen: http_server::Limits::default(),
+            listen: http_server::HttpLimits::default(),
             http: RequestLimits::default(),
             answer: answers::AnswerLimits::default(),
             memory_bytes_max: MEMORY_BYTES_MAX,
@@ -31,7 +31,7 @@ impl Default for GatewayLimits {
 impl GatewayLimits {
     pub fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         Self {
-            listen: http_server::Limits::read(section),
+            listen: http_server::HttpLimits::read(section),
             http: RequestLimits::read(section),
             answer: answers::AnswerLimits::read(section, cache),
             memory_bytes_max: section.size("memory_bytes_max", MEMORY_BYTES_MAX),

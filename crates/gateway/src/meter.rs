@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use methods::{METHODS, MethodId};
-use resources::{Clock, Histogram, Moment};
+use resources::{Clock, Histogram, MonoTime};
 
 use crate::admit;
 use crate::authenticate::Caller;
@@ -100,14 +100,14 @@ pub(crate) struct CallRecord<'a> {
     shard: &'a Shard,
     clock: &'a Clock,
     caller: &'a Caller,
-    started: Moment,
+    started: MonoTime,
     label: usize,
     credits: u64,
     outcome: Outcome,
 }
 
 impl<'a> CallRecord<'a> {
-    pub(crate) fn begin(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: Moment) -> Self {
+    pub(crate) fn begin(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: MonoTime) -> Self {
         Self { shard, clock, caller, started, label: METHODS.len(), credits: 0, outcome: Outcome::Abandoned }
     }
 

@@ -61,7 +61,7 @@ impl OperatorConfig {
         let address = section.address("operator", SocketAddr::from(([127, 0, 0, 1], 8546)));
         let hosts = section.texts("operator_hosts").unwrap_or_default();
         if let Some(mistake) = hosts.iter().find_map(|host| hosts::host_mistake(host)) {
-            section.mistake("operator_hosts", mistake);
+            section.error("operator_hosts", mistake);
         }
         Self { address, hosts }
     }

@@ -2,8 +2,8 @@
 //!
 //! The `jsonrpc` crate has checked that the body is JSON-RPC; here a call is looked up in the method table.
 
-use callers::{RefusingSetting, Settings};
-use jsonrpc::{Call, CallFault, Item};
+use callers::{KeyRestriction, KeySettings};
+use jsonrpc::{Call, CallFault, RequestItem};
 use methods::{BlockParam, MethodId, Network, ParamFault, Query};
 
 use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
@@ -23,15 +23,15 @@ pub enum Unanswerable {
     NotHere(&'static str),
     Params(ParamFault),
     /// A setting of the key does not allow it.
-    NotAllowed(RefusingSetting),
+    NotAllowed(KeyRestriction),
 }
 
 /// Reads what a call asks, and whether this key may ask it.
 pub fn parse(
-    item: &Item<'_>,
+    item: &RequestItem<'_>,
     network: &Network,
     log_params_max: usize,
-    settings: Option<&Settings>,
+    settings: Option<&KeySettings>,
 ) -> Result<ParsedCall, Unanswerable> {
     let call = item.as_ref().map_err(|bad| Unanswerable::Bad(bad.fault))?;
     let method = method(call, network)?;
@@ -39,7 +39,7 @@ pub fn parse(
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;
     let asked = ParsedCall { method, query };
     if let Some(settings) = settings {
-        settings.allow_call(asked.method, &asked.query).map_err(Unanswerable::NotAllowed)?;
+        settings.check_call(asked.method, &asked.query).map_err(Unanswerable::NotAllowed)?;
     }
     Ok(asked)
 }
@@ -55,11 +55,11 @@ fn method(call: &Call<'_>, network: &Network) -> Result<MethodId, Unanswerable> 
 /// Checks parameters against the settings of the network.
 fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) -> Result<(), ParamFault> {
     match query {
-        Query::Logs { filter, .. } if filter.params() > log_params_max => {
-            Err(ParamFault::TooManyLogParams { count: filter.params(), most: log_params_max })
+        Query::Logs { filter, .. } if filter.value_count() > log_params_max => {
+            Err(ParamFault::TooManyLogParams { count: filter.value_count(), max: log_params_max })
         }
         Query::Call { message, .. } if network.eth_call_requires_from && message.request.from.is_none() => {
-            Err(ParamFault::Wrong { position: 0, what: "from is required".into() })
+            Err(ParamFault::Invalid { position: 0, reason: "from is required".into() })
         }
         Query::Logs { .. }
         | Query::Call { .. }

@@ -18,13 +18,13 @@ use bytes::Bytes;
 use callers::Denied;
 use http::header::{self, HeaderName};
 use http_server::{
-    Body, BodyRefused, Connection, Head, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, RequestId,
-    Service, ServiceReply, read_body,
+    BodyRefused, Connection, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, RequestBody, RequestHead,
+    RequestId, Service, ServiceReply, read_body,
 };
 use jsonrpc::{BodyFault, Id, Request};
-use methods::{self, Method, Missing, Work as Place};
+use methods::{self, Method, MissingBlock, WorkPlacement};
 use methods::{BlockParam, Query};
-use resources::{AccountMemory, MemoryCharge, Moment, OverBudget};
+use resources::{AccountMemory, MemoryCharge, MonoTime, OverBudget};
 use tokio::time::{Instant, sleep};
 
 use crate::admit::{self, Permit, admit};
@@ -44,11 +44,11 @@ impl Service for GatewayState {
 
     // `Send` is stated because the compiler cannot infer it for a generic `B`.
     #[expect(clippy::manual_async_fn)]
-    fn answer<'s, 'a: 's, B: Body<'a>>(
+    fn answer<'s, 'a: 's, B: RequestBody<'a>>(
         self: &'s Arc<Self>,
         connection: &'s Connection,
         id: RequestId,
-        head: &'s Head<'_>,
+        head: &'s RequestHead<'_>,
         body: &'s mut B,
     ) -> impl Future<Output = Reply> + Send {
         async move {
@@ -98,8 +98,8 @@ async fn steps<'a>(
     gateway: &Arc<GatewayState>,
     connection: &Connection,
     id: RequestId,
-    head: &Head<'_>,
-    body: &mut impl Body<'a>,
+    head: &RequestHead<'_>,
+    body: &mut impl RequestBody<'a>,
     recognised: &mut Option<Caller>,
 ) -> Result<Reply, ErrorReply> {
     let routed = route(head, &gateway.limits.http);
@@ -126,7 +126,7 @@ async fn steps<'a>(
         memory: connection.memory(caller.account().id),
         body: charge.into_shared(),
     };
-    let reply = body.attend(pin!(calls(&context, bytes))).await??;
+    let reply = body.run_while_connected(pin!(calls(&context, bytes))).await??;
     Ok(reply.for_account(caller.account().id))
 }
 
@@ -134,8 +134,8 @@ async fn steps<'a>(
 async fn read<'a>(
     gateway: &GatewayState,
     connection: &Connection,
-    head: &Head<'_>,
-    body: &mut impl Body<'a>,
+    head: &RequestHead<'_>,
+    body: &mut impl RequestBody<'a>,
     caller: &Caller,
 ) -> Result<ReceivedBody<'a>, ErrorReply> {
     let (account, threads) = (caller.account().id, gateway.answers.threads());
@@ -208,7 +208,7 @@ fn caller(
     connection.recognize(caller.account().id);
     let text = |name| headers.text(name).unwrap_or_default();
     if let Some(settings) = caller.settings()
-        && let Err(setting) = settings.allow_request(text(&header::ORIGIN), text(&header::USER_AGENT))
+        && let Err(setting) = settings.check_request(text(&header::ORIGIN), text(&header::USER_AGENT))
     {
         admit::charge(&caller, admit::REFUSED_CREDITS, &gateway.clock, connection.now())?;
         return Err(Denied::Setting(setting).into());
@@ -236,7 +236,7 @@ struct RequestContext<'a> {
     /// The chain as all calls of the request see it.
     view: RequestView<'a>,
     may_fail_over: bool,
-    now: Moment,
+    now: MonoTime,
     id: RequestId,
     /// The memory that the reply is charged to.
     memory: AccountMemory<'a>,
@@ -272,7 +272,7 @@ async fn answer<'w>(
             return Ok(Tried::Answered(CallAnswer::Silently));
         };
         let (method, start) = (asked.method.row(), out.len());
-        let named = asked.query.named();
+        let named = asked.query.block_pair();
         let is_of_batch = limit.is_for_batch();
         let repetition = if is_of_batch { pass.repetition() } else { Repetition::Yes { deadline: None } };
         let view = pass.view(&context.view);
@@ -335,7 +335,7 @@ async fn try_answer(
     let body = context.body.clone();
     let call = PinnedCall { method, query, may_fail_over, at_pending, repetition, body };
     let answer = view.answer(permit.account(), call, out).await;
-    if method.work == Place::Inline {
+    if method.work == WorkPlacement::Inline {
         shard.reads.record(gateway.clock.now().since(begun));
     }
     match answer {
@@ -389,7 +389,7 @@ fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
 enum CallAnswer {
     With(Answer),
     /// With what stands for a block that is not there.
-    Nothing(Missing, Option<Provenance>),
+    Nothing(MissingBlock, Option<Provenance>),
     /// It was a notification.
     Silently,
 }

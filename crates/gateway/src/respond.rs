@@ -13,7 +13,7 @@ use ::http::header::{self, HeaderName};
 use answers::{Origin, Provenance, Verification};
 use bytes::Bytes;
 use http_server::{
-    Connection, Encoding, Headers, Lines, RequestId, ServiceReply, accepted_encoding, compress,
+    Connection, HeaderWriter, Headers, ReplyEncoding, RequestId, ServiceReply, accepted_encoding, compress,
 };
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
@@ -32,7 +32,7 @@ pub struct Reply {
     /// How far the least verified answer of a batch is verified.
     batch_verified: Option<Verification>,
     extra: Extra,
-    encoding: Option<Encoding>,
+    encoding: Option<ReplyEncoding>,
     /// The account that the reply is for, in whose share of the pool it is compressed.
     account: AccountId,
     /// Set when the reply is finished.
@@ -160,26 +160,26 @@ impl ServiceReply for Reply {
         self.parts
     }
 
-    fn head(&self, lines: &mut impl Lines) {
+    fn write_headers(&self, headers: &mut impl HeaderWriter) {
         let vary = if self.encoding.is_some() { "Origin, Accept-Encoding" } else { "Origin" };
-        lines.line(&header::VARY, vary);
-        lines.line(&header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-        lines.line(&header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
-        lines.line(&header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        headers.header(&header::VARY, vary);
+        headers.header(&header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+        headers.header(&header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+        headers.header(&header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         if self.body_len() > 0 {
-            lines.line(&header::CONTENT_TYPE, "application/json");
+            headers.header(&header::CONTENT_TYPE, "application/json");
         }
         if let Some(id) = self.request_id {
-            id.with_text(|text| lines.line(&REQUEST_ID, text));
+            id.with_text(|text| headers.header(&REQUEST_ID, text));
         }
         if let Some(provenance) = self.provenance {
-            say_where_from(lines, provenance);
+            say_where_from(headers, provenance);
         } else if let Some(verified) = self.batch_verified {
-            say_verified(lines, verified);
+            say_verified(headers, verified);
         }
-        say_extra(lines, &self.extra);
+        say_extra(headers, &self.extra);
         if let Some(encoding) = self.encoding {
-            lines.line(&header::CONTENT_ENCODING, encoding.name());
+            headers.header(&header::CONTENT_ENCODING, encoding.name());
         }
     }
 }
@@ -192,27 +192,27 @@ const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
 const VERIFIED: HeaderName = HeaderName::from_static("chaingate-verified");
 
-fn say_where_from(lines: &mut impl Lines, provenance: Provenance) {
+fn say_where_from(headers: &mut impl HeaderWriter, provenance: Provenance) {
     let name = match provenance.origin {
         Origin::Cache => "cache",
         Origin::Archive => "archive",
         Origin::Node => "node",
         Origin::Partner => "partner",
     };
-    lines.line(&SOURCE, name);
+    headers.header(&SOURCE, name);
     if let Some(block) = provenance.block {
-        say_block(lines, block);
+        say_block(headers, block);
     }
-    say_verified(lines, provenance.verified);
+    say_verified(headers, provenance.verified);
 }
 
-fn say_verified(lines: &mut impl Lines, verified: Verification) {
+fn say_verified(headers: &mut impl HeaderWriter, verified: Verification) {
     let name = match verified {
         Verification::None => "none",
         Verification::Confirmed => "confirmed",
         Verification::Proven => "proven",
     };
-    lines.line(&VERIFIED, name);
+    headers.header(&VERIFIED, name);
 }
 
 thread_local! {
@@ -220,27 +220,27 @@ thread_local! {
     static LAST_BLOCK: RefCell<Option<(BlockRef, String)>> = const { RefCell::new(None) };
 }
 
-fn say_block(lines: &mut impl Lines, block: BlockRef) {
+fn say_block(headers: &mut impl HeaderWriter, block: BlockRef) {
     LAST_BLOCK.with_borrow_mut(|last| {
         if !last.as_ref().is_some_and(|(known, _)| *known == block) {
             *last = Some((block, format!("{:#x} {}", block.number, block.hash)));
         }
         let name = last.as_ref().map_or("", |(_, name)| name.as_str());
-        lines.line(&BLOCK, name);
+        headers.header(&BLOCK, name);
     });
 }
 
-fn say_extra(lines: &mut impl Lines, extra: &Extra) {
+fn say_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
     match extra {
         Extra::None => {}
-        Extra::RetryAfter(seconds) => lines.line(&header::RETRY_AFTER, &seconds.to_string()),
-        Extra::Challenge => lines.line(&header::WWW_AUTHENTICATE, "Basic realm=\"chaingate\""),
-        Extra::Allow => lines.line(&header::ALLOW, "POST, OPTIONS"),
+        Extra::RetryAfter(seconds) => headers.header(&header::RETRY_AFTER, &seconds.to_string()),
+        Extra::Challenge => headers.header(&header::WWW_AUTHENTICATE, "Basic realm=\"chaingate\""),
+        Extra::Allow => headers.header(&header::ALLOW, "POST, OPTIONS"),
         Extra::Preflight => {
-            lines.line(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
+            headers.header(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
             // A star does not cover this one header, so it is named.
-            lines.line(&header::ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization, content-type");
-            lines.line(&header::ACCESS_CONTROL_MAX_AGE, "86400");
+            headers.header(&header::ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization, content-type");
+            headers.header(&header::ACCESS_CONTROL_MAX_AGE, "86400");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Step 2: the head of a request: where it goes, and whether its body is worth reading.
 
 use http::header;
-use http_server::{Head, Headers, Refused, Verb};
+use http_server::{Headers, Refused, RequestHead, RequestMethod};
 
 use crate::request_limits::RequestLimits;
 
@@ -16,12 +16,12 @@ pub(crate) enum Route<'a> {
 }
 
 /// Decides from the head alone.
-pub(crate) fn route<'a>(head: &Head<'a>, limits: &RequestLimits) -> Result<Route<'a>, Refused> {
+pub(crate) fn route<'a>(head: &RequestHead<'a>, limits: &RequestLimits) -> Result<Route<'a>, Refused> {
     let key = key(head.target).ok_or(Refused::OtherPath)?;
-    match head.verb {
-        Verb::Options => return Ok(Route::Preflight),
-        Verb::Post => {}
-        Verb::Head | Verb::Other => return Err(Refused::OtherMethod),
+    match head.method {
+        RequestMethod::Options => return Ok(Route::Preflight),
+        RequestMethod::Post => {}
+        RequestMethod::Head | RequestMethod::Other => return Err(Refused::OtherMethod),
     }
     check_content_type(head.headers)?;
     let declared = number(head.headers.get(&header::CONTENT_LENGTH));
@@ -71,7 +71,7 @@ mod tests {
         let lines =
             content_type.map(|value| httparse::Header { name: "Content-Type", value: value.as_bytes() });
         let headers = Headers::Lines(lines.as_slice());
-        let head = Head { verb: method.into(), target, headers };
+        let head = RequestHead { method: method.into(), target, headers };
         route(&head, &RequestLimits::default()).map(|route| format!("{route:?}"))
     }
 

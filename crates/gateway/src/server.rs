@@ -15,13 +15,16 @@ use crate::operator;
 /// `[listen]`: where to listen and with what.
 #[derive(Clone, Debug)]
 pub struct ListenConfig {
-    pub server: http_server::Config,
+    pub server: http_server::HttpConfig,
     pub operator: operator::OperatorConfig,
 }
 
 impl ListenConfig {
     pub fn read(section: &mut Section<'_>) -> Self {
-        Self { server: http_server::Config::read(section), operator: operator::OperatorConfig::read(section) }
+        Self {
+            server: http_server::HttpConfig::read(section),
+            operator: operator::OperatorConfig::read(section),
+        }
     }
 
     /// What is wrong if callers and the operator would share an address: callers would reach the operator's pages.
@@ -50,7 +53,7 @@ impl ListenConfig {
 /// Both listeners and the threads behind them.
 #[derive(Debug)]
 pub struct Server {
-    callers: http_server::Server,
+    callers: http_server::HttpServer,
     operator: SocketAddr,
     /// The operator listener ends when this is dropped.
     _operator_stop: watch::Sender<bool>,
@@ -69,7 +72,7 @@ impl Server {
         let operator = operator.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
         })?;
-        let callers = http_server::Server::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
+        let callers = http_server::HttpServer::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
         Ok(Self { callers, operator, _operator_stop: operator_stop })
     }
 

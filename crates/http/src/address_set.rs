@@ -1,4 +1,4 @@
-//! A set of IP addresses, as operators write them: single addresses and networks.
+//! A set of IP addresses and networks.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ pub struct AddressSet {
 }
 
 impl AddressSet {
-    /// This machine, under all of its loopback addresses.
+    /// All loopback addresses.
     pub(crate) fn loopback() -> Self {
         Self { networks: ["127.0.0.0/8", "::1/128"].iter().filter_map(|text| network(text)).collect() }
     }
@@ -22,7 +22,7 @@ impl AddressSet {
         let texts = section.texts(key)?;
         let networks: Option<_> = texts.iter().map(|text| network(text)).collect();
         if networks.is_none() {
-            section.mistake(key, "must be addresses or networks, such as 192.0.2.7 or 10.0.0.0/8");
+            section.error(key, "must be addresses or networks, such as 192.0.2.7 or 10.0.0.0/8");
         }
         Some(Self { networks: networks.unwrap_or_default() })
     }
@@ -45,10 +45,10 @@ fn network(text: &str) -> Option<IpNet> {
     })
 }
 
-/// Bits of an IPv4 address in IPv6 (`::ffff:192.0.2.7`) before the address itself.
+/// Bits before the IPv4 address in an IPv4-mapped IPv6 address (`::ffff:192.0.2.7`).
 const MAPPED_PREFIX_BITS: u8 = 96;
 
-/// The network of IPv4 addresses that is written as IPv6. Addresses are compared as IPv4, so it would never match.
+/// Converts an IPv4-mapped network to IPv4. Addresses are compared as IPv4, so the mapped network would never match.
 fn ipv4_of(network: Ipv6Net) -> Option<Ipv4Net> {
     let bits = network.prefix_len().checked_sub(MAPPED_PREFIX_BITS)?;
     Ipv4Net::new(network.addr().to_ipv4_mapped()?, bits).ok()
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_networks_are_understood() {
+    fn addresses_and_networks_are_parsed() {
         let networks = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"].map(|text| network(text).unwrap());
         let set = AddressSet { networks: networks.to_vec() };
         for inside in ["10.255.0.1", "192.0.2.7", "2001:db8:1::1", "::ffff:10.1.2.3"] {
@@ -73,9 +73,9 @@ mod tests {
         }
     }
 
-    /// Such entries were accepted and never matched, because only the addresses of callers were turned into IPv4.
+    /// Such entries were accepted and never matched, because only the addresses of callers were converted to IPv4.
     #[test]
-    fn ipv4_addresses_that_are_written_as_ipv6_match() {
+    fn ipv4_mapped_entries_match() {
         for (entry, same) in [
             ("::ffff:192.0.2.7", "192.0.2.7/32"),
             ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_this_machine() {
+    fn all_of_127_is_loopback() {
         assert!(AddressSet::loopback().contains("127.9.9.9".parse().unwrap()));
     }
 }

@@ -1,13 +1,13 @@
-//! Listeners: who may have which address.
+//! Listeners.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Whether two listeners would share a port; port 0 is a new one for each.
+/// Whether two listeners would get each other's connections. Port 0 never overlaps, because each listener gets a new port.
 pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    // `[::]` also takes IPv4, where the system does not say otherwise.
+    // By default, `[::]` also accepts IPv4.
     let covers = |one: IpAddr, other: IpAddr| one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
     let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
     one.port() == other.port()
@@ -15,45 +15,45 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
 }
 
-/// Connections that the kernel may hold for us; more than a burst of reconnecting callers.
+/// Connections that the kernel queues; more than a burst of reconnecting callers.
 const BACKLOG: i32 = 1_024;
 
-/// A listener that shares its port with others of this process.
+/// Opens a listener that shares its port with the other listeners of this process (`SO_REUSEPORT`).
 pub fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let listen = || {
-        let socket = bound(address, true)?;
+        let socket = bind_socket(address, true)?;
         socket.set_nonblocking(true)?;
         limit_unsent_bytes(&socket)?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())
     };
-    listen().map_err(|error| named(address, error))
+    listen().map_err(|error| cannot_listen(address, error))
 }
 
-/// Bytes of replies that the kernel takes before the network does. Without this limit it takes megabytes, and whether a
-/// caller reads at all is seen much too late.
+/// Unsent bytes that the kernel buffers for a connection. Without this limit it buffers megabytes, and a caller that does not
+/// read is noticed too late.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES_MAX: u32 = 64 << 10;
 
-/// Sets the limit for all connections that the listener will accept; they inherit it.
+/// Sets the limit on the listener; the connections that it accepts inherit it.
 #[cfg(target_os = "linux")]
 fn limit_unsent_bytes(listener: &Socket) -> io::Result<()> {
     listener.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
 }
 
-/// Other systems have no such limit. Their send buffers are smaller, too.
+/// Other systems have no such limit, but smaller send buffers.
 #[cfg(not(target_os = "linux"))]
 fn limit_unsent_bytes(_: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody else listens there. Listeners that share a port, as those of the workers do, are not told of each
-/// other: two gateways would each get some of the connections, and nobody would know.
+/// Checks that no other process listens on the address. With `SO_REUSEPORT`, binding would succeed, and two gateways would
+/// each get some of the connections.
 pub fn check_free(address: SocketAddr) -> io::Result<()> {
-    bound(address, false).map(drop).map_err(|error| named(address, error))
+    bind_socket(address, false).map(drop).map_err(|error| cannot_listen(address, error))
 }
 
-fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+fn bind_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
@@ -61,13 +61,13 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn named(address: SocketAddr, error: io::Error) -> io::Error {
-    explained(&format!("cannot listen on {address}"), error)
+fn cannot_listen(address: SocketAddr, error: io::Error) -> io::Error {
+    with_context(&format!("cannot listen on {address}"), error)
 }
 
-/// The same error, with what could not be done.
-pub(crate) fn explained(what: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
+/// Prefixes the message of an error.
+pub(crate) fn with_context(context: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{context}: {error}"))
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_overlap_where_one_socket_would_get_the_connections_of_the_other() {
+    fn addresses_overlap_if_one_socket_would_get_the_connections_of_the_other() {
         let overlaps = |one: &str, other: &str| {
             let (one, other) = (one.parse().unwrap(), other.parse().unwrap());
             assert_eq!(overlap(one, other), overlap(other, one));

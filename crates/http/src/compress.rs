@@ -1,23 +1,23 @@
-//! Smaller replies, for callers who say that they can read them.
+//! Compression of replies for callers that accept it.
 
 use std::io::{self, Write};
 
 use bytes::Bytes;
 use http::header;
-use resources::{AccountId, Threads};
+use resources::{AccountId, ThreadPool};
 
-use crate::head::{Headers, plain};
+use crate::head::{Headers, visible_ascii};
 
-/// An encoding that we write.
+/// An encoding of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub enum ReplyEncoding {
     Zstd,
     Brotli,
     Gzip,
 }
 
-impl Encoding {
-    /// In our order of preference: by what a byte saved costs.
+impl ReplyEncoding {
+    /// In order of preference, by the CPU time per saved byte.
     const ALL: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
 
     pub fn name(self) -> &'static str {
@@ -29,24 +29,24 @@ impl Encoding {
     }
 }
 
-/// The encoding that the caller likes best, and of those we like best. `None` = as it is.
-pub fn accepted_encoding(headers: Headers<'_>) -> Option<Encoding> {
-    let values = headers.all(&header::ACCEPT_ENCODING).filter_map(plain);
-    let liked: Vec<(&str, u32)> = values.flat_map(|value| value.split(',')).map(weighed).collect();
-    let quality = |name: &str| {
-        let named = liked.iter().find(|(liked, _)| liked.eq_ignore_ascii_case(name));
-        named.map(|(_, quality)| *quality)
+/// The encoding that the caller prefers; among equals, the first of [`ReplyEncoding::ALL`]. `None`: not compressed.
+pub fn accepted_encoding(headers: Headers<'_>) -> Option<ReplyEncoding> {
+    let values = headers.all(&header::ACCEPT_ENCODING).filter_map(visible_ascii);
+    let accepted: Vec<(&str, u32)> = values.flat_map(|value| value.split(',')).map(parse_weight).collect();
+    let weight = |name: &str| {
+        let entry = accepted.iter().find(|(accepted, _)| accepted.eq_ignore_ascii_case(name));
+        entry.map(|(_, weight)| *weight)
     };
-    // The last of the best wins, so ours come in reverse.
-    let named = |encoding: &Encoding| quality(encoding.name()).unwrap_or(0);
-    let best = Encoding::ALL.into_iter().rev().max_by_key(named).filter(|best| named(best) > 0);
-    // Who says "anything" can read at least what everyone can.
-    let anything = quality("*").is_some_and(|quality| quality > 0) && quality("gzip").is_none();
-    best.or(anything.then_some(Encoding::Gzip))
+    // `max_by_key` returns the last maximum, so the preferred encodings come last.
+    let weight_of = |encoding: &ReplyEncoding| weight(encoding.name()).unwrap_or(0);
+    let best = ReplyEncoding::ALL.into_iter().rev().max_by_key(weight_of).filter(|best| weight_of(best) > 0);
+    // `*` means gzip, which every client can read.
+    let any = weight("*").is_some_and(|weight| weight > 0) && weight("gzip").is_none();
+    best.or(any.then_some(ReplyEncoding::Gzip))
 }
 
-/// `gzip;q=0.5` → the name and its weight in thousandths.
-fn weighed(item: &str) -> (&str, u32) {
+/// Parses `gzip;q=0.5` into the name and the weight in thousandths.
+fn parse_weight(item: &str) -> (&str, u32) {
     let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
     let quality = parameters.trim().strip_prefix(['q', 'Q']).and_then(|text| text.trim().strip_prefix('='));
     let quality = quality.map(|text| text.trim().parse::<f32>());
@@ -58,46 +58,46 @@ fn weighed(item: &str) -> (&str, u32) {
     (name.trim(), thousandths)
 }
 
-/// From here on the work would keep a connection's thread from its other connections.
+/// Larger replies are compressed in the thread pool, because they would delay other connections of the thread.
 const INLINE_BYTES_MAX: usize = 32 << 10;
 
-/// The reply in fewer bytes, or `None` if the account's share of the pool is used up: it then goes out as it is.
+/// Compresses a reply. `None`: the account's share of the pool is used up, and the reply is sent uncompressed.
 pub async fn compress(
-    encoding: Encoding,
+    encoding: ReplyEncoding,
     parts: &[Bytes; 3],
     account: AccountId,
-    pool: &Threads,
+    pool: &ThreadPool,
 ) -> Option<Bytes> {
     let parts = parts.clone();
-    let squeezed = if parts.iter().map(Bytes::len).sum::<usize>() <= INLINE_BYTES_MAX {
-        squeeze(encoding, &parts)
+    let compressed = if parts.iter().map(Bytes::len).sum::<usize>() <= INLINE_BYTES_MAX {
+        compress_parts(encoding, &parts)
     } else {
-        pool.run(account, move || squeeze(encoding, &parts)).await?
+        pool.run(account, move || compress_parts(encoding, &parts)).await?
     };
-    squeezed.inspect_err(|error| tracing::warn!(%error, "a reply could not be compressed")).ok()
+    compressed.inspect_err(|error| tracing::warn!(%error, "cannot compress a reply")).ok()
 }
 
-/// Hexadecimal text compresses to a half at once and to little less with effort, so the fast levels do.
+// Fast levels compress hexadecimal text to about half; higher levels save little more.
 const GZIP_LEVEL: u32 = 1;
 const ZSTD_LEVEL: i32 = 1;
 const BROTLI_LEVEL: u32 = 3;
 const BROTLI_WINDOW_LOG: u32 = 20;
 const BUFFER_BYTES: usize = 16 << 10;
 
-fn squeeze(encoding: Encoding, parts: &[Bytes; 3]) -> io::Result<Bytes> {
+fn compress_parts(encoding: ReplyEncoding, parts: &[Bytes; 3]) -> io::Result<Bytes> {
     let out = match encoding {
-        Encoding::Gzip => {
+        ReplyEncoding::Gzip => {
             let level = flate2::Compression::new(GZIP_LEVEL);
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
             write_all(&mut encoder, parts)?;
             encoder.finish()?
         }
-        Encoding::Zstd => {
+        ReplyEncoding::Zstd => {
             let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
             write_all(&mut encoder, parts)?;
             encoder.finish()?
         }
-        Encoding::Brotli => {
+        ReplyEncoding::Brotli => {
             let mut encoder =
                 brotli::CompressorWriter::new(Vec::new(), BUFFER_BYTES, BROTLI_LEVEL, BROTLI_WINDOW_LOG);
             write_all(&mut encoder, parts)?;
@@ -116,18 +116,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_callers_preference_comes_before_ours() {
+    fn the_preference_of_the_caller_comes_first() {
         let choice = |accept: &'static str| {
             accepted_encoding(Headers::Lines(&[httparse::Header {
                 name: "Accept-Encoding",
                 value: accept.as_bytes(),
             }]))
         };
-        assert_eq!(choice("gzip, deflate, br, zstd"), Some(Encoding::Zstd));
-        assert_eq!(choice("gzip, deflate, br"), Some(Encoding::Brotli));
-        assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(Encoding::Gzip));
-        assert_eq!(choice("gzip;q=0, br;q=0.1"), Some(Encoding::Brotli));
-        assert_eq!(choice("*"), Some(Encoding::Gzip));
+        assert_eq!(choice("gzip, deflate, br, zstd"), Some(ReplyEncoding::Zstd));
+        assert_eq!(choice("gzip, deflate, br"), Some(ReplyEncoding::Brotli));
+        assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(ReplyEncoding::Gzip));
+        assert_eq!(choice("gzip;q=0, br;q=0.1"), Some(ReplyEncoding::Brotli));
+        assert_eq!(choice("*"), Some(ReplyEncoding::Gzip));
         assert_eq!(choice("gzip;q=0, *"), None);
         assert_eq!(choice("gzip; Q=0"), None);
         assert_eq!(choice("identity"), None);

@@ -1,4 +1,4 @@
-//! Where callers connect to, and with what they are served.
+//! Settings of the public listener.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -7,42 +7,42 @@ use resources::THREADS_MAX;
 use settings::Section;
 
 use crate::peers::ProxyConfig;
-use crate::tls::Tls;
+use crate::tls::TlsConfig;
 
-/// Where to listen and with what.
+/// Settings of the public listener.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct HttpConfig {
     pub public: SocketAddr,
     /// Threads that serve connections.
     pub workers: usize,
-    pub runtime: Runtime,
-    pub tls: Option<Tls>,
+    pub runtime: RuntimeKind,
+    pub tls: Option<TlsConfig>,
     pub proxies: ProxyConfig,
 }
 
 /// How connections are spread over the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runtime {
+pub enum RuntimeKind {
     PerCore,
     WorkStealing,
 }
 
-impl Config {
+impl HttpConfig {
     pub fn read(section: &mut Section<'_>) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let runtime = match section.text("runtime", "per-core").as_str() {
-            "work-stealing" => Runtime::WorkStealing,
-            "per-core" => Runtime::PerCore,
+            "work-stealing" => RuntimeKind::WorkStealing,
+            "per-core" => RuntimeKind::PerCore,
             _ => {
-                section.mistake("runtime", "must be per-core or work-stealing");
-                Runtime::PerCore
+                section.error("runtime", "must be per-core or work-stealing");
+                RuntimeKind::PerCore
             }
         };
         Self {
             public: section.address("public", SocketAddr::from(([127, 0, 0, 1], 8545))),
             workers: section.size_up_to("workers", cores, THREADS_MAX),
             runtime,
-            tls: Tls::read(section),
+            tls: TlsConfig::read(section),
             proxies: ProxyConfig::read(section),
         }
     }

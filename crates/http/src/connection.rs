@@ -6,34 +6,34 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use resources::{AccountId, AccountMemory, Moment, UnchargedBytes};
+use resources::{AccountId, AccountMemory, MonoTime, UnchargedBytes};
 
-use crate::connection_state::State;
+use crate::connection_state::ConnectionState;
 use crate::counts::HttpCounts;
 use crate::head::Headers;
 use crate::peers::TooManyUnauthenticated;
 use crate::server_state::ServerState;
 
-/// One connection, shared by those who read from it and those who answer.
+/// One connection, shared by its reader and its requests.
 #[derive(Debug)]
 pub struct Connection {
     server: Arc<ServerState>,
     worker: usize,
-    peer: Peer,
-    /// HTTP/2: small bodies and replies of all requests, which are counted together.
+    peer: ConnectionPeer,
+    /// HTTP/2: counts the small bodies and replies of all requests together.
     uncharged: Option<Arc<UnchargedBytes>>,
 }
 
 /// The other end of a connection.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct ConnectionPeer {
     /// The number of the connection.
     pub(super) number: u64,
     pub(super) address: IpAddr,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<ConnectionState>,
 }
 
-impl Peer {
+impl ConnectionPeer {
     /// The peer of a stream that is not a socket, as in tests and fuzzing.
     pub(super) fn unknown(server: &ServerState) -> Self {
         let number = server.connections.seen.fetch_add(1, Relaxed);
@@ -41,9 +41,9 @@ impl Peer {
     }
 }
 
-/// The id of one request, the same in its reply's `Chaingate-Request-Id` and in the log.
+/// The id of one request, in the header `Chaingate-Request-Id` of the reply and in the log.
 ///
-/// The random number of the process keeps the ids of several gateways, and of restarts, apart.
+/// It begins with a random number of the process, so ids of several gateways and of restarts differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId {
     process: u32,
@@ -52,7 +52,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Length of the longest id: 8, 16 and 16 hexadecimal digits and two dashes.
+    /// The length of the longest id: 8, 16 and 16 hexadecimal digits and two dashes.
     const BYTES_MAX: usize = 42;
 
     /// The id of a connection that is refused before it has sent a request.
@@ -61,7 +61,7 @@ impl RequestId {
         Self { process: server.connections.process, connection, request: 0 }
     }
 
-    /// Calls `use_text` with the id as text, which is written on the stack because every reply needs it.
+    /// Calls `use_text` with the id as text. The text is on the stack, because every reply needs it.
     pub fn with_text(self, use_text: impl FnOnce(&str)) {
         let mut bytes = [0; Self::BYTES_MAX];
         let mut rest = &mut bytes[..];
@@ -79,21 +79,21 @@ impl fmt::Display for RequestId {
 }
 
 impl Connection {
-    pub(super) fn new(server: Arc<ServerState>, worker: usize, peer: Peer) -> Self {
+    pub(super) fn new(server: Arc<ServerState>, worker: usize, peer: ConnectionPeer) -> Self {
         Self { server, worker, peer, uncharged: None }
     }
 
-    /// From here on requests share the connection, and with it what may be held without a charge.
-    pub(super) fn speak_http2(&mut self) {
+    /// Makes all requests of the connection share one amount of uncharged memory.
+    pub(super) fn switch_to_http2(&mut self) {
         self.uncharged = Some(Arc::default());
     }
 
-    /// What bodies and replies of an account may take on this connection.
+    /// The memory for bodies and replies of an account on this connection.
     pub fn memory(&self, account: AccountId) -> AccountMemory<'_> {
         self.server.memory.of(account).counting_small(self.uncharged.as_ref())
     }
 
-    /// A key was recognised: from now on the connection is closed to make room for others only while it is idle.
+    /// Records that a key was recognised. From now on the connection is closed for lack of room only while it is idle.
     pub fn recognize(&self, account: AccountId) {
         let state = &self.peer.state;
         if state.account.get().is_none() && state.account.set(account).is_ok() {
@@ -101,59 +101,58 @@ impl Connection {
         }
     }
 
-    /// Counts a request without a valid key. If its address has made too many, the connection ends with the reply, unless a
-    /// proxy uses it for others, too.
+    /// Counts a request without a valid key. If its address has made too many, the connection is closed after the reply,
+    /// unless it belongs to a proxy, which uses it for other callers, too.
     pub fn count_unauthenticated(&self, headers: Headers<'_>) -> Result<(), TooManyUnauthenticated> {
         let (peers, peer) = (&self.server.peers, self.peer.address);
         let caller = peers.caller_of_request(peer, headers);
         peers.count_unauthenticated(caller, self.now()).inspect_err(|_| {
             self.counts().unauthenticated_refused.fetch_add(1, Relaxed);
             if caller == peer {
-                self.peer.state.last.store(true, Relaxed);
+                self.peer.state.closes_after_reply.store(true, Relaxed);
             }
         })
     }
 
-    pub(super) fn state(&self) -> &Arc<State> {
+    pub(super) fn state(&self) -> &Arc<ConnectionState> {
         &self.peer.state
     }
 
-    /// What all connections share.
     pub fn server(&self) -> &ServerState {
         &self.server
     }
 
-    /// Which worker serves the connection.
+    /// The index of the worker that serves the connection.
     pub fn worker(&self) -> usize {
         self.worker
     }
 
-    /// What that worker counts.
+    /// The counters of that worker.
     pub fn counts(&self) -> &HttpCounts {
         &self.server.counts[self.worker]
     }
 
-    /// When the request under way came in, without reading the clock again.
-    pub fn now(&self) -> Moment {
-        Moment(self.peer.state.heard.load(Relaxed))
+    /// The time at which the current request arrived, without reading the clock again.
+    pub fn now(&self) -> MonoTime {
+        MonoTime(self.peer.state.last_read_at.load(Relaxed))
     }
 
-    /// Whether the reply under way is to be the last one.
+    /// Whether the connection is closed after the current reply.
     pub(crate) fn is_last(&self) -> bool {
-        self.peer.state.last.load(Relaxed)
+        self.peer.state.closes_after_reply.load(Relaxed)
     }
 
-    /// Whether the gateway is about to end.
+    /// Whether the gateway is shutting down.
     pub(super) fn is_draining(&self) -> bool {
         self.server.connections.draining.load(Relaxed)
     }
 
-    /// Counts one more request and gives it its id; at the end of its share, the connection ends.
+    /// Counts one more request and returns its id. The last request that the connection may serve closes it.
     pub(super) fn begin_request(&self) -> RequestId {
         let state = &self.peer.state;
         let request = state.requests.fetch_add(1, Relaxed) + 1;
         if request >= self.server.limits.requests_per_connection_max {
-            state.last.store(true, Relaxed);
+            state.closes_after_reply.store(true, Relaxed);
         }
         RequestId { process: self.server.connections.process, connection: self.peer.number, request }
     }

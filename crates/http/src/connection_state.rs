@@ -1,28 +1,29 @@
-//! What the socket and the requests of one connection tell each other.
+//! State shared by the socket and the requests of one connection.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use resources::AccountId;
 
-/// What the socket and the requests of a connection tell each other. On HTTP/2, requests overlap.
+/// State shared by the socket and the requests of one connection. On HTTP/2, several requests use it at the same time.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    /// When bytes last came in.
-    pub(crate) heard: AtomicU64,
+pub(crate) struct ConnectionState {
+    /// Time of the last received bytes, as a `MonoTime`.
+    pub(crate) last_read_at: AtomicU64,
     pub(crate) requests: AtomicU64,
-    pub(crate) last: AtomicBool,
-    /// HTTP/2: replies of which some bytes are still to be sent.
+    pub(crate) closes_after_reply: AtomicBool,
+    /// HTTP/2: replies that are not sent completely.
     pub(crate) replies_waiting: AtomicUsize,
-    /// HTTP/2: bytes of replies that were sent, without headers.
+    /// HTTP/2: bytes of replies sent so far, without headers.
     pub(crate) reply_bytes_sent: AtomicU64,
     /// The account of the first valid key on this connection.
     pub(crate) account: OnceLock<AccountId>,
-    /// Whether no request is under way: the connection waits for the head of one, of which a part may have come.
+    /// Whether no request is in progress. A part of the next head may have arrived.
     pub(crate) is_idle: AtomicBool,
 }
 
-impl State {
+impl ConnectionState {
+    /// Whether the connection has not received a request yet.
     pub(crate) fn is_new(&self) -> bool {
         self.requests.load(Relaxed) == 0
     }

@@ -1,22 +1,22 @@
-//! What one worker counts.
+//! Counters of one worker.
 
 use std::sync::atomic::AtomicU64;
 
-/// What was counted for requests and connections.
+/// Counters of requests and connections.
 #[derive(Debug, Default)]
 pub struct HttpCounts {
     pub requests: AtomicU64,
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
     pub connections: AtomicU64,
-    /// Connections for which there was no place.
+    /// Connections refused because `connections_max` was reached.
     pub turned_away: AtomicU64,
-    /// Connections that were refused because their address has too many.
+    /// Connections refused because their address has too many.
     pub address_refused: AtomicU64,
-    /// Connections without a recognised key that were closed to make room.
+    /// Connections closed to make room for others.
     pub closed_for_others: AtomicU64,
-    /// Requests without a valid key from addresses that made too many.
+    /// Requests without a valid key, refused because their address made too many.
     pub unauthenticated_refused: AtomicU64,
-    /// By hundreds of the status.
+    /// Replies by the first digit of their status.
     pub statuses: [AtomicU64; 6],
 }

@@ -1,14 +1,14 @@
-//! The date of replies.
+//! The date header of replies.
 
 use std::cell::RefCell;
 use std::time::{Duration, UNIX_EPOCH};
 
 thread_local! {
-    /// The date as HTTP writes it, with the second in which it is true.
+    /// The current second and its date in the format of HTTP.
     static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
-/// Calls `use_date` with the date as HTTP writes it. It is written once per second, because every reply needs it.
+/// Calls `use_date` with the date in the format of HTTP. It is formatted once per second, because every reply needs it.
 pub(super) fn with_http_date(unix_seconds: u64, use_date: impl FnOnce(&str)) {
     DATE.with_borrow_mut(|(second, date)| {
         if *second != unix_seconds {

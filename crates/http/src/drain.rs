@@ -1,26 +1,26 @@
-//! How the end of the gateway reaches its connections.
+//! Stages of a shutdown, as connections see them.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How far the drain of a worker has come, as its connections see it.
+/// The stage of a worker's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DrainStage {
     Serving,
-    /// Every request is still answered, and callers are told to go elsewhere for the next one.
+    /// Every request is still answered, and replies ask callers to open a new connection (`Connection: close`, GOAWAY).
     Draining,
-    /// Connections without a request are closed.
+    /// Idle connections are closed.
     Closing,
 }
 
-/// Waits until a worker has reached the stage `wanted`.
+/// Waits until the worker has reached the stage `wanted`.
 pub(crate) async fn reached(stage: &mut watch::Receiver<DrainStage>, wanted: DrainStage) {
-    // A worker that has ended has passed every stage.
-    let _gone = stage.wait_for(|&stage| stage >= wanted).await.is_err();
+    // An error means that the worker has ended, and so passed every stage.
+    let _worker_ended = stage.wait_for(|&stage| stage >= wanted).await.is_err();
 }
 
-/// Waits until a worker has gone further than `reached`.
+/// Waits until the worker has passed the stage `reached`, and returns its new stage.
 pub(crate) async fn next_stage(stage: &mut watch::Receiver<DrainStage>, reached: DrainStage) -> DrainStage {
     let next = stage.wait_for(|&stage| stage > reached).await.map(|stage| *stage);
     match next {
@@ -30,6 +30,6 @@ pub(crate) async fn next_stage(stage: &mut watch::Receiver<DrainStage>, reached:
     }
 }
 
-/// How long a connection without a request stays open after its last activity when the gateway is about to end: a request
-/// may be on its way. Longer than a packet takes around the world.
+/// How long an idle connection stays open after its last activity during a shutdown, because a request may be in transit.
+/// Longer than a packet takes around the world.
 pub(crate) const LAST_REQUEST_TIME: Duration = Duration::from_millis(500);

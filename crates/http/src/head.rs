@@ -1,28 +1,28 @@
-//! The head of a request, whichever HTTP it came by.
+//! The head of an HTTP/1 or HTTP/2 request.
 
 use http::header::HeaderName;
 use http::{HeaderMap, Method};
 
-/// What the steps of a request may know of its head. HTTP/1 hands on its lines as they came, HTTP/2 its table.
+/// The head of an HTTP/1 or HTTP/2 request.
 #[derive(Clone, Copy, Debug)]
-pub struct Head<'a> {
-    pub verb: Verb,
+pub struct RequestHead<'a> {
+    pub method: RequestMethod,
     /// The path, with its query if it has one.
     pub target: &'a str,
     pub headers: Headers<'a>,
 }
 
-/// What is wanted, as far as it makes a difference.
+/// The HTTP method, as far as the server distinguishes methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum RequestMethod {
     Post,
     Options,
-    /// Its reply has a head only.
+    /// The reply has no body.
     Head,
     Other,
 }
 
-impl From<&str> for Verb {
+impl From<&str> for RequestMethod {
     fn from(name: &str) -> Self {
         match name {
             "POST" => Self::Post,
@@ -33,7 +33,7 @@ impl From<&str> for Verb {
     }
 }
 
-impl From<&Method> for Verb {
+impl From<&Method> for RequestMethod {
     fn from(method: &Method) -> Self {
         method.as_str().into()
     }
@@ -42,7 +42,9 @@ impl From<&Method> for Verb {
 /// The headers of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Headers<'a> {
+    /// HTTP/1.
     Lines(&'a [httparse::Header<'a>]),
+    /// HTTP/2.
     Map(&'a HeaderMap),
 }
 
@@ -53,7 +55,7 @@ impl<'a> From<&'a HeaderMap> for Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// The first value under this name.
+    /// The first value of a header.
     pub fn get(self, name: &HeaderName) -> Option<&'a [u8]> {
         match self {
             Self::Lines(lines) => lines.iter().find(|line| is(line, name)).map(|line| line.value),
@@ -61,12 +63,12 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The first value under this name, if it is plain text.
+    /// The first value of a header, if it is visible ASCII.
     pub fn text(self, name: &HeaderName) -> Option<&'a str> {
-        self.get(name).and_then(plain)
+        self.get(name).and_then(visible_ascii)
     }
 
-    /// All values under this name.
+    /// All values of a header.
     pub fn all(self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
         let (lines, map) = match self {
             Self::Lines(lines) => (lines, None),
@@ -81,8 +83,8 @@ fn is(line: &httparse::Header<'_>, name: &HeaderName) -> bool {
     line.name.len() == name.as_str().len() && line.name.eq_ignore_ascii_case(name.as_str())
 }
 
-/// Visible ASCII, spaces and tabs: anything else has no meaning that all readers agree on.
-pub(crate) fn plain(value: &[u8]) -> Option<&str> {
+/// The value as text, if it has only visible ASCII, spaces and tabs. Readers disagree on the meaning of other bytes.
+pub(crate) fn visible_ascii(value: &[u8]) -> Option<&str> {
     let visible = value.iter().all(|&byte| (b' '..=b'~').contains(&byte) || byte == b'\t');
     if visible { std::str::from_utf8(value).ok() } else { None }
 }
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_maps_say_the_same() {
+    fn lines_and_maps_are_read_alike() {
         let lines = [("Accept-Encoding", "br"), ("x", "y"), ("accept-encoding", "gzip")];
         let map: HeaderMap = lines
             .iter()
@@ -109,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_is_no_text() {
-        assert_eq!(plain(b"a b\t~"), Some("a b\t~"));
+    fn values_with_other_bytes_are_not_text() {
+        assert_eq!(visible_ascii(b"a b\t~"), Some("a b\t~"));
         for odd in [&b"\xc3\xa9"[..], b"\x00", b"\x7f", b"a\nb"] {
-            assert_eq!(plain(odd), None, "{odd:?}");
+            assert_eq!(visible_ascii(odd), None, "{odd:?}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! HTTP/1 on one connection: a request, its reply, and the next one.
+//! HTTP/1 connections.
 //!
-//! By hand over `httparse`, because a general library costs as much for each request as all that we do with it: it makes
-//! tables of headers, channels for bodies and reference counts for pieces, of which a call needs none. Here a body lies
-//! where it came in, and a reply goes out in one write. It also judges where requests end in one place only.
+//! Written over `httparse`, because a general library takes as much time per request as everything else together: for tables
+//! of headers, channels for bodies and reference counts, which a call does not need. Here a body stays in the input buffer,
+//! and a reply is sent in one write. Only one piece of code decides where a request ends.
 
-mod body; // the bytes behind a head
-mod chunks; // bodies whose length is not known
-mod framing; // requests without answers, for comparison with other readers
-mod head; // where requests end, to the letter
+mod body; // the body of a request
+mod chunks; // chunked bodies
+mod framing; // requests without answers, for fuzzing
+mod head; // strict parsing of heads
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -21,21 +21,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub use self::framing::{FramedRequest, framed_requests};
+pub use self::framing::framed_requests;
 
-use self::body::{Body, Rest};
-use self::head::Search;
+use self::body::{BodyEnd, Http1Body};
+use self::head::HeadEndSearch;
 use crate::connection::{Connection, RequestId};
 use crate::date::with_http_date;
 use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
-use crate::head::Verb;
+use crate::head::RequestMethod;
 use crate::refused::Refused;
 use crate::server_state::ServerState;
-use crate::service::{Lines, Service, ServiceReply};
-use crate::socket::{READ_BYTES, Socket, Stream, Wait};
+use crate::service::{HeaderWriter, Service, ServiceReply};
+use crate::socket::{ByteStream, READ_BYTES, Socket, Wait};
 
-/// Serves a connection on which `first` came in, until it ends or has to.
-pub(super) async fn serve<V: Service, S: Stream>(
+/// Serves a connection until it ends; `first` are the bytes received so far.
+pub(super) async fn serve<V: Service, S: ByteStream>(
     service: &Arc<V>,
     connection: &Connection,
     socket: Socket<S>,
@@ -46,90 +46,97 @@ pub(super) async fn serve<V: Service, S: Stream>(
         return Ok(());
     }
     let mut closing = pin!(reached(&mut stage, DrainStage::Closing));
-    let mut line =
-        Line { service, connection, socket, inbox: first, begin: 0, outbox: Vec::new(), is_closing: false };
-    while line.serve_next(closing.as_mut()).await? {}
-    line.socket.shutdown().await
+    let mut http1 = Http1Connection {
+        service,
+        connection,
+        socket,
+        input: first,
+        input_start: 0,
+        output: Vec::new(),
+        is_closing: false,
+    };
+    while http1.serve_next(closing.as_mut()).await? {}
+    http1.socket.shutdown().await
 }
 
-/// One connection.
-struct Line<'c, V, S> {
+/// An HTTP/1 connection.
+struct Http1Connection<'c, V, S> {
     service: &'c Arc<V>,
     connection: &'c Connection,
     socket: Socket<S>,
-    /// What came in.
-    inbox: Vec<u8>,
-    /// Where in the inbox that begins which was not used yet.
-    begin: usize,
-    /// The head of a reply, and its body if that is short.
-    outbox: Vec<u8>,
-    /// Whether the gateway is about to end, and no request is waited for.
+    /// Received bytes.
+    input: Vec<u8>,
+    /// Start of the unused part of `input`.
+    input_start: usize,
+    /// The head of a reply, and its body if it is short.
+    output: Vec<u8>,
+    /// Whether the gateway is shutting down, and the connection waits only for a request in transit.
     is_closing: bool,
 }
 
-/// A head that has come in whole.
-struct Whole {
-    /// Where it ends.
+/// The size of a complete head.
+struct HeadBounds {
+    /// Offset of its end in the unused input.
     end: usize,
     lines: usize,
 }
 
-/// Room for what came in that a connection keeps between requests.
+/// Capacity of the input buffer that a connection keeps between requests.
 const KEPT_BYTES: usize = 8 << 10;
 
-/// Headers that most requests do not exceed.
-const HEADERS_USUAL: usize = 24;
+/// Headers that fit on the stack; few requests have more.
+const STACK_HEADERS: usize = 24;
 
-/// Up to here, to copy a body behind its head is cheaper than to send it as a piece of its own.
+/// Shorter bodies are copied behind their head, which is cheaper than a vectored write.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
-impl<V: Service, S: Stream> Line<'_, V, S> {
-    /// One request and its reply. `false`: nothing may follow.
+impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
+    /// Serves one request. `false`: the connection ends.
     async fn serve_next(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
         let head = self.head(closing).await?;
         self.connection.state().is_idle.store(false, Relaxed);
         match head {
-            Ok(Some(head)) => self.exchange(head).await,
+            Ok(Some(head)) => self.answer(head).await,
             Ok(None) => Ok(false),
             Err(refused) => self.refuse(refused).await,
         }
     }
 
-    /// Waits until a whole head is there. `None`: the caller is done, or we are.
+    /// Waits for a complete head. `None`: the connection ends.
     async fn head(
         &mut self,
         mut closing: Pin<&mut impl Future<Output = ()>>,
-    ) -> io::Result<Result<Option<Whole>, Refused>> {
+    ) -> io::Result<Result<Option<HeadBounds>, Refused>> {
         let limits = &self.connection.server().limits;
-        let (mut search, mut began) = (Search::default(), None);
+        let (mut search, mut began) = (HeadEndSearch::default(), None);
         self.skip_blank_line();
         loop {
-            let inbox = &self.inbox[self.begin..];
-            let end = match search.end(inbox) {
+            let input = &self.input[self.input_start..];
+            let end = match search.end(input) {
                 Ok(end) => end,
                 Err(refused) => return Ok(Err(refused)),
             };
             let lines = search.lines();
-            if end.unwrap_or(inbox.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
+            if end.unwrap_or(input.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
                 return Ok(Err(Refused::HeadTooLarge));
             }
             if let Some(end) = end {
-                return Ok(Ok(Some(Whole { end, lines })));
+                return Ok(Ok(Some(HeadBounds { end, lines })));
             }
-            let idle = inbox.is_empty();
-            self.socket.waits_for(if idle {
+            let idle = input.is_empty();
+            self.socket.set_wait(if idle {
                 Wait::Request
             } else {
-                Wait::Head(*began.get_or_insert(self.socket.free_since()))
+                Wait::Head(*began.get_or_insert(self.socket.last_activity()))
             });
             self.make_room();
             self.connection.state().is_idle.store(true, Relaxed);
             let read = if idle && self.is_closing {
-                self.read_last().await?
+                self.read_last_request().await?
             } else {
                 tokio::select! {
                     biased;
-                    read = self.socket.read_buf(&mut self.inbox) => read?,
+                    read = self.socket.read_buf(&mut self.input) => read?,
                     () = closing.as_mut(), if idle => {
                         self.is_closing = true;
                         continue;
@@ -142,97 +149,99 @@ impl<V: Service, S: Stream> Line<'_, V, S> {
         }
     }
 
-    /// Waits for a request that may be on its way while the gateway is about to end.
-    async fn read_last(&mut self) -> io::Result<usize> {
-        let quiet = self.connection.server().clock.now().since(self.socket.free_since());
-        let read = self.socket.read_buf(&mut self.inbox);
+    /// Waits for a request in transit while the gateway is shutting down.
+    async fn read_last_request(&mut self) -> io::Result<usize> {
+        let quiet = self.connection.server().clock.now().since(self.socket.last_activity());
+        let read = self.socket.read_buf(&mut self.input);
         match timeout(LAST_REQUEST_TIME.saturating_sub(quiet), read).await {
             Ok(read) => read,
             Err(_) => {
-                self.socket.cut_short();
+                self.socket.linger_on_close();
                 Ok(0)
             }
         }
     }
 
-    /// Some callers end a body with a line of its own. It is no beginning of a request.
+    /// Skips a blank line, which some callers send after a body.
     fn skip_blank_line(&mut self) {
-        if self.inbox[self.begin..] == *b"\r\n" {
-            self.begin = self.inbox.len();
+        if self.input[self.input_start..] == *b"\r\n" {
+            self.input_start = self.input.len();
         }
     }
 
-    /// Makes room for what comes in next, behind what is not used yet: less than one request.
+    /// Drops the used part of the input and reserves room for the next read.
     fn make_room(&mut self) {
-        self.inbox.drain(..self.begin);
-        self.begin = 0;
-        self.inbox.shrink_to(KEPT_BYTES);
-        self.inbox.reserve(READ_BYTES);
+        self.input.drain(..self.input_start);
+        self.input_start = 0;
+        self.input.shrink_to(KEPT_BYTES);
+        self.input.reserve(READ_BYTES);
     }
 
-    /// Keeps what came in early. Whoever never pauses must not make the inbox grow for ever by what was used of it.
-    fn put_behind(&mut self, ahead: &[u8]) {
-        if self.begin >= KEPT_BYTES {
-            self.inbox.drain(..self.begin);
-            self.begin = 0;
+    /// Appends bytes that were read ahead. The used part is dropped first, so that the buffer of a caller that never pauses
+    /// does not grow forever.
+    fn append_input(&mut self, read_ahead: &[u8]) {
+        if self.input_start >= KEPT_BYTES {
+            self.input.drain(..self.input_start);
+            self.input_start = 0;
         }
-        self.inbox.extend_from_slice(ahead);
+        self.input.extend_from_slice(read_ahead);
     }
 
-    /// Answers the request whose head comes first in the inbox.
-    async fn exchange(&mut self, Whole { end, lines }: Whole) -> io::Result<bool> {
-        let (mut few, mut many) = ([httparse::EMPTY_HEADER; HEADERS_USUAL], Vec::new());
-        let room = if lines <= HEADERS_USUAL {
+    /// Answers the request whose head is at the start of the unused input.
+    async fn answer(&mut self, HeadBounds { end, lines }: HeadBounds) -> io::Result<bool> {
+        let (mut few, mut many) = ([httparse::EMPTY_HEADER; STACK_HEADERS], Vec::new());
+        let room = if lines <= STACK_HEADERS {
             &mut few[..]
         } else {
             many.resize(lines, httparse::EMPTY_HEADER);
             &mut many[..]
         };
-        let (text, here) = self.inbox[self.begin..].split_at(end);
+        let (text, here) = self.input[self.input_start..].split_at(end);
         let parsed = match head::parse(text, room) {
             Ok(parsed) => parsed,
             Err(refused) => return self.refuse(refused).await,
         };
-        let mut body = Body::new(&mut self.socket, here, &parsed);
+        let mut body = Http1Body::new(&mut self.socket, here, &parsed);
         let id = self.connection.begin_request();
         let reply = self.service.answer(self.connection, id, &parsed.head, &mut body).await;
-        let Rest { used, ahead, at_next, gone } = body.into_rest();
-        if gone {
+        let BodyEnd { used, read_ahead, at_next_request, caller_gone } = body.into_end();
+        if caller_gone {
             return Ok(false);
         }
-        let (may_stay, old) = (parsed.keep_alive && at_next && !self.connection.is_last(), parsed.is_old);
-        let head_only = parsed.head.verb == Verb::Head;
-        self.begin += end + used;
-        self.put_behind(&ahead);
-        // Requests that have arrived already are answered before the caller is told to go elsewhere.
-        let has_next = self.begin < self.inbox.len();
+        let (may_stay, is_http10) =
+            (parsed.keep_alive && at_next_request && !self.connection.is_last(), parsed.is_http10);
+        let head_only = parsed.head.method == RequestMethod::Head;
+        self.input_start += end + used;
+        self.append_input(&read_ahead);
+        // During a shutdown, requests that have already arrived are answered before the connection is closed.
+        let has_next = self.input_start < self.input.len();
         let keep = may_stay && (has_next || !self.connection.is_draining());
-        write_head(&mut self.outbox, &reply, Connected { keep, old }, self.connection.server());
+        write_head(&mut self.output, &reply, KeepAlive { keep, is_http10 }, self.connection.server());
         if head_only {
             self.send(Default::default()).await?;
         } else {
             self.send(reply.into_parts()).await?;
         }
-        let is_done = at_next && self.begin == self.inbox.len();
+        let is_done = at_next_request && self.input_start == self.input.len();
         if !keep && !is_done {
-            self.socket.cut_short();
+            self.socket.linger_on_close();
         }
         Ok(keep)
     }
 
-    /// Tells the caller that what came in is no request that could be answered. Nothing behind it can be trusted.
+    /// Refuses a request that cannot be parsed, and ends the connection, because the start of the next request is unknown.
     async fn refuse(&mut self, refused: Refused) -> io::Result<bool> {
         let id = self.connection.begin_request();
         let reply = self.service.refuse_request(self.connection, id, refused).await;
-        write_head(&mut self.outbox, &reply, Connected::LAST, self.connection.server());
+        write_head(&mut self.output, &reply, KeepAlive::LAST, self.connection.server());
         self.send(reply.into_parts()).await?;
-        self.socket.cut_short();
+        self.socket.linger_on_close();
         Ok(false)
     }
 
-    /// Sends the head in the outbox and the body.
+    /// Sends the head in `output`, and the body.
     async fn send(&mut self, parts: [Bytes; 3]) -> io::Result<()> {
-        let out = &mut self.outbox;
+        let out = &mut self.output;
         if parts.iter().map(Bytes::len).sum::<usize>() <= COPIED_BYTES_MAX {
             parts.iter().for_each(|part| out.extend_from_slice(part));
             self.socket.write_all(out).await?;
@@ -245,49 +254,49 @@ impl<V: Service, S: Stream> Line<'_, V, S> {
     }
 }
 
-/// What becomes of the connection.
+/// Whether the connection stays open after a reply.
 #[derive(Clone, Copy)]
-struct Connected {
+struct KeepAlive {
     keep: bool,
-    /// HTTP/1.0, where to stay is said and to leave is not.
-    old: bool,
+    /// HTTP/1.0 needs `Connection: keep-alive` to stay open.
+    is_http10: bool,
 }
 
-impl Connected {
-    const LAST: Self = Self { keep: false, old: false };
+impl KeepAlive {
+    const LAST: Self = Self { keep: false, is_http10: false };
 }
 
-/// A whole reply for a connection that there is no place for, before it has said anything.
+/// The complete reply to a connection that is refused because there are too many.
 pub(super) fn over_capacity<V: Service>(server: &ServerState, service: &V) -> Vec<u8> {
     let id = RequestId::of_refused_connection(server);
     let reply = service.refuse_connection(id);
-    tracing::debug!(request = %id, status = reply.status().as_u16(), "a connection was refused");
+    tracing::debug!(request = %id, status = reply.status().as_u16(), "connection refused");
     let mut out = Vec::new();
-    write_head(&mut out, &reply, Connected::LAST, server);
+    write_head(&mut out, &reply, KeepAlive::LAST, server);
     reply.into_parts().iter().for_each(|part| out.extend_from_slice(part));
     out
 }
 
-fn write_head(out: &mut Vec<u8>, reply: &impl ServiceReply, connected: Connected, server: &ServerState) {
+fn write_head(out: &mut Vec<u8>, reply: &impl ServiceReply, keep_alive: KeepAlive, server: &ServerState) {
     out.clear();
     write_status(out, reply.status());
-    reply.head(out);
-    match connected {
-        Connected { keep: false, .. } => out.extend_from_slice(b"connection: close\r\n"),
-        Connected { keep: true, old: true } => out.extend_from_slice(b"connection: keep-alive\r\n"),
-        Connected { keep: true, old: false } => {}
+    reply.write_headers(out);
+    match keep_alive {
+        KeepAlive { keep: false, .. } => out.extend_from_slice(b"connection: close\r\n"),
+        KeepAlive { keep: true, is_http10: true } => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        KeepAlive { keep: true, is_http10: false } => {}
     }
     if reply.status() != StatusCode::NO_CONTENT {
         out.extend_from_slice(b"content-length: ");
         out.extend_from_slice(itoa::Buffer::new().format(reply.body_len()).as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    with_http_date(server.clock.unix_seconds(), |date| out.line(&header::DATE, date));
+    with_http_date(server.clock.unix_seconds(), |date| out.header(&header::DATE, date));
     out.extend_from_slice(b"\r\n");
 }
 
-impl Lines for Vec<u8> {
-    fn line(&mut self, name: &HeaderName, value: &str) {
+impl HeaderWriter for Vec<u8> {
+    fn header(&mut self, name: &HeaderName, value: &str) {
         self.extend_from_slice(name.as_str().as_bytes());
         self.extend_from_slice(b": ");
         self.extend_from_slice(value.as_bytes());

@@ -1,10 +1,10 @@
-//! HTTP/2: requests side by side on one connection.
+//! HTTP/2 connections.
 //!
-//! The `h2` crate reads and writes the frames. What it does not decide is decided here: how long a connection may be
-//! silent, when it ends, and what a caller that does not read may hold.
+//! The `h2` crate reads and writes the frames. This module adds what it leaves open: idle timeouts, the end of a connection,
+//! and a bound on the memory of callers that do not read.
 
-mod body; // the bytes of a request
-mod reply; // the bytes of a reply
+mod body; // the body of a request
+mod reply; // the body of a reply
 
 use std::future::poll_fn;
 use std::io;
@@ -24,65 +24,67 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::body::StreamBody;
+use self::body::Http2Body;
 use crate::BoxError as Error;
 use crate::connection::{Connection, RequestId};
 use crate::date::with_http_date;
 use crate::drain::{DrainStage, next_stage};
-use crate::head::{Head, Verb};
-use crate::limits::Limits;
-use crate::service::{Lines, Service, ServiceReply};
-use crate::socket::{PREFACE, READ_BYTES, Socket, Stream, Wait};
+use crate::head::{RequestHead, RequestMethod};
+use crate::limits::HttpLimits;
+use crate::service::{HeaderWriter, Service, ServiceReply};
+use crate::socket::{ByteStream, PREFACE, READ_BYTES, Socket, Wait};
 
-/// Reads as much as it takes to tell which protocol the caller speaks; nothing if the caller has left.
-pub(super) async fn first_bytes<S: Stream>(socket: &mut Socket<S>) -> io::Result<Vec<u8>> {
+/// Reads enough bytes to distinguish HTTP/1 and HTTP/2; empty if the caller has disconnected.
+pub(super) async fn first_bytes<S: ByteStream>(socket: &mut Socket<S>) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(READ_BYTES);
     let mut began = None;
     while socket.read_buf(&mut first).await? > 0 {
         if first.len() >= PREFACE.len() || !PREFACE.starts_with(&first) {
             return Ok(first);
         }
-        socket.waits_for(Wait::Head(*began.get_or_insert(socket.free_since())));
+        socket.set_wait(Wait::Head(*began.get_or_insert(socket.last_activity())));
     }
     Ok(first)
 }
 
-/// Whether a connection that begins with these bytes speaks HTTP/2.
-pub(super) fn begins(first: &[u8]) -> bool {
+/// Whether a connection that begins with these bytes is HTTP/2.
+pub(super) fn is_http2(first: &[u8]) -> bool {
     first.starts_with(PREFACE)
 }
 
-/// Streams that are reset before they are accepted, after which the connection ends (rapid reset).
+/// The connection ends after this many streams were reset before they were accepted (rapid reset).
 const PENDING_RESETS_MAX: usize = 20;
 
-/// Bytes that a caller may send on one stream, and on all of them, before they are read.
+/// Unread bytes that a caller may send on one stream.
 const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+
+/// Unread bytes that a caller may send on all streams of a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// Bytes of a reply that the library may hold: enough to write while the next piece is made.
+/// Bytes of a reply that `h2` buffers: one piece is written while the next one is added.
 const SEND_BUFFER_BYTES: usize = 2 * reply::PIECE_BYTES;
 
-/// How long a caller has after it was told that the connection ends (GOAWAY): requests that it sent before it knew are
-/// answered, later ones are refused, and without any the connection is closed.
+/// How long a connection accepts requests after GOAWAY, because the caller may have sent some before it received the frame.
+/// Later requests are refused, and an idle connection is closed.
 const GOAWAY_TIME: Duration = Duration::from_secs(2);
 
-/// How long a connection counts as busy after its last request: the library and the system still send the end of the reply.
+/// How long a connection counts as busy after its last request, because the end of the reply may still be buffered.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// Serves a connection on which `first` came in, until it ends or has to.
-pub(super) async fn serve<V: Service, S: Stream>(
+/// Serves a connection until it ends; `first` are the bytes received so far.
+pub(super) async fn serve<V: Service, S: ByteStream>(
     service: &Arc<V>,
     connection: Arc<Connection>,
     mut socket: Socket<S>,
     first: Vec<u8>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    socket.speak_http2(first)?;
+    socket.switch_to_http2(first)?;
     let limits = &connection.server().limits;
     let began = Instant::now();
     let handshake = builder(limits).handshake(socket);
     let h2 = timeout(limits.header_timeout, handshake).await??;
-    let serving = Serving {
+    let serving = Http2Connection {
         service,
         connection: &connection,
         h2,
@@ -93,7 +95,7 @@ pub(super) async fn serve<V: Service, S: Stream>(
     serving.run(stage).await
 }
 
-fn builder(limits: &Limits) -> Builder {
+fn builder(limits: &HttpLimits) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.h2_streams_max)
@@ -105,20 +107,20 @@ fn builder(limits: &Limits) -> Builder {
     builder
 }
 
-/// One connection.
-struct Serving<'c, V, S> {
+/// An HTTP/2 connection.
+struct Http2Connection<'c, V, S> {
     service: &'c Arc<V>,
     connection: &'c Arc<Connection>,
     h2: server::Connection<Socket<S>, Bytes>,
-    /// Requests that are being answered. They end with the connection.
+    /// Running requests, which are cancelled when the connection ends.
     requests: JoinSet<()>,
-    /// Since when no request is being answered.
+    /// Since when no request is running.
     idle_since: Instant,
-    /// Since when the caller has been told that the connection ends.
+    /// When GOAWAY was sent.
     goaway_since: Option<Instant>,
 }
 
-impl<V: Service, S: Stream> Serving<'_, V, S> {
+impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
     async fn run(mut self, mut stage: watch::Receiver<DrainStage>) -> Result<(), Error> {
         let mut reached = DrainStage::Serving;
         loop {
@@ -139,7 +141,7 @@ impl<V: Service, S: Stream> Serving<'_, V, S> {
                 Some(ended) = self.requests.join_next() => self.end_request(ended),
                 next = next_stage(&mut stage, reached) => {
                     reached = next;
-                    // A caller that has just connected may send the request that it came for.
+                    // A caller that has just connected may still send its first request.
                     if !self.is_new() || reached == DrainStage::Closing {
                         self.go_away();
                     }
@@ -157,7 +159,7 @@ impl<V: Service, S: Stream> Serving<'_, V, S> {
         }
     }
 
-    /// How long the connection may stay without a request.
+    /// How long the connection may be idle.
     fn idle_time(&self) -> Duration {
         let limits = &self.connection.server().limits;
         match self.goaway_since {
@@ -172,7 +174,7 @@ impl<V: Service, S: Stream> Serving<'_, V, S> {
         self.connection.state().is_idle.load(Relaxed)
     }
 
-    /// Whether there was no request yet.
+    /// Whether the connection has not received a request yet.
     fn is_new(&self) -> bool {
         self.connection.state().is_new()
     }
@@ -193,14 +195,14 @@ impl<V: Service, S: Stream> Serving<'_, V, S> {
     fn end_request(&mut self, ended: Result<(), JoinError>) {
         self.idle_since = Instant::now();
         if let Err(error) = ended {
-            tracing::error!(%error, "a request was given up");
+            tracing::error!(%error, "a request ended abnormally");
         }
         if self.connection.is_last() {
             self.go_away();
         }
     }
 
-    /// Tells the caller to send its next requests elsewhere.
+    /// Sends GOAWAY, so that the caller opens a new connection.
     fn go_away(&mut self) {
         if self.goaway_since.is_none() {
             let now = Instant::now();
@@ -210,7 +212,7 @@ impl<V: Service, S: Stream> Serving<'_, V, S> {
     }
 }
 
-/// Waits until `end`, or for ever if there is none.
+/// Waits until `end`, or forever without one.
 async fn until(end: Option<Instant>) {
     match end {
         Some(end) => sleep_until(end).await,
@@ -228,8 +230,8 @@ async fn exchange<V: Service>(
 ) {
     let (parts, incoming) = request.into_parts();
     let limits = &connection.server().limits;
-    let is_head = Verb::from(&parts.method) == Verb::Head;
-    let mut body = StreamBody::new(incoming, limits.body_timeout, request_bytes(&parts));
+    let is_head = RequestMethod::from(&parts.method) == RequestMethod::Head;
+    let mut body = Http2Body::new(incoming, limits.body_timeout, request_bytes(&parts));
     let reply = {
         let mut answered = pin!(answer(&service, &connection, id, parts, &mut body));
         tokio::select! {
@@ -247,17 +249,17 @@ async fn exchange<V: Service>(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = sent {
-        tracing::debug!(%error, "a reply was not sent whole");
+        tracing::debug!(%error, "a reply was not sent completely");
     }
 }
 
-/// What a request takes beside its head, its body and its reply, measured: its task, and its stream in the HTTP/2 library.
+/// Measured memory of a request without its head, body and reply: its task, and its stream in `h2`.
 const REQUEST_STATE_BYTES: usize = 10 << 10;
 
-/// What a header takes beside its name and its value.
+/// Memory of a header without its name and value.
 const HEADER_STATE_BYTES: usize = 64;
 
-/// What a request takes until its reply is sent, beside its body.
+/// Memory of a request until its reply is sent, without its body.
 fn request_bytes(parts: &Parts) -> usize {
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     let headers = parts.headers.iter();
@@ -270,17 +272,17 @@ async fn answer<V: Service>(
     connection: &Connection,
     id: RequestId,
     parts: Parts,
-    body: &mut StreamBody,
+    body: &mut Http2Body,
 ) -> V::Reply {
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
-    let head = Head { verb: (&parts.method).into(), target, headers: (&parts.headers).into() };
+    let head = RequestHead { method: (&parts.method).into(), target, headers: (&parts.headers).into() };
     let reply = service.answer(connection, id, &head, body).await;
-    // What is left to do needs no head, which may have more bytes than the reply.
+    // The head may be larger than the reply, and is not needed any more.
     drop(parts);
-    // To wait for a body holds the state of its request, so it is done only where that is bounded by a charge or a rate.
+    // Waiting for the rest of the body holds the state of the request, so it must be bounded by a charge or a rate limit.
     let may_wait = match reply.status() {
         StatusCode::SERVICE_UNAVAILABLE => body.is_charged(),
-        // A preflight, or one request too many without a valid key.
+        // A preflight, or a request beyond the rate of requests without a valid key.
         StatusCode::NO_CONTENT | StatusCode::TOO_MANY_REQUESTS => false,
         _ => true,
     };
@@ -294,17 +296,17 @@ fn response(connection: &Connection, reply: &impl ServiceReply) -> Response<()> 
     let mut response = Response::new(());
     *response.status_mut() = reply.status();
     let headers = response.headers_mut();
-    reply.head(headers);
+    reply.write_headers(headers);
     if reply.status() != StatusCode::NO_CONTENT {
         headers.insert(header::CONTENT_LENGTH, reply.body_len().into());
     }
     let clock = &connection.server().clock;
-    with_http_date(clock.unix_seconds(), |date| headers.line(&header::DATE, date));
+    with_http_date(clock.unix_seconds(), |date| headers.header(&header::DATE, date));
     response
 }
 
-impl Lines for HeaderMap {
-    fn line(&mut self, name: &HeaderName, value: &str) {
+impl HeaderWriter for HeaderMap {
+    fn header(&mut self, name: &HeaderName, value: &str) {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.insert(name, value);
         }

@@ -1,4 +1,4 @@
-//! Compressed request bodies, inflated no further than the limit on bodies and the caller's share of memory.
+//! Inflates request bodies, up to the limit on bodies and the account's share of memory.
 
 use std::io::Read;
 
@@ -6,23 +6,23 @@ use resources::{AccountMemory, ChargedBuffer};
 
 use crate::refused::Refused;
 
-/// Memory that a zstd frame may ask for, as a power of two. A body within the limit never needs more.
+/// Binary logarithm of the largest zstd window. A body within the limit does not need more.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 const BROTLI_BUFFER_BYTES: usize = 4 << 10;
 
-/// Bytes that are inflated in one step.
+/// Bytes inflated in one step.
 const STEP_BYTES: usize = 8 << 10;
 
-/// An encoding that request bodies may have.
+/// An encoding of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum RequestEncoding {
     Gzip,
     Brotli,
     Zstd,
 }
 
-impl Coding {
-    /// The encoding of this name, in upper or lower case; `None` for a body that is not encoded.
+impl RequestEncoding {
+    /// The encoding of this name, case-insensitive; `None` for a body that is not encoded.
     pub(super) fn named(name: &[u8]) -> Result<Option<Self>, Refused> {
         let is = |encoding: &str| name.eq_ignore_ascii_case(encoding.as_bytes());
         match name {
@@ -35,7 +35,7 @@ impl Coding {
     }
 }
 
-/// Why a body was not inflated, and how many bytes of it were.
+/// Why a body could not be inflated, and how many bytes were inflated before the error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InflateError {
     pub(super) refused: Refused,
@@ -43,19 +43,21 @@ pub(super) struct InflateError {
 }
 
 pub(super) fn inflate(
-    coding: Coding,
+    coding: RequestEncoding,
     body: &[u8],
     bytes_max: usize,
     memory: AccountMemory<'_>,
 ) -> Result<ChargedBuffer, InflateError> {
     let mut inflated = ChargedBuffer::default();
     let outcome = match coding {
-        Coding::Gzip => read_all(flate2::read::MultiGzDecoder::new(body), bytes_max, memory, &mut inflated),
-        Coding::Brotli => {
+        RequestEncoding::Gzip => {
+            read_all(flate2::read::MultiGzDecoder::new(body), bytes_max, memory, &mut inflated)
+        }
+        RequestEncoding::Brotli => {
             let decoder = brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES);
             read_all(decoder, bytes_max, memory, &mut inflated)
         }
-        Coding::Zstd => {
+        RequestEncoding::Zstd => {
             zstd_decoder(body).and_then(|decoder| read_all(decoder, bytes_max, memory, &mut inflated))
         }
     };

@@ -1,45 +1,43 @@
-//! The HTTP server: sockets, TLS, HTTP/1.1, HTTP/2, limits, compression and drain. Knows nothing of JSON-RPC, Ethereum or
-//! callers: a [`Service`] answers, and of accounts it knows the ids in whose share memory and threads are used.
+//! The HTTP server: sockets, TLS, HTTP/1.1, HTTP/2, limits, compression and drain. It does not know JSON-RPC, Ethereum or
+//! callers: a [`Service`] answers the requests, and accounts are ids for sharing memory and threads.
 
-mod config; // where to listen and with what
+mod config; // listener settings
 mod address_set; // addresses and networks of the configuration
-mod limits; // what connections may take
+mod limits; // limits of connections and requests
 mod head; // the head of a request
 mod refused; // why a request is refused
-mod connection_state; // what socket and requests tell each other
-mod peers; // what one address may take
-mod counts; // what a worker counts
-mod server_state; // what all connections share
+mod connection_state; // state shared by a socket and its requests
+mod peers; // limits per address
+mod counts; // counters of a worker
+mod server_state; // state shared by all connections
 mod connection; // one connection, as its requests see it
 mod inflate; // compressed request bodies
-mod request_body; // the bytes of a request
-mod compress; // smaller replies
-mod service; // who answers
-mod drain; // how the end of the gateway reaches connections
-mod socket; // timeouts that are really armed
-mod date; // the date of replies
-mod http1; // requests one after another
-mod http2; // requests side by side
+mod request_body; // the body of a request
+mod compress; // compressed replies
+mod service; // the trait that answers requests
+mod drain; // stages of a shutdown
+mod socket; // timeouts of a connection
+mod date; // the date header
+mod http1; // HTTP/1 connections
+mod http2; // HTTP/2 connections
 mod tls; // certificates
 mod bind; // listeners
-mod worker; // accept, serve, drain
-mod server; // all of it together
+mod worker; // accepts, serves and drains connections
+mod server; // starts and stops the workers
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-pub use address_set::AddressSet;
 pub use bind::{bind, check_free, overlap};
-pub use compress::{Encoding, accepted_encoding, compress};
-pub use config::{Config, Runtime};
+pub use compress::{ReplyEncoding, accepted_encoding, compress};
+pub use config::HttpConfig;
 pub use connection::{Connection, RequestId};
 pub use counts::HttpCounts;
-pub use head::{Head, Headers, Verb};
-pub use http1::{FramedRequest, framed_requests};
-pub use limits::Limits;
-pub use peers::{AddressHeader, ProxyConfig, TooManyUnauthenticated};
+pub use head::{Headers, RequestHead, RequestMethod};
+pub use http1::framed_requests;
+pub use limits::HttpLimits;
+pub use peers::TooManyUnauthenticated;
 pub use refused::Refused;
-pub use request_body::{Body, BodyRefused, INLINE_BODY_BYTES_MAX, ReceivedBody, read_body};
-pub use server::{Server, serve_stream};
+pub use request_body::{BodyRefused, INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody, read_body};
+pub use server::{HttpServer, serve_stream};
 pub use server_state::ServerState;
-pub use service::{Lines, Service, ServiceReply};
-pub use tls::Tls;
+pub use service::{HeaderWriter, Service, ServiceReply};

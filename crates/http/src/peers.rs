@@ -1,13 +1,13 @@
-//! How much of the gateway one address may take, and which address a caller has.
+//! Limits per address, and the address of a caller.
 //!
-//! A caller without a key is known by its address alone. One address may have a bounded number of connections, and a
-//! bounded rate of requests without a valid key. A request with a valid key is never refused for the requests of others at
-//! its address, but a new connection may be, because no key is known yet. When all places are taken, the oldest connection
-//! on which no valid key was sent is closed, or an idle one of the accounts with most connections.
+//! A caller without a key is identified only by its address. The number of connections of an address and its rate of requests
+//! without a valid key are limited. A request with a valid key is never refused because of other requests from its address,
+//! but a new connection may be, because its key is not known yet. When `connections_max` is reached, the oldest connection
+//! without a valid key is closed, or an idle one of the accounts with most connections.
 
-mod closable; // connections that make room for others
-mod forwarded; // callers as trusted proxies name them
-mod proxy_protocol; // the same for proxies that only pass bytes on
+mod closable; // connections that can be closed to make room
+mod forwarded; // headers of trusted proxies that name the caller
+mod proxy_protocol; // the PROXY protocol
 
 use std::collections::HashMap;
 use std::io;
@@ -19,19 +19,19 @@ use tokio::net::TcpStream;
 
 use crate::address_set::AddressSet;
 use crate::head::Headers;
-use crate::limits::Limits;
-use resources::{Bucket, Moment, RateExceeded, RepeatedWarning};
+use crate::limits::HttpLimits;
+use resources::{MonoTime, RateExceeded, RepeatedWarning, TokenBucket};
 use settings::Section;
 
 pub(crate) use closable::ClosableConnections;
-pub use forwarded::AddressHeader;
+use forwarded::AddressHeader;
 
-/// The proxies in front of the gateway, and how they name their callers.
+/// The proxies in front of the gateway, and how they report their callers.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
-    /// Proxies that are believed; the limits of an address apply to their callers instead.
+    /// Trusted proxies. Limits per address apply to their callers, not to them.
     pub trusted: AddressSet,
-    /// Whether connections from them start with a PROXY protocol header.
+    /// Whether connections from trusted proxies start with a PROXY protocol header.
     pub protocol: bool,
     pub header: AddressHeader,
 }
@@ -41,16 +41,14 @@ impl ProxyConfig {
         let trusted = AddressSet::read(section, "trusted_proxies").unwrap_or_default();
         let protocol = section.flag("proxy_protocol", false);
         if protocol && trusted.is_empty() {
-            section.mistake(
-                "proxy_protocol",
-                "needs trusted_proxies, because headers of other peers are ignored",
-            );
+            section
+                .error("proxy_protocol", "needs trusted_proxies, because headers of other peers are ignored");
         }
         Self { trusted, protocol, header: AddressHeader::read(section) }
     }
 }
 
-/// What is known of the addresses that have connections, or were refused lately.
+/// Limits per address, with the state of all addresses that have connections or were refused recently.
 #[derive(Debug)]
 pub(crate) struct Peers {
     proxies: ProxyConfig,
@@ -70,7 +68,7 @@ pub struct TooManyUnauthenticated {
 }
 
 impl Peers {
-    pub(crate) fn new(proxies: &ProxyConfig, limits: &Limits) -> Self {
+    pub(crate) fn new(proxies: &ProxyConfig, limits: &HttpLimits) -> Self {
         Self {
             proxies: proxies.clone(),
             exempt: limits.address_limits_exempt.clone(),
@@ -83,7 +81,7 @@ impl Peers {
         }
     }
 
-    /// The address of the caller behind a new connection: the peer's own, or the one in the PROXY protocol header of a
+    /// The address of the caller of a new connection: the address of the peer, or the one in the PROXY protocol header of a
     /// trusted proxy.
     pub(super) async fn caller_of_connection(
         &self,
@@ -101,21 +99,21 @@ impl Peers {
         self.proxies.protocol && self.proxies.trusted.contains(peer)
     }
 
-    /// The address from which a request comes, on a connection from `peer`.
+    /// The address of the caller of a request on a connection from `peer`.
     pub(super) fn caller_of_request(&self, peer: IpAddr, headers: Headers<'_>) -> IpAddr {
         self.proxies.header.caller(peer, headers, &self.proxies.trusted)
     }
 
-    /// Counts one more connection of an address. `None`: it has as many as it may have.
+    /// Counts one more connection of an address. `None`: the address has reached its limit.
     pub(super) fn enter(&self, address: IpAddr) -> Option<CountedAddress> {
-        let Some(most) = self.connections_max else { return Some(CountedAddress::NONE) };
+        let Some(max) = self.connections_max else { return Some(CountedAddress::NONE) };
         if self.exempt.contains(address) || self.proxies.trusted.contains(address) {
             return Some(CountedAddress::NONE);
         }
         let group = AddressGroup::of(address);
         let mut connections = self.connections.lock();
         let open = connections.entry(group).or_default();
-        if *open < most {
+        if *open < max {
             *open += 1;
             return Some(CountedAddress { group: Some(group) });
         }
@@ -130,7 +128,7 @@ impl Peers {
         None
     }
 
-    /// Takes back what [`Self::enter`] counted.
+    /// Undoes [`Self::enter`].
     pub(super) fn leave(&self, counted: CountedAddress) {
         let Some(group) = counted.group else { return };
         let mut connections = self.connections.lock();
@@ -142,18 +140,18 @@ impl Peers {
         }
     }
 
-    /// Counts a request without a valid key, and refuses it if there were too many from its address.
+    /// Counts a request without a valid key, or refuses it if its address made too many.
     pub(super) fn count_unauthenticated(
         &self,
         address: IpAddr,
-        now: Moment,
+        now: MonoTime,
     ) -> Result<(), TooManyUnauthenticated> {
         let Some(per_second) = self.unauthenticated_per_second_max else { return Ok(()) };
         if self.exempt.contains(address) {
             return Ok(());
         }
         if self.proxies.trusted.contains(address) {
-            // One rate for all callers of a proxy would let any of them use it up for the others.
+            // With one rate for all callers of a proxy, one caller could use it up for the others.
             if let Some(requests) = self.callers_without_address.count(Instant::now()) {
                 tracing::warn!(
                     proxy = %address,
@@ -168,7 +166,7 @@ impl Peers {
     }
 }
 
-/// A connection that is counted for an address, or for none.
+/// A counted connection of an address, or an uncounted one.
 #[derive(Debug)]
 pub(super) struct CountedAddress {
     group: Option<AddressGroup>,
@@ -178,8 +176,8 @@ impl CountedAddress {
     pub(super) const NONE: Self = Self { group: None };
 }
 
-/// Addresses that count as one caller: an IPv4 address, or the /64 network of an IPv6 address, of which every customer of a
-/// provider has at least one.
+/// Addresses that count as one: an IPv4 address, or the /64 network of an IPv6 address, because providers give each customer
+/// at least a /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum AddressGroup {
     V4(Ipv4Addr),
@@ -198,19 +196,19 @@ impl AddressGroup {
     }
 }
 
-/// Addresses whose rate is remembered. Each takes some 40 bytes.
+/// Addresses whose rate is stored. Each takes about 40 bytes.
 const REFUSED_ADDRESSES_MAX: usize = 1 << 16;
 
-/// How often a full table is cleared of addresses whose rate has recovered.
+/// Minimum time between two searches of a full table for addresses whose rate has recovered.
 const CLEAR_INTERVAL_NS: u64 = 100_000_000;
 
 /// The rates of requests without a valid key, by address.
 #[derive(Debug, Default)]
 struct RefusedRates {
-    by_address: HashMap<AddressGroup, Bucket>,
-    /// Shared by all addresses for which there is no room.
-    others: Option<Bucket>,
-    cleared_at: Moment,
+    by_address: HashMap<AddressGroup, TokenBucket>,
+    /// Shared by all addresses that do not fit into the table.
+    others: Option<TokenBucket>,
+    cleared_at: MonoTime,
 }
 
 impl RefusedRates {
@@ -218,7 +216,7 @@ impl RefusedRates {
         &mut self,
         group: AddressGroup,
         per_second: u64,
-        now: Moment,
+        now: MonoTime,
     ) -> Result<(), TooManyUnauthenticated> {
         let is_full = self.by_address.len() >= REFUSED_ADDRESSES_MAX;
         if is_full && now.0 >= self.cleared_at.0.saturating_add(CLEAR_INTERVAL_NS) {
@@ -227,9 +225,9 @@ impl RefusedRates {
         }
         let has_room = self.by_address.len() < REFUSED_ADDRESSES_MAX;
         let bucket = if has_room || self.by_address.contains_key(&group) {
-            self.by_address.entry(group).or_insert_with(|| Bucket::new(per_second))
+            self.by_address.entry(group).or_insert_with(|| TokenBucket::new(per_second))
         } else {
-            self.others.get_or_insert_with(|| Bucket::new(per_second))
+            self.others.get_or_insert_with(|| TokenBucket::new(per_second))
         };
         match bucket.take(now, 1) {
             Err(RateExceeded { wait_ms, .. }) => Err(TooManyUnauthenticated { wait_ms }),
@@ -245,7 +243,7 @@ mod tests {
     fn peers(config: &str) -> Peers {
         let read = |root: &mut Section<'_>| {
             let proxies = ProxyConfig::read(&mut root.section("listen"));
-            Peers::new(&proxies, &Limits::read(&mut root.section("limits")))
+            Peers::new(&proxies, &HttpLimits::read(&mut root.section("limits")))
         };
         settings::read(config, read).unwrap()
     }
@@ -255,18 +253,18 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_number_of_connections_and_no_more() {
+    fn the_connections_of_an_address_are_limited() {
         let peers = peers("[limits]\nconnections_per_address_max = 2");
         let first = peers.enter(ip("192.0.2.1")).unwrap();
         let _second = peers.enter(ip("::ffff:192.0.2.1")).unwrap();
         assert!(peers.enter(ip("192.0.2.1")).is_none());
-        assert!(peers.enter(ip("192.0.2.2")).is_some(), "the next address is somebody else");
+        assert!(peers.enter(ip("192.0.2.2")).is_some(), "another address is not affected");
         peers.leave(first);
         assert!(peers.enter(ip("192.0.2.1")).is_some());
     }
 
     #[test]
-    fn an_ipv6_network_of_a_customer_counts_as_one_address() {
+    fn a_64_network_of_ipv6_counts_as_one_address() {
         let peers = peers("[limits]\nconnections_per_address_max = 1");
         let first = peers.enter(ip("2001:db8:0:1::1")).unwrap();
         assert!(peers.enter(ip("2001:db8:0:1:ffff::2")).is_none());
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_trusted_proxies_are_not_counted_and_nothing_is_left_behind() {
+    fn loopback_and_trusted_proxies_are_not_counted_and_entries_are_removed() {
         let peers =
             peers("[listen]\ntrusted_proxies = [\"10.0.0.0/8\"]\n[limits]\nconnections_per_address_max = 1");
         for address in ["127.0.0.1", "::1", "10.1.2.3"] {
@@ -289,43 +287,42 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_key_have_a_rate_for_each_address() {
+    fn requests_without_a_key_have_a_rate_per_address() {
         let peers = peers("[limits]\nunauthenticated_per_second_max = 10");
         let count = |address: &str, ms: u64| {
-            let now = Moment((1_000 + ms) * 1_000_000);
+            let now = MonoTime((1_000 + ms) * 1_000_000);
             (0..100).filter(|_| peers.count_unauthenticated(ip(address), now).is_ok()).count()
         };
         assert_eq!((count("192.0.2.1", 0), count("192.0.2.2", 0)), (10, 10));
         assert_eq!((count("192.0.2.1", 500), count("192.0.2.1", 2_000)), (5, 10));
-        assert_eq!(count("127.0.0.1", 0), 100, "this machine is exempt");
+        assert_eq!(count("127.0.0.1", 0), 100, "loopback is exempt");
     }
 
-    /// All callers of a proxy that does not name them once shared one rate, so any of them could use it up for the others.
+    /// All callers of a proxy that does not report their addresses shared one rate, so one could use it up for the others.
     #[test]
-    fn a_trusted_proxy_that_names_no_caller_has_no_rate() {
+    fn a_trusted_proxy_that_does_not_report_callers_has_no_rate() {
         let peers = peers(
             "[listen]\ntrusted_proxies = [\"10.0.0.0/8\"]\n[limits]\nunauthenticated_per_second_max = 1",
         );
         let count = |address: &str| {
             (0..100)
-                .filter(|_| peers.count_unauthenticated(ip(address), Moment(5_000_000_000)).is_ok())
+                .filter(|_| peers.count_unauthenticated(ip(address), MonoTime(5_000_000_000)).is_ok())
                 .count()
         };
         assert_eq!((count("10.1.2.3"), count("192.0.2.1")), (100, 1));
     }
 
-    /// A million addresses must not take a million entries.
     #[test]
-    fn the_table_of_rates_is_bounded_and_empties_itself() {
+    fn the_table_of_rates_is_bounded_and_removes_recovered_addresses() {
         let mut rates = RefusedRates::default();
         let group = |number: u32| AddressGroup::V4(Ipv4Addr::from_bits(number));
         let mut take = |number, now| {
-            let taken = rates.take(group(number), 10, Moment(now));
+            let taken = rates.take(group(number), 10, MonoTime(now));
             (taken.is_ok(), rates.by_address.len())
         };
         let start = 5_000_000_000;
         let served = (0..1_000_000).filter(|&number| take(number, start).0).count();
-        assert_eq!(served, REFUSED_ADDRESSES_MAX + 10, "addresses without room share one rate");
+        assert_eq!(served, REFUSED_ADDRESSES_MAX + 10, "addresses beyond the table share one rate");
         assert_eq!(take(1_000_000, start).1, REFUSED_ADDRESSES_MAX);
         assert_eq!(take(1_000_000, start + 2_000_000_000), (true, 1));
     }
@@ -334,6 +331,6 @@ mod tests {
     fn zero_switches_a_limit_off() {
         let peers = peers("[limits]\nconnections_per_address_max = 0\nunauthenticated_per_second_max = 0");
         assert!((0..100).all(|_| peers.enter(ip("192.0.2.1")).is_some()));
-        assert!((0..100).all(|_| peers.count_unauthenticated(ip("192.0.2.1"), Moment(0)).is_ok()));
+        assert!((0..100).all(|_| peers.count_unauthenticated(ip("192.0.2.1"), MonoTime(0)).is_ok()));
     }
 }

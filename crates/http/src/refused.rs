@@ -1,6 +1,6 @@
-//! Why a request is refused before anything is parsed.
+//! Why a request is refused before its body is parsed.
 
-/// Why a request is refused before anything is parsed.
+/// Why a request is refused before its body is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     OtherPath,
@@ -9,14 +9,15 @@ pub enum Refused {
     Encoding,
     BadEncoding,
     TooLarge,
-    /// Two readers could disagree on where the request ends.
+    /// Two readers could disagree on where the request ends (request smuggling).
     Ambiguous,
     BadHead,
     /// HTTP/1.1 without exactly one valid `Host`.
     BadHost,
     HeadTooLarge,
+    /// The connection ended before the request was complete or answered.
     Broken,
     TooSlow,
-    /// The account has no memory left for the body.
+    /// The account has used up its share of memory or threads.
     OverCapacity,
 }

@@ -1,40 +1,42 @@
-//! The bytes of a request, held to the limit while they arrive and again while they are inflated, and charged to the
-//! caller's account before memory for them is allocated.
+//! Reads and inflates the body of a request.
+//!
+//! The limit on bodies applies to the received and to the inflated bytes. Both are charged to the account before memory is
+//! allocated for them.
 
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 
 use http::header;
-use resources::{AccountId, AccountMemory, ChargedBuffer, MemoryCharge, OverBudget, Threads};
+use resources::{AccountId, AccountMemory, ChargedBuffer, MemoryCharge, OverBudget, ThreadPool};
 
 use crate::connection::Connection;
-use crate::head::Head;
-use crate::inflate::{Coding, InflateError, inflate};
+use crate::head::RequestHead;
+use crate::inflate::{InflateError, RequestEncoding, inflate};
 use crate::refused::Refused;
 
-/// A request's body, and with it the way to its caller.
+/// The body of a request, and the connection to its caller.
 ///
-/// HTTP/1 lends its bytes from where they came in (`'a`), HTTP/2 hands over its own.
-pub trait Body<'a>: Send {
-    /// The whole body, if it has at most so many bytes and the account has memory for them.
+/// HTTP/1 returns bytes that borrow from the input buffer (`'a`), HTTP/2 returns owned bytes.
+pub trait RequestBody<'a>: Send {
+    /// Reads the whole body, if it has at most `bytes_max` bytes and the account has memory for them.
     fn read(
         &mut self,
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> impl Future<Output = Result<ReceivedBody<'a>, Refused>> + Send;
 
-    /// Gets the body of a refused request out of the way, where that keeps a connection in use.
+    /// Discards the body of a refused request if that allows the connection to stay open.
     fn skip(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Waits for an answer for as long as the caller does.
-    fn attend<T: Send>(
+    /// Runs `answer`, and cancels it if the caller disconnects.
+    fn run_while_connected<T: Send>(
         &mut self,
         answer: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> impl Future<Output = Result<T, Refused>> + Send;
 }
 
-/// A whole body, and the charge for its memory.
+/// A complete body, and the charge for its memory.
 #[derive(Debug)]
 pub struct ReceivedBody<'a> {
     pub bytes: Cow<'a, [u8]>,
@@ -42,7 +44,7 @@ pub struct ReceivedBody<'a> {
 }
 
 impl<'a> ReceivedBody<'a> {
-    /// A body that lies in the buffer of its connection.
+    /// A body in the input buffer of its connection.
     pub(crate) fn borrowed(bytes: &'a [u8]) -> Self {
         Self { bytes: Cow::Borrowed(bytes), charge: MemoryCharge::default() }
     }
@@ -61,14 +63,14 @@ impl From<OverBudget> for Refused {
     }
 }
 
-/// Larger bodies are inflated and read in the pool: they would delay the other connections of the thread.
+/// Larger bodies are inflated and parsed in the thread pool, because they would delay other connections of the thread.
 pub const INLINE_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Why a body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyRefused {
     pub refused: Refused,
-    /// How many bytes were inflated for nothing; `None` if it was refused before that, or for lack of memory.
+    /// Bytes inflated before the refusal; `None` if the body was refused before that, or for lack of memory.
     pub inflated: Option<usize>,
 }
 
@@ -78,22 +80,22 @@ impl From<Refused> for BodyRefused {
     }
 }
 
-/// Reads the whole body of a request of this account, and inflates it in `threads` if it turns out to be large.
+/// Reads the whole body of a request and inflates it, in `threads` if it is large.
 pub async fn read_body<'a>(
     connection: &Connection,
-    head: &Head<'_>,
-    body: &mut impl Body<'a>,
+    head: &RequestHead<'_>,
+    body: &mut impl RequestBody<'a>,
     account: AccountId,
     bytes_max: usize,
-    threads: &Threads,
+    threads: &ThreadPool,
 ) -> Result<ReceivedBody<'a>, BodyRefused> {
     let received = body.read(bytes_max, connection.memory(account)).await?;
     connection.counts().bytes_in.fetch_add(received.bytes.len() as u64, Relaxed);
     let mut encodings = head.headers.all(&header::CONTENT_ENCODING);
     let coding = match (encodings.next(), encodings.next()) {
         (None, _) => None,
-        (Some(encoding), None) => Coding::named(encoding)?,
-        // One inside the other: nobody does that to a body of a few kilobytes.
+        (Some(encoding), None) => RequestEncoding::named(encoding)?,
+        // Nested encodings are not supported.
         (Some(_), Some(_)) => return Err(Refused::Encoding.into()),
     };
     match coding {
@@ -102,14 +104,14 @@ pub async fn read_body<'a>(
     }
 }
 
-/// Inflates a body, in the pool if it turns out to be large.
+/// Inflates a body. A body that turns out to be large is inflated again in the thread pool.
 async fn inflated<'a>(
     connection: &Connection,
     account: AccountId,
-    coding: Coding,
+    coding: RequestEncoding,
     received: ReceivedBody<'_>,
     bytes_max: usize,
-    threads: &Threads,
+    threads: &ThreadPool,
 ) -> Result<ReceivedBody<'a>, BodyRefused> {
     let inline_max = bytes_max.min(INLINE_BODY_BYTES_MAX);
     let mut outcome = match received.bytes.len() <= inline_max {

@@ -1,36 +1,36 @@
-//! What all connections of a server share.
+//! State shared by all connections of a server.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use resources::{Clock, MemoryBudget, RepeatedWarning};
 
-use crate::config::Config;
+use crate::config::HttpConfig;
 use crate::counts::HttpCounts;
-use crate::limits::Limits;
+use crate::limits::HttpLimits;
 use crate::peers::{ClosableConnections, Peers};
 
-/// What all connections share.
+/// State shared by all connections of a server.
 #[derive(Debug)]
 pub struct ServerState {
     pub clock: Clock,
-    pub limits: Limits,
+    pub limits: HttpLimits,
     pub memory: MemoryBudget,
-    /// One for each worker, so that counting never makes two cores wait for each other.
+    /// One per worker, so that counting causes no contention between cores.
     pub counts: Vec<HttpCounts>,
     pub(crate) connections: Connections,
     pub(crate) peers: Peers,
 }
 
-/// How many connections there are, and whether new ones are welcome.
+/// The connections of a server.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// A random number that the ids of all requests of this process begin with.
+    /// A random number at the beginning of all request ids of this process.
     pub(crate) process: u32,
     pub(crate) open: AtomicUsize,
-    /// Connections that are being told that there is no place for them.
+    /// Connections to which a refusal is being sent.
     pub(crate) being_refused: AtomicUsize,
     pub(crate) closable: ClosableConnections,
-    /// How many there were; each takes its number from here.
+    /// The number of the next connection.
     pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
     pub(crate) accept_failures: RepeatedWarning,
@@ -51,7 +51,7 @@ impl Default for Connections {
 }
 
 impl ServerState {
-    pub fn new(config: &Config, limits: Limits, memory: MemoryBudget) -> Self {
+    pub fn new(config: &HttpConfig, limits: HttpLimits, memory: MemoryBudget) -> Self {
         Self {
             clock: Clock::default(),
             counts: std::iter::repeat_with(HttpCounts::default).take(config.workers.max(1)).collect(),
@@ -62,12 +62,11 @@ impl ServerState {
         }
     }
 
-    /// Whether the gateway is about to end.
+    /// Whether the gateway is shutting down.
     pub fn is_draining(&self) -> bool {
         self.connections.draining.load(Relaxed)
     }
 
-    /// How many connections there are.
     pub fn open_connections(&self) -> usize {
         self.connections.open.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The seam to whatever answers the requests.
+//! The traits through which the server calls the gateway.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use http::StatusCode;
 use http::header::HeaderName;
 
 use crate::connection::{Connection, RequestId};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::refused::Refused;
-use crate::request_body::Body;
+use crate::request_body::RequestBody;
 
 /// Answers the requests of all connections.
 pub trait Service: Debug + Send + Sync + 'static {
     type Reply: ServiceReply;
 
     /// Answers one request.
-    fn answer<'s, 'a: 's, B: Body<'a>>(
+    fn answer<'s, 'a: 's, B: RequestBody<'a>>(
         self: &'s Arc<Self>,
         connection: &'s Connection,
         id: RequestId,
-        head: &'s Head<'_>,
+        head: &'s RequestHead<'_>,
         body: &'s mut B,
     ) -> impl Future<Output = Self::Reply> + Send;
 
-    /// The reply to what is no request that could be answered.
+    /// The reply to a request that cannot be parsed.
     fn refuse_request(
         &self,
         connection: &Connection,
@@ -33,25 +33,25 @@ pub trait Service: Debug + Send + Sync + 'static {
         refused: Refused,
     ) -> impl Future<Output = Self::Reply> + Send;
 
-    /// The reply for a connection that there is no place for.
+    /// The reply to a connection that is refused because there are too many.
     fn refuse_connection(&self, id: RequestId) -> Self::Reply;
 }
 
-/// A reply, as the server sends it.
+/// A reply.
 pub trait ServiceReply: Send {
     fn status(&self) -> StatusCode;
 
-    /// Bytes of its body.
+    /// Length of the body.
     fn body_len(&self) -> usize;
 
-    /// The lines of its head, without those that tell where the reply ends.
-    fn head(&self, lines: &mut impl Lines);
+    /// Writes the headers, without those that frame the body.
+    fn write_headers(&self, headers: &mut impl HeaderWriter);
 
-    /// Its body, in at most three pieces.
+    /// The body, in at most three pieces.
     fn into_parts(self) -> [Bytes; 3];
 }
 
-/// Where the lines of a head are put down.
-pub trait Lines {
-    fn line(&mut self, name: &HeaderName, value: &str);
+/// Takes the headers of a reply.
+pub trait HeaderWriter {
+    fn header(&mut self, name: &HeaderName, value: &str);
 }

@@ -1,4 +1,4 @@
-//! TLS on the public listener: a certificate, its key, and nothing else to configure.
+//! TLS on the public listener.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,36 +11,36 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Where the certificate and its key are, both PEM.
+/// The files of the certificate and its key, both PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsConfig {
     /// The chain, the server's own certificate first.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-impl Tls {
+impl TlsConfig {
     pub(super) fn read(section: &mut Section<'_>) -> Option<Self> {
         match (section.optional_text("tls_certificate"), section.optional_text("tls_key")) {
             (Some(certificate), Some(key)) => Some(Self { certificate: certificate.into(), key: key.into() }),
             (None, None) => None,
             (Some(_), None) => {
-                section.mistake("tls_certificate", "needs tls_key");
+                section.error("tls_certificate", "needs tls_key");
                 None
             }
             (None, Some(_)) => {
-                section.mistake("tls_key", "needs tls_certificate");
+                section.error("tls_key", "needs tls_certificate");
                 None
             }
         }
     }
 
-    /// Whether both files can be read and belong together; else what is wrong.
+    /// Checks that both files can be read and belong together.
     pub fn check(&self) -> Result<(), String> {
         self.acceptor().map(drop).map_err(|error| error.to_string())
     }
 
-    /// Accepts TLS connections. HTTP/2 is offered first, because clients that offer both prefer it.
+    /// Builds the TLS acceptor. ALPN prefers HTTP/2.
     pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let unreadable = |setting: &str, path: &Path, error: pem::Error| {
             io::Error::other(format!("{setting} {}: {error}", path.display()))

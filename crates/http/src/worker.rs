@@ -1,4 +1,4 @@
-//! One worker: accept, serve, and drain when it is time.
+//! One worker: accepts, serves and drains connections.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,16 +16,16 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::{Connection, Peer};
-use crate::connection_state::State;
+use crate::connection::{Connection, ConnectionPeer};
+use crate::connection_state::ConnectionState;
 use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
 use crate::peers::CountedAddress;
 use crate::server_state::ServerState;
 use crate::service::Service;
-use crate::socket::{Socket, Stream};
+use crate::socket::{ByteStream, Socket};
 use crate::{BoxError as Error, http1, http2};
 
-pub(super) struct Worker<V> {
+pub(super) struct HttpWorker<V> {
     server: Arc<ServerState>,
     service: Arc<V>,
     index: usize,
@@ -33,14 +33,13 @@ pub(super) struct Worker<V> {
     stopping: watch::Receiver<Option<Duration>>,
 }
 
-/// How long accepting rests when the process is out of file descriptors. Long enough to let some go, short enough that
-/// nobody notices.
-const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// Pause after a failed accept, which happens when the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a draining worker looks whether its connections are done.
-const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// How often a draining worker checks whether its connections have ended.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-impl<V: Service> Worker<V> {
+impl<V: Service> HttpWorker<V> {
     pub(super) fn new(
         server: Arc<ServerState>,
         service: Arc<V>,
@@ -51,11 +50,11 @@ impl<V: Service> Worker<V> {
         Self { server, service, index, tls, stopping }
     }
 
-    /// Serves until told to stop, and then until no connection is left.
+    /// Serves until the server stops, and then until no connection is left.
     pub(super) fn run(self, runtime: &Runtime, listener: TcpListener) {
         runtime.block_on(async {
-            // Each worker has a channel of its own: connections look at it for every request, and one channel for all of
-            // them would be contended across cores.
+            // Each worker has a channel of its own, because connections read it for every request, and one channel for all
+            // workers would be contended.
             let (stage, _) = watch::channel(DrainStage::Serving);
             self.accept(listener, &stage).await;
             stage.send_replace(DrainStage::Closing);
@@ -63,18 +62,18 @@ impl<V: Service> Worker<V> {
         });
     }
 
-    /// Accepts until told to stop, and then for as long as callers are still let in.
+    /// Accepts until the server stops, and then for `drain_delay`.
     async fn accept(&self, listener: TcpListener, stage: &watch::Sender<DrainStage>) {
         let mut stopping = self.stopping.clone();
-        let told = async { stopping.wait_for(Option::is_some).await.ok().and_then(|delay| *delay) };
-        let delay = self.accept_until(&listener, stage, told).await.unwrap_or_default();
+        let stopped = async { stopping.wait_for(Option::is_some).await.ok().and_then(|delay| *delay) };
+        let delay = self.accept_until(&listener, stage, stopped).await.unwrap_or_default();
         stage.send_replace(DrainStage::Draining);
         self.accept_until(&listener, stage, tokio::time::sleep(delay)).await;
         refuse_new_connections(&listener);
         self.accept_until(&listener, stage, tokio::time::sleep(HANDSHAKE_TIME.min(delay))).await;
-        // Connections that the kernel has established are served like the others; closing the listener would reset them.
+        // Connections that the kernel has already established are served; closing the listener would reset them.
         while let Ok(Ok((stream, peer))) = timeout(Duration::ZERO, listener.accept()).await {
-            self.welcome(stream, peer.ip(), stage.subscribe());
+            self.admit(stream, peer.ip(), stage.subscribe());
         }
     }
 
@@ -92,31 +91,31 @@ impl<V: Service> Worker<V> {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.welcome(stream, peer.ip(), stage.subscribe()),
+                Ok((stream, peer)) => self.admit(stream, peer.ip(), stage.subscribe()),
                 Err(error) => {
                     if let Some(failures) =
                         self.server.connections.accept_failures.count(Instant::now().into_std())
                     {
                         tracing::warn!(%error, failures, "accept failed; pausing");
                     }
-                    tokio::time::sleep(ACCEPT_REST).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    /// Serves a new connection, if there is a place for it.
-    fn welcome(&self, stream: TcpStream, address: IpAddr, stage: watch::Receiver<DrainStage>) {
+    /// Serves a new connection, or refuses it.
+    fn admit(&self, stream: TcpStream, address: IpAddr, stage: watch::Receiver<DrainStage>) {
         let (server, index, tls) = (&self.server, self.index, self.tls.clone());
         let counts = &server.counts[index];
-        // Behind such a proxy, the caller's address is counted when the header has come.
+        // With the PROXY protocol, the address of the caller is counted when its header has arrived.
         let is_counted_later = server.peers.starts_with_proxy_header(address);
         let counted = if is_counted_later { Some(CountedAddress::NONE) } else { server.peers.enter(address) };
         let Some(counted) = counted else {
             counts.address_refused.fetch_add(1, Relaxed);
             return self.refuse(stream);
         };
-        let place = Place::take(Arc::clone(server), counted);
+        let slot = ConnectionSlot::take(Arc::clone(server), counted);
         let service = Arc::clone(&self.service);
         if server.connections.open.load(Relaxed) > server.limits.connections_max {
             if !server.connections.closable.close_one() {
@@ -126,13 +125,13 @@ impl<V: Service> Worker<V> {
             counts.closed_for_others.fetch_add(1, Relaxed);
         }
         counts.connections.fetch_add(1, Relaxed);
-        let must_close = server.connections.closable.add(place.number);
+        let must_close = server.connections.closable.add(slot.number);
         tokio::spawn(async move {
             tokio::select! {
-                // A request that arrives after the decision to close is not begun.
+                // A request that arrives after the decision to close is not started.
                 biased;
-                () = must_close.wait() => tracing::debug!("a connection was closed to make room for another"),
-                served = greet(service, place, index, address, stream, tls, stage) => {
+                () = must_close.wait() => tracing::debug!("connection closed to make room for another"),
+                served = start_connection(service, slot, index, address, stream, tls, stage) => {
                     if let Err(error) = served {
                         tracing::debug!(%error, "a connection ended early");
                     }
@@ -141,29 +140,29 @@ impl<V: Service> Worker<V> {
         });
     }
 
-    /// Tells a caller that there is no place, unless many are being told already or a TLS handshake would be needed, which
-    /// costs more than a call.
+    /// Refuses a connection. A reply is sent unless too many refusals are being sent already, or it would need a TLS
+    /// handshake, which costs more than a call.
     fn refuse(&self, stream: TcpStream) {
-        let refusal = Refusal::start(Arc::clone(&self.server));
+        let refusal = RefusalGuard::start(Arc::clone(&self.server));
         if self.tls.is_none() && refusal.number < REFUSALS_MAX {
             let message = http1::over_capacity(&self.server, &*self.service);
             tokio::spawn(async move {
                 let _refusal = refusal;
-                let _told = timeout(REFUSAL_TIMEOUT, turn_away(stream, message)).await;
+                let _sent = timeout(REFUSAL_TIMEOUT, send_refusal(stream, message)).await;
             });
         }
     }
 
     async fn drain(&self) {
         let time = self.server.limits.drain_timeout;
-        let quiet = async {
+        let all_closed = async {
             while self.server.connections.open.load(Relaxed) > 0 {
-                tokio::time::sleep(DRAIN_LOOK).await;
+                tokio::time::sleep(DRAIN_POLL_INTERVAL).await;
             }
         };
-        if timeout(time, quiet).await.is_err() {
+        if timeout(time, all_closed).await.is_err() {
             let left = self.server.connections.open.load(Relaxed);
-            tracing::warn!(left, "connections were cut off: the time to drain is over");
+            tracing::warn!(left, "drain_timeout is over; closing the remaining connections");
         }
     }
 }
@@ -177,20 +176,19 @@ pub(super) fn runtime(threads: usize) -> io::Result<Runtime> {
     }
 }
 
-/// How long connections that are being opened when the listener closes may take for the last step of the TCP handshake:
-/// longer than a packet takes around the world.
+/// How long the last step of a TCP handshake may take when the listener closes. Longer than a packet takes around the world.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 
-/// Lets nobody open a connection any more, while the listener can still accept those that are open.
+/// Drops packets that open new connections, while the listener still accepts established ones.
 ///
-/// Closing a listener resets the connections that it has not accepted yet, and there is always a moment between the last
-/// accept and the close. So packets that open a connection are dropped first. Their senders try again a second later, and
-/// are refused then.
+/// Closing a listener resets connections that it has not accepted, and one could be established between the last accept and
+/// the close. Callers whose packets are dropped try again a second later, and are refused then.
 #[cfg(target_os = "linux")]
 fn refuse_new_connections(listener: &TcpListener) {
-    /// Loads the byte with the flags of TCP; then drops (0) packets with SYN and keeps the others whole.
+    /// Offset of the TCP flags.
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
+    // Loads the flags, drops packets with SYN, and keeps all others.
     let program = [
         SockFilter::new(0x30, 0, 0, FLAGS),
         SockFilter::new(0x45, 0, 1, SYN),
@@ -198,23 +196,23 @@ fn refuse_new_connections(listener: &TcpListener) {
         SockFilter::new(0x06, 0, 0, u32::MAX),
     ];
     if let Err(error) = SockRef::from(listener).attach_filter(&program) {
-        tracing::warn!(%error, "connections that are opened right now may be reset");
+        tracing::warn!(%error, "cannot drop new connections; those opened during the shutdown may be reset");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn refuse_new_connections(_: &TcpListener) {}
 
-/// One counted connection, until it is dropped.
-struct Place {
+/// An open connection, which is counted until this value is dropped.
+struct ConnectionSlot {
     server: Arc<ServerState>,
     /// The number of the connection.
     number: u64,
     counted: CountedAddress,
-    state: Arc<State>,
+    state: Arc<ConnectionState>,
 }
 
-impl Place {
+impl ConnectionSlot {
     fn take(server: Arc<ServerState>, counted: CountedAddress) -> Self {
         server.connections.open.fetch_add(1, Relaxed);
         let number = server.connections.seen.fetch_add(1, Relaxed);
@@ -222,7 +220,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let counted = std::mem::replace(&mut self.counted, CountedAddress::NONE);
         self.server.peers.leave(counted);
@@ -231,44 +229,44 @@ impl Drop for Place {
     }
 }
 
-/// Connections that are refused with a reply at the same time. Each takes a file descriptor for up to a second.
+/// Refusals that are sent at the same time. Each takes a file descriptor for up to a second.
 const REFUSALS_MAX: usize = 100;
 
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection that is being refused, until it is dropped.
-struct Refusal {
+/// A connection that is being refused, which is counted until this value is dropped.
+struct RefusalGuard {
     server: Arc<ServerState>,
-    /// How many there were before it.
+    /// The number of other refusals when it was started.
     number: usize,
 }
 
-impl Refusal {
+impl RefusalGuard {
     fn start(server: Arc<ServerState>) -> Self {
         let number = server.connections.being_refused.fetch_add(1, Relaxed);
         Self { server, number }
     }
 }
 
-impl Drop for Refusal {
+impl Drop for RefusalGuard {
     fn drop(&mut self) {
         self.server.connections.being_refused.fetch_sub(1, Relaxed);
     }
 }
 
-/// Tells one caller too many that there is no place, and waits for the other side to close: closing first, with
-/// unread bytes, would reset the connection and take the message with it.
-async fn turn_away(mut stream: TcpStream, told: Vec<u8>) -> io::Result<()> {
-    stream.write_all(&told).await?;
+/// Sends a refusal and waits until the caller closes the connection. Closing first, with unread bytes, would reset the
+/// connection, and the caller could lose the message.
+async fn send_refusal(mut stream: TcpStream, message: Vec<u8>) -> io::Result<()> {
+    stream.write_all(&message).await?;
     stream.shutdown().await?;
     let mut unread = [0; 1_024];
     while stream.read(&mut unread).await? > 0 {}
     Ok(())
 }
 
-async fn greet<V: Service>(
+async fn start_connection<V: Service>(
     service: Arc<V>,
-    mut place: Place,
+    mut slot: ConnectionSlot,
     index: usize,
     address: IpAddr,
     mut stream: TcpStream,
@@ -276,55 +274,55 @@ async fn greet<V: Service>(
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
-    let server = Arc::clone(&place.server);
-    let mut peer = Peer { number: place.number, address, state: Arc::clone(&place.state) };
+    let server = Arc::clone(&slot.server);
+    let mut peer = ConnectionPeer { number: slot.number, address, state: Arc::clone(&slot.state) };
     if server.peers.starts_with_proxy_header(address) {
-        // Boxed because few connections need it: the task of every connection is as large as its largest state.
-        peer.address = Box::pin(read_proxy_header(&mut place, index, address, &mut stream)).await?;
+        // Boxed because few connections need it, and it would enlarge the task of every connection.
+        peer.address = Box::pin(read_proxy_header(&mut slot, index, address, &mut stream)).await?;
     }
     match tls {
         None => serve(&service, server, index, peer, stream, stage).await,
-        Some(tls) => Box::pin(greet_over_tls(service, server, index, peer, stream, tls, stage)).await,
+        Some(tls) => Box::pin(accept_tls(service, server, index, peer, stream, tls, stage)).await,
     }
 }
 
-/// The address of a caller behind a proxy that passes bytes on, counted like any other.
+/// Reads the address of a caller from the PROXY protocol header, and counts it.
 async fn read_proxy_header(
-    place: &mut Place,
+    slot: &mut ConnectionSlot,
     index: usize,
     proxy: IpAddr,
     stream: &mut TcpStream,
 ) -> Result<IpAddr, Error> {
-    let server = &place.server;
+    let server = &slot.server;
     let address =
         timeout(server.limits.header_timeout, server.peers.caller_of_connection(proxy, stream)).await??;
     let Some(counted) = server.peers.enter(address) else {
         server.counts[index].address_refused.fetch_add(1, Relaxed);
         return Err("too many connections from this address".into());
     };
-    place.counted = counted;
+    slot.counted = counted;
     Ok(address)
 }
 
-async fn greet_over_tls<V: Service>(
+async fn accept_tls<V: Service>(
     service: Arc<V>,
     server: Arc<ServerState>,
     index: usize,
-    peer: Peer,
+    peer: ConnectionPeer,
     stream: TcpStream,
     tls: TlsAcceptor,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let greeted = timeout(server.limits.header_timeout, tls.accept(stream)).await?;
-    serve(&service, server, index, peer, greeted?, stage).await
+    let accepted = timeout(server.limits.header_timeout, tls.accept(stream)).await?;
+    serve(&service, server, index, peer, accepted?, stage).await
 }
 
-/// Serves one connection until it ends or has to.
-pub(super) async fn serve<V: Service, S: Stream>(
+/// Serves one connection until it ends.
+pub(super) async fn serve<V: Service, S: ByteStream>(
     service: &Arc<V>,
     server: Arc<ServerState>,
     index: usize,
-    peer: Peer,
+    peer: ConnectionPeer,
     stream: S,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
@@ -332,19 +330,19 @@ pub(super) async fn serve<V: Service, S: Stream>(
     let (clock, limits) = (server.clock, server.limits.clone());
     let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {
-        socket.cut_short();
+        socket.linger_on_close();
         return Ok(socket.shutdown().await?);
     };
-    if http2::begins(&first) {
-        connection.speak_http2();
+    if http2::is_http2(&first) {
+        connection.switch_to_http2();
         Box::pin(http2::serve(service, Arc::new(connection), socket, first, stage)).await
     } else {
         Ok(http1::serve(service, &connection, socket, first, stage).await?)
     }
 }
 
-/// The bytes that tell the protocol; `None` if they do not come before the gateway ends.
-async fn first_bytes<S: Stream>(
+/// Reads the bytes that identify the protocol; `None` if they do not arrive before the gateway ends.
+async fn first_bytes<S: ByteStream>(
     socket: &mut Socket<S>,
     mut stage: watch::Receiver<DrainStage>,
 ) -> io::Result<Option<Vec<u8>>> {

@@ -1,41 +1,42 @@
-//! A body → the calls in it, each a handful of slices of the body.
+//! Parses a request body into calls, which are slices of the body.
 //!
-//! The whole body is judged before the first call is handed out: a batch with a syntax error at its end is not JSON,
-//! and none of it is answered.
+//! The whole body is validated before the first call is returned, so no call of a batch with a syntax error at its end is
+//! answered.
 
 use std::borrow::Cow;
 
-use crate::scan::{Broken, Scanner, deeper};
-use crate::value::{Kind, Value};
+use crate::scan::{ScanError, Scanner, check_depth};
+use crate::value::{Value, ValueKind};
 
-/// Calls in one batch. The largest that common client libraries send is 1,000.
+/// Default limit on the calls of a batch. Common client libraries send up to 1,000.
 pub const BATCH_CALLS_MAX: usize = 1_000;
 
-/// Bytes of a method name. The longest known name has under 50; the bound keeps names out of logs and replies.
-pub const METHOD_BYTES_MAX: usize = 128;
+/// Maximum length of a method name. The longest known name has less than 50 bytes; longer names would end up in logs and
+/// replies.
+const METHOD_BYTES_MAX: usize = 128;
 
-/// Bytes of an id, as it is written. Clients use numbers and UUIDs.
-pub const ID_BYTES_MAX: usize = 1_024;
+/// Maximum length of an id in JSON. Clients use numbers and UUIDs.
+const ID_BYTES_MAX: usize = 1_024;
 
-/// Members of one call that mean nothing to us. Clients add a few of their own; each is compared with the others to find
-/// duplicates, which takes long for hundreds of thousands of them.
-pub const UNKNOWN_MEMBERS_MAX: usize = 32;
+/// Maximum number of unknown members of a call. Clients add a few; finding duplicates among hundreds of thousands would take
+/// long.
+const UNKNOWN_MEMBERS_MAX: usize = 32;
 
-/// Positional parameters whose bounds are kept. No method takes more than `eth_call` with its four.
+/// Positional parameters whose bounds are kept. `eth_call` has the most parameters, four.
 pub const POSITIONS_MAX: usize = 4;
 
-/// What a body holds.
+/// A parsed request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// A single call is by far the most common body, and a box would cost it the only allocation that it has.
+// Most bodies are single calls, and boxing would be their only allocation.
 #[allow(clippy::large_enum_variant)]
 pub enum Request<'a> {
-    Single(Item<'a>),
-    /// At least one, in the caller's order.
-    Batch(Vec<Item<'a>>),
+    Single(RequestItem<'a>),
+    /// At least one call, in the caller's order.
+    Batch(Vec<RequestItem<'a>>),
 }
 
-/// One call, or what is wrong with what stands in its place.
-pub type Item<'a> = Result<Call<'a>, BadCall<'a>>;
+/// One call, or the reason why it is invalid.
+pub type RequestItem<'a> = Result<Call<'a>, BadCall<'a>>;
 
 /// One JSON-RPC request object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,15 +47,15 @@ pub struct Call<'a> {
     pub params: Params<'a>,
 }
 
-/// The caller's `id`, byte for byte: `1.0`, `18446744073709551616` and `"\u0061"` go back as they came.
+/// The exact bytes of the caller's `id`: `1.0`, `18446744073709551616` and `"\u0061"` are returned unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id<'a>(&'a str);
 
 impl<'a> Id<'a> {
-    /// The id of a reply to something that has none that could be read.
+    /// The id of a reply to a call without a readable id.
     pub const NULL: Id<'static> = Id("null");
 
-    /// The id whose text is `raw`, which was taken from another one.
+    /// An id from the result of [`Self::raw`].
     pub fn from_raw(raw: &'a str) -> Self {
         Self(raw)
     }
@@ -69,18 +70,18 @@ impl<'a> Id<'a> {
 pub struct Params<'a> {
     positions: [Option<Value<'a>>; POSITIONS_MAX],
     count: usize,
-    named: bool,
+    is_not_array: bool,
 }
 
 impl<'a> Params<'a> {
-    /// How many parameters there are, also those beyond the positions that are kept.
+    /// The number of parameters, including those beyond `POSITIONS_MAX`.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether `params` was something else than an array, null or left out.
+    /// Whether `params` was present and neither an array nor null.
     pub fn is_not_array(&self) -> bool {
-        self.named
+        self.is_not_array
     }
 
     /// The parameter at a position, counted from 0.
@@ -89,14 +90,14 @@ impl<'a> Params<'a> {
     }
 
     fn push(&mut self, value: Value<'a>) {
-        if let Some(place) = self.positions.get_mut(self.count) {
-            *place = Some(value);
+        if let Some(position) = self.positions.get_mut(self.count) {
+            *position = Some(value);
         }
         self.count += 1;
     }
 }
 
-/// Why a body holds no call at all.
+/// Why no call of a body can be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFault {
     /// Not UTF-8, not JSON, or nested too deep.
@@ -107,20 +108,20 @@ pub enum BodyFault {
     BatchTooLarge,
 }
 
-/// Something in the place of a call that cannot be answered as one.
+/// An element of a request that is not a valid call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadCall<'a> {
-    /// The id, if it could be read, else null.
+    /// The id, or null if it could not be read.
     pub id: Id<'a>,
     pub fault: CallFault,
 }
 
-/// What is wrong with a call.
+/// Why a call is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallFault {
     NotAnObject,
     DuplicateMember,
-    /// More than `UNKNOWN_MEMBERS_MAX`.
+    /// More than `UNKNOWN_MEMBERS_MAX` unknown members.
     TooManyMembers,
     BadId,
     NoVersion,
@@ -129,12 +130,12 @@ pub enum CallFault {
     MethodTooLong,
 }
 
-/// Reads a body with the usual bound on its batch.
+/// Parses a body with the default limit on batches.
 pub fn parse(body: &[u8]) -> Result<Request<'_>, BodyFault> {
     parse_within(body, BATCH_CALLS_MAX)
 }
 
-/// Reads a body whose batch may hold `batch_calls_max` calls.
+/// Parses a body whose batch may have `batch_calls_max` calls.
 pub fn parse_within(body: &[u8], batch_calls_max: usize) -> Result<Request<'_>, BodyFault> {
     let text = std::str::from_utf8(body).map_err(|_| BodyFault::NotJson)?;
     let mut scanner = Scanner::new(text);
@@ -152,14 +153,14 @@ pub fn parse_within(body: &[u8], batch_calls_max: usize) -> Result<Request<'_>, 
     Ok(request)
 }
 
-fn batch<'a>(scanner: &mut Scanner<'a>, calls_max: usize) -> Result<Vec<Item<'a>>, BodyFault> {
+fn batch<'a>(scanner: &mut Scanner<'a>, calls_max: usize) -> Result<Vec<RequestItem<'a>>, BodyFault> {
     scanner.expect(b'[')?;
     if scanner.take(b']') {
         return Err(if scanner.peek().is_none() { BodyFault::EmptyBatch } else { BodyFault::NotJson });
     }
     let mut items = Vec::new();
     loop {
-        // What comes after too many calls is not read: the reply is the same whether or not it is JSON.
+        // The rest is not validated: the whole batch is refused anyway.
         if items.len() == calls_max {
             return Err(BodyFault::BatchTooLarge);
         }
@@ -176,8 +177,8 @@ fn batch<'a>(scanner: &mut Scanner<'a>, calls_max: usize) -> Result<Vec<Item<'a>
     }
 }
 
-fn call<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<Item<'a>, Broken> {
-    deeper(depth)?;
+fn call<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<RequestItem<'a>, ScanError> {
+    check_depth(depth)?;
     scanner.expect(b'{')?;
     let mut members = CallMembers::default();
     if !scanner.take(b'}') {
@@ -194,38 +195,43 @@ fn call<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<Item<'a>, Broken>
     Ok(members.into_call())
 }
 
-/// The members of a request object as they turn up.
+/// Collects the members of a request object.
 #[derive(Default)]
 struct CallMembers<'a> {
     version: Option<Value<'a>>,
     id: Option<Value<'a>>,
     method: Option<Value<'a>>,
     params: Option<Params<'a>>,
-    /// Names that mean nothing to us; kept only to find those that occur twice.
+    /// Unknown names, kept to find duplicates.
     others: Vec<Cow<'a, str>>,
     duplicate: bool,
     too_many: bool,
 }
 
 impl<'a> CallMembers<'a> {
-    /// Reads the member called `name` (with its quotes), whose value comes next.
-    fn read(&mut self, name: &'a str, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Broken> {
-        let place = match name {
+    /// Reads the value of the member `name`, which includes the quotes.
+    fn read(&mut self, name: &'a str, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), ScanError> {
+        let member = match name {
             "\"jsonrpc\"" => &mut self.version,
             "\"id\"" => &mut self.id,
             "\"method\"" => &mut self.method,
             "\"params\"" => return self.read_params(scanner, depth),
-            _ => return self.read_rare(name, scanner, depth),
+            _ => return self.read_unusual(name, scanner, depth),
         };
-        self.duplicate |= place.replace(Value::from_scanned(scanner.value(depth)?)).is_some();
+        self.duplicate |= member.replace(Value::from_scanned(scanner.value(depth)?)).is_some();
         Ok(())
     }
 
-    /// A name that we do not know, or that we know in another spelling: `"meth\u006fd"` is `method`.
+    /// Reads a member whose name is unknown or has escapes: `"meth\u006fd"` is `method`.
     #[cold]
-    fn read_rare(&mut self, name: &'a str, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Broken> {
+    fn read_unusual(
+        &mut self,
+        name: &'a str,
+        scanner: &mut Scanner<'a>,
+        depth: usize,
+    ) -> Result<(), ScanError> {
         let plain = Value::from_scanned(name).as_str().unwrap_or_default();
-        let place = match &*plain {
+        let member = match &*plain {
             "jsonrpc" => &mut self.version,
             "id" => &mut self.id,
             "method" => &mut self.method,
@@ -239,14 +245,14 @@ impl<'a> CallMembers<'a> {
                 return Ok(());
             }
         };
-        self.duplicate |= place.replace(Value::from_scanned(scanner.value(depth)?)).is_some();
+        self.duplicate |= member.replace(Value::from_scanned(scanner.value(depth)?)).is_some();
         Ok(())
     }
 
-    fn read_params(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Broken> {
+    fn read_params(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), ScanError> {
         let mut params = Params::default();
         if scanner.peek() == Some(b'[') {
-            deeper(depth)?;
+            check_depth(depth)?;
             scanner.expect(b'[')?;
             if !scanner.take(b']') {
                 loop {
@@ -257,7 +263,7 @@ impl<'a> CallMembers<'a> {
                 }
             }
         } else {
-            params.named = scanner.value(depth)? != "null";
+            params.is_not_array = scanner.value(depth)? != "null";
         }
         self.duplicate |= self.params.replace(params).is_some();
         Ok(())
@@ -271,7 +277,7 @@ impl<'a> CallMembers<'a> {
         self.duplicate
     }
 
-    fn into_call(mut self) -> Item<'a> {
+    fn into_call(mut self) -> RequestItem<'a> {
         if self.has_duplicate() {
             return Err(BadCall { id: Id::NULL, fault: CallFault::DuplicateMember });
         }
@@ -297,13 +303,15 @@ impl<'a> CallMembers<'a> {
     }
 }
 
-/// Whether a value may be an id. Every reply repeats it, so a long one would make large replies out of cheap calls.
+/// Whether a value is a valid id. The length is limited because every reply repeats the id: a long one would turn a cheap
+/// call into a large reply.
 fn is_id(id: Value<'_>) -> bool {
-    matches!(id.kind(), Kind::Number | Kind::String | Kind::Null) && id.raw().len() <= ID_BYTES_MAX
+    matches!(id.kind(), ValueKind::Number | ValueKind::String | ValueKind::Null)
+        && id.raw().len() <= ID_BYTES_MAX
 }
 
-impl From<Broken> for BodyFault {
-    fn from(_: Broken) -> Self {
+impl From<ScanError> for BodyFault {
+    fn from(_: ScanError) -> Self {
         Self::NotJson
     }
 }

@@ -1,25 +1,24 @@
-//! JSON-RPC 2.0 as bytes: calls are slices of the body they came in, replies are written into one buffer.
+//! JSON-RPC 2.0: calls are slices of the request body, replies are written into one buffer.
 //!
-//! No async, no HTTP, no Ethereum. A body is walked once, by a scanner written for this purpose: no JSON tree is
-//! built, nothing is copied, and what a general parser cannot give is found on the way: members that occur twice
-//! (a limiter must never see another method than the one that is answered), the caller's `id` byte for byte, the
-//! bounds of each positional parameter, and nesting that goes too deep. `serde_json` with `RawValue` walks a body
-//! once per level, keeps the last of two equal members and costs several times as much; it is the oracle of this
-//! crate's tests instead.
+//! No async, no HTTP, no Ethereum. The scanner walks a body once, builds no tree and copies nothing. It also finds what a
+//! general parser does not report: duplicate members (limits must apply to the same method that is answered), the exact bytes
+//! of the caller's `id`, the bounds of each positional parameter, and nesting beyond a limit. `serde_json` with `RawValue`
+//! walks a body once per level, keeps the last of two equal members and costs several times as much; the tests compare the
+//! scanner with it.
 
-mod call; // a body → calls
+mod call; // request body → calls
 mod reply; // results and errors → bytes
-mod outcome; // a node's body → outcomes
-mod scan; // the grammar of JSON, strictly
-mod skip; // where a value ends, whatever it is
-mod value; // one JSON value, read as what a parameter should be
+mod response; // response body of a node → responses
+mod scan; // strict JSON scanner
+mod skip; // length of a value without validation
+mod value; // one JSON value
 
 pub use call::{
-    BATCH_CALLS_MAX, BadCall, BodyFault, Call, CallFault, ID_BYTES_MAX, Id, Item, METHOD_BYTES_MAX,
-    POSITIONS_MAX, Params, Request, UNKNOWN_MEMBERS_MAX, parse, parse_within,
+    BATCH_CALLS_MAX, BodyFault, Call, CallFault, Id, POSITIONS_MAX, Params, Request, RequestItem, parse,
+    parse_within,
 };
-pub use outcome::{Outcome, Outcomes};
-pub use reply::{ErrorObject, begin_result, end_result, escape_into, write_error};
+pub use reply::{ErrorObject, begin_result, end_result, write_error};
+pub use response::{RpcResponse, RpcResponses};
 pub use scan::DEPTH_MAX;
 pub use skip::value_len;
-pub use value::{Elements, Kind, Member, Members, Value};
+pub use value::{Member, Value, ValueKind};

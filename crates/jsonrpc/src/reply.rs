@@ -1,7 +1,6 @@
-//! Results and errors → the bytes of a reply, appended to one buffer.
+//! Writes replies into one buffer.
 //!
-//! A result is written between `begin_result` and `end_result` by whoever has it, straight from binary or as a copy of
-//! stored bytes. Batches are these replies with `[`, `,` and `]` around them.
+//! The caller writes a result between `begin_result` and `end_result`, and `[`, `,` and `]` around the replies of a batch.
 
 use crate::call::Id;
 
@@ -10,11 +9,11 @@ use crate::call::Id;
 pub struct ErrorObject<'a> {
     pub code: i32,
     pub message: &'a str,
-    /// JSON text, written as it is.
+    /// JSON text, which is copied verbatim.
     pub data: Option<&'a str>,
 }
 
-/// Writes everything that comes before the result.
+/// Writes the part of a reply before the result.
 #[inline]
 pub fn begin_result(out: &mut Vec<u8>, id: Id<'_>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -22,13 +21,13 @@ pub fn begin_result(out: &mut Vec<u8>, id: Id<'_>) {
     out.extend_from_slice(b",\"result\":");
 }
 
-/// Writes everything that comes after the result.
+/// Writes the part of a reply after the result.
 #[inline]
 pub fn end_result(out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Writes a whole reply that says what went wrong.
+/// Writes an error reply.
 pub fn write_error(out: &mut Vec<u8>, id: Id<'_>, error: ErrorObject<'_>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.raw().as_bytes());
@@ -44,8 +43,8 @@ pub fn write_error(out: &mut Vec<u8>, id: Id<'_>, error: ErrorObject<'_>) {
     out.extend_from_slice(b"}}");
 }
 
-/// Writes text as it stands between the quotes of a JSON string.
-pub fn escape_into(out: &mut Vec<u8>, text: &str) {
+/// Writes text with the escapes of a JSON string, without quotes.
+fn escape_into(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for &byte in text.as_bytes() {
         match byte {
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_stands_between_its_id_and_a_brace() {
+    fn a_result_follows_the_id() {
         let mut out = Vec::new();
         begin_result(&mut out, Id::NULL);
         out.extend_from_slice(b"\"0x1\"");
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_data_only_when_there_is_some() {
+    fn an_error_without_data_has_no_data_member() {
         let mut out = Vec::new();
         write_error(&mut out, Id::NULL, ErrorObject { code: -32700, message: "parse error", data: None });
         assert_eq!(out, br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#);
@@ -89,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_message_survives_its_way_through_a_reply(message: String) {
+        fn messages_are_escaped_correctly(message: String) {
             let mut out = Vec::new();
             write_error(&mut out, Id::NULL, ErrorObject { code: 1, message: &message, data: None });
             let tree: serde_json::Value = serde_json::from_slice(&out).unwrap();

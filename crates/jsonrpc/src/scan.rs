@@ -1,16 +1,15 @@
-//! The grammar of JSON (RFC 8259), strictly and without recursion in the caller's hands.
+//! A strict scanner for JSON (RFC 8259) with bounded recursion.
 //!
-//! The scanner only moves forward over text that is known to be UTF-8. It decides where a value ends and whether it
-//! is one; it never decodes.
+//! It validates values and finds their ends, and does not decode them.
 
 use crate::skip::{string_len, value_len};
 
-/// How deep arrays and objects may nest. Real calls need six; the bound keeps recursion within a small stack.
+/// Maximum nesting of arrays and objects. Real calls need six levels; the limit bounds the stack.
 pub const DEPTH_MAX: usize = 64;
 
-/// Why the text is not acceptable JSON. Callers are told no more than that, so there is nothing to carry.
+/// Why a text was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ScanError {
     Syntax,
     TooDeep,
 }
@@ -52,15 +51,15 @@ impl<'a> Scanner<'a> {
 
     /// Consumes `byte`, which must come next.
     #[inline]
-    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
-        if self.take(byte) { Ok(()) } else { Err(Broken::Syntax) }
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
+        if self.take(byte) { Ok(()) } else { Err(ScanError::Syntax) }
     }
 
-    /// Consumes one value of any kind and returns its text, without white space around it. `depth` is how many
-    /// arrays and objects are open already.
+    /// Consumes one value of any kind and returns its text without surrounding white space. `depth` is the number of
+    /// enclosing arrays and objects.
     #[inline]
-    pub(crate) fn value(&mut self, depth: usize) -> Result<&'a str, Broken> {
-        let first = self.peek().ok_or(Broken::Syntax)?;
+    pub(crate) fn value(&mut self, depth: usize) -> Result<&'a str, ScanError> {
+        let first = self.peek().ok_or(ScanError::Syntax)?;
         let start = self.at;
         match first {
             b'"' => return self.string(),
@@ -74,9 +73,9 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Consumes a string and returns its text with the quotes.
+    /// Consumes a string and returns its text including the quotes.
     #[inline]
-    pub(crate) fn string(&mut self) -> Result<&'a str, Broken> {
+    pub(crate) fn string(&mut self) -> Result<&'a str, ScanError> {
         self.expect(b'"')?;
         let start = self.at - 1;
         loop {
@@ -84,18 +83,18 @@ impl<'a> Scanner<'a> {
             match self.next_byte()? {
                 b'"' => return Ok(&self.text[start..self.at]),
                 b'\\' => self.escape()?,
-                _ => return Err(Broken::Syntax),
+                _ => return Err(ScanError::Syntax),
             }
         }
     }
 
-    /// Consumes one value of a text that has been scanned before, and returns its text. Only its end is looked for.
+    /// Consumes one value of text that was validated before, and returns its text.
     pub(crate) fn known_value(&mut self) -> Option<&'a str> {
         self.peek()?;
         self.known(value_len)
     }
 
-    /// The same for a string, which comes next.
+    /// Consumes one string of text that was validated before, and returns its text including the quotes.
     pub(crate) fn known_string(&mut self) -> Option<&'a str> {
         self.known(string_len)
     }
@@ -107,8 +106,8 @@ impl<'a> Scanner<'a> {
         Some(&self.text[start..self.at])
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), Broken> {
-        deeper(depth)?;
+    fn object(&mut self, depth: usize) -> Result<(), ScanError> {
+        check_depth(depth)?;
         self.expect(b'{')?;
         if self.take(b'}') {
             return Ok(());
@@ -124,8 +123,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), Broken> {
-        deeper(depth)?;
+    fn array(&mut self, depth: usize) -> Result<(), ScanError> {
+        check_depth(depth)?;
         self.expect(b'[')?;
         if self.take(b']') {
             return Ok(());
@@ -138,30 +137,30 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), Broken> {
+    fn escape(&mut self) -> Result<(), ScanError> {
         match self.next_byte()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
             b'u' => {
                 for _ in 0..4 {
                     if !self.next_byte()?.is_ascii_hexdigit() {
-                        return Err(Broken::Syntax);
+                        return Err(ScanError::Syntax);
                     }
                 }
                 Ok(())
             }
-            _ => Err(Broken::Syntax),
+            _ => Err(ScanError::Syntax),
         }
     }
 
-    fn literal(&mut self, word: &str) -> Result<(), Broken> {
+    fn literal(&mut self, word: &str) -> Result<(), ScanError> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(Broken::Syntax);
+            return Err(ScanError::Syntax);
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Broken> {
+    fn number(&mut self) -> Result<(), ScanError> {
         self.take_now(b'-');
         if !self.take_now(b'0') {
             self.digits()?;
@@ -176,15 +175,15 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// One digit or more.
-    fn digits(&mut self) -> Result<(), Broken> {
+    /// Consumes at least one digit.
+    fn digits(&mut self) -> Result<(), ScanError> {
         let rest = &self.text.as_bytes()[self.at..];
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
-        if count == 0 { Err(Broken::Syntax) } else { Ok(()) }
+        if count == 0 { Err(ScanError::Syntax) } else { Ok(()) }
     }
 
-    /// Consumes `byte` if it is the very next one: inside a number, white space ends it.
+    /// Consumes `byte` if it is the next one, without skipping white space.
     fn take_now(&mut self, byte: u8) -> bool {
         let found = self.text.as_bytes().get(self.at) == Some(&byte);
         if found {
@@ -193,27 +192,27 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn next_byte(&mut self) -> Result<u8, Broken> {
-        let byte = *self.text.as_bytes().get(self.at).ok_or(Broken::Syntax)?;
+    fn next_byte(&mut self) -> Result<u8, ScanError> {
+        let byte = *self.text.as_bytes().get(self.at).ok_or(ScanError::Syntax)?;
         self.at += 1;
         Ok(byte)
     }
 }
 
 #[inline]
-pub(crate) fn deeper(depth: usize) -> Result<(), Broken> {
-    if depth >= DEPTH_MAX { Err(Broken::TooDeep) } else { Ok(()) }
+pub(crate) fn check_depth(depth: usize) -> Result<(), ScanError> {
+    if depth >= DEPTH_MAX { Err(ScanError::TooDeep) } else { Ok(()) }
 }
 
-/// How many leading bytes can stand in a string as they are: no quote, no backslash, no control character.
+/// The number of leading bytes that are no quote, no backslash and no control character.
 ///
-/// Eight bytes at a time, because call data makes strings of many kilobytes.
+/// It reads eight bytes at a time, because strings of call data have many kilobytes.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // A byte of the result has its high bit set where `word` has a zero byte; bits above the first one may be
-    // wrong, and only the first one is asked for.
+    // The lowest byte of the result with its high bit set is the first zero byte of `word`. Higher bits may be wrong, but
+    // only the lowest one is used.
     let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
 
     let (words, tail) = bytes.as_chunks::<8>();
@@ -237,46 +236,46 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str) -> Result<(), Broken> {
+    fn scan_all(text: &str) -> Result<(), ScanError> {
         let mut scanner = Scanner::new(text);
         scanner.value(0)?;
-        if scanner.peek().is_none() { Ok(()) } else { Err(Broken::Syntax) }
+        if scanner.peek().is_none() { Ok(()) } else { Err(ScanError::Syntax) }
     }
 
     #[test]
-    fn nesting_may_be_64_deep_and_no_deeper() {
+    fn nesting_is_limited_to_64_levels() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(whole(&nested(64)), Ok(()));
-        assert_eq!(whole(&nested(65)), Err(Broken::TooDeep));
-        assert_eq!(whole(&nested(1_000_000)), Err(Broken::TooDeep));
+        assert_eq!(scan_all(&nested(64)), Ok(()));
+        assert_eq!(scan_all(&nested(65)), Err(ScanError::TooDeep));
+        assert_eq!(scan_all(&nested(1_000_000)), Err(ScanError::TooDeep));
     }
 
     #[test]
     fn numbers_follow_the_grammar() {
         for good in ["0", "-0", "1.0", "1e9", "-1.5E+10", "18446744073709551616", "1e999"] {
-            assert_eq!(whole(good), Ok(()), "{good}");
+            assert_eq!(scan_all(good), Ok(()), "{good}");
         }
         for bad in ["01", "+1", "1.", ".5", "1e", "-", "0x1", "1 2", "NaN", "- 1", "1 .0"] {
-            assert_eq!(whole(bad), Err(Broken::Syntax), "{bad}");
+            assert_eq!(scan_all(bad), Err(ScanError::Syntax), "{bad}");
         }
     }
 
     proptest! {
         #[test]
-        fn plain_len_is_what_a_byte_loop_finds(bytes: Vec<u8>) {
+        fn plain_len_equals_a_byte_loop(bytes: Vec<u8>) {
             let expected = bytes.iter().take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\').count();
             prop_assert_eq!(plain_len(&bytes), expected);
         }
 
         #[test]
-        fn any_text_is_judged_as_serde_json_judges_it(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
+        fn texts_are_valid_exactly_if_serde_json_accepts_them(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
             let expected = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-            prop_assert_eq!(whole(&text).is_ok(), expected, "{}", text);
+            prop_assert_eq!(scan_all(&text).is_ok(), expected, "{}", text);
         }
 
         #[test]
-        fn what_was_scanned_ends_where_it_ended(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
-            if whole(&text).is_ok() {
+        fn known_values_end_where_validated_values_end(text in r#"[\[\]{}:,"\\ \ntruefalsn0-9eE.+u\-a]{0,24}"#) {
+            if scan_all(&text).is_ok() {
                 let (mut scanner, mut again) = (Scanner::new(&text), Scanner::new(&text));
                 prop_assert_eq!(again.known_value(), scanner.value(0).ok());
                 prop_assert_eq!(again.at, scanner.at);
@@ -284,7 +283,7 @@ mod tests {
         }
 
         #[test]
-        fn text_that_was_not_scanned_does_no_harm(text in r#"[\[\]{}:,"\\ \u{e9}a]{0,24}"#) {
+        fn known_value_does_not_panic_on_invalid_text(text in r#"[\[\]{}:,"\\ \u{e9}a]{0,24}"#) {
             let mut scanner = Scanner::new(&text);
             while scanner.known_value().is_some() {}
         }

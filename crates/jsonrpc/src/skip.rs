@@ -1,10 +1,10 @@
-//! Where a value ends, for text that was judged before or is judged afterwards.
+//! Finds the end of a value in text that was validated before, or is validated later.
 //!
-//! Only quotes and brackets are looked at: what is no JSON has an end here, too, or none.
+//! Only quotes and brackets are read, so text that is not JSON may be accepted.
 
 use memchr::memchr2;
 
-/// How long the value is that these bytes begin with; `None` if it does not end in them, or there is none.
+/// The length of the value at the start of `bytes`; `None` if there is none or it is incomplete.
 pub fn value_len(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => string_len(bytes),
@@ -13,7 +13,7 @@ pub fn value_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The same for a string, with its quotes.
+/// The length of the string at the start of `bytes`, including its quotes.
 #[inline]
 pub(crate) fn string_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
@@ -27,7 +27,7 @@ pub(crate) fn string_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Brackets outside of strings pair up, so counting them is enough.
+/// The length of an array or object. Counts brackets outside of strings, which are balanced in valid JSON.
 fn nested_len(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut open) = (0, 0_usize);
     loop {
@@ -47,7 +47,7 @@ fn nested_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A number, `true`, `false` or `null`.
+/// The length of a number, `true`, `false` or `null`.
 fn word_len(bytes: &[u8]) -> Option<usize> {
     let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
     Some(bytes.iter().position(ends).unwrap_or(bytes.len())).filter(|length| *length > 0)

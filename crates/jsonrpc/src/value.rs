@@ -1,7 +1,6 @@
-//! One JSON value as the caller wrote it, read as what a parameter should be.
+//! One JSON value as a slice of the body.
 //!
-//! A `Value` holds text that the scanner has accepted, so reading it cannot meet broken JSON; it can only be of
-//! another kind than the reader hoped for.
+//! A `Value` holds text that the scanner has validated, so that its readers only have to check the kind of the value.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,9 +11,9 @@ use crate::scan::Scanner;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value<'a>(&'a str);
 
-/// What kind of value it is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Null,
     Bool,
     Number,
@@ -24,7 +23,7 @@ pub enum Kind {
 }
 
 impl<'a> Value<'a> {
-    /// A value standing alone in `text`, or `None` if `text` is not one JSON value.
+    /// `None` if `text` is not exactly one JSON value.
     pub fn read(text: &'a str) -> Option<Self> {
         let mut scanner = Scanner::new(text);
         let value = scanner.value(0).ok()?;
@@ -35,37 +34,37 @@ impl<'a> Value<'a> {
         Self(text)
     }
 
-    /// The caller's bytes, without white space around them.
+    /// The JSON text without surrounding white space.
     pub fn raw(self) -> &'a str {
         self.0
     }
 
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ValueKind {
         match self.0.as_bytes().first() {
-            Some(b'"') => Kind::String,
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
+            Some(b'"') => ValueKind::String,
+            Some(b'{') => ValueKind::Object,
+            Some(b'[') => ValueKind::Array,
+            Some(b't' | b'f') => ValueKind::Bool,
+            Some(b'n') | None => ValueKind::Null,
+            Some(_) => ValueKind::Number,
         }
     }
 
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == ValueKind::Null
     }
 
     pub fn as_bool(self) -> Option<bool> {
-        (self.kind() == Kind::Bool).then(|| self.0 == "true")
+        (self.kind() == ValueKind::Bool).then(|| self.0 == "true")
     }
 
-    /// A number without sign, fraction and exponent that fits; anything else is no integer here.
+    /// A number without sign, fraction and exponent that fits into `u64`; `None` for anything else.
     pub fn as_u64(self) -> Option<u64> {
-        let plain = self.kind() == Kind::Number && self.0.bytes().all(|byte| byte.is_ascii_digit());
+        let plain = self.kind() == ValueKind::Number && self.0.bytes().all(|byte| byte.is_ascii_digit());
         if plain { self.0.parse().ok() } else { None }
     }
 
-    /// The string's text. Borrowed unless it has escapes, which no hexadecimal value needs.
+    /// The decoded string; `None` for any other kind. Borrowed unless it has escapes.
     #[inline]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
@@ -75,25 +74,26 @@ impl<'a> Value<'a> {
         Some(Cow::Owned(unescape(inner)))
     }
 
-    /// The elements of an array, `None` for any other kind.
+    /// The elements of an array; `None` for any other kind.
     pub fn elements(self) -> Option<Elements<'a>> {
-        (self.kind() == Kind::Array).then(|| Elements(Inside::of(self.0)))
+        (self.kind() == ValueKind::Array).then(|| Elements(ContainerScanner::of(self.0)))
     }
 
-    /// The members of an object in the caller's order, `None` for any other kind.
+    /// The members of an object in the caller's order; `None` for any other kind.
     pub fn members(self) -> Option<Members<'a>> {
-        (self.kind() == Kind::Object).then(|| Members { inside: Inside::of(self.0), seen: BTreeSet::new() })
+        (self.kind() == ValueKind::Object)
+            .then(|| Members { inside: ContainerScanner::of(self.0), seen: BTreeSet::new() })
     }
 }
 
-/// Walks the inside of an array or object.
+/// Scans the content of an array or object.
 #[derive(Clone, Debug)]
-struct Inside<'a> {
+struct ContainerScanner<'a> {
     scanner: Scanner<'a>,
     done: bool,
 }
 
-impl<'a> Inside<'a> {
+impl<'a> ContainerScanner<'a> {
     fn of(text: &'a str) -> Self {
         let mut scanner = Scanner::new(&text[1..text.len() - 1]);
         let done = scanner.peek().is_none();
@@ -109,7 +109,7 @@ impl<'a> Inside<'a> {
 
 /// The elements of an array.
 #[derive(Clone, Debug)]
-pub struct Elements<'a>(Inside<'a>);
+pub struct Elements<'a>(ContainerScanner<'a>);
 
 impl<'a> Iterator for Elements<'a> {
     type Item = Value<'a>;
@@ -119,15 +119,15 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The members of an object. A name that occurs a second time comes marked, so that it can be refused.
+/// The members of an object. Duplicate names are marked, so that they can be refused.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
-    inside: Inside<'a>,
-    // A tree, because its cost cannot be attacked as that of a hash table or a sorted list can.
+    inside: ContainerScanner<'a>,
+    // A tree, because its worst case is bounded, unlike that of a hash table or a sorted list.
     seen: BTreeSet<Cow<'a, str>>,
 }
 
-/// One member of an object.
+/// One member of an object; `repeated` if an earlier member has the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
     pub name: Cow<'a, str>,
@@ -151,7 +151,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// The text that a string with escapes stands for. A lone surrogate has no text; it reads as U+FFFD.
+/// Decodes a string with escapes. A lone surrogate becomes U+FFFD.
 fn unescape(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -165,7 +165,7 @@ fn unescape(inner: &str) -> String {
     text
 }
 
-/// The character that the escape at the start of `text` stands for, and how many bytes it takes.
+/// Decodes the escape at the start of `text`; returns the character and the length of the escape.
 fn escape(text: &str) -> (char, usize) {
     match text.as_bytes().get(1) {
         Some(b'b') => ('\u{8}', 2),
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_plain_digits() {
+    fn integers_have_only_digits() {
         let int = |text| Value::read(text).and_then(Value::as_u64);
         assert_eq!(int("18446744073709551615"), Some(u64::MAX));
         for other in ["18446744073709551616", "-1", "1.0", "1e3", "\"1\"", "true"] {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_member_is_marked_even_when_it_is_spelled_with_escapes() {
+    fn repeated_members_are_marked_also_with_escapes() {
         let members: Vec<_> =
             Value::read(r#"{"to":1, "a":2, "t\u006f":3}"#).unwrap().members().unwrap().collect();
         assert_eq!(members.iter().map(|m| m.repeated).collect::<Vec<_>>(), [false, false, true]);
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn empty_containers_have_nothing_inside() {
+    fn empty_containers_have_no_elements() {
         assert_eq!(Value::read("[ ]").unwrap().elements().unwrap().count(), 0);
         assert_eq!(Value::read("{\n}").unwrap().members().unwrap().count(), 0);
         assert!(Value::read("{}").unwrap().elements().is_none());
     }
 
     #[test]
-    fn lone_surrogates_read_as_the_replacement_character() {
+    fn lone_surrogates_become_the_replacement_character() {
         let text = |raw| Value::read(raw).unwrap().as_str().unwrap().into_owned();
         assert_eq!(text(r#""\ud83d\ude00""#), "😀");
         assert_eq!(text(r#""a\ud83dz""#), "a\u{fffd}z");
@@ -232,13 +232,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_decode_as_serde_json_decodes_them(text: String) {
+        fn strings_are_decoded_as_by_serde_json(text: String) {
             let encoded = serde_json::to_string(&text).unwrap();
             prop_assert_eq!(Value::read(&encoded).unwrap().as_str().unwrap(), text);
         }
 
         #[test]
-        fn elements_are_those_of_serde_json(numbers: Vec<u64>) {
+        fn elements_are_read_as_by_serde_json(numbers: Vec<u64>) {
             let encoded = serde_json::to_string_pretty(&numbers).unwrap();
             let read: Vec<u64> =
                 Value::read(&encoded).unwrap().elements().unwrap().filter_map(Value::as_u64).collect();

@@ -1,4 +1,4 @@
-//! What is particular to the network that this deployment serves.
+//! The settings of the network that this deployment serves.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,30 +8,31 @@ use alloy_primitives::B256;
 use settings::Section;
 
 use crate::params::Tag;
-use crate::table::{Family, METHODS, MethodId};
+use crate::table::{METHODS, MethodId, NetworkFamily};
 
 /// The settings of the network.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// A label in metrics and in the console.
     pub name: String,
-    pub families: Vec<Family>,
-    /// The chain that this must be; a quorum of the nodes decides if it is left out.
+    pub families: Vec<NetworkFamily>,
+    /// The expected chain id; if it is not set, a quorum of the nodes decides.
     pub chain_id: Option<u64>,
-    /// Its block 0; a quorum of the nodes decides if it is left out.
+    /// The expected hash of block 0; if it is not set, a quorum of the nodes decides.
     pub genesis_hash: Option<B256>,
     /// A block that the chain must have.
     pub checkpoint: Option<Checkpoint>,
-    /// The genesis file that states the rules by which calls are run on proven state.
+    /// The genesis file with the fork rules for calls on proven state.
     pub genesis: Option<PathBuf>,
+    /// Methods that refuse a tag, by tag.
     pub unsupported_tags: HashMap<Tag, Vec<&'static str>>,
     /// Methods that a partner may answer during an outage.
     pub failover: Vec<&'static str>,
-    /// Whether `eth_call` without `from` is refused. Common clients leave it out, so this is off by default.
+    /// Whether `eth_call` without `from` is refused. Off by default, because common clients omit `from`.
     pub eth_call_requires_from: bool,
 }
 
-/// A block that the chain must have, by its number.
+/// The hash that the block with this number must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     pub number: u64,
@@ -40,11 +41,11 @@ pub struct Checkpoint {
 
 const DEMO: &str = "demo";
 
-/// Largest id of a chain: what signatures can carry (EIP-2294).
+/// The largest chain id that signatures can carry (EIP-2294).
 const CHAIN_ID_MAX: u64 = (i64::MAX - 36) as u64;
 
 impl Network {
-    /// Whether the network has the name of the demo chain, which is also the name of a start without configuration.
+    /// Whether this is the demo chain, which is the default without a configuration.
     pub fn is_demo(&self) -> bool {
         self.name == DEMO
     }
@@ -71,7 +72,7 @@ fn hash(section: &mut Section<'_>, key: &str) -> Option<B256> {
     let hash =
         text.strip_prefix("0x").filter(|digits| digits.len() == 64).and_then(|digits| digits.parse().ok());
     if hash.is_none() {
-        section.mistake(key, "must be a hash: 0x and 64 hexadecimal digits");
+        section.error(key, "must be a hash: 0x and 64 hexadecimal digits");
     }
     hash
 }
@@ -85,24 +86,24 @@ fn checkpoint(network: &mut Section<'_>) -> Option<Checkpoint> {
         (Some(number), Some(hash)) => Some(Checkpoint { number, hash }),
         (None, None) => None,
         (Some(_), None) => {
-            section.mistake("hash", "a checkpoint needs a number and a hash");
+            section.error("hash", "a checkpoint needs a number and a hash");
             None
         }
         (None, Some(_)) => {
-            section.mistake("number", "a checkpoint needs a number and a hash");
+            section.error("number", "a checkpoint needs a number and a hash");
             None
         }
     }
 }
 
-fn families(network: &mut Section<'_>, name: &str) -> Vec<Family> {
+fn families(network: &mut Section<'_>, name: &str) -> Vec<NetworkFamily> {
     match network.optional_text("family").as_deref() {
-        // The demo chain is there to try everything.
-        None if name == DEMO => vec![Family::Ethereum, Family::Zksync],
-        None | Some("ethereum") => vec![Family::Ethereum],
-        Some("zksync") => vec![Family::Zksync],
+        // The demo chain offers the methods of all families, so that they can be tried.
+        None if name == DEMO => vec![NetworkFamily::Ethereum, NetworkFamily::Zksync],
+        None | Some("ethereum") => vec![NetworkFamily::Ethereum],
+        Some("zksync") => vec![NetworkFamily::Zksync],
         Some(other) => {
-            network.mistake("family", &format!("unknown family `{other}`; must be ethereum or zksync"));
+            network.error("family", &format!("unknown family `{other}`; must be ethereum or zksync"));
             Vec::new()
         }
     }
@@ -111,13 +112,15 @@ fn families(network: &mut Section<'_>, name: &str) -> Vec<Family> {
 fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>> {
     let mut tags = HashMap::new();
     let mut section = network.section("unsupported_tags");
-    for name in section.names() {
+    for name in section.keys() {
         let methods = section.texts(&name).unwrap_or_default();
-        let rows = rows(&mut section, &name, &methods);
+        let methods = known_methods(&mut section, &name, &methods);
         match Tag::named(&name) {
-            Some(tag) => drop(tags.insert(tag, rows)),
-            None => section
-                .mistake(&name, "unknown tag; must be one of latest, earliest, pending, safe, finalized"),
+            Some(tag) => drop(tags.insert(tag, methods)),
+            None => {
+                section
+                    .error(&name, "unknown tag; must be one of latest, earliest, pending, safe, finalized");
+            }
         }
     }
     tags
@@ -126,18 +129,18 @@ fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>
 fn failover(methods: &mut Section<'_>) -> Vec<&'static str> {
     match methods.texts("failover") {
         None => METHODS.iter().filter(|method| method.failover).map(|method| method.name).collect(),
-        Some(names) => rows(methods, "failover", &names),
+        Some(names) => known_methods(methods, "failover", &names),
     }
 }
 
-/// The names as they stand in the method table; others are mistakes.
-fn rows(section: &mut Section<'_>, key: &str, names: &[String]) -> Vec<&'static str> {
-    let mut rows = Vec::new();
+/// The names that the method table has; each other name is reported as an error.
+fn known_methods(section: &mut Section<'_>, key: &str, names: &[String]) -> Vec<&'static str> {
+    let mut known = Vec::new();
     for name in names {
         match MethodId::named(name) {
-            Some(id) => rows.push(id.row().name),
-            None => section.mistake(key, &format!("unknown method `{name}`")),
+            Some(id) => known.push(id.row().name),
+            None => section.error(key, &format!("unknown method `{name}`")),
         }
     }
-    rows
+    known
 }

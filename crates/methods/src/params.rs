@@ -1,8 +1,8 @@
-//! Typed parameters: what a call asks, checked before anything is spent on it.
+//! Typed parameters.
 //!
-//! `Query<B>` is what the steps hand on. `B` is how its blocks are named: `BlockParam` as the caller wrote them, and
-//! `BlockRef` once `resolve` has pinned them. A source takes only pinned queries, so no tag can reach it, and a pinned
-//! query is its own key wherever equal calls have to be recognised.
+//! `Query<B>` is a call with typed parameters. `B` is `BlockParam` as the caller wrote it, and `BlockRef` after `resolve` has
+//! pinned it to a number and a hash. Sources take only pinned queries, so they never see a tag, and a pinned query can be used
+//! as a cache key.
 
 mod block; // block parameters
 mod call; // call objects and overrides
@@ -18,11 +18,11 @@ use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{BlockOverrides, TransactionRequest, state::StateOverride};
 
 pub use block::{BlockParam, Tag};
-pub use filter::{Blocks, LogFilter};
+pub use filter::{LogBlocks, LogFilterParams};
 pub(crate) use read::*;
-pub(crate) use value::Args;
+pub(crate) use value::ParamReader;
 
-/// What a call asks.
+/// A call with typed parameters; `B` is the type of its block references.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Query<B> {
     ChainId,
@@ -47,14 +47,14 @@ pub enum Query<B> {
     TransactionByHash { hash: B256 },
     TransactionReceipt { hash: B256 },
     RawBlockTransactions { block: B },
-    Logs { filter: Arc<LogFilter>, blocks: Blocks<B> },
-    Call { message: Box<Message>, at: B },
-    EstimateGas { message: Box<Message>, at: B },
+    Logs { filter: Arc<LogFilterParams>, blocks: LogBlocks<B> },
+    Call { message: Box<CallMessage>, at: B },
+    EstimateGas { message: Box<CallMessage>, at: B },
 }
 
 impl<B> Query<B> {
-    /// The same question with every block named in another way.
-    pub fn try_map<C, E>(self, mut name: impl FnMut(B) -> Result<C, E>) -> Result<Query<C>, E> {
+    /// Converts every block reference.
+    pub fn try_map<C, E>(self, mut convert: impl FnMut(B) -> Result<C, E>) -> Result<Query<C>, E> {
         Ok(match self {
             Self::ChainId => Query::ChainId,
             Self::NetVersion => Query::NetVersion,
@@ -65,34 +65,34 @@ impl<B> Query<B> {
             Self::GasPrice => Query::GasPrice,
             Self::MaxPriorityFeePerGas => Query::MaxPriorityFeePerGas,
             Self::FeeHistory { blocks, newest, percentiles } => {
-                Query::FeeHistory { blocks, newest: name(newest)?, percentiles }
+                Query::FeeHistory { blocks, newest: convert(newest)?, percentiles }
             }
-            Self::Balance { address, at } => Query::Balance { address, at: name(at)? },
-            Self::Code { address, at } => Query::Code { address, at: name(at)? },
-            Self::TransactionCount { address, at } => Query::TransactionCount { address, at: name(at)? },
+            Self::Balance { address, at } => Query::Balance { address, at: convert(at)? },
+            Self::Code { address, at } => Query::Code { address, at: convert(at)? },
+            Self::TransactionCount { address, at } => Query::TransactionCount { address, at: convert(at)? },
             Self::StorageAt { address, position, at } => {
-                Query::StorageAt { address, position, at: name(at)? }
+                Query::StorageAt { address, position, at: convert(at)? }
             }
-            Self::Block { block, full } => Query::Block { block: name(block)?, full },
-            Self::BlockTransactionCount { block } => Query::BlockTransactionCount { block: name(block)? },
-            Self::BlockReceipts { block } => Query::BlockReceipts { block: name(block)? },
-            Self::UncleCount { block } => Query::UncleCount { block: name(block)? },
-            Self::Uncle { block, index } => Query::Uncle { block: name(block)?, index },
+            Self::Block { block, full } => Query::Block { block: convert(block)?, full },
+            Self::BlockTransactionCount { block } => Query::BlockTransactionCount { block: convert(block)? },
+            Self::BlockReceipts { block } => Query::BlockReceipts { block: convert(block)? },
+            Self::UncleCount { block } => Query::UncleCount { block: convert(block)? },
+            Self::Uncle { block, index } => Query::Uncle { block: convert(block)?, index },
             Self::TransactionByIndex { block, index } => {
-                Query::TransactionByIndex { block: name(block)?, index }
+                Query::TransactionByIndex { block: convert(block)?, index }
             }
             Self::TransactionByHash { hash } => Query::TransactionByHash { hash },
             Self::TransactionReceipt { hash } => Query::TransactionReceipt { hash },
-            Self::RawBlockTransactions { block } => Query::RawBlockTransactions { block: name(block)? },
-            Self::Logs { filter, blocks } => Query::Logs { filter, blocks: blocks.try_map(name)? },
-            Self::Call { message, at } => Query::Call { message, at: name(at)? },
-            Self::EstimateGas { message, at } => Query::EstimateGas { message, at: name(at)? },
+            Self::RawBlockTransactions { block } => Query::RawBlockTransactions { block: convert(block)? },
+            Self::Logs { filter, blocks } => Query::Logs { filter, blocks: blocks.try_map(convert)? },
+            Self::Call { message, at } => Query::Call { message, at: convert(at)? },
+            Self::EstimateGas { message, at } => Query::EstimateGas { message, at: convert(at)? },
         })
     }
 }
 
 impl<B: Copy> Query<B> {
-    /// Whether it is about the state after a block.
+    /// Whether the query reads the state of a block.
     pub fn reads_state(&self) -> bool {
         match self {
             Self::Balance { .. }
@@ -123,7 +123,7 @@ impl<B: Copy> Query<B> {
         }
     }
 
-    /// Every block that the question names.
+    /// Every block that the query names.
     pub fn blocks(&self) -> impl Iterator<Item = B> {
         let pair = match self {
             Self::ChainId
@@ -148,21 +148,21 @@ impl<B: Copy> Query<B> {
             | Self::Uncle { block: at, .. }
             | Self::TransactionByIndex { block: at, .. }
             | Self::RawBlockTransactions { block: at }
-            | Self::Logs { blocks: Blocks::One(at), .. }
+            | Self::Logs { blocks: LogBlocks::One(at), .. }
             | Self::Call { at, .. }
             | Self::EstimateGas { at, .. } => [Some(*at), None],
-            Self::Logs { blocks: Blocks::Range { from, to }, .. } => [Some(*from), Some(*to)],
+            Self::Logs { blocks: LogBlocks::Range { from, to }, .. } => [Some(*from), Some(*to)],
         };
         pair.into_iter().flatten()
     }
 
-    /// The blocks that the question names, in the order in which [`Self::try_map`] names them anew.
-    pub fn named(&self) -> [Option<B>; 2] {
+    /// The blocks that the query names, in the order in which [`Self::try_map`] converts them.
+    pub fn block_pair(&self) -> [Option<B>; 2] {
         let mut blocks = self.blocks();
         [blocks.next(), blocks.next()]
     }
 
-    /// What the question holds beyond its own size, in bytes.
+    /// Heap memory of the query, in bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::FeeHistory { percentiles, .. } => percentiles.len() * size_of::<Percentile>(),
@@ -193,45 +193,45 @@ impl<B: Copy> Query<B> {
     }
 }
 
-/// What `eth_call` and `eth_estimateGas` are to run.
+/// The message that `eth_call` or `eth_estimateGas` executes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Message {
+pub struct CallMessage {
     pub request: TransactionRequest,
-    pub overrides: Overrides,
+    pub overrides: CallOverrides,
 }
 
-impl Message {
+impl CallMessage {
     fn heap_bytes(&self) -> usize {
-        // Overrides are held twice, as they were written and as they were read: an account that is named and left as it is
-        // takes ten times as much as its text.
-        let written: usize = self.overrides.written.iter().map(|text| text.len()).sum();
+        // Overrides are held as text and parsed; parsed, an account without changes takes ten times as much as its text.
+        let texts: usize = self.overrides.texts.iter().map(|text| text.len()).sum();
         let input = self.request.input.input().map_or(0, |input| input.len());
         let blobs = &self.request.blob_versioned_hashes;
         let lists = serde_json::to_vec(&(&self.request.access_list, &self.request.authorization_list, blobs));
-        size_of::<Self>() + input + 12 * written + lists.map_or(0, |text| text.len())
+        size_of::<Self>() + input + 12 * texts + lists.map_or(0, |text| text.len())
     }
 }
 
-/// Changes to state and block for one simulation. Two are equal when the caller wrote the same bytes: that is exact,
-/// and maps have no order to hash in.
+/// Changes to state and block for one simulation. They are compared and hashed by the caller's text, because maps have no
+/// order to hash in.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides {
+pub struct CallOverrides {
     pub state: Option<StateOverride>,
     pub block: Option<Box<BlockOverrides>>,
-    written: [Box<str>; 2],
+    /// The JSON of `state` and `block` as the caller wrote it.
+    texts: [Box<str>; 2],
 }
 
-impl PartialEq for Overrides {
+impl PartialEq for CallOverrides {
     fn eq(&self, other: &Self) -> bool {
-        self.written == other.written
+        self.texts == other.texts
     }
 }
 
-impl Eq for Overrides {}
+impl Eq for CallOverrides {}
 
-impl Hash for Overrides {
+impl Hash for CallOverrides {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.written.hash(state);
+        self.texts.hash(state);
     }
 }
 
@@ -269,20 +269,20 @@ impl Hash for Percentile {
 pub enum ParamFault {
     NotArray,
     TooMany {
-        most: usize,
+        max: usize,
     },
     Missing {
         position: usize,
     },
-    Wrong {
+    Invalid {
         position: usize,
-        what: Cow<'static, str>,
+        reason: Cow<'static, str>,
     },
-    /// A text that clients know as it is, without the position.
-    Said(Cow<'static, str>),
-    /// `eth_getLogs` with more values than one query may have.
+    /// The whole error message. It has no position, because clients compare it with the text of other nodes.
+    Text(Cow<'static, str>),
+    /// `eth_getLogs` with more addresses and topics than one query may have.
     TooManyLogParams {
         count: usize,
-        most: usize,
+        max: usize,
     },
 }

@@ -1,8 +1,8 @@
-//! Methods that callers know from elsewhere and that are not available here, with the reason that they are told.
+//! Methods that other providers have and this gateway does not, with the reason that is returned to callers.
 
-/// Why a method that is not in the table is not available; `None` for a name that means nothing.
+/// Why a method that is not in the table is not available; `None` for an unknown name.
 ///
-/// The text goes into JSON as it is, so it has no quotation marks or backslashes.
+/// The text is inserted into JSON without escaping, so it has no quotation marks or backslashes.
 pub fn why_not_available(name: &str) -> Option<&'static str> {
     const SENDS: &str = "this service only reads; send transactions to a node or another provider";
     const SIGNS: &str = "no private keys are held here; sign in the wallet";
@@ -48,11 +48,11 @@ pub fn why_not_available(name: &str) -> Option<&'static str> {
         | "eth_callBundle"
         | "eth_config"
         | "web3_sha3" => ELSEWHERE,
-        _ => return of_namespace(name.split_once('_')?.0),
+        _ => return why_namespace_not_available(name.split_once('_')?.0),
     })
 }
 
-fn of_namespace(namespace: &str) -> Option<&'static str> {
+fn why_namespace_not_available(namespace: &str) -> Option<&'static str> {
     match namespace {
         "debug" | "trace" => Some("traces are not available here"),
         "txpool" => Some("there is no transaction pool here"),
@@ -73,21 +73,21 @@ mod tests {
     use crate::table::METHODS;
 
     #[test]
-    fn a_method_of_the_table_has_no_reason_to_be_missing() {
+    fn methods_of_the_table_are_not_listed_as_unavailable() {
         for method in METHODS.iter().filter(|method| !method.name.starts_with("zks_")) {
             assert_eq!(why_not_available(method.name), None, "{}", method.name);
         }
     }
 
     #[test]
-    fn names_that_mean_nothing_have_no_reason() {
+    fn unknown_names_have_no_reason() {
         for name in ["", "_", "eth_", "eth_nonsense", "eth_chainid", "debugx_traceCall", "debug"] {
             assert_eq!(why_not_available(name), None, "{name}");
         }
     }
 
     #[test]
-    fn a_reason_needs_no_escapes_in_json() {
+    fn reasons_need_no_escaping_in_json() {
         for name in [
             "eth_sendRawTransaction",
             "eth_sign",

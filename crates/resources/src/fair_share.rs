@@ -1,11 +1,11 @@
-//! The rule by which accounts share what there is a bounded amount of: memory, threads, places in a queue.
+//! The rule that divides bounded resources (memory, threads, slots in a queue) between accounts.
 
-/// Whether an account that uses `own` may take `wanted` more of something of which `used` of `max` are in use.
+/// Whether an account that uses `own` may take `wanted` more of a resource of which `used` of `max` are in use.
 ///
-/// An account may come to use no more than what is free when it asks. One greedy account gets about half, or up to two
-/// thirds where its last request is as large as all before it; a single request may take all. Several that arrive one after
-/// the other each get about half of what is left, and `k` of them whose use comes and goes approach `1 / (k + 1)` each.
-/// So newcomers find something left, and an operator has no limit per account to choose.
+/// After the request, an account must not use more than what was free before it. One greedy account gets about half, or up
+/// to two thirds if its last request is as large as all earlier ones together; a single request may take everything. Accounts
+/// that arrive one after the other each get about half of what is left, and `k` accounts that take and release approach
+/// `1 / (k + 1)` each. So something is left for new accounts, and operators need no limit per account.
 pub fn is_within_share(own: usize, wanted: usize, used: usize, max: usize) -> bool {
     own.saturating_add(wanted) <= max.saturating_sub(used)
 }
@@ -14,7 +14,7 @@ pub fn is_within_share(own: usize, wanted: usize, used: usize, max: usize) -> bo
 mod tests {
     use super::*;
 
-    /// Takes one at a time for an account until the rule refuses it.
+    /// Takes units one at a time for an account until the rule refuses one.
     fn take_all(used: &mut usize, max: usize) -> usize {
         let mut own = 0;
         while is_within_share(own, 1, *used, max) {
@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn one_greedy_account_leaves_half_and_the_next_a_quarter() {
+    fn each_greedy_account_leaves_half_of_what_was_free() {
         let mut used = 0;
         assert_eq!(take_all(&mut used, 1_000), 500);
         assert_eq!(take_all(&mut used, 1_000), 250);
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_place_can_be_taken() {
+    fn a_single_unit_can_be_taken() {
         let mut used = 0;
         assert_eq!(take_all(&mut used, 1), 1);
         assert_eq!(take_all(&mut used, 1), 0);

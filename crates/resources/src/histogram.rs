@@ -1,4 +1,4 @@
-//! Times, counted by how long they were.
+//! Histograms of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,48 +7,48 @@ use std::time::Duration;
 pub const BOUNDS_US: [u64; 14] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
 
-/// How many times fell into each bucket, and their sum.
+/// Counts durations by bucket.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// The last one is for whatever is above all bounds.
+    /// The last bucket counts durations above all bounds.
     buckets: [AtomicU64; BOUNDS_US.len() + 1],
     sum_ns: AtomicU64,
 }
 
-/// Histograms added up.
+/// The sum of several histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct HistogramSum {
     pub buckets: [u64; BOUNDS_US.len() + 1],
     pub sum_ns: u64,
 }
 
 impl Histogram {
-    pub fn record(&self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    pub fn record(&self, duration: Duration) {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_US.partition_point(|&bound| bound * 1_000 < ns);
         self.buckets[bucket].fetch_add(1, Relaxed);
         self.sum_ns.fetch_add(ns, Relaxed);
     }
 
-    fn add_to(&self, times: &mut Times) {
-        for (sum, bucket) in times.buckets.iter_mut().zip(&self.buckets) {
+    fn add_to(&self, sum: &mut HistogramSum) {
+        for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Relaxed);
         }
-        times.sum_ns = times.sum_ns.wrapping_add(self.sum_ns.load(Relaxed));
+        sum.sum_ns = sum.sum_ns.wrapping_add(self.sum_ns.load(Relaxed));
     }
 }
 
-impl Times {
+impl HistogramSum {
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 }
 
-impl<'a> FromIterator<&'a Histogram> for Times {
+impl<'a> FromIterator<&'a Histogram> for HistogramSum {
     fn from_iter<I: IntoIterator<Item = &'a Histogram>>(histograms: I) -> Self {
-        let mut times = Self::default();
-        histograms.into_iter().for_each(|histogram| histogram.add_to(&mut times));
-        times
+        let mut sum = Self::default();
+        histograms.into_iter().for_each(|histogram| histogram.add_to(&mut sum));
+        sum
     }
 }
 
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_falls_into_the_first_bucket_that_it_does_not_exceed() {
+    fn a_duration_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         let histogram = Histogram::default();
         for ns in [0, 5_000, 5_001, 10_000_000_000, 10_000_000_001, u64::MAX] {
             histogram.record(Duration::from_nanos(ns));
         }
-        let times = Times::from_iter([&histogram]);
-        assert_eq!((times.buckets[0], times.buckets[1]), (2, 1));
-        assert_eq!((times.buckets[13], times.buckets[14]), (1, 2));
-        assert_eq!(times.count(), 6);
+        let sum = HistogramSum::from_iter([&histogram]);
+        assert_eq!((sum.buckets[0], sum.buckets[1]), (2, 1));
+        assert_eq!((sum.buckets[13], sum.buckets[14]), (1, 2));
+        assert_eq!(sum.count(), 6);
     }
 }

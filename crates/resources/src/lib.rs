@@ -1,23 +1,23 @@
-//! What the accounts of one process share and how it is divided and measured. Knows nothing of requests, and of an account
-//! only its id.
+//! Memory, threads, rates and clocks that all accounts of a process share. This crate does not know requests, and identifies
+//! accounts by their ids.
 
-mod account_id; // whose share something is taken from
-mod clock; // time, read once and handed on
-mod fair_share; // the rule by which accounts share what is bounded
-mod memory; // what bodies and replies may take
-mod threads; // a pool for work that would hold up others
-mod rate; // so many per second
-mod histogram; // how long things took
-mod repeated_warning; // one line for many equal events
+mod account_id; // ids of accounts
+mod clock; // monotonic time and dates
+mod fair_share; // the rule that divides bounded resources between accounts
+mod memory; // the memory budget of bodies and replies
+mod thread_pool; // a pool for work that would delay connections
+mod token_bucket; // rate limits
+mod histogram; // durations
+mod repeated_warning; // one log line for many equal events
 
 pub use account_id::AccountId;
-pub use clock::{Clock, Moment};
+pub use clock::{Clock, MonoTime};
 pub use fair_share::is_within_share;
-pub use histogram::{BOUNDS_US, Histogram, Times};
+pub use histogram::{BOUNDS_US, Histogram, HistogramSum};
 pub use memory::{
-    AccountMemory, CHARGED_BYTES_MIN, ChargedBuffer, MemoryBudget, MemoryCharge, OverBudget, Readers,
+    AccountMemory, CHARGED_BYTES_MIN, ChargedBuffer, ChargedReaders, MemoryBudget, MemoryCharge, OverBudget,
     UnchargedBytes,
 };
-pub use rate::{Bucket, RateExceeded};
 pub use repeated_warning::RepeatedWarning;
-pub use threads::{THREADS_MAX, Threads, ThreadsBusy, lower_priority};
+pub use thread_pool::{THREADS_MAX, ThreadPool, lower_priority};
+pub use token_bucket::{RateExceeded, TokenBucket};

@@ -1,18 +1,18 @@
-//! One budget for the memory of request bodies and replies, shared fairly between accounts.
+//! A memory budget for request bodies and replies, shared fairly between accounts.
 //!
-//! A body is charged to its account before memory for it is allocated. A reply is charged while it grows or, if it was
-//! made on the thread of its connection, when it is done. Both stay charged until their last byte has been used or sent.
+//! A body is charged to its account before memory is allocated for it. A reply is charged while it grows or, if it was
+//! computed on the thread of its connection, when it is complete. Both stay charged until their last byte was used or sent.
 //!
-//! Small ones are not charged, and take no lock. On HTTP/1 there is one such body and one such reply for each connection. On
-//! HTTP/2, where a hundred requests share a connection, all of them together may hold as much without a charge, and everything
-//! beyond that is charged from its first byte. The state of a request counts there, too.
+//! Small buffers are not charged, and take no lock. An HTTP/1 connection has at most one small body and one small reply. On
+//! HTTP/2, where a hundred requests share a connection, all small buffers of a connection together may hold the same amount
+//! without a charge; everything beyond that is charged from the first byte. The state of an HTTP/2 request counts as a buffer.
 //!
-//! On HTTP/1, a call with a small body and a small answer is therefore never refused for lack of memory. On HTTP/2 that holds
-//! for a call that is alone on its connection if its head, body and reply have less than about 20 KiB together.
+//! On HTTP/1, a call with a small body and a small answer is therefore never refused for lack of memory. On HTTP/2 the same is
+//! true of a call that is alone on its connection, if its head, body and reply have less than about 20 KiB together.
 //!
-//! Nobody is charged for the state of HTTP/2 requests that are refused before their body is read. Those of an account without
-//! memory, preflights, and requests beyond the rate of those without a valid key are answered at once. The others, whose rate
-//! is limited, wait up to a second for their body.
+//! The state of an HTTP/2 request that is refused before its body is read is not charged. Requests of an account without
+//! memory, preflights, and requests beyond the rate limit for requests without a valid key are answered at once. Other refused
+//! requests, whose rate is limited, wait up to a second for their body.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,8 +27,8 @@ use crate::fair_share::is_within_share;
 /// Smaller buffers are not charged.
 pub const CHARGED_BYTES_MIN: usize = 16 << 10;
 
-/// What one HTTP/2 connection may hold in such buffers: as much as one HTTP/1 connection does with a body and a reply. As many
-/// connections as there can be take less than the budget itself.
+/// Uncharged bytes of one HTTP/2 connection: as much as an HTTP/1 connection holds with one body and one reply. All
+/// connections together hold less than the budget.
 const UNCHARGED_BYTES_MAX: usize = 2 * CHARGED_BYTES_MIN;
 
 /// The memory that bodies and replies of all accounts may take together.
@@ -38,7 +38,7 @@ pub struct MemoryBudget {
     shared: Arc<Mutex<MemoryUse>>,
 }
 
-/// What is in use. Behind a lock, because it is touched only for large bodies and replies.
+/// The memory in use. A mutex is enough, because only large bodies and replies change it.
 #[derive(Debug, Default)]
 struct MemoryUse {
     bytes: usize,
@@ -46,7 +46,7 @@ struct MemoryUse {
     refused: u64,
 }
 
-/// The account has used up its share of the budget.
+/// An account has used up its share of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverBudget;
 
@@ -55,7 +55,7 @@ impl MemoryBudget {
         Self { bytes_max, shared: Arc::default() }
     }
 
-    /// The budget as one account may use it.
+    /// The budget as one account uses it.
     pub fn of(&self, account: AccountId) -> AccountMemory<'_> {
         AccountMemory { budget: self, account, uncharged: None }
     }
@@ -79,7 +79,7 @@ impl MemoryBudget {
         }
     }
 
-    /// How often memory was refused.
+    /// The number of refused requests for memory.
     pub fn refused(&self) -> u64 {
         self.shared.lock().refused
     }
@@ -90,12 +90,12 @@ impl MemoryBudget {
 pub struct AccountMemory<'a> {
     budget: &'a MemoryBudget,
     account: AccountId,
-    /// What small buffers are counted in; `None` where their number is bounded otherwise.
+    /// Counts small buffers; `None` if their number is bounded by other means.
     uncharged: Option<&'a Arc<UnchargedBytes>>,
 }
 
 impl<'a> AccountMemory<'a> {
-    /// The same for a connection on which small buffers are counted, too.
+    /// The same access on a connection that counts small buffers.
     pub fn counting_small(self, uncharged: Option<&'a Arc<UnchargedBytes>>) -> Self {
         Self { uncharged, ..self }
     }
@@ -104,7 +104,7 @@ impl<'a> AccountMemory<'a> {
         self.uncharged.is_some()
     }
 
-    /// Makes `charge` cover a buffer of `bytes`, or leaves it as it is if that exceeds the account's share.
+    /// Raises `charge` to a buffer of `bytes`, or leaves it unchanged if that exceeds the account's share.
     pub fn grow(self, charge: &mut MemoryCharge, bytes: usize) -> Result<(), OverBudget> {
         if bytes <= charge.bytes {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> AccountMemory<'a> {
         if paid > 0 {
             charge.bytes = bytes;
         } else {
-            // What the buffer held without a charge is given back here.
+            // The assignment drops the old charge, which returns the uncharged bytes to the connection.
             *charge = MemoryCharge { bytes, payer: Some(Payer::Account(self.budget.clone(), self.account)) };
         }
         Ok(())
@@ -134,8 +134,8 @@ impl<'a> AccountMemory<'a> {
         Ok(charge.attach(bytes))
     }
 
-    /// Bytes that are kept or shared, for one more reader. All readers of one account are charged once.
-    pub fn lend(self, bytes: &Bytes, readers: &Readers) -> Result<Bytes, OverBudget> {
+    /// Cached or shared bytes for one more reader. All readers of one account are charged once.
+    pub fn lend(self, bytes: &Bytes, readers: &ChargedReaders) -> Result<Bytes, OverBudget> {
         if bytes.len() < CHARGED_BYTES_MIN {
             return Ok(bytes.clone());
         }
@@ -148,7 +148,7 @@ impl<'a> AccountMemory<'a> {
         let mut charge = MemoryCharge::default();
         self.grow(&mut charge, bytes.len())?;
         let charged = Arc::new(ChargedBytes { bytes: bytes.clone(), _charge: charge });
-        readers.push(Reader { account: self.account, bytes: Arc::downgrade(&charged) });
+        readers.push(ChargedReader { account: self.account, bytes: Arc::downgrade(&charged) });
         Ok(Bytes::from_owner(ChargedRef(charged)))
     }
 
@@ -170,14 +170,14 @@ impl<'a> AccountMemory<'a> {
 pub struct UnchargedBytes(AtomicUsize);
 
 impl UnchargedBytes {
-    /// Whether so many more bytes need no charge. If so, they are counted.
+    /// Counts `bytes` and returns `true`, or returns `false` if they exceed what is uncharged.
     fn take(&self, bytes: usize) -> bool {
         let more = |held: usize| held.checked_add(bytes).filter(|&held| held <= UNCHARGED_BYTES_MAX);
         self.0.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 }
 
-/// Memory that an account is charged for, or that is counted for a connection, until this is dropped.
+/// Memory that is charged to an account, or counted for a connection, until this value is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryCharge {
     bytes: usize,
@@ -200,7 +200,7 @@ impl MemoryCharge {
         if matches!(self.payer, Some(Payer::Account(..))) { self.bytes } else { 0 }
     }
 
-    /// Makes the charge cover `bytes` without an account, if the connection has room for that.
+    /// Raises the charge to `bytes` for the connection and returns `true`, or returns `false` if the connection has no room.
     fn grow_uncharged(&mut self, uncharged: &Arc<UnchargedBytes>, bytes: usize) -> bool {
         if self.bytes_paid_by_account() > 0 || !uncharged.take(bytes - self.bytes) {
             return false;
@@ -210,12 +210,12 @@ impl MemoryCharge {
         true
     }
 
-    /// The charge for several owners, the last of which ends it; `None` if nothing is charged.
+    /// Shares the charge between several owners; `None` if nothing is charged.
     pub fn into_shared(self) -> Option<Arc<Self>> {
         (self.bytes > 0).then(|| Arc::new(self))
     }
 
-    /// The charge belongs to `bytes` from now on, and ends with the last clone of them.
+    /// Attaches the charge to `bytes`; it ends when their last clone is dropped.
     pub fn attach(self, bytes: Bytes) -> Bytes {
         if self.bytes == 0 { bytes } else { Bytes::from_owner(ChargedBytes { bytes, _charge: self }) }
     }
@@ -233,12 +233,12 @@ impl Drop for MemoryCharge {
     }
 }
 
-/// Who reads an answer that is kept or shared, by account.
+/// The accounts that are charged for reading the same cached or shared bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Readers(Arc<Mutex<Vec<Reader>>>);
+pub struct ChargedReaders(Arc<Mutex<Vec<ChargedReader>>>);
 
 #[derive(Debug)]
-struct Reader {
+struct ChargedReader {
     account: AccountId,
     bytes: Weak<ChargedBytes>,
 }
@@ -275,7 +275,7 @@ impl ChargedBuffer {
         &self.bytes
     }
 
-    /// Makes room for `more` bytes. The capacity doubles, but does not exceed `bytes_max` for that.
+    /// Reserves room for `more` bytes. The capacity at least doubles, but the doubling stops at `bytes_max`.
     pub fn reserve(
         &mut self,
         memory: AccountMemory<'_>,
@@ -292,7 +292,7 @@ impl ChargedBuffer {
         Ok(())
     }
 
-    /// The bytes, to be appended to within the room that was made.
+    /// The bytes, for appending within the reserved capacity.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }

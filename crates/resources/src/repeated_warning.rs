@@ -1,14 +1,14 @@
-//! One line for many equal events.
+//! One log line for many equal events.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The least time between two lines about the same thing.
+/// Minimum time between two log lines of one warning.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Decides when a warning that may be due thousands of times a second is logged: the first time at once, then at most
-/// every ten seconds, with the number of events since the last line.
+/// Rate-limits a warning that could be logged thousands of times a second. The first event is logged at once, later ones at
+/// most every ten seconds, with the number of events since the last line.
 #[derive(Debug, Default)]
 pub struct RepeatedWarning {
     state: Mutex<WarningCount>,
@@ -21,7 +21,7 @@ struct WarningCount {
 }
 
 impl RepeatedWarning {
-    /// Counts one event. `Some`: log a line now, about this many events.
+    /// Counts one event. `Some(n)`: the caller logs a line about `n` events now.
     pub fn count(&self, now: Instant) -> Option<u64> {
         let mut state = self.state.lock();
         state.unlogged += 1;

@@ -1,11 +1,11 @@
-//! The reader of configuration keys. It knows no key: each crate asks for its own, with its own defaults, and the program
-//! composes what they read.
+//! The reader of configuration files. It knows no keys: each crate reads its own, with its own defaults, and the program
+//! composes the results.
 //!
-//! Reading never stops at the first mistake: all are gathered, each with its line, and a configuration with any mistake is
-//! none.
+//! Reading does not stop at the first error. All errors are collected, each with its line, and a file with any error is
+//! rejected.
 
-mod file; // a whole file, and what is wrong with it
-mod section; // one table of it, read key by key
+mod file; // a whole file
+mod section; // one table of the file
 
-pub use file::{Mistake, Mistakes, known_keys, read, read_empty};
+pub use file::{ConfigErrors, known_keys, read, read_empty};
 pub use section::{KnownKey, Section, ZeroMeaning};

@@ -1,4 +1,4 @@
-//! One table of the configuration file. Keys are asked for by name; what nobody asked for is a mistake.
+//! One table of the configuration file. A key that no reader has requested is reported as unknown.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -7,205 +7,205 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The mistakes found so far, by where they stand in the text.
+/// What is collected while a file is read.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct ReadContext {
     text: String,
-    mistakes: RefCell<Vec<(usize, String)>>,
-    /// Every key that was asked for.
-    asked: RefCell<Vec<KnownKey>>,
+    /// Errors, each with its byte offset in the text.
+    errors: RefCell<Vec<(usize, String)>>,
+    /// Every key that was requested.
+    known_keys: RefCell<Vec<KnownKey>>,
 }
 
-/// A key that a file may have.
+/// A key that a configuration file may contain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KnownKey {
     /// The key with the names of its tables.
     pub path: String,
-    /// Its value when it is left out, as it is written in a file.
+    /// The default as it is written in a file; empty if there is no fixed default.
     pub default: String,
-    /// What 0 means; `None` where the value is not a number.
+    /// What 0 means; `None` if the value is not a number.
     pub zero: Option<ZeroMeaning>,
 }
 
 /// What 0 means as the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ZeroMeaning {
-    /// Nothing: it would be a limit that lets nothing through, so it is refused.
-    Refused,
-    /// There is no limit.
+    /// 0 is reported as an error, because the limit would allow nothing.
+    Invalid,
     NoLimit,
-    /// There is no delay.
     NoDelay,
 }
 
-/// Longest time of a key in milliseconds, a year: nobody waits longer, and sums of such times never overflow.
+/// The largest time of a key, one year: sums of such times never overflow.
 const MILLISECONDS_MAX: u64 = 366 * 24 * 60 * 60 * 1_000;
 
-/// Largest number of a key that has no smaller bound of its own: sums and products with it stay within 64 bits.
+/// The largest number of a key without a smaller bound: sums of such numbers stay within 64 bits.
 const NUMBER_MAX: u64 = 1 << 50;
 
-impl Found {
-    pub(crate) fn in_text(text: &str) -> Self {
+impl ReadContext {
+    pub(crate) fn new(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    pub(crate) fn add(&self, at: usize, what: String) {
-        self.mistakes.borrow_mut().push((at, what));
+    pub(crate) fn add_error(&self, offset: usize, message: String) {
+        self.errors.borrow_mut().push((offset, message));
     }
 
-    pub(crate) fn into_asked(self) -> Vec<KnownKey> {
-        self.asked.into_inner()
+    pub(crate) fn into_known_keys(self) -> Vec<KnownKey> {
+        self.known_keys.into_inner()
     }
 
-    /// What is wrong on which line, in the order of the lines.
-    pub(crate) fn into_mistakes(self) -> Vec<(usize, String)> {
-        let mut mistakes = self.mistakes.into_inner();
-        mistakes.sort();
-        let line = |at: usize| self.text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1;
-        mistakes.into_iter().map(|(at, what)| (line(at), what)).collect()
+    /// The errors with their lines, in the order of the lines.
+    pub(crate) fn into_errors(self) -> Vec<(usize, String)> {
+        let mut errors = self.errors.into_inner();
+        errors.sort();
+        let line = |offset: usize| self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1;
+        errors.into_iter().map(|(offset, message)| (line(offset), message)).collect()
     }
 }
 
-/// A table, or the absence of one.
+/// A table of the file, which may be absent.
 #[derive(Debug)]
 pub struct Section<'a> {
     table: Option<&'a DeTable<'a>>,
     /// `limits.` for the keys of `[limits]`.
     prefix: String,
-    /// Where the table stands.
-    at: usize,
-    asked: Vec<String>,
-    found: &'a Found,
+    /// The byte offset of the table in the file.
+    offset: usize,
+    /// Keys that were requested; all other keys of the table are unknown.
+    requested: Vec<String>,
+    context: &'a ReadContext,
 }
 
 impl<'a> Section<'a> {
-    pub(crate) fn root(table: &'a DeTable<'a>, found: &'a Found) -> Self {
-        Self { table: Some(table), prefix: String::new(), at: 0, asked: Vec::new(), found }
+    pub(crate) fn root(table: &'a DeTable<'a>, context: &'a ReadContext) -> Self {
+        Self { table: Some(table), prefix: String::new(), offset: 0, requested: Vec::new(), context }
     }
 
-    pub(crate) fn empty(found: &'a Found) -> Self {
-        Self { table: None, prefix: String::new(), at: 0, asked: Vec::new(), found }
+    pub(crate) fn empty(context: &'a ReadContext) -> Self {
+        Self { table: None, prefix: String::new(), offset: 0, requested: Vec::new(), context }
     }
 
     /// The table under `key`.
     pub fn section(&mut self, key: &str) -> Section<'a> {
         let value = self.value(key);
         let table = value.and_then(|value| self.expect(key, value, "a table", |value| value.as_table()));
-        self.below(key, table, value.map_or(self.at, |value| value.span().start))
+        self.subsection(key, table, value.map_or(self.offset, |value| value.span().start))
     }
 
-    /// The tables under `key`, which stands in double brackets. Mistakes name each by its place, counted from 1.
+    /// The array of tables under `key`. Errors name each table by its position, counted from 1.
     pub fn sections(&mut self, key: &str) -> Vec<Section<'a>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let array = self.expect(key, value, "an array of tables", |value| value.as_array());
         let tables = array.into_iter().flatten().enumerate().filter_map(|(index, element)| {
             let table = self.expect(key, element, "a table", |element| element.as_table())?;
-            Some(self.below(&format!("{key} {}", index + 1), Some(table), element.span().start))
+            Some(self.subsection(&format!("{key} {}", index + 1), Some(table), element.span().start))
         });
         tables.collect()
     }
 
-    fn below(&self, key: &str, table: Option<&'a DeTable<'a>>, at: usize) -> Section<'a> {
+    fn subsection(&self, key: &str, table: Option<&'a DeTable<'a>>, offset: usize) -> Section<'a> {
         let prefix = format!("{}{key}.", self.prefix);
-        Section { table, prefix, at, asked: Vec::new(), found: self.found }
+        Section { table, prefix, offset, requested: Vec::new(), context: self.context }
     }
 
-    /// The keys of this table, all of which count as asked for.
-    pub fn names(&mut self) -> Vec<String> {
-        let names = self.table.into_iter().flatten().map(|(key, _)| key.get_ref().to_string());
-        names.collect()
+    /// The keys that this table has in the file.
+    pub fn keys(&mut self) -> Vec<String> {
+        let keys = self.table.into_iter().flatten().map(|(key, _)| key.get_ref().to_string());
+        keys.collect()
     }
 
-    /// Notes a key for the document about all of them.
-    fn note(&self, key: &str, default: impl std::fmt::Display) {
-        self.note_number(key, default, None);
+    /// Records a key for the documentation of all keys.
+    fn record(&self, key: &str, default: impl std::fmt::Display) {
+        self.record_number(key, default, None);
     }
 
-    fn note_number(&self, key: &str, default: impl std::fmt::Display, zero: Option<ZeroMeaning>) {
+    fn record_number(&self, key: &str, default: impl std::fmt::Display, zero: Option<ZeroMeaning>) {
         let (path, default) = (format!("{}{key}", self.prefix), default.to_string());
-        self.found.asked.borrow_mut().push(KnownKey { path, default, zero });
+        self.context.known_keys.borrow_mut().push(KnownKey { path, default, zero });
     }
 
-    /// A number from 1 on.
-    pub fn number(&mut self, key: &str, usual: u64) -> u64 {
-        self.number_up_to(key, usual, NUMBER_MAX)
+    /// A number greater than 0.
+    pub fn number(&mut self, key: &str, default: u64) -> u64 {
+        self.number_up_to(key, default, NUMBER_MAX)
     }
 
-    /// A number from 1 to `most`.
-    pub fn number_up_to(&mut self, key: &str, usual: u64, most: u64) -> u64 {
-        self.note_number(key, usual, Some(ZeroMeaning::Refused));
-        self.positive(key, most).unwrap_or(usual)
+    /// A number from 1 to `max`.
+    pub fn number_up_to(&mut self, key: &str, default: u64, max: u64) -> u64 {
+        self.record_number(key, default, Some(ZeroMeaning::Invalid));
+        self.positive(key, max).unwrap_or(default)
     }
 
-    /// A number from 1 on, of things that are counted in memory.
-    pub fn size(&mut self, key: &str, usual: usize) -> usize {
-        self.size_up_to(key, usual, NUMBER_MAX as usize)
+    /// A number greater than 0 that fits into `usize`.
+    pub fn size(&mut self, key: &str, default: usize) -> usize {
+        self.size_up_to(key, default, NUMBER_MAX as usize)
     }
 
-    /// A number from 1 to `most`, of things that are counted in memory.
-    pub fn size_up_to(&mut self, key: &str, usual: usize, most: usize) -> usize {
-        self.note_number(key, usual, Some(ZeroMeaning::Refused));
-        self.positive(key, most as u64).map_or(usual, |number| number as usize)
+    /// A number from 1 to `max` that fits into `usize`.
+    pub fn size_up_to(&mut self, key: &str, default: usize, max: usize) -> usize {
+        self.record_number(key, default, Some(ZeroMeaning::Invalid));
+        self.positive(key, max as u64).map_or(default, |number| number as usize)
     }
 
-    /// A number from 1 to `most` that has no fixed default.
-    pub fn optional_number(&mut self, key: &str, most: u64) -> Option<u64> {
-        self.note_number(key, "", Some(ZeroMeaning::Refused));
-        self.positive(key, most)
+    /// A number from 1 to `max` without a fixed default.
+    pub fn optional_number(&mut self, key: &str, max: u64) -> Option<u64> {
+        self.record_number(key, "", Some(ZeroMeaning::Invalid));
+        self.positive(key, max)
     }
 
-    /// A limit that can be switched off, which is written as 0.
-    pub fn limit(&mut self, key: &str, usual: Option<u64>) -> Option<u64> {
-        self.note_number(key, usual.unwrap_or(0), Some(ZeroMeaning::NoLimit));
-        self.integer(key, NUMBER_MAX).map_or(usual, |number| (number > 0).then_some(number))
+    /// A limit that is switched off with 0.
+    pub fn limit(&mut self, key: &str, default: Option<u64>) -> Option<u64> {
+        self.record_number(key, default.unwrap_or(0), Some(ZeroMeaning::NoLimit));
+        self.integer(key, NUMBER_MAX).map_or(default, |number| (number > 0).then_some(number))
     }
 
-    /// A number from 0 on, or a word that stands for one. There is no fixed default.
-    pub fn number_or_word(&mut self, key: &str, word: &str, meaning: u64) -> Option<u64> {
-        self.note(key, "");
+    /// A block number, or a word that stands for `meaning`. There is no fixed default.
+    pub fn block_number_or_word(&mut self, key: &str, word: &str, meaning: u64) -> Option<u64> {
+        self.record(key, "");
         let value = self.value(key)?;
         match value.get_ref().as_str() {
             Some(text) if text == word => Some(meaning),
             Some(_) => {
-                self.mistake(key, &format!("must be a block number or \"{word}\""));
+                self.error(key, &format!("must be a block number or \"{word}\""));
                 None
             }
             None => self.integer(key, NUMBER_MAX),
         }
     }
 
-    /// A time from 1 ms on.
-    pub fn milliseconds(&mut self, key: &str, usual: Duration) -> Duration {
-        self.note_number(key, usual.as_millis(), Some(ZeroMeaning::Refused));
-        self.positive(key, MILLISECONDS_MAX).map_or(usual, Duration::from_millis)
+    /// A time of at least 1 ms.
+    pub fn milliseconds(&mut self, key: &str, default: Duration) -> Duration {
+        self.record_number(key, default.as_millis(), Some(ZeroMeaning::Invalid));
+        self.positive(key, MILLISECONDS_MAX).map_or(default, Duration::from_millis)
     }
 
-    /// A time from 1 ms on that has no fixed default.
+    /// A time of at least 1 ms without a fixed default.
     pub fn optional_milliseconds(&mut self, key: &str) -> Option<Duration> {
         self.optional_number(key, MILLISECONDS_MAX).map(Duration::from_millis)
     }
 
-    /// A time to wait, which may be 0.
-    pub fn delay(&mut self, key: &str, usual: Duration) -> Duration {
-        self.note_number(key, usual.as_millis(), Some(ZeroMeaning::NoDelay));
-        self.integer(key, MILLISECONDS_MAX).map_or(usual, Duration::from_millis)
+    /// A time in milliseconds that may be 0.
+    pub fn delay(&mut self, key: &str, default: Duration) -> Duration {
+        self.record_number(key, default.as_millis(), Some(ZeroMeaning::NoDelay));
+        self.integer(key, MILLISECONDS_MAX).map_or(default, Duration::from_millis)
     }
 
-    pub fn flag(&mut self, key: &str, usual: bool) -> bool {
-        self.note(key, usual);
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
+        self.record(key, default);
         let value = self.value(key);
         value
             .and_then(|value| self.expect(key, value, "true or false", |value| value.as_bool()))
-            .unwrap_or(usual)
+            .unwrap_or(default)
     }
 
-    pub fn text(&mut self, key: &str, usual: &str) -> String {
-        self.note(key, format_args!("\"{usual}\""));
-        self.string(key).unwrap_or_else(|| usual.to_owned())
+    pub fn text(&mut self, key: &str, default: &str) -> String {
+        self.record(key, format_args!("\"{default}\""));
+        self.string(key).unwrap_or_else(|| default.to_owned())
     }
 
     pub fn optional_text(&mut self, key: &str) -> Option<String> {
-        self.note(key, "");
+        self.record(key, "");
         self.string(key)
     }
 
@@ -216,7 +216,7 @@ impl<'a> Section<'a> {
 
     /// An array of strings.
     pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
-        self.note(key, "");
+        self.record(key, "");
         let value = self.value(key)?;
         let all = |value: &'a DeValue<'a>| {
             let texts = value.as_array()?.iter().map(|element| element.get_ref().as_str().map(str::to_owned));
@@ -225,55 +225,55 @@ impl<'a> Section<'a> {
         self.expect(key, value, "an array of strings", all)
     }
 
-    pub fn address(&mut self, key: &str, usual: SocketAddr) -> SocketAddr {
-        self.note(key, format_args!("\"{usual}\""));
+    pub fn address(&mut self, key: &str, default: SocketAddr) -> SocketAddr {
+        self.record(key, format_args!("\"{default}\""));
         match self.string(key).map(|text| text.parse()) {
-            None => usual,
+            None => default,
             Some(Ok(address)) => address,
             Some(Err(_)) => {
-                self.mistake(key, "must be an address and a port, such as 127.0.0.1:8545");
-                usual
+                self.error(key, "must be an address and a port, such as 127.0.0.1:8545");
+                default
             }
         }
     }
 
-    /// Records what is wrong with the value of `key`, at its line or else at that of the table.
-    pub fn mistake(&mut self, key: &str, what: &str) {
-        let at = self.value(key).map_or(self.at, |value| value.span().start);
-        self.found.add(at, format!("{}{key}: {what}", self.prefix));
+    /// Reports an error in the value of `key`, at its line, or at the line of the table if the key is absent.
+    pub fn error(&mut self, key: &str, message: &str) {
+        let offset = self.value(key).map_or(self.offset, |value| value.span().start);
+        self.context.add_error(offset, format!("{}{key}: {message}", self.prefix));
     }
 
-    /// Refuses a key that earlier versions or other services have, with the reason.
-    pub fn refuse(&mut self, key: &str, why: &str) {
+    /// Reports an error if the file has `key`, such as a key of an earlier version.
+    pub fn reject(&mut self, key: &str, reason: &str) {
         if self.value(key).is_some() {
-            self.mistake(key, why);
+            self.error(key, reason);
         }
     }
 
-    fn positive(&mut self, key: &str, most: u64) -> Option<u64> {
-        let number = self.integer(key, most)?;
+    fn positive(&mut self, key: &str, max: u64) -> Option<u64> {
+        let number = self.integer(key, max)?;
         if number == 0 {
-            self.mistake(key, "must be greater than 0");
+            self.error(key, "must be greater than 0");
             return None;
         }
         Some(number)
     }
 
-    fn integer(&mut self, key: &str, most: u64) -> Option<u64> {
+    fn integer(&mut self, key: &str, max: u64) -> Option<u64> {
         let value = self.value(key)?;
         let number = self.expect(key, value, "a whole number that is not negative", |value| {
             let integer = value.as_integer()?;
             u64::from_str_radix(integer.as_str(), integer.radix()).ok()
         })?;
-        if number > most {
-            self.mistake(key, &format!("must be at most {most}"));
+        if number > max {
+            self.error(key, &format!("must be at most {max}"));
             return None;
         }
         Some(number)
     }
 
     fn value(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.asked.push(key.to_owned());
+        self.requested.push(key.to_owned());
         self.table.and_then(|table| table.get(key))
     }
 
@@ -281,12 +281,12 @@ impl<'a> Section<'a> {
         &self,
         key: &str,
         value: &'a Spanned<DeValue<'a>>,
-        want: &str,
+        expected: &str,
         read: impl Fn(&'a DeValue<'a>) -> Option<T>,
     ) -> Option<T> {
         let read = read(value.get_ref());
         if read.is_none() {
-            self.found.add(value.span().start, format!("{}{key}: must be {want}", self.prefix));
+            self.context.add_error(value.span().start, format!("{}{key}: must be {expected}", self.prefix));
         }
         read
     }
@@ -295,8 +295,9 @@ impl<'a> Section<'a> {
 impl Drop for Section<'_> {
     fn drop(&mut self) {
         for (key, _) in self.table.into_iter().flatten() {
-            if !self.asked.iter().any(|asked| asked == key.get_ref()) {
-                self.found.add(key.span().start, format!("unknown key `{}{}`", self.prefix, key.get_ref()));
+            if !self.requested.iter().any(|requested| requested == key.get_ref()) {
+                let message = format!("unknown key `{}{}`", self.prefix, key.get_ref());
+                self.context.add_error(key.span().start, message);
             }
         }
     }

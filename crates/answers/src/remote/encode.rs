@@ -7,7 +7,7 @@
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, Blocks, LogFilter, Message, Tag};
+use methods::{BlockParam, BlockRef, CallMessage, LogBlocks, LogFilterParams, Tag};
 use nodes::{Class, Needs, RpcCall};
 
 use crate::query_plan::{
@@ -104,12 +104,12 @@ fn block_part(query: BlockQuery) -> RpcCall {
 }
 
 /// A call without gas of its own gets all that it may use.
-fn call_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+fn call_gas(message: &CallMessage, gas_cap: Option<u64>) -> Option<u64> {
     message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap))
 }
 
 /// An estimate without gas of its own gets what the node thinks right.
-fn estimate_gas(message: &Message, gas_cap: Option<u64>) -> Option<u64> {
+fn estimate_gas(message: &CallMessage, gas_cap: Option<u64>) -> Option<u64> {
     message.request.gas.map(|gas| capped(gas, gas_cap))
 }
 
@@ -193,7 +193,7 @@ pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> 
 }
 
 /// The accounts and storage slots that a message reads, as far as a node can tell.
-pub(super) fn access_list(message: &Message, gas_cap: u64, at: &BlockRef) -> RpcCall {
+pub(super) fn access_list(message: &CallMessage, gas_cap: u64, at: &BlockRef) -> RpcCall {
     let gas = call_gas(message, Some(gas_cap));
     of_message("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
 }
@@ -209,10 +209,10 @@ pub(super) fn receipt(hash: B256) -> RpcCall {
 }
 
 /// The log query for a range of numbers, or for the one block that a caller named by its hash.
-pub(super) fn logs(filter: &LogFilter, blocks: Blocks<BlockRef>) -> RpcCall {
+pub(super) fn logs(filter: &LogFilterParams, blocks: LogBlocks<BlockRef>) -> RpcCall {
     let (newest, log_blocks) = match blocks {
-        Blocks::One(block) => (block, 1),
-        Blocks::Range { from, to } => (to, (to.number - from.number).saturating_add(1)),
+        LogBlocks::One(block) => (block, 1),
+        LogBlocks::Range { from, to } => (to, (to.number - from.number).saturating_add(1)),
     };
     let needs = Needs { log_blocks, ..data_of(&newest) };
     of_class(Class::Logs, "eth_getLogs", needs, |params| params.filter(filter, blocks))
@@ -246,7 +246,7 @@ fn by_index(method: &'static str, block: &BlockRef, index: u64) -> RpcCall {
 
 fn of_message(
     method: &'static str,
-    message: &Message,
+    message: &CallMessage,
     gas: Option<u64>,
     needs: Needs,
     write_block: impl FnOnce(&mut ParamsWriter),
@@ -349,14 +349,14 @@ impl ParamsWriter {
         }
     }
 
-    fn filter(&mut self, filter: &LogFilter, blocks: Blocks<BlockRef>) {
+    fn filter(&mut self, filter: &LogFilterParams, blocks: LogBlocks<BlockRef>) {
         let mut json = self.next();
         match blocks {
-            Blocks::One(block) => {
+            LogBlocks::One(block) => {
                 json.raw(br#"{"blockHash":"#);
                 json.data(block.hash.as_slice());
             }
-            Blocks::Range { from, to } => {
+            LogBlocks::Range { from, to } => {
                 json.raw(br#"{"fromBlock":"#);
                 json.quantity(from.number);
                 json.raw(br#","toBlock":"#);

@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, Cacheable, Method};
 use nodes::CanonicalChain;
-use resources::Readers;
+use resources::ChargedReaders;
 
 use super::block_ids::{block_ref, head};
 use crate::cache::{CachedAnswer, GivenBy};
@@ -40,7 +40,7 @@ pub(super) fn kept(
     verified: Verification,
     given_by: Option<GivenBy>,
 ) -> CachedAnswer {
-    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), Readers::default());
+    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), ChargedReaders::default());
     CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
 }
 

@@ -53,11 +53,11 @@ impl FollowSettings {
             Some("full") if proves_blocks => FollowMode::Full,
             Some("blocks" | "full") => {
                 let what = "needs proven blocks: family = \"ethereum\" and [integrity] mode = \"prove\"";
-                section.mistake("mode", what);
+                section.error("mode", what);
                 FollowMode::Off
             }
             Some(other) => {
-                section.mistake("mode", &format!("unknown mode `{other}`; must be off, blocks or full"));
+                section.error("mode", &format!("unknown mode `{other}`; must be off, blocks or full"));
                 FollowMode::Off
             }
         };
@@ -65,7 +65,7 @@ impl FollowSettings {
             mode,
             blocks_max: section.limit("blocks_max", Some(BLOCKS_MAX)),
             headers_max: section.limit("headers_max", Some(HEADERS_MAX)),
-            from: section.number_or_word("from", "earliest", 0),
+            from: section.block_number_or_word("from", "earliest", 0),
         }
     }
 }

@@ -12,7 +12,7 @@ mod passed_on; // logs that nothing proves
 use std::sync::Arc;
 
 use bytes::Bytes;
-use methods::{BlockRef, Blocks, LogFilter};
+use methods::{BlockRef, LogBlocks, LogFilterParams};
 use nodes::raw::read_logs;
 use nodes::{CanonicalChain, Supplier};
 use resources::{AccountId, MemoryCharge};
@@ -38,7 +38,7 @@ struct LogSearch<'a> {
     remote: &'a PoolSource,
     account: AccountId,
     canon: &'a Arc<CanonicalChain>,
-    filter: &'a Arc<LogFilter>,
+    filter: &'a Arc<LogFilterParams>,
     /// Where the caller's range begins, for the error that says how much would fit.
     from: u64,
     deadline: Instant,
@@ -88,8 +88,8 @@ impl PoolSource {
             return Ok(LogAnswer { origin, result, block: to, verified, given_by });
         }
         let (origin, result) = match blocks {
-            Blocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
-            Blocks::Range { .. } => search.range(from.number, to.number).await?,
+            LogBlocks::One(_) => (Origin::Node, search.ask(blocks, self.limits.log_results_max).await?),
+            LogBlocks::Range { .. } => search.range(from.number, to.number).await?,
         };
         let verified = self.pieces_verified();
         Ok(LogAnswer { origin, result, block: to, verified, given_by: Some(given_by) })
@@ -280,7 +280,7 @@ impl LogSearch<'_> {
                 open.push((to + 1, last, most));
             }
             let block = |number| BlockRef { number, hash: Default::default() };
-            let blocks = Blocks::Range { from: block(from), to: block(to) };
+            let blocks = LogBlocks::Range { from: block(from), to: block(to) };
             match self.try_ask(blocks, room).await? {
                 PassedLogs::Logs { result, count, sure } => {
                     room = room.saturating_sub(count);
@@ -300,14 +300,14 @@ impl LogSearch<'_> {
     }
 
     /// The logs of one block, which cannot be split.
-    async fn ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
+    async fn ask(&self, blocks: LogBlocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
         match self.try_ask(blocks, room).await? {
             PassedLogs::Logs { result, .. } => Ok(result),
             PassedLogs::TooMany { .. } | PassedLogs::TooWide { .. } => Err(self.too_many(None)),
         }
     }
 
-    async fn try_ask(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
+    async fn try_ask(&self, blocks: LogBlocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
         if self.remote.confirms_blocks() {
             let call = encode::logs(self.filter, blocks);
             let confirmed = self.remote.confirm_logs(self.asking(), &call).await;
@@ -327,10 +327,10 @@ impl LogSearch<'_> {
 }
 
 /// The lowest and the highest block that logs are asked of.
-fn ends(blocks: Blocks<BlockRef>) -> (BlockRef, BlockRef) {
+fn ends(blocks: LogBlocks<BlockRef>) -> (BlockRef, BlockRef) {
     match blocks {
-        Blocks::One(block) => (block, block),
-        Blocks::Range { from, to } => (from, to),
+        LogBlocks::One(block) => (block, block),
+        LogBlocks::Range { from, to } => (from, to),
     }
 }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, Checkpoint, Deadline, Family, Method, Network, Work};
+use methods::{
+    BlockParam, BlockRef, Checkpoint, DeadlineKind, Method, Network, NetworkFamily, WorkPlacement,
+};
 use nodes::view::SeenBlock;
 use nodes::{BlockId, CanonicalChain, Endpoint, Pool};
-use resources::{MemoryBudget, Threads};
+use resources::{MemoryBudget, ThreadPool};
 
 use super::absent::AbsentReceipts;
 use super::chain_rules::ChainRules;
@@ -58,7 +60,7 @@ pub struct PoolSource {
     pub(super) confirmations: Confirmations,
     pub(super) memory: MemoryBudget,
     /// Where large answers are read and proven, once this is within the limits of the answer step.
-    pub(super) threads: Option<Arc<Threads>>,
+    pub(super) threads: Option<Arc<ThreadPool>>,
     pub(super) limits: AnswerLimits,
     pub(super) family: nodes::ChainFamily,
     pub(super) call_timeout: Duration,
@@ -72,7 +74,7 @@ impl PoolSource {
             FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
         };
         let family = match network.families.as_slice() {
-            [Family::Zksync] => nodes::ChainFamily::Zksync,
+            [NetworkFamily::Zksync] => nodes::ChainFamily::Zksync,
             _ => nodes::ChainFamily::Ethereum,
         };
         let rules = ChainRules::open(network)?;
@@ -119,7 +121,7 @@ impl PoolSource {
     /// The same within the limits of the answer step.
     pub(crate) fn within(
         self,
-        threads: Arc<Threads>,
+        threads: Arc<ThreadPool>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
         limits: AnswerLimits,
@@ -190,9 +192,11 @@ impl PoolSource {
     /// How long a call may take over all nodes that are asked.
     pub(super) fn time(&self, method: &Method) -> Duration {
         match method.work {
-            Work::Pooled(Deadline::Logs) => self.limits.log_timeout,
-            Work::Pooled(Deadline::Call) => self.limits.call_timeout,
-            Work::Inline | Work::Pooled(Deadline::Fees | Deadline::Block) => self.call_timeout,
+            WorkPlacement::Pooled(DeadlineKind::Logs) => self.limits.log_timeout,
+            WorkPlacement::Pooled(DeadlineKind::Call) => self.limits.call_timeout,
+            WorkPlacement::Inline | WorkPlacement::Pooled(DeadlineKind::Fees | DeadlineKind::Block) => {
+                self.call_timeout
+            }
         }
     }
 

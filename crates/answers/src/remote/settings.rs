@@ -100,13 +100,13 @@ impl PoolConfig {
         let nodes = read_nodes(root);
         let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(PartnerConfig::read).collect();
         if nodes.is_empty() && !partners.is_empty() {
-            root.mistake(
+            root.error(
                 "partner",
                 "needs at least one [[node]]: partners are asked only when no node can answer",
             );
         }
         if nodes.len() > nodes::NODES_MAX {
-            root.mistake("node", &format!("must be at most {} nodes", nodes::NODES_MAX));
+            root.error("node", &format!("must be at most {} nodes", nodes::NODES_MAX));
         }
         let mut section = root.section("integrity");
         let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
@@ -115,7 +115,7 @@ impl PoolConfig {
         let mut pool = root.section("pool");
         let quorum = pool.optional_number("quorum", u64::from(u32::MAX));
         if quorum.is_some_and(|quorum| quorum > nodes.len() as u64) {
-            pool.mistake("quorum", "must be at most the number of nodes, or no block would ever be the head");
+            pool.error("quorum", "must be at most the number of nodes, or no block would ever be the head");
         }
         let call_timeout = pool.milliseconds("call_timeout_ms", CALL_TIMEOUT);
         let reply_memory_bytes = pool.size("reply_memory_bytes", REPLY_MEMORY_BYTES);
@@ -123,7 +123,7 @@ impl PoolConfig {
             let what = format!(
                 "must be at least {REPLY_MEMORY_BYTES_MIN} (1 MiB), or ordinary blocks would not fit"
             );
-            pool.mistake("reply_memory_bytes", &what);
+            pool.error("reply_memory_bytes", &what);
         }
         Self {
             nodes,
@@ -146,9 +146,9 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<NodeEndpoint> {
     for mut section in root.sections("node") {
         let Some(node) = NodeEndpoint::read(&mut section) else { continue };
         if nodes.iter().any(|other| other.url == node.url && other.headers == node.headers) {
-            section.mistake("url", "duplicate node");
+            section.error("url", "duplicate node");
         } else if nodes.iter().any(|other| other.is_shown_as(&node)) {
-            section.mistake("name", "another node has the same name; give each node its own name");
+            section.error("name", "another node has the same name; give each node its own name");
         }
         nodes.push(node);
     }
@@ -165,7 +165,7 @@ impl NodeEndpoint {
     fn read_endpoint(section: &mut Section<'_>) -> Option<Self> {
         let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
         if url.is_none() {
-            section.mistake("url", "must be a URL that begins with http:// or https://");
+            section.error("url", "must be a URL that begins with http:// or https://");
         }
         let node = Self {
             name: section.optional_text("name"),
@@ -191,11 +191,11 @@ impl NodeEndpoint {
     fn judge(&self, section: &mut Section<'_>) {
         let endpoint = match Endpoint::parse(&self.url) {
             Ok(endpoint) => endpoint,
-            Err(error) => return section.mistake("url", &error.to_string()),
+            Err(error) => return section.error("url", &error.to_string()),
         };
         for (name, value) in &self.headers {
             if let Err(error) = endpoint.clone().with_header(name, value) {
-                section.mistake("headers", &error.to_string());
+                section.error("headers", &error.to_string());
             }
         }
     }
@@ -204,7 +204,7 @@ impl NodeEndpoint {
 fn ws_url(section: &mut Section<'_>) -> Option<String> {
     let url = section.optional_text("ws_url")?;
     if let Err(error) = Endpoint::parse_websocket(&url) {
-        section.mistake("ws_url", &error.to_string());
+        section.error("ws_url", &error.to_string());
     }
     Some(url)
 }
@@ -220,7 +220,7 @@ fn headers(section: &mut Section<'_>) -> Vec<(String, String)> {
         match line.split_once(':') {
             Some((name, value)) => headers.push((name.trim().to_owned(), value.trim().to_owned())),
             // The value may be a secret, so it is not repeated.
-            None => section.mistake("headers", "must be of the form \"Name: value\""),
+            None => section.error("headers", "must be of the form \"Name: value\""),
         }
     }
     headers
@@ -232,7 +232,7 @@ impl PartnerConfig {
             let row = |name: &String| match MethodId::named(name) {
                 Some(id) => Some(id.row().name),
                 None => {
-                    section.mistake("methods", &format!("unknown method `{name}`"));
+                    section.error("methods", &format!("unknown method `{name}`"));
                     None
                 }
             };
@@ -254,7 +254,7 @@ impl Integrity {
                     "check" => "; use prove, or off to forward the answers of nodes about blocks",
                     _ => "; must be prove or off",
                 };
-                section.mistake("mode", &format!("unknown mode `{other}`{advice}"));
+                section.error("mode", &format!("unknown mode `{other}`{advice}"));
                 Self::default()
             }
         }

@@ -30,7 +30,7 @@ impl StateMode {
             Some("confirm") => Self::Confirm,
             Some("trust") => Self::Trust,
             Some(other) => {
-                section.mistake("state", &format!("unknown mode `{other}`; must be prove, confirm or trust"));
+                section.error("state", &format!("unknown mode `{other}`; must be prove, confirm or trust"));
                 usual
             }
         }

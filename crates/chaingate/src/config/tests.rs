@@ -61,10 +61,10 @@ fn the_file_of_the_design_is_understood() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_each_with_its_line() {
+fn all_errors_are_reported_at_once_each_with_its_line() {
     let text = "data_dir = 5\n\n[listen]\npublic = \"nonsense\"\nport = 1\n[limits]\nbatch_calls_max = -1\n[[key]]\nkey = \"a b\"\nplan = \"gold\"\n[network]\nfamily = \"doge\"\nunsupported_tags = { sure = [\"eth_call\"], safe = [\"eth_cal\"] }\n[methods]\nfailover = [\"eth_sendTransaction\"]\n";
-    let mistakes = Config::parse(text).unwrap_err();
-    let told = mistakes.to_string();
+    let errors = Config::parse(text).unwrap_err();
+    let report = errors.to_string();
     let expected = [
         (1, "data_dir: must be a string"),
         (4, "listen.public: must be an address and a port"),
@@ -78,15 +78,15 @@ fn all_mistakes_are_told_at_once_each_with_its_line() {
         (15, "methods.failover: "),
     ];
     for (line, what) in expected {
-        assert!(told.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{told}");
+        assert!(report.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{report}");
     }
-    assert_eq!(mistakes.0.len(), expected.len(), "{told}");
+    assert_eq!(errors.0.len(), expected.len(), "{report}");
 }
 
 #[test]
-fn what_is_not_toml_is_refused_with_its_line() {
-    let mistakes = Config::parse("a = 1\nb = = 2\n").unwrap_err();
-    assert!(mistakes.0.iter().any(|mistake| mistake.line == 2), "{mistakes}");
+fn invalid_toml_is_reported_with_its_line() {
+    let errors = Config::parse("a = 1\nb = = 2\n").unwrap_err();
+    assert!(errors.0.iter().any(|error| error.line == 2), "{errors}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_key_takes_every_setting_and_none_is_a_restriction_by_default() {
 }
 
 #[test]
-fn mistakes_about_a_key_name_its_place_and_never_the_key() {
+fn errors_in_a_key_name_its_position_and_never_the_key() {
     let text = r#"[[key]]
 key = "canary-1"
 plan = "core"
@@ -148,8 +148,8 @@ account = "b"
 colour = "canary-4"
 secret = 5
 "#;
-    let mistakes = Config::parse(text).unwrap_err();
-    let told = mistakes.to_string();
+    let errors = Config::parse(text).unwrap_err();
+    let report = errors.to_string();
     let expected = [
         (6, "key 2.key: duplicate key"),
         (7, "key 2.plan: conflicting plans for account \"a\""),
@@ -168,10 +168,10 @@ secret = 5
         (29, "key 5.secret: must be a string"),
     ];
     for (line, what) in expected {
-        assert!(told.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{told}");
+        assert!(report.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{report}");
     }
-    assert_eq!(mistakes.0.len(), expected.len(), "{told}");
-    assert!(!told.contains("canary"), "{told}");
+    assert_eq!(errors.0.len(), expected.len(), "{report}");
+    assert!(!report.contains("canary"), "{report}");
 }
 
 #[test]
@@ -194,21 +194,21 @@ fn what_is_not_toml_does_not_show_a_key() {
         "[[key]]\nkey = \"canary\nplan = 1\n",
         "[[key]]\nkey = \"a\"\nkey = \"canary\"\n",
     ] {
-        let told = Config::parse(text).unwrap_err().to_string();
-        assert!(!told.contains("canary"), "{told}");
+        let report = Config::parse(text).unwrap_err().to_string();
+        assert!(!report.contains("canary"), "{report}");
     }
 }
 
 /// These were called right, and then kept the gateway from starting, or from ever having a head.
 #[test]
-fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() {
+fn nodes_that_cannot_be_called_are_errors_and_their_secrets_are_not_repeated() {
     let text = "[[node]]\nurl = \"http://host:99999/SECRET\"\n\
                 [[node]]\nurl = \"http://a/SECRET\"\nheaders = [\"Bad Name: SECRET\"]\n\
                 [[node]]\nurl = \"http://b\"\nws_url = \"http://b\"\n\
                 [[node]]\nurl = \"http://b\"\n\
                 [pool]\nquorum = 9\ncall_timeout_ms = 0\n";
-    let said = Config::parse(text).unwrap_err().to_string();
-    for mistake in [
+    let report = Config::parse(text).unwrap_err().to_string();
+    for error in [
         "node 1.url: invalid URL",
         "node 2.headers: invalid header name",
         "node 3.ws_url: the URL must begin with ws:// or wss://",
@@ -216,9 +216,9 @@ fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() 
         "pool.quorum: must be at most the number of nodes",
         "pool.call_timeout_ms: must be greater than 0",
     ] {
-        assert!(said.contains(mistake), "{mistake}: {said}");
+        assert!(report.contains(error), "{error}: {report}");
     }
-    assert!(!said.contains("SECRET"), "{said}");
+    assert!(!report.contains("SECRET"), "{report}");
     let alone = Config::parse("[[partner]]\nurl = \"http://a\"\n").unwrap_err().to_string();
     assert!(alone.contains("partner: needs at least one [[node]]"), "{alone}");
 }
@@ -226,13 +226,13 @@ fn nodes_that_cannot_be_asked_are_mistakes_and_their_secrets_are_not_repeated() 
 /// The mode compared single answers with themselves, which most lies passed.
 #[test]
 fn the_mode_that_is_gone_says_what_to_write_instead() {
-    let said = |mode: &str| {
+    let report = |mode: &str| {
         Config::parse(&format!("[integrity]\nmode = \"{mode}\"\n")).map_err(|error| error.to_string())
     };
-    let gone = said("check").unwrap_err();
+    let gone = report("check").unwrap_err();
     assert!(gone.contains("unknown mode `check`; use prove, or off"), "{gone}");
-    assert!(said("enforce").unwrap_err().contains("must be prove or off"));
-    assert!(said("prove").is_ok() && said("off").is_ok());
+    assert!(report("enforce").unwrap_err().contains("must be prove or off"));
+    assert!(report("prove").is_ok() && report("off").is_ok());
 }
 
 /// Metrics had every figure of such nodes twice under the same labels, which monitoring systems refuse to read.
@@ -241,11 +241,11 @@ fn nodes_that_would_be_shown_under_one_name_are_refused() {
     let key = "[[key]]\nkey = \"a-key-that-is-long-enough\"\n";
     let nodes =
         |lines: &str| Config::parse(&format!("{key}{lines}")).map(drop).map_err(|error| error.to_string());
-    let mistake = "node 2.name: another node has the same name";
+    let error = "node 2.name: another node has the same name";
     let two_keys = "[[node]]\nurl = \"http://a/one\"\n[[node]]\nurl = \"http://a/two\"\n";
-    assert!(nodes(two_keys).unwrap_err().contains(mistake));
+    assert!(nodes(two_keys).unwrap_err().contains(error));
     let one_name = "[[node]]\nname = \"n\"\nurl = \"http://a\"\n[[node]]\nname = \"n\"\nurl = \"http://b\"\n";
-    assert!(nodes(one_name).unwrap_err().contains(mistake));
+    assert!(nodes(one_name).unwrap_err().contains(error));
     assert_eq!(nodes(&format!("{two_keys}name = \"second\"\n")), Ok(()));
 }
 
@@ -254,11 +254,11 @@ fn nodes_that_would_be_shown_under_one_name_are_refused() {
 fn sections_that_would_have_no_effect_are_refused() {
     let text =
         "[store]\nurl = \"postgres://user:SECRET@host/db\"\n[shared]\nredis_url = \"redis://:SECRET@host\"\n";
-    let said = Config::parse(text).unwrap_err().to_string();
-    for mistake in ["line 1: store: not supported yet", "line 3: shared: not supported yet"] {
-        assert!(said.contains(mistake), "{said}");
+    let report = Config::parse(text).unwrap_err().to_string();
+    for error in ["line 1: store: not supported yet", "line 3: shared: not supported yet"] {
+        assert!(report.contains(error), "{report}");
     }
-    assert!(!said.contains("SECRET"), "{said}");
+    assert!(!report.contains("SECRET"), "{report}");
 }
 
 /// A configuration with this key in it. Tables of the file stand before the keys of an array's element.
@@ -293,21 +293,21 @@ fn zero_is_no_limit_or_is_refused_for_every_number() {
     for (path, zero) in numbers() {
         let parsed = Config::parse(&with_value(&path, "0"));
         match zero {
-            ZeroMeaning::Refused => {
-                let said = parsed.err().map(|mistakes| mistakes.to_string()).unwrap_or_default();
-                assert!(said.contains(&format!("{path}: must be greater than 0")), "{path}: {said}");
+            ZeroMeaning::Invalid => {
+                let report = parsed.err().map(|errors| errors.to_string()).unwrap_or_default();
+                assert!(report.contains(&format!("{path}: must be greater than 0")), "{path}: {report}");
             }
             ZeroMeaning::NoLimit | ZeroMeaning::NoDelay => assert!(parsed.is_ok(), "{path}: {parsed:?}"),
         }
         match Config::parse(&with_value(&path, "1")) {
             Ok(_) => {}
             // With less memory no block would fit.
-            Err(mistakes) if path.ends_with("reply_memory_bytes") => {
-                let said = mistakes.to_string();
-                assert!(said.contains(&format!("{path}: must be at least 1048576 (1 MiB)")), "{said}");
+            Err(errors) if path.ends_with("reply_memory_bytes") => {
+                let report = errors.to_string();
+                assert!(report.contains(&format!("{path}: must be at least 1048576 (1 MiB)")), "{report}");
                 assert!(Config::parse(&with_value(&path, "1_048_576")).is_ok());
             }
-            Err(mistakes) => panic!("{path}: {mistakes}"),
+            Err(errors) => panic!("{path}: {errors}"),
         }
     }
 }
@@ -317,8 +317,8 @@ fn zero_is_no_limit_or_is_refused_for_every_number() {
 fn a_number_so_large_that_sums_would_overflow_is_refused() {
     for (path, _) in numbers() {
         for large in ["18446744073709551615", "9223372036854775807"] {
-            let said = Config::parse(&with_value(&path, large)).unwrap_err().to_string();
-            assert!(said.contains(&format!("{path}: must be at most ")), "{path}: {said}");
+            let report = Config::parse(&with_value(&path, large)).unwrap_err().to_string();
+            assert!(report.contains(&format!("{path}: must be at most ")), "{path}: {report}");
         }
         if path.ends_with("_ms") {
             assert!(Config::parse(&with_value(&path, "31_536_000_000")).is_ok(), "{path}: a year is allowed");
@@ -339,8 +339,8 @@ fn only_the_demo_chain_has_a_key_by_itself() {
     let node = "[[node]]\nurl = \"http://127.0.0.1:1\"\n";
     assert_eq!(names(&format!("[[key]]\nkey = \"own\"\n{node}")), ["own"]);
     for text in [node, "[network]\nname = \"mainnet\"\n"] {
-        let said = Config::parse(text).unwrap_err().to_string();
-        assert!(said.contains("key: this network needs at least one key; add [[key]]"), "{said}");
+        let report = Config::parse(text).unwrap_err().to_string();
+        assert!(report.contains("key: this network needs at least one key; add [[key]]"), "{report}");
     }
 }
 
@@ -350,9 +350,9 @@ fn callers_and_the_operator_do_not_share_an_address() {
         let text = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n");
         Config::parse(&text).unwrap().problems().join("\n")
     };
-    let said = problems("0.0.0.0:8545", "127.0.0.1:8545");
+    let report = problems("0.0.0.0:8545", "127.0.0.1:8545");
     assert_eq!(
-        said,
+        report,
         "listen.public (0.0.0.0:8545) and listen.operator (127.0.0.1:8545) must not share an address and port"
     );
     assert_eq!(problems("127.0.0.1:0", "127.0.0.1:0"), "");

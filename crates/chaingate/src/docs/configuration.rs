@@ -113,7 +113,7 @@ impl KeyDoc {
     /// What 0 means, if it is allowed.
     pub(super) fn zero(&self) -> &'static str {
         match self.known().and_then(|known| known.zero) {
-            None | Some(ZeroMeaning::Refused) => "",
+            None | Some(ZeroMeaning::Invalid) => "",
             Some(ZeroMeaning::NoLimit) => "; 0 = no limit",
             Some(ZeroMeaning::NoDelay) => "; 0 = none",
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alloy_primitives::Bytes;
 use answers::{Failure, Unresolved};
-use callers::{Denied, RefusingSetting, Spent};
+use callers::{Denied, KeyRestriction, LimitExceeded};
 use gateway::admit::NotAdmitted;
 use gateway::errors::ErrorReply;
 use gateway::parse::Unanswerable;
@@ -67,23 +67,26 @@ fn keys() -> Vec<ErrorExample> {
         ("the path has no key", Denied::NoKey.into()),
         ("the key is unknown or malformed", Denied::UnknownKey.into()),
         ("the secret is wrong", Denied::WrongSecret.into()),
-        ("the required secret is missing", RefusingSetting::Secret.into()),
+        ("the required secret is missing", KeyRestriction::Secret.into()),
         ("the token is wrong or expired, or the required token is missing", Denied::BadToken.into()),
-        ("the key's `networks` do not include this network", RefusingSetting::Network.into()),
-        ("the key's `origins` do not include the web page", RefusingSetting::Origin.into()),
-        ("the key's `user_agents` do not include the client", RefusingSetting::Agent.into()),
-        ("the key's `addresses` do not include a contract of the call", RefusingSetting::Address.into()),
-        ("the key's `methods` do not include the method", RefusingSetting::Method.into()),
+        ("the key's `networks` do not include this network", KeyRestriction::Network.into()),
+        ("the key's `origins` do not include the web page", KeyRestriction::Origin.into()),
+        ("the key's `user_agents` do not include the client", KeyRestriction::Agent.into()),
+        ("the key's `addresses` do not include a contract of the call", KeyRestriction::Address.into()),
+        ("the key's `methods` do not include the method", KeyRestriction::Method.into()),
     ]
 }
 
 fn rates() -> Vec<ErrorExample> {
-    let second = Spent::Second { allowed: 500, current: 560, wait_ms: 120 };
+    let second = LimitExceeded::Second { allowed: 500, current: 560, wait_ms: 120 };
     vec![
-        ("the credits per second of the plan or the key are used up", NotAdmitted::Spent(second).into()),
+        (
+            "the credits per second of the plan or the key are used up",
+            NotAdmitted::LimitExceeded(second).into(),
+        ),
         (
             "the credits of the day of the plan or the key are used up",
-            NotAdmitted::Spent(Spent::Day { wait_s: 1 }).into(),
+            NotAdmitted::LimitExceeded(LimitExceeded::Day { wait_s: 1 }).into(),
         ),
         (
             "one address sent more requests without a valid key than `unauthenticated_per_second_max`",
@@ -141,19 +144,22 @@ fn calls() -> Vec<ErrorExample> {
         ),
         ("names a method of other networks", Unanswerable::NotHere("zks_getRawBlockTransactions").into()),
         ("has named parameters", params(ParamFault::NotArray)),
-        ("has too many parameters", params(ParamFault::TooMany { most: 3 })),
+        ("has too many parameters", params(ParamFault::TooMany { max: 3 })),
         ("lacks a parameter (counted from 0)", params(ParamFault::Missing { position: 1 })),
         (
             "has an invalid parameter",
-            params(ParamFault::Wrong { position: 1, what: "hex string without 0x prefix".into() }),
+            params(ParamFault::Invalid { position: 1, reason: "hex string without 0x prefix".into() }),
         ),
         (
             "has an invalid field in a filter or an object",
-            params(ParamFault::Wrong { position: 0, what: "fromBlock: hex string without 0x prefix".into() }),
+            params(ParamFault::Invalid {
+                position: 0,
+                reason: "fromBlock: hex string without 0x prefix".into(),
+            }),
         ),
         (
             "has more addresses and topics in a filter than `log_params_max`",
-            params(ParamFault::TooManyLogParams { count: 5_001, most: 5_000 }),
+            params(ParamFault::TooManyLogParams { count: 5_001, max: 5_000 }),
         ),
     ]
 }

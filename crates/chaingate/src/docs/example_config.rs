@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn the_example_configuration_is_valid_as_it_is_and_with_every_key_set() {
         let text = document();
-        Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"));
+        Config::parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         let set = text.lines().map(|line| match line.strip_prefix('#') {
             Some(set) if !set.starts_with(' ') => set,
             _ => line,
         });
         let text = set.collect::<Vec<_>>().join("\n");
-        Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"));
+        Config::parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{env, fs, process};
 
 use gateway::gateway_state::GatewayState;
 use gateway::server::serve_stream;
-use jsonrpc::{Kind, Value};
+use jsonrpc::{Value, ValueKind};
 use methods::METHODS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
@@ -169,10 +169,10 @@ const LINE_MAX: usize = 100;
 
 fn shown(value: Value<'_>, indent: usize) -> String {
     let (open, close, parts) = match value.kind() {
-        Kind::Null | Kind::Bool | Kind::Number => return value.raw().to_owned(),
-        Kind::String => return shown_string(value.raw()),
-        Kind::Array => ('[', ']', shown_elements(value, indent + 2)),
-        Kind::Object => {
+        ValueKind::Null | ValueKind::Bool | ValueKind::Number => return value.raw().to_owned(),
+        ValueKind::String => return shown_string(value.raw()),
+        ValueKind::Array => ('[', ']', shown_elements(value, indent + 2)),
+        ValueKind::Object => {
             let members = value.members().into_iter().flatten();
             let each =
                 members.map(|member| format!("\"{}\": {}", member.name, shown(member.value, indent + 2)));

@@ -7,7 +7,7 @@ use answers::Unresolved;
 use answers::{AnswerLimits, Failure};
 use gateway::errors::ErrorReply;
 use gateway::parse::Unanswerable;
-use methods::{Deadline, Family, Method, Missing, Param, ParamFault, Work};
+use methods::{DeadlineKind, Method, MissingBlock, NetworkFamily, Param, ParamFault, WorkPlacement};
 
 /// What a parameter means.
 pub(super) fn about_param(param: Param) -> &'static str {
@@ -63,7 +63,7 @@ pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
             "the block was reorganised away, and `requireCanonical` is set",
             Unresolved::NotCanonical.into(),
         ));
-    } else if method.missing == Missing::Error && method.params.contains(&Param::NewestBlock) {
+    } else if method.missing == MissingBlock::Error && method.params.contains(&Param::NewestBlock) {
         errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
     }
     if method.params.contains(&Param::Filter) {
@@ -76,17 +76,17 @@ pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
         let text = "gas required exceeds allowance (30000000)".to_owned();
         errors.push(("the message needs more gas than is allowed", Failure::Execution(text).into()));
     }
-    if let Work::Pooled(deadline) = method.work {
+    if let WorkPlacement::Pooled(deadline) = method.work {
         errors.push(("the time limit passes", timeout(deadline).into()));
     }
-    if method.families == [Family::Zksync] {
+    if method.families == [NetworkFamily::Zksync] {
         errors.push(("the network is not of the family zksync", Unanswerable::NotHere(method.name).into()));
     }
     errors
 }
 
 fn log_errors() -> [(&'static str, ErrorReply); 6] {
-    let too_many_params = ParamFault::TooManyLogParams { count: 5_001, most: 5_000 };
+    let too_many_params = ParamFault::TooManyLogParams { count: 5_001, max: 5_000 };
     [
         ("`fromBlock` or `toBlock` is `pending`", Unresolved::PendingLogs.into()),
         ("the range ends before it begins", Unresolved::BadRange.into()),
@@ -110,20 +110,22 @@ fn call_errors() -> [(&'static str, ErrorReply); 2] {
     ]
 }
 
-fn timeout(deadline: Deadline) -> Failure {
+fn timeout(deadline: DeadlineKind) -> Failure {
     match deadline {
-        Deadline::Call => Failure::CallTimeout(Duration::from_secs(5)),
-        Deadline::Logs | Deadline::Fees | Deadline::Block => Failure::QueryTimeout,
+        DeadlineKind::Call => Failure::CallTimeout(Duration::from_secs(5)),
+        DeadlineKind::Logs | DeadlineKind::Fees | DeadlineKind::Block => Failure::QueryTimeout,
     }
 }
 
 /// The limits of a method: each with its default and the configuration key that changes it.
 pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Work::Pooled(deadline) = method.work {
+    if let WorkPlacement::Pooled(deadline) = method.work {
         let (time, key) = match deadline {
-            Deadline::Logs => (limits.log_timeout, "log_timeout_ms"),
-            Deadline::Call | Deadline::Fees | Deadline::Block => (limits.call_timeout, "call_timeout_ms"),
+            DeadlineKind::Logs => (limits.log_timeout, "log_timeout_ms"),
+            DeadlineKind::Call | DeadlineKind::Fees | DeadlineKind::Block => {
+                (limits.call_timeout, "call_timeout_ms")
+            }
         };
         lines.push(format!("{} seconds (`{key}`)", time.as_secs()));
     }

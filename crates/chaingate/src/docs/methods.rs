@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use answers::AnswerLimits;
 use gateway::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
-use methods::{Cacheable, Family, METHODS, Method, Missing, Param};
+use methods::{Cacheable, METHODS, Method, MissingBlock, NetworkFamily, Param};
 
 use super::examples::Example;
 use super::types::{Shape, TYPES, members, of_param};
@@ -100,9 +100,9 @@ fn notes(method: &Method) -> Vec<String> {
     let mut notes = Vec::new();
     if method.params.iter().any(|&param| names_block(param)) {
         notes.push(match method.missing {
-            Missing::Null => "`null` if the block does not exist.".to_owned(),
-            Missing::EmptyList => "`[]` if the block does not exist.".to_owned(),
-            Missing::Error => String::new(),
+            MissingBlock::Null => "`null` if the block does not exist.".to_owned(),
+            MissingBlock::EmptyList => "`[]` if the block does not exist.".to_owned(),
+            MissingBlock::Error => String::new(),
         });
     }
     notes.push(
@@ -122,7 +122,7 @@ fn notes(method: &Method) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if method.families == [Family::Zksync] {
+    if method.families == [NetworkFamily::Zksync] {
         notes.push("Available on networks of the family zksync and on the demo chain.".to_owned());
     }
     if method.failover {

@@ -23,7 +23,7 @@ impl DemoGateway {
         // No machine takes so long for a call, however busy it is.
         let patient = "[limits]\ncall_timeout_ms = 120000\n";
         let mut config =
-            Config::parse(&format!("{listen}{patient}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            Config::parse(&format!("{listen}{patient}")).unwrap_or_else(|errors| panic!("{errors}"));
         config.data_dir = folder.path().to_owned();
         config.limits.listen.drain_timeout = Duration::from_millis(200);
         let source = source::open(&config, |_, _| {}).unwrap();

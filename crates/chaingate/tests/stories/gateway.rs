@@ -11,7 +11,7 @@ use answers::{AnswerBudget, ArchiveSource, ChainView, Failure, Provenance, Snaps
 use chaingate::config::Config;
 use gateway::gateway_state::GatewayState;
 use gateway::server::Server;
-use methods::{BlockRef, Blocks, Query};
+use methods::{BlockRef, LogBlocks, Query};
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{Reply, post};
@@ -102,7 +102,7 @@ impl Gateway {
 pub(crate) fn config(listen: &str, limits: &str, rest: &str) -> Config {
     let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
     let text = format!("[listen]\n{addresses}\n{listen}\n[limits]\n{limits}\n{rest}");
-    let mut config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut config = Config::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
     if !text.contains("drain_timeout_ms") {
         config.limits.listen.drain_timeout = Duration::from_millis(200);
     }
@@ -120,8 +120,7 @@ impl Drop for Gateway {
 
 /// What connections share, without sockets.
 pub(crate) fn state(limits: &str) -> Arc<GatewayState> {
-    let config =
-        Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let config = Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|errors| panic!("{errors}"));
     Arc::new(config.gateway(Arc::new(Chain::default())).unwrap())
 }
 
@@ -200,10 +199,10 @@ impl Source for Chain {
             Query::RawBlockTransactions { block } => ("[{}]".to_owned(), Some(*block)),
             Query::Code { at, .. } => (format!("\"0x{}\"", "6001".repeat(8 << 10)), Some(*at)),
             Query::TransactionByHash { .. } => ("null".to_owned(), None),
-            Query::Logs { blocks: Blocks::Range { from, to }, .. } => {
+            Query::Logs { blocks: LogBlocks::Range { from, to }, .. } => {
                 (format!("[\"{}-{}\"]", from.number, to.number), Some(*to))
             }
-            Query::Logs { blocks: Blocks::One(block), .. } => {
+            Query::Logs { blocks: LogBlocks::One(block), .. } => {
                 (format!("[\"{}\"]", block.number), Some(*block))
             }
             Query::Call { message, at } => {

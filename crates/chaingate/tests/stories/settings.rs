@@ -195,7 +195,7 @@ impl Configured {
              [[key]]\nkey = \"own\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\n\
              [follow]\nmode = \"off\"\n{rest}"
         );
-        let config = Config::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let config = Config::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
         let sources = source::open(&config, |_, _| {}).unwrap();
         let state = Arc::new(config.gateway(sources).unwrap());
         let server = Server::start(&config.listen, state).unwrap();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use answers::Cache;
 use http_server::HttpCounts;
-use resources::{BOUNDS_US, Times};
+use resources::{BOUNDS_US, HistogramSum};
 
 use crate::gateway_state::GatewayState;
 use crate::log;
@@ -245,7 +245,7 @@ fn latency(out: &mut String, gateway: &GatewayState) {
         "Time from the arrival of a call's request to the call's answer, by method.",
     );
     for (method, index) in Shard::labels() {
-        let times: Times = gateway.shards.iter().map(|shard| &shard.methods[index].latency).collect();
+        let times: HistogramSum = gateway.shards.iter().map(|shard| &shard.methods[index].latency).collect();
         if times.count() > 0 {
             histogram(out, name, &format!("method=\"{method}\""), &times);
         }
@@ -280,11 +280,11 @@ fn work(out: &mut String, gateway: &GatewayState) {
         out,
         "chaingate_pool_jobs_total",
         "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
-        gateway.answers.threads().begun(),
+        gateway.answers.threads().started(),
     );
 }
 
-fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
+fn histogram(out: &mut String, name: &str, labels: &str, times: &HistogramSum) {
     let comma = if labels.is_empty() { "" } else { "," };
     let mut below = 0;
     for (bound, inside) in BOUNDS_US.iter().zip(&times.buckets) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jsonrpc::{BodyFault, Item, Request};
+use jsonrpc::{BodyFault, Request, RequestItem};
 use resources::MemoryCharge;
 
 use crate::authenticate::Caller;
@@ -22,7 +22,7 @@ pub(super) struct ReadCall<'t> {
 
 impl<'t> ReadCall<'t> {
     /// Reads a call of a body that has `bytes` per call.
-    pub(super) fn new(item: &Item<'t>, bytes: usize, gateway: &GatewayState, caller: &Caller) -> Self {
+    pub(super) fn new(item: &RequestItem<'t>, bytes: usize, gateway: &GatewayState, caller: &Caller) -> Self {
         let id = match item {
             Ok(call) => call.id,
             Err(bad) => Some(bad.id),
@@ -63,7 +63,7 @@ pub(super) async fn read_in_pool(
 }
 
 fn read_all(text: &[u8], gateway: &GatewayState, caller: &Caller) -> Result<ReadRequest, BodyFault> {
-    let read = |item: &Item<'_>, bytes| ReadCall::new(item, bytes, gateway, caller).into_owned();
+    let read = |item: &RequestItem<'_>, bytes| ReadCall::new(item, bytes, gateway, caller).into_owned();
     Ok(match jsonrpc::parse_within(text, gateway.limits.http.batch_calls_max)? {
         Request::Single(item) => ReadRequest::Single(Box::new(read(&item, text.len()))),
         Request::Batch(items) => {

@@ -1,4 +1,4 @@
-//! The bytes behind a head, and the eye on the caller while the answer is made.
+//! The body of an HTTP/1 request. Also notices while the answer is computed that the caller has disconnected.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,79 +9,79 @@ use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::Sleep;
 
-use super::chunks::Chunks;
-use super::head::{Extent, Parsed};
+use super::chunks::ChunkedBody;
+use super::head::{BodyFraming, ParsedHead};
 use crate::refused::Refused;
 use crate::request_body::{self, ReceivedBody};
-use crate::socket::{Socket, Stream, Wait};
+use crate::socket::{ByteStream, Socket, Wait};
 
 /// The body of one request.
-pub(super) struct Body<'a, S> {
+pub(super) struct Http1Body<'a, S> {
     socket: &'a mut Socket<S>,
-    /// What came in together with the head: the body or a part of it, and perhaps more.
-    here: &'a [u8],
-    extent: Extent,
+    /// Bytes received together with the head: the body or a part of it, and perhaps the next request.
+    received: &'a [u8],
+    framing: BodyFraming,
     expects_continue: bool,
-    /// How much of `here` is the body's.
+    /// Bytes of `received` that belong to the body.
     used: usize,
-    /// Whether what follows is the next request.
-    at_next: bool,
-    /// What came in while the answer was made.
-    ahead: Vec<u8>,
-    /// Runs while the answer is made for a caller that has ended its side of the connection.
+    /// Whether the body was read completely, and the next request follows.
+    at_next_request: bool,
+    /// Bytes received while the answer was computed.
+    read_ahead: Vec<u8>,
+    /// Runs after the caller has closed its sending side, while the answer is computed.
     half_closed: Option<Pin<Box<Sleep>>>,
-    gone: bool,
+    caller_gone: bool,
 }
 
-/// What is left when a request is answered.
-pub(super) struct Rest {
-    /// How many bytes of those that came with the head were the body's.
+/// The state of the input after a request was answered.
+pub(super) struct BodyEnd {
+    /// Bytes received with the head that belong to the body.
     pub(super) used: usize,
-    /// What came in later.
-    pub(super) ahead: Vec<u8>,
-    /// Whether the next request begins there.
-    pub(super) at_next: bool,
-    /// Whether the caller has gone, and nobody waits for the reply.
-    pub(super) gone: bool,
+    /// Bytes received while the answer was computed.
+    pub(super) read_ahead: Vec<u8>,
+    /// Whether the body was read completely, and the next request follows.
+    pub(super) at_next_request: bool,
+    /// Whether the caller has disconnected.
+    pub(super) caller_gone: bool,
 }
 
-/// Bytes that are read at once. The stated length of a body is not allocated in advance: its buffer grows as bytes come in.
+/// Bytes read at once. The buffer grows as bytes arrive; the stated length of a body is not allocated in advance.
 const STEP_BYTES: usize = 4 << 10;
 
-/// A refused request's body, up to here, is read and thrown away to keep its connection; a longer one is not worth it.
+/// Shorter bodies of refused requests are read and discarded, so that the connection stays open.
 const SKIPPED_BYTES_MAX: u64 = 64 << 10;
 
-/// What a caller may send ahead while it waits, in all. Then we look away, and it waits with the rest; whether it is still
-/// there is then not known before its answer is.
+/// Bytes that are read ahead while an answer is computed. When they are used up, the socket is not read until the answer is
+/// sent, and a disconnect of the caller is not noticed.
 const AHEAD_BYTES_MAX: usize = 16 << 10;
 
-/// How long an answer is still waited for after its caller has ended its side of the connection. A caller that has only
-/// ended its side still reads the reply; one that has closed the connection does not, and the work for it is given up. TCP
-/// does not tell the two apart.
+/// How long an answer may still take after the caller has closed its sending side. TCP does not distinguish a caller that has
+/// closed only its sending side, and still reads the reply, from one that has closed the connection. After this time the
+/// answer is cancelled.
 const HALF_CLOSED_TIME: Duration = Duration::from_secs(2);
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-impl<'a, S: Stream> Body<'a, S> {
-    pub(super) fn new(socket: &'a mut Socket<S>, here: &'a [u8], parsed: &Parsed<'_>) -> Self {
-        let Parsed { extent, expects_continue, .. } = *parsed;
-        let at_next = extent == Extent::Bytes(0);
+impl<'a, S: ByteStream> Http1Body<'a, S> {
+    pub(super) fn new(socket: &'a mut Socket<S>, received: &'a [u8], parsed: &ParsedHead<'_>) -> Self {
+        let ParsedHead { framing, expects_continue, .. } = *parsed;
+        let at_next_request = framing == BodyFraming::Bytes(0);
         Self {
             socket,
-            here,
-            extent,
+            received,
+            framing,
             expects_continue,
             used: 0,
-            at_next,
-            ahead: Vec::new(),
+            at_next_request,
+            read_ahead: Vec::new(),
             half_closed: None,
-            gone: false,
+            caller_gone: false,
         }
     }
 
-    pub(super) fn into_rest(self) -> Rest {
-        let Self { used, ahead, at_next, gone, .. } = self;
-        Rest { used, ahead, at_next, gone }
+    pub(super) fn into_end(self) -> BodyEnd {
+        let Self { used, read_ahead, at_next_request, caller_gone, .. } = self;
+        BodyEnd { used, read_ahead, at_next_request, caller_gone }
     }
 
     async fn read_bytes(
@@ -92,15 +92,15 @@ impl<'a, S: Stream> Body<'a, S> {
     ) -> Result<ReceivedBody<'a>, Refused> {
         let length = usize::try_from(length).ok().filter(|&length| length <= bytes_max);
         let length = length.ok_or(Refused::TooLarge)?;
-        if let Some(body) = self.here.get(..length) {
-            (self.used, self.at_next) = (length, true);
+        if let Some(body) = self.received.get(..length) {
+            (self.used, self.at_next_request) = (length, true);
             return Ok(ReceivedBody::borrowed(body));
         }
-        self.used = self.here.len();
+        self.used = self.received.len();
         let mut whole = ChargedBuffer::default();
-        whole.reserve(memory, self.here.len(), length)?;
-        whole.bytes_mut().extend_from_slice(self.here);
-        self.go_on().await?;
+        whole.reserve(memory, self.received.len(), length)?;
+        whole.bytes_mut().extend_from_slice(self.received);
+        self.wait_for_body().await?;
         while whole.bytes().len() < length {
             let left = length - whole.bytes().len();
             whole.reserve(memory, left.min(STEP_BYTES), length)?;
@@ -109,20 +109,20 @@ impl<'a, S: Stream> Body<'a, S> {
                 return Err(Refused::Broken);
             }
         }
-        self.at_next = true;
+        self.at_next_request = true;
         Ok(whole.into())
     }
 
-    /// Reads a body of at most `bytes_max` bytes and keeps nothing of it.
+    /// Reads and discards a body of at most `bytes_max` bytes.
     async fn discard_bytes(&mut self, length: u64, bytes_max: u64) -> Result<(), Refused> {
         if length > bytes_max {
             return Err(Refused::TooLarge);
         }
-        let here = self.here.len().min(usize::try_from(length).unwrap_or(usize::MAX));
-        self.used = here;
-        let mut left = length - here as u64;
+        let received = self.received.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+        self.used = received;
+        let mut left = length - received as u64;
         if left > 0 {
-            self.go_on().await?;
+            self.wait_for_body().await?;
         }
         // On the heap, because an array would make the task of every connection larger.
         let mut discarded = Vec::with_capacity(left.min(STEP_BYTES as u64) as usize);
@@ -133,21 +133,22 @@ impl<'a, S: Stream> Body<'a, S> {
                 _ => return Err(Refused::Broken),
             }
         }
-        self.at_next = true;
+        self.at_next_request = true;
         Ok(())
     }
 
-    /// A chunked request is framed by one reader only, and that is us; so nothing may follow it.
+    /// Reads a chunked body. No request may follow it on the connection, so that a proxy that reads the chunks differently
+    /// cannot smuggle one.
     async fn read_chunks(
         &mut self,
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> Result<ReceivedBody<'a>, Refused> {
-        let (mut chunks, mut charge) = (Chunks::default(), MemoryCharge::default());
-        self.used = self.here.len();
-        chunks.feed(self.here, bytes_max)?;
+        let (mut chunks, mut charge) = (ChunkedBody::default(), MemoryCharge::default());
+        self.used = self.received.len();
+        chunks.feed(self.received, bytes_max)?;
         if !chunks.is_whole() {
-            self.go_on().await?;
+            self.wait_for_body().await?;
         }
         let mut piece = Vec::with_capacity(STEP_BYTES);
         while !chunks.is_whole() {
@@ -163,31 +164,31 @@ impl<'a, S: Stream> Body<'a, S> {
         Ok(ReceivedBody { bytes: chunks.into_whole().into(), charge })
     }
 
-    /// Waits for the rest of the body from now on, and says so to who waits for that.
-    async fn go_on(&mut self) -> Result<(), Refused> {
-        self.socket.waits_for(Wait::Body(self.socket.free_since()));
-        if self.expects_continue && self.here.is_empty() {
+    /// Starts the timeout of the body, and sends `100 Continue` if the caller expects it.
+    async fn wait_for_body(&mut self) -> Result<(), Refused> {
+        self.socket.set_wait(Wait::Body(self.socket.last_activity()));
+        if self.expects_continue && self.received.is_empty() {
             self.socket.write_all(CONTINUE).await.map_err(|_| Refused::Broken)?;
             self.socket.flush().await.map_err(|_| Refused::Broken)?;
         }
         Ok(())
     }
 
-    /// Ready when the caller has gone. What it sends ahead is kept.
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the caller has disconnected. Bytes that it sends are kept.
+    fn poll_caller_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.half_closed.is_none() {
-            ready!(self.poll_ahead(cx));
+            ready!(self.poll_read_ahead(cx));
         }
         if let Some(timer) = &mut self.half_closed {
             ready!(timer.as_mut().poll(cx));
         }
-        self.gone = true;
+        self.caller_gone = true;
         Poll::Ready(())
     }
 
-    /// Keeps what the caller sends ahead. Ready when it has ended its side, or the connection is broken.
-    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.here.len() - self.used + self.ahead.len() < AHEAD_BYTES_MAX {
+    /// Keeps bytes that the caller sends. Ready when it has closed its sending side, or the connection is broken.
+    fn poll_read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.received.len() - self.used + self.read_ahead.len() < AHEAD_BYTES_MAX {
             let mut piece = [0; 1 << 10];
             let mut buf = ReadBuf::new(&mut piece);
             if ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut buf)).is_err() {
@@ -197,40 +198,40 @@ impl<'a, S: Stream> Body<'a, S> {
                 self.half_closed = Some(Box::pin(tokio::time::sleep(HALF_CLOSED_TIME)));
                 return Poll::Ready(());
             }
-            self.ahead.extend_from_slice(buf.filled());
+            self.read_ahead.extend_from_slice(buf.filled());
         }
         Poll::Pending
     }
 }
 
-impl<'a, S: Stream> request_body::Body<'a> for Body<'a, S> {
+impl<'a, S: ByteStream> request_body::RequestBody<'a> for Http1Body<'a, S> {
     async fn read(
         &mut self,
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> Result<ReceivedBody<'a>, Refused> {
-        match self.extent {
-            Extent::Bytes(length) => self.read_bytes(length, bytes_max, memory).await,
-            Extent::Chunks => self.read_chunks(bytes_max, memory).await,
+        match self.framing {
+            BodyFraming::Bytes(length) => self.read_bytes(length, bytes_max, memory).await,
+            BodyFraming::Chunks => self.read_chunks(bytes_max, memory).await,
         }
     }
 
     async fn skip(&mut self) {
-        // Who asks before sending has nothing under way yet, and should not be told to go on.
-        if let (Extent::Bytes(length), false) = (self.extent, self.expects_continue) {
-            // If it cannot be read, the connection ends with the refusal.
+        // A caller that waits for `100 Continue` has not sent its body.
+        if let (BodyFraming::Bytes(length), false) = (self.framing, self.expects_continue) {
+            // If the body cannot be read, the connection ends after the refusal.
             let _unread = self.discard_bytes(length, SKIPPED_BYTES_MAX).await;
         }
     }
 
-    async fn attend<T: Send>(
+    async fn run_while_connected<T: Send>(
         &mut self,
         mut answer: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Result<T, Refused> {
-        self.socket.waits_for(Wait::Answer);
+        self.socket.set_wait(Wait::Answer);
         poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
-            Poll::Pending => self.poll_gone(cx).map(|()| Err(Refused::Broken)),
+            Poll::Pending => self.poll_caller_gone(cx).map(|()| Err(Refused::Broken)),
         })
         .await
     }

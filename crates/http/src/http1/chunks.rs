@@ -1,44 +1,44 @@
-//! Bodies in chunks: `5\r\nhello\r\n0\r\n\r\n`.
+//! Chunked bodies: `5\r\nhello\r\n0\r\n\r\n`.
 //!
-//! Extensions and trailers have no effect, but they are checked as strictly as a head: a reader in front of this one may
-//! take a bare carriage return in them for the end of a line.
+//! Extensions and trailers are ignored, but they are checked as strictly as a head, because a proxy may take a bare carriage
+//! return in them for the end of a line.
 
 use crate::refused::Refused;
 
-/// The reader of one such body, which may come in pieces.
+/// Reads one chunked body, which may arrive in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Chunks {
-    at: At,
+pub(super) struct ChunkedBody {
+    at: ChunkPosition,
     whole: Vec<u8>,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
-    /// Bytes of lines so far.
+    /// Bytes of all lines so far.
     line_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum ChunkPosition {
     #[default]
     Size,
     Data {
         left: u64,
     },
-    /// The line end behind a chunk's data.
+    /// The line end after the data of a chunk.
     DataEnd,
-    /// Lines behind the last chunk. Their fields are ignored.
+    /// Lines after the last chunk.
     Trailers,
     End,
 }
 
-/// Sizes with their extensions, and trailers. Nobody needs more; without a limit, they would be a body without one.
+/// Limit on sizes, extensions and trailers of a body, which do not count towards the limit on bodies.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-impl Chunks {
-    /// Takes what came in. Whatever is behind the end is left alone: nothing may follow a body like this.
+impl ChunkedBody {
+    /// Reads received bytes. Bytes after the end of the body are ignored, because no request may follow it.
     pub(super) fn feed(&mut self, mut bytes: &[u8], bytes_max: usize) -> Result<(), Refused> {
         while !bytes.is_empty() && !self.is_whole() {
             bytes = match self.at {
-                At::Data { left } => self.data(left, bytes, bytes_max)?,
+                ChunkPosition::Data { left } => self.data(left, bytes, bytes_max)?,
                 _ => self.line(bytes)?,
             };
         }
@@ -46,10 +46,10 @@ impl Chunks {
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        self.at == At::End
+        self.at == ChunkPosition::End
     }
 
-    /// How large the buffer of the body may get with this many more bytes: a vector at least doubles.
+    /// The capacity that the buffer may get when `more` bytes are added: a vector at least doubles.
     pub(super) fn capacity_for(&self, more: usize) -> usize {
         match self.whole.len() + more {
             needed if needed <= self.whole.capacity() => self.whole.capacity(),
@@ -69,11 +69,11 @@ impl Chunks {
         }
         self.whole.extend_from_slice(data);
         let left = left - here as u64;
-        self.at = if left == 0 { At::DataEnd } else { At::Data { left } };
+        self.at = if left == 0 { ChunkPosition::DataEnd } else { ChunkPosition::Data { left } };
         Ok(rest)
     }
 
-    /// One line, or the beginning of one; returns what comes after it.
+    /// Reads a line or a part of one; returns the bytes after it.
     fn line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Refused> {
         let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
         let (line, rest) = bytes.split_at(end);
@@ -89,25 +89,24 @@ impl Chunks {
         Ok(rest)
     }
 
-    /// Where a line, with its end, leads to.
-    fn after(&self, line: &[u8]) -> Result<At, Refused> {
+    /// The position after a line.
+    fn after(&self, line: &[u8]) -> Result<ChunkPosition, Refused> {
         let text = line.strip_suffix(b"\r\n").ok_or(Refused::Ambiguous)?;
         match self.at {
-            At::Size => match size(text).ok_or(Refused::Ambiguous)? {
-                0 => Ok(At::Trailers),
-                left => Ok(At::Data { left }),
+            ChunkPosition::Size => match size(text).ok_or(Refused::Ambiguous)? {
+                0 => Ok(ChunkPosition::Trailers),
+                left => Ok(ChunkPosition::Data { left }),
             },
-            At::DataEnd if text.is_empty() => Ok(At::Size),
-            At::DataEnd => Err(Refused::Ambiguous),
-            _ if text.is_empty() => Ok(At::End),
-            _ if is_field_line(text) => Ok(At::Trailers),
+            ChunkPosition::DataEnd if text.is_empty() => Ok(ChunkPosition::Size),
+            ChunkPosition::DataEnd => Err(Refused::Ambiguous),
+            _ if text.is_empty() => Ok(ChunkPosition::End),
+            _ if is_field_line(text) => Ok(ChunkPosition::Trailers),
             _ => Err(Refused::Ambiguous),
         }
     }
 }
 
-/// The size at the beginning of a line; extensions behind a semicolon are ignored. Stricter than `httparse`, which takes a
-/// line without any digit for a zero.
+/// Parses the size of a chunk. Stricter than `httparse`, which reads a line without digits as zero.
 fn size(text: &[u8]) -> Option<u64> {
     let end = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
     let (digits, extensions) = text.split_at(end);
@@ -117,7 +116,7 @@ fn size(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Whether `text` may stand behind a chunk's size: nothing, or a semicolon and a name before anything else.
+/// Whether `text` is empty, or a semicolon, a name and visible characters.
 fn are_extensions(text: &[u8]) -> bool {
     match text.split_first() {
         None => true,
@@ -129,8 +128,8 @@ fn are_extensions(text: &[u8]) -> bool {
     }
 }
 
-/// Whether `text` is a name, a colon and a value. A line that begins with a space would continue the line before it
-/// (folding), which readers disagree on.
+/// Whether `text` is a name, a colon and a value. A line that begins with a space (folding) is refused, because readers
+/// disagree on it.
 fn is_field_line(text: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', text) else { return false };
     let (name, value) = text.split_at(colon);
@@ -152,10 +151,10 @@ fn is_value_byte(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds `text` whole and byte by byte, which must not differ.
+    /// Feeds `text` at once and byte by byte; the results must be equal.
     fn read(text: &str) -> Result<Option<String>, Refused> {
         let fed = |size: usize| {
-            let mut chunks = Chunks::default();
+            let mut chunks = ChunkedBody::default();
             text.as_bytes().chunks(size).try_for_each(|piece| chunks.feed(piece, 20))?;
             let whole = chunks.is_whole();
             Ok(whole.then(|| String::from_utf8(chunks.into_whole()).unwrap()))
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_make_a_body() {
+    fn chunks_are_joined() {
         assert_eq!(read("5\r\nhello\r\n1;a=b\r\n!\r\n0\r\n\r\n"), Ok(Some("hello!".into())));
         assert_eq!(read("A\r\n0123456789\r\n0\r\nx: y\r\n\r\nbehind"), Ok(Some("0123456789".into())));
         assert_eq!(read("0\r\n\r\n"), Ok(Some(String::new())));
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_chunks_are_refused() {
         for text in [
             "5\nhello\r\n",
             "5\r\nhello\n",
@@ -191,10 +190,10 @@ mod tests {
         }
     }
 
-    // Extensions and trailers were skipped unread up to the next line feed. Readers that take a bare carriage return for the
-    // end of a line, or fold lines, saw other chunks and other headers in them.
+    /// Extensions and trailers were skipped up to the next line feed. Proxies that take a bare carriage return for the end of
+    /// a line, or fold lines, read other chunks and other headers in them.
     #[test]
-    fn extensions_and_trailers_are_held_to_the_rules_of_a_head() {
+    fn extensions_and_trailers_are_checked_as_strictly_as_a_head() {
         for text in [
             "5;a\rb\r\n",
             "5;\0\r\n",
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit_to_data_and_to_what_is_around_it() {
+    fn data_and_lines_are_limited() {
         assert_eq!(read("15\r\n012345678901234567890\r\n"), Err(Refused::TooLarge));
         assert_eq!(read(&format!("1;{}\r\n", "x".repeat(LINE_BYTES_MAX))), Err(Refused::TooLarge));
         assert_eq!(

@@ -1,19 +1,19 @@
-//! Requests as the HTTP/1 reader cuts them out of a connection's bytes, without answering them.
+//! Splits the bytes of a connection into requests, without answering them.
 //!
-//! The gateway does not use it: fuzzing compares it with another reader.
+//! Only fuzzing uses it, to compare the framing with another HTTP server.
 
-use super::chunks::Chunks;
-use super::head::{Extent, Search, parse};
+use super::chunks::ChunkedBody;
+use super::head::{BodyFraming, HeadEndSearch, parse};
 
-/// One request that would be answered.
+/// An accepted request.
 #[derive(Debug)]
 pub struct FramedRequest<'a> {
-    /// The head as it came in, with the empty line at its end.
+    /// The head, including the empty line at its end.
     pub head: &'a [u8],
     pub body: Vec<u8>,
 }
 
-/// The requests at the beginning of `bytes` that are whole and accepted.
+/// The complete, accepted requests at the start of `bytes`.
 pub fn framed_requests(bytes: &[u8]) -> Vec<FramedRequest<'_>> {
     let mut requests = Vec::new();
     let mut rest = Some(bytes);
@@ -24,20 +24,20 @@ pub fn framed_requests(bytes: &[u8]) -> Vec<FramedRequest<'_>> {
     requests
 }
 
-/// The first request, and what comes behind it if anything may.
+/// The first request, and the bytes after it if another request may follow.
 fn first_request(bytes: &[u8]) -> Option<(FramedRequest<'_>, Option<&[u8]>)> {
-    let mut search = Search::default();
+    let mut search = HeadEndSearch::default();
     let end = search.end(bytes).ok()??;
     let (head, rest) = bytes.split_at(end);
     let mut room = vec![httparse::EMPTY_HEADER; search.lines()];
     let parsed = parse(head, &mut room).ok()?;
-    match parsed.extent {
-        Extent::Bytes(length) => {
+    match parsed.framing {
+        BodyFraming::Bytes(length) => {
             let (body, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
             Some((FramedRequest { head, body: body.to_vec() }, parsed.keep_alive.then_some(rest)))
         }
-        Extent::Chunks => {
-            let mut chunks = Chunks::default();
+        BodyFraming::Chunks => {
+            let mut chunks = ChunkedBody::default();
             chunks.feed(rest, usize::MAX).ok()?;
             chunks.is_whole().then(|| (FramedRequest { head, body: chunks.into_whole() }, None))
         }

@@ -1,29 +1,28 @@
-//! Where each request on a connection ends, judged to the letter.
+//! Strict parsing of heads.
 //!
-//! Two readers that disagree on where a request ends are what request smuggling lives on, and readers in front of us may
-//! be strict or lenient. So a request that could be read in two ways is refused: a `Content-Length` beside a
-//! `Transfer-Encoding`, lengths said twice, lines that end without a carriage return, a host that is missing, stated twice
-//! or malformed.
+//! Request smuggling needs two servers that disagree on where a request ends, and proxies in front of the gateway may be
+//! strict or lenient. Ambiguous requests are therefore refused: `Content-Length` with `Transfer-Encoding`, duplicate lengths,
+//! lines that end without a carriage return, and a missing, duplicate or malformed `Host`.
 
-use crate::head::{Head, Headers};
+use crate::head::{Headers, RequestHead};
 use crate::refused::Refused;
 
-/// The search for the end of a head, which may come in pieces.
+/// Searches the end of a head, which may arrive in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Search {
-    /// Where the line begins whose end has not come yet.
+pub(super) struct HeadEndSearch {
+    /// Start of the current line.
     line: usize,
-    /// Up to here there is no other end of a line.
-    looked: usize,
+    /// Bytes that were searched.
+    searched: usize,
     lines: usize,
 }
 
-impl Search {
-    /// Where the head at the beginning of `inbox` ends, once all of it is there.
-    pub(super) fn end(&mut self, inbox: &[u8]) -> Result<Option<usize>, Refused> {
-        for found in memchr::memchr_iter(b'\n', &inbox[self.looked..]) {
-            let at = self.looked + found;
-            let Some((b'\r', line)) = inbox[self.line..at].split_last() else {
+impl HeadEndSearch {
+    /// The end of the head at the start of `input`; `None` if the head is incomplete.
+    pub(super) fn end(&mut self, input: &[u8]) -> Result<Option<usize>, Refused> {
+        for found in memchr::memchr_iter(b'\n', &input[self.searched..]) {
+            let at = self.searched + found;
+            let Some((b'\r', line)) = input[self.line..at].split_last() else {
                 return Err(Refused::Ambiguous);
             };
             self.line = at + 1;
@@ -32,42 +31,41 @@ impl Search {
             } else if self.lines > 0 {
                 return Ok(Some(self.line));
             }
-            // An empty line before a request means nothing.
+            // Empty lines before a request are ignored.
         }
-        self.looked = inbox.len();
+        self.searched = input.len();
         Ok(None)
     }
 
-    /// Lines that were found so far, the first included.
+    /// Lines found so far, including the request line.
     pub(super) fn lines(&self) -> usize {
         self.lines
     }
 }
 
-/// A head that makes sense.
+/// A valid head.
 #[derive(Debug)]
-pub(super) struct Parsed<'a> {
-    pub(super) head: Head<'a>,
-    pub(super) extent: Extent,
-    /// Whether the caller would go on.
+pub(super) struct ParsedHead<'a> {
+    pub(super) head: RequestHead<'a>,
+    pub(super) framing: BodyFraming,
+    /// Whether the caller wants to keep the connection open.
     pub(super) keep_alive: bool,
     pub(super) expects_continue: bool,
-    /// HTTP/1.0.
-    pub(super) is_old: bool,
+    pub(super) is_http10: bool,
 }
 
-/// How far the body of a request reaches.
+/// How the length of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum BodyFraming {
     Bytes(u64),
     Chunks,
 }
 
-/// Reads a whole head. `room` has a place for each of its lines.
+/// Parses a complete head. `room` has an entry for each of its lines.
 pub(super) fn parse<'h, 'b: 'h>(
     text: &'b [u8],
     room: &'h mut [httparse::Header<'b>],
-) -> Result<Parsed<'h>, Refused> {
+) -> Result<ParsedHead<'h>, Refused> {
     let mut request = httparse::Request::new(room);
     let whole = request.parse(text).is_ok_and(|status| status.is_complete());
     let httparse::Request { method: Some(method), path: Some(target), version: Some(version), headers } =
@@ -78,27 +76,31 @@ pub(super) fn parse<'h, 'b: 'h>(
     if !whole {
         return Err(Refused::BadHead);
     }
-    let is_old = version == 0;
-    let mut said = Said::default();
+    let is_http10 = version == 0;
+    let mut framing_headers = FramingHeaders::default();
     for header in headers.iter() {
-        said.hear(header)?;
+        framing_headers.read(header)?;
     }
     // HTTP/1.0 had no Host.
-    if !said.host && !is_old {
+    if !framing_headers.host && !is_http10 {
         return Err(Refused::BadHost);
     }
-    Ok(Parsed {
-        head: Head { verb: method.into(), target: path_of(target), headers: Headers::Lines(headers) },
-        extent: said.extent(is_old)?,
-        keep_alive: !said.close && (!is_old || said.keep_alive),
-        expects_continue: said.expects_continue && !is_old,
-        is_old,
+    Ok(ParsedHead {
+        head: RequestHead {
+            method: method.into(),
+            target: path_of(target),
+            headers: Headers::Lines(headers),
+        },
+        framing: framing_headers.framing(is_http10)?,
+        keep_alive: !framing_headers.close && (!is_http10 || framing_headers.keep_alive),
+        expects_continue: framing_headers.expects_continue && !is_http10,
+        is_http10,
     })
 }
 
-/// What the headers say about the connection.
+/// The headers that affect framing and the connection.
 #[derive(Debug, Default)]
-struct Said {
+struct FramingHeaders {
     length: Option<u64>,
     chunked: bool,
     close: bool,
@@ -107,8 +109,8 @@ struct Said {
     host: bool,
 }
 
-impl Said {
-    fn hear(&mut self, header: &httparse::Header<'_>) -> Result<(), Refused> {
+impl FramingHeaders {
+    fn read(&mut self, header: &httparse::Header<'_>) -> Result<(), Refused> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         let value = header.value.trim_ascii();
         match header.name.len() {
@@ -130,7 +132,7 @@ impl Said {
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            // With two hosts, a proxy in front of us may have routed by the other one.
+            // With two hosts, a proxy may have routed the request by the other one.
             4 if is("host") && (std::mem::replace(&mut self.host, true) || !is_host(value)) => {
                 return Err(Refused::BadHost);
             }
@@ -140,24 +142,24 @@ impl Said {
         Ok(())
     }
 
-    fn extent(&self, is_old: bool) -> Result<Extent, Refused> {
+    fn framing(&self, is_http10: bool) -> Result<BodyFraming, Refused> {
         match (self.length, self.chunked) {
             (Some(_), true) => Err(Refused::Ambiguous),
-            // HTTP/1.0 does not know chunks.
-            (None, true) if is_old => Err(Refused::Ambiguous),
-            (None, true) => Ok(Extent::Chunks),
-            (length, false) => Ok(Extent::Bytes(length.unwrap_or(0))),
+            // HTTP/1.0 has no chunked encoding.
+            (None, true) if is_http10 => Err(Refused::Ambiguous),
+            (None, true) => Ok(BodyFraming::Chunks),
+            (length, false) => Ok(BodyFraming::Bytes(length.unwrap_or(0))),
         }
     }
 }
 
-/// Digits and nothing else: no sign, no list, no other base.
+/// Parses a length that has only digits: no sign, no list, no other base.
 fn length(value: &[u8]) -> Option<u64> {
     let plain = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if plain { std::str::from_utf8(value).ok()?.parse().ok() } else { None }
 }
 
-/// Whether this is a host name or an address, with or without a port.
+/// Whether the value is a host name or an address, with or without a port.
 fn is_host(value: &[u8]) -> bool {
     let (name, port) = match value.iter().rposition(|&byte| byte == b':') {
         Some(colon) if !value.ends_with(b"]") => (&value[..colon], &value[colon + 1..]),
@@ -173,12 +175,12 @@ fn is_host(value: &[u8]) -> bool {
     name_is_valid && port.iter().all(u8::is_ascii_digit)
 }
 
-/// What RFC 3986 allows in a registered name.
+/// The bytes that RFC 3986 allows in a registered name.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
 
-/// The path of a target that may be a whole URL, as callers behind a proxy write it.
+/// The path of a request target. Clients of a proxy send a whole URL.
 fn path_of(target: &str) -> &str {
     let whole = ["http://", "https://"].into_iter().find_map(|scheme| {
         let (start, rest) = target.split_at_checked(scheme.len())?;
@@ -194,21 +196,21 @@ fn path_of(target: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Looks for the end whole and byte by byte, which must not differ.
+    /// Searches the end at once and byte by byte; the results must be equal.
     fn end(text: &str) -> Result<Option<usize>, Refused> {
-        let mut search = Search::default();
+        let mut search = HeadEndSearch::default();
         let bytewise =
             (1..=text.len()).find_map(|len| search.end(&text.as_bytes()[..len]).transpose()).transpose();
-        let whole = Search::default().end(text.as_bytes());
+        let whole = HeadEndSearch::default().end(text.as_bytes());
         assert_eq!(whole, bytewise, "{text:?}");
         whole
     }
 
-    fn parsed(lines: &str) -> Result<(Extent, bool), Refused> {
+    fn parsed(lines: &str) -> Result<(BodyFraming, bool), Refused> {
         let text = format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\n{lines}\r\n");
         let end = end(&text)?.ok_or(Refused::BadHead)?;
         let mut room = [httparse::EMPTY_HEADER; 8];
-        parse(&text.as_bytes()[..end], &mut room).map(|parsed| (parsed.extent, parsed.keep_alive))
+        parse(&text.as_bytes()[..end], &mut room).map(|parsed| (parsed.framing, parsed.keep_alive))
     }
 
     #[test]
@@ -222,22 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_both_signs() {
+    fn lines_end_with_carriage_return_and_line_feed() {
         for text in ["\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nx: y\n\r\n", "GET / HTTP/1.1\r\n\n"] {
             assert_eq!(end(text), Err(Refused::Ambiguous), "{text:?}");
         }
     }
 
     #[test]
-    fn the_body_is_as_long_as_one_header_says() {
-        assert_eq!(parsed(""), Ok((Extent::Bytes(0), true)));
-        assert_eq!(parsed("Content-Length:  12 \r\n"), Ok((Extent::Bytes(12), true)));
-        assert_eq!(parsed("Transfer-Encoding: Chunked\r\n"), Ok((Extent::Chunks, true)));
-        assert_eq!(parsed("Connection: x, Close\r\n"), Ok((Extent::Bytes(0), false)));
+    fn one_header_determines_the_length_of_the_body() {
+        assert_eq!(parsed(""), Ok((BodyFraming::Bytes(0), true)));
+        assert_eq!(parsed("Content-Length:  12 \r\n"), Ok((BodyFraming::Bytes(12), true)));
+        assert_eq!(parsed("Transfer-Encoding: Chunked\r\n"), Ok((BodyFraming::Chunks, true)));
+        assert_eq!(parsed("Connection: x, Close\r\n"), Ok((BodyFraming::Bytes(0), false)));
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_heads_are_refused() {
         for lines in [
             "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
             "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn http_1_1_has_exactly_one_valid_host() {
+    fn http_1_1_needs_exactly_one_valid_host() {
         let parsed = |version: &str, lines: &str| {
             let text = format!("POST / HTTP/{version}\r\n{lines}\r\n");
             let mut room = [httparse::EMPTY_HEADER; 8];
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn http_1_0_stays_only_if_it_asks_to() {
+    fn http_1_0_stays_open_only_with_keep_alive() {
         let kept = |text: &str| {
             let mut room = [httparse::EMPTY_HEADER; 8];
             parse(text.as_bytes(), &mut room).map(|parsed| parsed.keep_alive)
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_url_leads_to_its_path() {
+    fn the_path_of_a_whole_url_is_used() {
         assert_eq!(path_of("/v3/demo"), "/v3/demo");
         assert_eq!(path_of("http://localhost:8545/v3/demo"), "/v3/demo");
         assert_eq!(path_of("HTTPS://x/"), "/");

@@ -9,38 +9,38 @@ use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
 use tokio::time::timeout;
 
 use crate::refused::Refused;
-use crate::request_body::{Body, ReceivedBody};
+use crate::request_body::{ReceivedBody, RequestBody};
 
-/// A body that comes in on a stream of its own.
-pub(super) struct StreamBody {
+/// The body of an HTTP/2 request.
+pub(super) struct Http2Body {
     incoming: RecvStream,
-    /// How long it may take. On HTTP/1 the connection watches that; here every stream has its own time.
+    /// Timeout of the body. On HTTP/1 the socket applies it; here each stream has its own.
     time: Duration,
-    /// What the request takes beside its body.
+    /// Memory of the request without its body.
     request_bytes: usize,
-    /// The charge for that, until the reply is sent.
+    /// The charge for `request_bytes`, until the reply is sent.
     request_charge: MemoryCharge,
 }
 
-/// What is read and thrown away of a refused request's body, so that the reply is not followed by a reset.
+/// Bytes of a refused request's body that are read and discarded, so that the reply is not followed by a reset.
 const DISCARDED_BYTES_MAX: usize = 64 << 10;
 
-/// How long a caller may take to send the rest of a body that is thrown away.
+/// How long a caller may take to send the rest of a body that is discarded.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
-impl StreamBody {
+impl Http2Body {
     pub(super) fn new(incoming: RecvStream, time: Duration, request_bytes: usize) -> Self {
         Self { incoming, time, request_bytes, request_charge: MemoryCharge::default() }
     }
 
-    /// Whether the account or the connection has memory for the state of the request.
+    /// Whether the state of the request is charged to the account or counted for the connection.
     pub(super) fn is_charged(&self) -> bool {
         self.request_charge.bytes() > 0
     }
 
-    /// Reads what is left of the body and throws it away, within limits.
+    /// Reads and discards the rest of the body, within limits.
     ///
-    /// A stream that is answered before its body has come ends with a reset, and some clients (curl 7.88) then report an
+    /// A stream that is answered before its body has arrived ends with a reset, and some clients (curl 7.88) then report an
     /// error instead of the reply.
     pub(super) async fn discard(&mut self) {
         let discard = async {
@@ -51,8 +51,8 @@ impl StreamBody {
                 left -= piece.len();
             }
         };
-        // What does not come in time is not waited for, and the stream is reset behind its reply.
-        let _late = timeout(DISCARD_TIME, discard).await.is_err();
+        // After the timeout, the stream is reset behind its reply.
+        let _timed_out = timeout(DISCARD_TIME, discard).await.is_err();
     }
 
     /// The next piece of data. Trailers are ignored.
@@ -84,7 +84,7 @@ impl StreamBody {
     }
 }
 
-impl<'a> Body<'a> for StreamBody {
+impl<'a> RequestBody<'a> for Http2Body {
     async fn read(
         &mut self,
         bytes_max: usize,
@@ -95,11 +95,11 @@ impl<'a> Body<'a> for StreamBody {
         read.unwrap_or(Err(Refused::TooSlow)).map(ReceivedBody::from)
     }
 
-    /// The rest of a refused request's body is thrown away once its reply is made.
+    /// The body of a refused request is discarded after its reply is computed.
     async fn skip(&mut self) {}
 
-    /// A stream that its caller resets is dropped, and its answer with it.
-    async fn attend<T: Send>(
+    /// The task of a stream that the caller resets is dropped, and the answer with it.
+    async fn run_while_connected<T: Send>(
         &mut self,
         answer: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Result<T, Refused> {

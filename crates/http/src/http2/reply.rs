@@ -1,4 +1,4 @@
-//! The body of a reply on its way to a caller that may read slowly or not at all.
+//! Sends the body of a reply to a caller that may read slowly or not at all.
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connection_state::State;
-use crate::limits::Limits;
+use crate::connection_state::ConnectionState;
+use crate::limits::HttpLimits;
 
-/// Why a reply could not be sent whole.
+/// Why a reply was not sent completely.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SendError {
+pub(super) enum ReplySendError {
     #[error("the caller reads too slowly")]
     TooSlow,
     #[error("the stream was closed")]
@@ -21,20 +21,20 @@ pub(super) enum SendError {
     Http2(#[from] h2::Error),
 }
 
-/// Bytes that are handed to the HTTP/2 library at once. Streams take turns in pieces of this size.
+/// Bytes that are given to `h2` at once. Streams take turns in pieces of this size.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
-/// Replies up to this size are handed to the library at once. If their caller does not read them, their bytes and their streams,
-/// of which `h2_streams_max` bounds the number, stay until the connection ends.
+/// Replies up to this size are given to `h2` without flow control. If the caller does not read them, they stay in memory until
+/// the connection ends; `h2_streams_max` bounds their number.
 const SHORT_REPLY_BYTES: usize = 512;
 
 /// Sends a body that is not empty. A caller that reads less than the minimum rate has its stream reset.
 pub(super) async fn send(
-    state: &State,
-    limits: &Limits,
+    state: &ConnectionState,
+    limits: &HttpLimits,
     mut stream: SendStream<Bytes>,
     parts: [Bytes; 3],
-) -> Result<(), SendError> {
+) -> Result<(), ReplySendError> {
     let mut left: usize = parts.iter().map(Bytes::len).sum();
     if left <= SHORT_REPLY_BYTES {
         state.reply_bytes_sent.fetch_add(left as u64, Relaxed);
@@ -57,7 +57,7 @@ pub(super) async fn send(
     Ok(())
 }
 
-/// Short parts in one piece, so that they go out in one frame.
+/// Joins short parts, so that they are sent in one frame.
 fn joined(parts: [Bytes; 3], len: usize) -> Bytes {
     match parts.iter().find(|part| part.len() == len) {
         Some(whole) => whole.clone(),
@@ -65,20 +65,20 @@ fn joined(parts: [Bytes; 3], len: usize) -> Bytes {
     }
 }
 
-/// The rate at which a caller reads one reply, measured over the write timeout while the reply waits for it.
+/// Measures the rate at which a caller reads one reply, in intervals of the write timeout.
 struct ReadRate<'a> {
-    state: &'a State,
-    limits: &'a Limits,
-    /// When the measurement that is under way began; `None` while the reply has not had to wait.
+    state: &'a ConnectionState,
+    limits: &'a HttpLimits,
+    /// Start of the current interval; `None` if the reply has not had to wait.
     began: Option<Instant>,
-    /// Bytes of this reply since then.
+    /// Bytes of this reply in the interval.
     own: u64,
-    /// Bytes of all replies on the connection before that.
+    /// Bytes of all replies on the connection before the interval.
     all_before: u64,
 }
 
 impl<'a> ReadRate<'a> {
-    fn new(state: &'a State, limits: &'a Limits) -> Self {
+    fn new(state: &'a ConnectionState, limits: &'a HttpLimits) -> Self {
         state.replies_waiting.fetch_add(1, Relaxed);
         Self { state, limits, began: None, own: 0, all_before: 0 }
     }
@@ -88,8 +88,8 @@ impl<'a> ReadRate<'a> {
         self.state.reply_bytes_sent.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Waits until the caller takes more of the reply; gives how much.
-    async fn capacity(&mut self, stream: &mut SendStream<Bytes>) -> Result<usize, SendError> {
+    /// Waits until the caller accepts more bytes; returns how many.
+    async fn capacity(&mut self, stream: &mut SendStream<Bytes>) -> Result<usize, ReplySendError> {
         while stream.capacity() == 0 {
             let began = match self.began {
                 Some(began) => began,
@@ -103,10 +103,10 @@ impl<'a> ReadRate<'a> {
             };
             match more {
                 Ok(Some(more)) => drop(more?),
-                Ok(None) => return Err(SendError::Closed),
+                Ok(None) => return Err(ReplySendError::Closed),
                 Err(_) if self.is_too_slow() => {
                     stream.send_reset(Reason::CANCEL);
-                    return Err(SendError::TooSlow);
+                    return Err(ReplySendError::TooSlow);
                 }
                 Err(_) => drop(self.begin()),
             }
@@ -121,8 +121,8 @@ impl<'a> ReadRate<'a> {
         now
     }
 
-    /// Whether the caller has read too little since the measurement began: of all replies together, or of this one while
-    /// others went on. A reply that only waits for its turn behind others is not too slow.
+    /// Whether the caller has read too little in the interval: of all replies together, or of this one compared with the
+    /// others. A reply that waits for its turn behind others is not too slow.
     fn is_too_slow(&self) -> bool {
         let min = self.limits.read_bytes_min();
         let all = self.state.reply_bytes_sent.load(Relaxed).saturating_sub(self.all_before);

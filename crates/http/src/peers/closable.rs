@@ -1,10 +1,10 @@
-//! Which connection is closed when all places are taken and another caller comes.
+//! Selects the connection that is closed when `connections_max` is reached and another caller connects.
 //!
-//! The first to go is the oldest connection on which no key was recognised. If there is none, an idle connection of the
-//! account that has most connections goes, so that no account shuts out the others by connections that it does not use. If
-//! that account has no idle one, the next largest accounts are tried.
+//! The oldest connection without a recognised key is closed first. If there is none, an idle connection of the account with
+//! most connections is closed, so that no account keeps out others with connections that it does not use. If that account has
+//! no idle connection, the next largest accounts are tried.
 //!
-//! A connection of a known caller is closed only while no request on it is known to be under way. A request or the end of a
+//! A connection with a recognised key is closed only while no request on it is known to be running. A request or the end of a
 //! reply that is in transit at that moment is lost, as when an idle connection times out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,49 +15,49 @@ use parking_lot::Mutex;
 use resources::AccountId;
 use tokio::sync::oneshot;
 
-use crate::connection_state::State;
+use crate::connection_state::ConnectionState;
 
-/// All connections, until they end.
+/// All open connections.
 #[derive(Debug, Default)]
 pub(crate) struct ClosableConnections {
     lists: Mutex<ConnectionLists>,
 }
 
-/// By the number of the connection, so that the oldest comes first.
+/// Connections by number, so that the oldest comes first.
 #[derive(Debug, Default)]
 struct ConnectionLists {
     unrecognized: BTreeMap<u64, oneshot::Sender<()>>,
     by_account: HashMap<AccountId, AccountConnections>,
-    /// How many connections each account has; the account with most comes last.
+    /// The number of connections of each account; the account with most comes last.
     counts: BTreeSet<(usize, AccountId)>,
 }
 
 #[derive(Debug, Default)]
 struct AccountConnections {
     connections: BTreeMap<u64, KnownConnection>,
-    /// Where the next search for an idle one begins: those before it were found busy lately.
+    /// Start of the next search for an idle connection; the connections before it were busy recently.
     next: u64,
 }
 
 #[derive(Debug)]
 struct KnownConnection {
     closer: oneshot::Sender<()>,
-    state: Arc<State>,
+    state: Arc<ConnectionState>,
 }
 
-/// Connections of one account that a search for an idle one looks at, so that a crowd of busy ones does not delay accepting.
+/// Connections of one account that one search examines, so that many busy connections do not delay accepting.
 const SEARCHED_MAX: usize = 32;
 
-/// Accounts whose connections are searched, for the same reason.
+/// Accounts that one search examines, so that many busy accounts do not delay accepting.
 const SEARCHED_ACCOUNTS_MAX: usize = 8;
 
-/// Resolves when the connection has to make room for another one.
+/// Resolves when the connection has to be closed to make room for another one.
 #[derive(Debug)]
 pub(crate) struct MustClose(oneshot::Receiver<()>);
 
 impl MustClose {
     pub(crate) async fn wait(self) {
-        // An error means that the connection is not in the list any more, because it ends by itself.
+        // An error means that the connection was removed from the list, because it has ended.
         if self.0.await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -71,8 +71,8 @@ impl ClosableConnections {
         MustClose(closed)
     }
 
-    /// Moves a connection to the list of its account once a key was recognised.
-    pub(crate) fn recognize(&self, connection: u64, account: AccountId, state: &Arc<State>) {
+    /// Moves a connection to the list of its account.
+    pub(crate) fn recognize(&self, connection: u64, account: AccountId, state: &Arc<ConnectionState>) {
         let mut lists = self.lists.lock();
         if let Some(closer) = lists.unrecognized.remove(&connection) {
             let known = KnownConnection { closer, state: Arc::clone(state) };
@@ -81,16 +81,16 @@ impl ClosableConnections {
     }
 
     /// Removes a connection that has ended.
-    pub(crate) fn remove(&self, connection: u64, state: &State) {
+    pub(crate) fn remove(&self, connection: u64, state: &ConnectionState) {
         let mut lists = self.lists.lock();
         lists.unrecognized.remove(&connection);
-        // Read under the lock, because a request that still runs on another thread may recognise its key right now.
+        // Read under the lock, because a request on another thread may recognise a key at the same time.
         if let Some(&account) = state.account.get() {
             lists.remove_known(connection, account);
         }
     }
 
-    /// Closes one to make room. `false`: there is none that may be closed.
+    /// Closes one connection to make room. `false`: none may be closed.
     pub(crate) fn close_one(&self) -> bool {
         let mut lists = self.lists.lock();
         while let Some((_, closer)) = lists.unrecognized.pop_first() {
@@ -125,11 +125,11 @@ impl ConnectionLists {
         Some(connection)
     }
 
-    /// Closes an idle connection of this account, if the search comes to one.
+    /// Closes an idle connection of this account, if one search finds one.
     fn close_idle(&mut self, account: AccountId) -> bool {
         while let Some(number) = self.by_account.get_mut(&account).and_then(AccountConnections::find_idle) {
             let connection = self.remove_known(number, account);
-            // A connection that has just ended by itself makes no room.
+            // A connection that has already ended makes no room.
             if connection.is_some_and(|connection| connection.closer.send(()).is_ok()) {
                 return true;
             }
@@ -139,7 +139,7 @@ impl ConnectionLists {
 }
 
 impl AccountConnections {
-    /// The first idle connection of those that the search comes to.
+    /// Examines up to `SEARCHED_MAX` connections, and returns the first idle one.
     fn find_idle(&mut self) -> Option<u64> {
         for _ in 0..SEARCHED_MAX.min(self.connections.len()) {
             let mut from_here = self.connections.range(self.next..).chain(&self.connections);
@@ -159,18 +159,18 @@ mod tests {
 
     use super::*;
 
-    fn is_told_to_close(must_close: MustClose) -> bool {
+    fn must_close_now(must_close: MustClose) -> bool {
         must_close.wait().now_or_never().is_some()
     }
 
-    fn state_of(account: AccountId, is_idle: bool) -> Arc<State> {
-        let state = Arc::<State>::default();
+    fn state_of(account: AccountId, is_idle: bool) -> Arc<ConnectionState> {
+        let state = Arc::<ConnectionState>::default();
         state.account.set(account).unwrap();
         state.is_idle.store(is_idle, Relaxed);
         state
     }
 
-    /// Adds connections with these numbers that an account has; `true` for those that are idle.
+    /// Adds connections of an account with these numbers; `true` for idle ones.
     fn add_known<const N: usize>(
         connections: &ClosableConnections,
         account: AccountId,
@@ -189,54 +189,54 @@ mod tests {
         let [first] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [second, third] = [2, 3].map(|number| connections.add(number));
         assert!(connections.close_one());
-        assert!(!is_told_to_close(first), "its key was recognised");
-        assert!(is_told_to_close(second));
+        assert!(!must_close_now(first), "it has a recognised key");
+        assert!(must_close_now(second));
         drop(third);
-        assert!(!connections.close_one(), "the others have ended by themselves");
+        assert!(!connections.close_one(), "the others have ended");
     }
 
     #[test]
-    fn then_an_idle_connection_of_the_account_with_most_is_closed() {
+    fn an_idle_connection_of_the_account_with_most_connections_is_closed_next() {
         let connections = ClosableConnections::default();
         let [few] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [busy, idle, last] =
             add_known(&connections, AccountId::unique(), [(2, false), (3, true), (4, true)]);
         assert!(connections.close_one());
-        assert!(!is_told_to_close(busy), "a request on it is being answered");
-        assert!(is_told_to_close(idle));
-        assert!(!is_told_to_close(few) && !is_told_to_close(last));
+        assert!(!must_close_now(busy), "it has a running request");
+        assert!(must_close_now(idle));
+        assert!(!must_close_now(few) && !must_close_now(last));
     }
 
     #[test]
-    fn busy_connections_are_never_closed_and_do_not_hide_idle_ones() {
+    fn busy_connections_are_not_closed_and_idle_ones_are_found_behind_them() {
         const BUSY: u64 = 3 * SEARCHED_MAX as u64;
         let (connections, account) = (ClosableConnections::default(), AccountId::unique());
         let busy: Vec<_> =
             (0..BUSY).flat_map(|number| add_known(&connections, account, [(number, false)])).collect();
         assert!((0..10).all(|_| !connections.close_one()));
         let [idle] = add_known(&connections, account, [(BUSY, true)]);
-        assert!((0..10).any(|_| connections.close_one()), "a later search gets to the idle one");
-        assert!(is_told_to_close(idle));
-        assert!(!busy.into_iter().any(is_told_to_close));
+        assert!((0..10).any(|_| connections.close_one()), "a later search finds the idle one");
+        assert!(must_close_now(idle));
+        assert!(!busy.into_iter().any(must_close_now));
     }
 
-    /// Only the account with most connections was searched, so one whose connections were all busy kept every place.
+    /// Only the account with most connections was searched, so an account with only busy connections kept out all others.
     #[test]
-    fn if_the_largest_account_has_no_idle_connection_the_next_largest_gives_one() {
+    fn an_idle_connection_of_the_next_largest_account_is_closed_if_the_largest_has_none() {
         let connections = ClosableConnections::default();
         let [small] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [idle, other] = add_known(&connections, AccountId::unique(), [(2, true), (3, false)]);
         let busy = add_known(&connections, AccountId::unique(), [(4, false), (5, false), (6, false)]);
         assert!(connections.close_one());
-        assert!(is_told_to_close(idle));
-        assert!(!is_told_to_close(other) && !busy.into_iter().any(is_told_to_close));
+        assert!(must_close_now(idle));
+        assert!(!must_close_now(other) && !busy.into_iter().any(must_close_now));
         assert!(connections.close_one());
-        assert!(is_told_to_close(small), "the others have none");
+        assert!(must_close_now(small), "the others have none");
         assert!(!connections.close_one());
     }
 
     #[test]
-    fn nothing_is_left_of_connections_that_have_ended() {
+    fn ended_connections_have_no_entry() {
         let (connections, account) = (ClosableConnections::default(), AccountId::unique());
         let _known = add_known(&connections, account, [(1, true), (2, true), (3, false)]);
         assert!(connections.close_one());
@@ -244,7 +244,7 @@ mod tests {
         for number in [1, 2, 3] {
             connections.remove(number, &state_of(account, true));
         }
-        connections.remove(4, &State::default());
+        connections.remove(4, &ConnectionState::default());
         connections.recognize(4, account, &state_of(account, true));
         let lists = connections.lists.lock();
         assert!(lists.unrecognized.is_empty() && lists.by_account.is_empty() && lists.counts.is_empty());

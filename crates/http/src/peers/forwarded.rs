@@ -1,8 +1,8 @@
-//! Which caller a trusted proxy forwards a request for.
+//! The address of the caller in the headers of trusted proxies.
 //!
 //! Each proxy appends the address that it was called from, so only the end of the list can be trusted. The list is read
-//! from the right, past the trusted proxies, to the first address that is not trusted. Anything before that address was
-//! sent by a stranger.
+//! from the right, past the trusted proxies, to the first address that is not trusted. The caller may have forged everything
+//! before that address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,9 +14,9 @@ use crate::head::Headers;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The header in which trusted proxies name their callers.
+/// The header in which trusted proxies report their callers.
 ///
-/// Exactly one is read: a proxy that appends to one header passes on what strangers write into the other.
+/// Only one is read, because a proxy that appends to one header passes on a forged other header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressHeader {
     XForwardedFor,
@@ -29,13 +29,13 @@ impl AddressHeader {
             "x-forwarded-for" => Self::XForwardedFor,
             "forwarded" => Self::Forwarded,
             _ => {
-                section.mistake("proxy_header", "must be x-forwarded-for or forwarded");
+                section.error("proxy_header", "must be x-forwarded-for or forwarded");
                 Self::XForwardedFor
             }
         }
     }
 
-    /// The caller of a request that came from `peer`.
+    /// The address of the caller of a request from `peer`.
     pub(crate) fn caller(self, peer: IpAddr, headers: Headers<'_>, trusted: &AddressSet) -> IpAddr {
         let mut caller = peer;
         let name = match self {
@@ -54,7 +54,7 @@ impl AddressHeader {
         caller
     }
 
-    /// The address that one element of the list names.
+    /// The address in one element of the list.
     fn address(self, element: &str) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => address(element),
@@ -69,7 +69,7 @@ impl AddressHeader {
     }
 }
 
-/// An address with or without a port; IPv6 may stand in brackets.
+/// Parses an address with or without a port; IPv6 may have brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
@@ -98,28 +98,28 @@ mod tests {
         let header = AddressHeader::XForwardedFor;
         let via = |value| caller(header, PROXY, &[("X-Forwarded-For", value)]);
         assert_eq!(via("192.0.2.1"), "192.0.2.1");
-        assert_eq!(via("198.51.100.9, 192.0.2.1"), "192.0.2.1", "what a stranger wrote comes first");
+        assert_eq!(via("198.51.100.9, 192.0.2.1"), "192.0.2.1", "the first address may be forged");
         assert_eq!(via("198.51.100.9, 192.0.2.1, 10.0.0.2,10.0.0.3"), "192.0.2.1");
         assert_eq!(via("192.0.2.1:4711"), "192.0.2.1");
         assert_eq!(via("[2001:db8::1]:4711"), "2001:db8::1");
         assert_eq!(via("2001:db8::1"), "2001:db8::1");
         assert_eq!(via("::ffff:192.0.2.1"), "192.0.2.1");
         let two = [("x-forwarded-for", "198.51.100.9"), ("X-Forwarded-For", "192.0.2.1")];
-        assert_eq!(caller(header, PROXY, &two), "192.0.2.1", "lines are one list");
+        assert_eq!(caller(header, PROXY, &two), "192.0.2.1", "several lines are one list");
     }
 
     #[test]
-    fn what_cannot_be_read_names_nobody() {
+    fn reading_stops_at_an_invalid_address() {
         let via = |value| caller(AddressHeader::XForwardedFor, PROXY, &[("x-forwarded-for", value)]);
         for unreadable in ["", "unknown", "192.0.2", "192.0.2.1, ", "192.0.2.1, evil", "\u{e9}"] {
             assert_eq!(via(unreadable), PROXY, "{unreadable:?}");
         }
-        assert_eq!(via("evil, 10.0.0.7"), "10.0.0.7", "the last proxy that is sure");
+        assert_eq!(via("evil, 10.0.0.7"), "10.0.0.7", "the last valid address");
         assert_eq!(via("10.0.0.8, 10.0.0.7"), "10.0.0.8");
     }
 
     #[test]
-    fn nobody_but_a_trusted_proxy_is_believed() {
+    fn headers_of_untrusted_peers_are_ignored() {
         let lines = [("x-forwarded-for", "192.0.2.1"), ("forwarded", "for=192.0.2.1")];
         for header in [AddressHeader::XForwardedFor, AddressHeader::Forwarded] {
             assert_eq!(caller(header, "198.51.100.9", &lines), "198.51.100.9");
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_is_read_as_its_standard_says() {
+    fn forwarded_is_read_as_in_rfc_7239() {
         let via = |value| caller(AddressHeader::Forwarded, PROXY, &[("Forwarded", value)]);
         assert_eq!(via("for=192.0.2.1"), "192.0.2.1");
         assert_eq!(via("proto=https;For=\"192.0.2.1:80\";by=10.0.0.1"), "192.0.2.1");
         assert_eq!(via("for=198.51.100.9, for=\"[2001:db8::1]\""), "2001:db8::1");
-        for nobody in ["for=unknown", "for=_hidden", "by=192.0.2.1", "for"] {
-            assert_eq!(via(nobody), PROXY, "{nobody}");
+        for without_address in ["for=unknown", "for=_hidden", "by=192.0.2.1", "for"] {
+            assert_eq!(via(without_address), PROXY, "{without_address}");
         }
     }
 }

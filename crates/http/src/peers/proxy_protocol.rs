@@ -1,25 +1,23 @@
-//! The PROXY protocol, versions 1 and 2: a header before the first byte of a connection, in which a proxy that forwards
-//! bytes unread names its caller.
+//! The PROXY protocol, versions 1 and 2: a header at the start of a connection, in which a TCP proxy reports its caller.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The shortest header of version 1, `PROXY UNKNOWN\r\n`. That of version 2 has one byte more, so this much can be read
-/// without taking anything from behind the header.
+/// The shortest header of version 1, `PROXY UNKNOWN\r\n`. Version 2 needs one byte more, so this many bytes can be read
+/// without reading past the header.
 const BYTES_MIN: usize = 15;
 
-/// The longest line of version 1, as its specification says.
+/// The longest line of version 1, as the PROXY protocol defines it.
 const LINE_BYTES_MAX: usize = 107;
 
-/// Bytes of a version 2 header behind its fixed part. Addresses take up to 216 of them, extensions some dozens.
+/// Maximum length of a version 2 header after its fixed part. Addresses take up to 216 bytes, extensions a few dozen.
 const V2_REST_BYTES_MAX: usize = 2 << 10;
 
 const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Reads the header at the start of a connection and nothing behind it. `None`: the proxy connects for itself, or the
-/// header has no IP address.
+/// Reads the header and nothing after it. `None`: the proxy connects for itself, or the header has no IP address.
 pub(super) async fn read_header(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<IpAddr>> {
     let mut start = [0; BYTES_MIN];
     stream.read_exact(&mut start).await?;
@@ -36,7 +34,7 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Reads byte by byte to the end of the line, because the bytes behind it belong to the next reader (TLS or HTTP).
+/// Reads byte by byte to the end of the line, because the bytes after it belong to TLS or HTTP.
 async fn read_v1(stream: &mut (impl AsyncRead + Unpin), start: &[u8]) -> io::Result<Option<IpAddr>> {
     let mut line = start.to_vec();
     while !line.ends_with(b"\r\n") {
@@ -49,7 +47,7 @@ async fn read_v1(stream: &mut (impl AsyncRead + Unpin), start: &[u8]) -> io::Res
     line.ok().and_then(source_of_line).ok_or_else(|| invalid("malformed PROXY protocol line"))
 }
 
-/// `PROXY TCP4 source destination source-port destination-port`.
+/// Parses `PROXY TCP4 source destination source-port destination-port`.
 fn source_of_line(line: &str) -> Option<Option<IpAddr>> {
     let mut words = line.split(' ');
     let (Some("PROXY"), Some(family)) = (words.next(), words.next()) else { return None };
@@ -97,7 +95,7 @@ async fn read_v2(
     }
 }
 
-/// The source comes first. Address families other than IP are legal, but give no address.
+/// Parses the source, which comes first. Address families other than IP are valid, but have no IP address.
 fn source_of_addresses(family: u8, rest: &[u8]) -> Option<Option<IpAddr>> {
     match family >> 4 {
         1 => {
@@ -116,7 +114,7 @@ fn source_of_addresses(family: u8, rest: &[u8]) -> Option<Option<IpAddr>> {
 mod tests {
     use super::*;
 
-    /// What a header says, and how many of the bytes behind it are left.
+    /// The source in a header, and the number of bytes left after it.
     async fn read(bytes: &[u8]) -> Result<(Option<String>, usize), String> {
         let mut left = bytes;
         let source = read_header(&mut left).await.map_err(|error| error.to_string())?;
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_of_version_1_name_their_source() {
+    async fn the_source_is_read_from_version_1() {
         let behind = b"POST /v3/demo";
         for (line, source) in [
             ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65535\r\n", Some("192.0.2.1")),
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn malformed_lines_of_version_1_are_refused() {
+    async fn malformed_version_1_is_refused() {
         for line in [
             "PROXY TCP4 192.0.2.1 192.0.2.2 1\r\n",
             "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn headers_of_version_2_name_their_source() {
+    async fn the_source_is_read_from_version_2() {
         let v4 = [&[192, 0, 2, 1][..], &[192, 0, 2, 2], &[0, 1, 0, 2]].concat();
         let v6 = [&Ipv6Addr::LOCALHOST.octets()[..], &[0; 20]].concat();
         let with_extension = [&v4[..], &[0x04, 0, 3, 1, 2, 3]].concat();
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn malformed_headers_of_version_2_are_refused() {
+    async fn malformed_version_2_is_refused() {
         for header in [
             v2(0x11, 0x11, &[0; 12]),
             v2(0x22, 0x11, &[0; 12]),

@@ -1,34 +1,34 @@
-//! Where frames begin and end as they come in on an HTTP/2 connection, and whether they lead to anything.
+//! Watches the received frames of an HTTP/2 connection.
 //!
-//! The HTTP/2 library does not report a head that has begun and does not end, and does not bound frames that cost work and
-//! ask for nothing (window updates, pings, settings, priorities). Only the header of each frame is looked at here.
+//! `h2` does not report an incomplete head, and does not limit frames that cost work without requesting anything (window
+//! updates, pings, settings, priorities). Only the header of each frame is read here.
 
 use std::time::Duration;
 
-use resources::Moment;
+use resources::MonoTime;
 
-/// What an HTTP/2 connection begins with.
+/// The connection preface of HTTP/2.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Watches the frames of one connection.
+/// Watches the received frames of one connection.
 #[derive(Debug)]
 pub(crate) struct FrameWatch {
-    /// Bytes of the connection preface that are still to come.
+    /// Missing bytes of the connection preface.
     preface_left: usize,
-    /// The header of the next frame, as far as it has come in.
+    /// The received part of the header of the next frame.
     header: [u8; HEADER_BYTES],
     header_len: usize,
-    /// Bytes of the current frame that are still to come.
+    /// Missing bytes of the current frame.
     payload_left: usize,
     is_data: bool,
-    /// Whether more frames belong to a head that has begun.
+    /// Whether more frames of the current head follow.
     in_head: bool,
     /// Since when a head, or a frame other than DATA, is incomplete.
-    unfinished_since: Option<Moment>,
+    unfinished_since: Option<MonoTime>,
     budget: FrameBudget,
 }
 
-/// A connection sent too many frames that lead to nothing.
+/// A connection sent too many frames that request nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FrameFlood;
 
@@ -40,11 +40,11 @@ const RST_STREAM: u8 = 0x3;
 const CONTINUATION: u8 = 0x9;
 const END_HEADERS: u8 = 0x4;
 
-/// DATA frames below this count as frames that lead to nothing: no client cuts a body into such pieces.
+/// Shorter DATA frames count as frames that request nothing; no client splits a body into such pieces.
 const DATA_BYTES_MIN: usize = 64;
 
 impl FrameWatch {
-    pub(crate) fn new(preface_bytes: usize, now: Moment) -> Self {
+    pub(crate) fn new(preface_bytes: usize, now: MonoTime) -> Self {
         Self {
             preface_left: preface_bytes,
             header: [0; HEADER_BYTES],
@@ -57,8 +57,8 @@ impl FrameWatch {
         }
     }
 
-    /// Takes what has come in. `sent` are the bytes of replies that were sent on the connection so far.
-    pub(crate) fn feed(&mut self, bytes: &[u8], now: Moment, sent: u64) -> Result<(), FrameFlood> {
+    /// Reads received bytes. `sent` are the bytes of replies sent on the connection so far.
+    pub(crate) fn feed(&mut self, bytes: &[u8], now: MonoTime, sent: u64) -> Result<(), FrameFlood> {
         self.budget.refill(now, sent);
         let preface = self.preface_left.min(bytes.len());
         self.preface_left -= preface;
@@ -76,7 +76,7 @@ impl FrameWatch {
     }
 
     /// Since when a head, or a frame other than DATA, is incomplete. Bodies have a timeout of their own.
-    pub(crate) fn unfinished_since(&self) -> Option<Moment> {
+    pub(crate) fn unfinished_since(&self) -> Option<MonoTime> {
         self.unfinished_since
     }
 
@@ -84,7 +84,7 @@ impl FrameWatch {
         self.in_head || self.header_len > 0 || (self.payload_left > 0 && !self.is_data)
     }
 
-    /// Takes a part of a frame; returns what comes behind it.
+    /// Reads a part of a frame; returns the bytes after it.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         if self.payload_left > 0 {
             let taken = self.payload_left.min(bytes.len());
@@ -117,53 +117,53 @@ impl FrameWatch {
     }
 }
 
-/// Frames that a connection may still send without getting anything done.
+/// Limits the frames of a connection that request nothing.
 ///
-/// Frames are paid for with time: each costs `FRAME_TIME`, and unused time is saved up to `BURST_TIME`. Requests and the
-/// bytes of replies pay for the frames that come with them.
+/// Each frame costs `FRAME_TIME`, and up to `BURST_TIME` of unused time is saved. Requests and the bytes of replies earn time
+/// for the frames that belong to them.
 #[derive(Debug)]
 struct FrameBudget {
-    /// The time up to which frames are paid for, in nanoseconds. The budget is used up when it exceeds the current time.
-    paid: i64,
+    /// The time that the frames have used, in nanoseconds. The budget is used up when it exceeds the current time.
+    used_until: i64,
     sent: u64,
 }
 
-/// A hundred frames a second: pings and settings of an idle connection are a few a minute.
+/// Allows a hundred frames a second; idle connections send a few pings and settings a minute.
 const FRAME_TIME: Duration = Duration::from_millis(10);
 
-/// A thousand frames at once.
+/// Allows a thousand frames at once.
 const BURST_TIME: Duration = Duration::from_secs(10);
 
-/// Frames that come with a request: its window updates, a short body.
+/// Frames that belong to a request: window updates and a short body.
 const REQUEST_FRAMES: u64 = 8;
 
-/// A reset costs more than its request earns, so that requests that are reset at once (rapid reset) use the budget up.
+/// A reset costs more than its request earns, so that requests that are reset at once (rapid reset) use up the budget.
 const RESET_FRAMES: u64 = 10;
 
-/// Bytes of replies that pay for one frame. Clients send two window updates for each frame that they read, of 16 KiB mostly.
+/// Bytes of replies that earn one frame. Clients send two window updates for each frame that they read, mostly of 16 KiB.
 const SENT_BYTES_PER_FRAME: u64 = 512;
 
 impl FrameBudget {
-    fn new(now: Moment) -> Self {
-        Self { paid: nanos(now) - BURST_TIME.as_nanos() as i64, sent: 0 }
+    fn new(now: MonoTime) -> Self {
+        Self { used_until: nanos(now) - BURST_TIME.as_nanos() as i64, sent: 0 }
     }
 
-    fn refill(&mut self, now: Moment, sent: u64) {
+    fn refill(&mut self, now: MonoTime, sent: u64) {
         self.earn(sent.saturating_sub(self.sent) / SENT_BYTES_PER_FRAME);
         self.sent = sent;
-        self.paid = self.paid.max(nanos(now) - BURST_TIME.as_nanos() as i64);
+        self.used_until = self.used_until.max(nanos(now) - BURST_TIME.as_nanos() as i64);
     }
 
     fn earn(&mut self, frames: u64) {
-        self.paid = self.paid.saturating_sub(cost(frames));
+        self.used_until = self.used_until.saturating_sub(cost(frames));
     }
 
     fn spend(&mut self, frames: u64) {
-        self.paid = self.paid.saturating_add(cost(frames));
+        self.used_until = self.used_until.saturating_add(cost(frames));
     }
 
-    fn check(&self, now: Moment) -> Result<(), FrameFlood> {
-        if self.paid > nanos(now) { Err(FrameFlood) } else { Ok(()) }
+    fn check(&self, now: MonoTime) -> Result<(), FrameFlood> {
+        if self.used_until > nanos(now) { Err(FrameFlood) } else { Ok(()) }
     }
 }
 
@@ -171,8 +171,8 @@ fn cost(frames: u64) -> i64 {
     i64::try_from(frames).unwrap_or(i64::MAX).saturating_mul(FRAME_TIME.as_nanos() as i64)
 }
 
-fn nanos(moment: Moment) -> i64 {
-    i64::try_from(moment.0).unwrap_or(i64::MAX)
+fn nanos(time: MonoTime) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -188,12 +188,12 @@ mod tests {
         frame
     }
 
-    fn at(seconds: u64) -> Moment {
-        Moment::default().after(Duration::from_secs(seconds))
+    fn at(seconds: u64) -> MonoTime {
+        MonoTime::default().after(Duration::from_secs(seconds))
     }
 
-    /// Feeds each piece one second after the one before; gives since when something is unfinished.
-    fn unfinished(pieces: &[&[u8]]) -> Option<Moment> {
+    /// Feeds each piece one second after the one before; returns since when something is unfinished.
+    fn unfinished(pieces: &[&[u8]]) -> Option<MonoTime> {
         let mut watch = FrameWatch::new(0, at(0));
         for (second, piece) in pieces.iter().enumerate() {
             watch.feed(piece, at(second as u64), 0).unwrap();
@@ -209,20 +209,24 @@ mod tests {
         assert_eq!(unfinished(&[&begin[..4]]), Some(at(0)));
         assert_eq!(unfinished(&[&begin[..15]]), Some(at(0)));
         assert_eq!(unfinished(&[&begin]), Some(at(0)));
-        assert_eq!(unfinished(&[&begin, &more, &more, &end[..10]]), Some(at(0)), "trickling does not help");
+        assert_eq!(
+            unfinished(&[&begin, &more, &more, &end[..10]]),
+            Some(at(0)),
+            "the time does not start again"
+        );
         assert_eq!(unfinished(&[&begin, &end]), None);
         let next = [&end[..], &begin[..3]].concat();
         assert_eq!(unfinished(&[&begin, &next]), Some(at(1)), "another head has its own time");
     }
 
     #[test]
-    fn a_body_that_has_not_come_yet_is_no_unfinished_head() {
+    fn an_incomplete_body_is_not_an_unfinished_head() {
         assert_eq!(unfinished(&[&frame(DATA, 0, 100)[..50]]), None);
         assert_eq!(unfinished(&[&frame(PING, 0, 8)[..12]]), Some(at(0)));
     }
 
     #[test]
-    fn frames_are_found_however_they_are_cut() {
+    fn frames_may_arrive_in_any_pieces() {
         let frames = [frame(HEADERS, 0, 3), frame(CONTINUATION, END_HEADERS, 0), frame(DATA, 0, 70)].concat();
         for size in 1..frames.len() {
             let mut watch = FrameWatch::new(2, at(0));
@@ -232,7 +236,7 @@ mod tests {
         }
     }
 
-    /// How many of these may be sent at once.
+    /// How many times `frames` may be sent at once.
     fn at_once(frames: &[u8], sent_by_each: u64) -> usize {
         let mut watch = FrameWatch::new(0, at(0));
         (1..10_000).find(|&count| watch.feed(frames, at(0), sent_by_each * count).is_err()).unwrap_or(10_000)
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_lead_to_nothing_are_bounded() {
+    fn frames_that_request_nothing_are_limited() {
         for kind in [WINDOW_UPDATE, PING, 0x2, 0x4, 0x42, DATA] {
             assert_eq!(at_once(&frame(kind, 0, 8), 0), 1_001, "{kind}");
         }
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_come_with_requests_and_replies_are_not() {
+    fn frames_of_requests_and_replies_are_not_limited() {
         let update = frame(WINDOW_UPDATE, 0, 4);
         let request =
             [frame(HEADERS, END_HEADERS, 20), frame(DATA, 1, 40), update.clone(), update.clone()].concat();
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_comes_back_with_time() {
+    fn the_budget_recovers_with_time() {
         let mut watch = FrameWatch::new(0, at(0));
         let ping = frame(PING, 0, 8);
         (0..1_000).for_each(|_| watch.feed(&ping, at(0), 0).unwrap());

@@ -3,7 +3,7 @@ use serde_json::{Value as Tree, json};
 
 use super::*;
 
-fn single(body: &str) -> Item<'_> {
+fn single(body: &str) -> RequestItem<'_> {
     match parse(body.as_bytes()) {
         Ok(Request::Single(item)) => item,
         other => panic!("not a single call: {other:?}"),
@@ -15,7 +15,7 @@ fn fault(body: &str) -> CallFault {
 }
 
 #[test]
-fn a_call_is_slices_of_its_body() {
+fn calls_borrow_from_the_body() {
     let call =
         single(r#" { "jsonrpc":"2.0", "id": 1.0 ,"method":"eth_call","params":[ {"to":"0x"} , "latest"] } "#)
             .unwrap();
@@ -28,7 +28,7 @@ fn a_call_is_slices_of_its_body() {
 }
 
 #[test]
-fn an_id_is_a_number_a_string_or_null_and_comes_back_as_it_came() {
+fn an_id_is_a_number_a_string_or_null_and_keeps_its_bytes() {
     for id in
         ["1", "1.0", "-0", "1e999", "18446744073709551616", "\"a\"", r#""\u0061\ud800""#, "\"\"", "null"]
     {
@@ -45,9 +45,9 @@ fn an_id_is_a_number_a_string_or_null_and_comes_back_as_it_came() {
     }
 }
 
-/// 500 bytes of zstd inflated to a call with 870,000 members, and looking for duplicates among them took 50 ms.
+/// A zstd body of 500 bytes inflated to a call with 870,000 members; finding duplicates among them took 50 ms.
 #[test]
-fn a_call_may_have_a_few_members_that_mean_nothing_to_us() {
+fn the_number_of_unknown_members_is_limited() {
     let call = |others: usize| {
         let others: String = (0..others).map(|number| format!(r#","x{number}":0"#)).collect();
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m"{others}}}"#)
@@ -74,7 +74,7 @@ fn version_and_method_are_required() {
 }
 
 #[test]
-fn a_fault_is_answered_under_the_id_of_its_call() {
+fn a_fault_has_the_id_of_its_call() {
     assert_eq!(single(r#"{"id":"x","method":"m"}"#).unwrap_err().id.raw(), "\"x\"");
     assert_eq!(single(r#"{"method":"m"}"#).unwrap_err().id, Id::NULL);
 }
@@ -87,7 +87,7 @@ fn a_method_name_has_at_most_128_bytes() {
 }
 
 #[test]
-fn a_member_that_occurs_twice_is_refused_however_it_is_spelled() {
+fn duplicate_members_are_refused_also_with_escapes() {
     let members = [r#""jsonrpc":"2.0""#, r#""id":1"#, r#""method":"m""#, r#""params":[]"#, r#""other":1"#];
     let names = ["jsonrpc", "id", "method", "params", "other"];
     for name in names {
@@ -100,7 +100,7 @@ fn a_member_that_occurs_twice_is_refused_however_it_is_spelled() {
 }
 
 #[test]
-fn a_known_member_may_be_spelled_with_escapes() {
+fn member_names_may_have_escapes() {
     let call = single(
         r#"{"\u006asonrpc":"2\u002e0","\u0069d":7,"meth\u006fd":"eth_ch\u0061inId","p\u0061rams":[1]}"#,
     );
@@ -115,7 +115,7 @@ fn unknown_members_are_ignored_but_must_be_json() {
 }
 
 #[test]
-fn params_are_positions_or_nothing() {
+fn params_are_an_array_or_null() {
     let params = |text: &str| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{text}}}"#);
         let params = single(&body).unwrap().params;
@@ -129,7 +129,7 @@ fn params_are_positions_or_nothing() {
 }
 
 #[test]
-fn what_is_no_call_is_told_apart_from_what_is_no_json() {
+fn invalid_json_and_json_that_is_not_a_call_are_distinguished() {
     for body in
         ["", " ", "{", "[", "[1", "nul", "{}x", "[]x", "1 2", "\u{feff}{}", "{'a':1}", "[1,]", "{\"a\":1,}"]
     {
@@ -144,7 +144,7 @@ fn what_is_no_call_is_told_apart_from_what_is_no_json() {
 }
 
 #[test]
-fn depth_is_counted_from_the_outermost_bracket() {
+fn depth_counts_from_the_outermost_bracket() {
     let body = |inner: usize| {
         format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":[{}{}]}}"#,
@@ -162,7 +162,7 @@ fn depth_is_counted_from_the_outermost_bracket() {
 }
 
 #[test]
-fn a_batch_keeps_order_and_bad_elements_in_their_places() {
+fn a_batch_keeps_the_order_of_valid_and_invalid_elements() {
     let Ok(Request::Batch(items)) = parse(br#"[1,{"jsonrpc":"2.0","id":2,"method":"m"},[],{}]"#) else {
         panic!()
     };
@@ -178,7 +178,7 @@ fn a_batch_holds_at_most_1000_calls() {
     assert_eq!(parse(body(1_001).as_bytes()), Err(BodyFault::BatchTooLarge));
 }
 
-/// Any JSON tree within the depth that we accept.
+/// Any JSON tree within the depth limit.
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = prop_oneof![
         Just(Tree::Null),
@@ -218,9 +218,9 @@ proptest! {
         }
     }
 
-    /// One byte changed anywhere: we refuse as no JSON exactly what serde_json refuses.
+    /// Changes one byte anywhere in a body.
     #[test]
-    fn broken_bodies_are_refused_as_serde_json_refuses_them(params in tree(), at: prop::sample::Index, byte: u8) {
+    fn bodies_are_invalid_json_exactly_if_serde_json_refuses_them(params in tree(), at: prop::sample::Index, byte: u8) {
         let mut body = serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 1, "method": "m", "params": [params]})).unwrap();
         let at = at.index(body.len());
         body[at] = byte;
@@ -230,6 +230,6 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(body: Vec<u8>) {
-        let _judged = parse(&body);
+        let _result = parse(&body);
     }
 }

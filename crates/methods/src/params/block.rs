@@ -1,9 +1,9 @@
 //! Block parameters: a number, a tag, a hash, or an EIP-1898 object.
 
 use alloy_primitives::B256;
-use jsonrpc::{Kind, Value};
+use jsonrpc::{Value, ValueKind};
 
-use super::value::{self, What, quoted};
+use super::value::{self, ValueError, quoted};
 
 /// A block as the caller named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,19 +12,19 @@ pub enum BlockParam {
     Tag(Tag),
     Hash {
         hash: B256,
-        /// Whether a block that was reorganised away does not count.
+        /// Whether a reorganised block is refused.
         must_be_canonical: bool,
     },
 }
 
 impl BlockParam {
-    /// The block with this hash, on whatever branch it is.
+    /// The block with this hash, on any branch.
     pub fn with_hash(hash: B256) -> Self {
         Self::Hash { hash, must_be_canonical: false }
     }
 }
 
-/// A block named by where it stands.
+/// A block named by its position in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tag {
     Latest,
@@ -58,19 +58,21 @@ impl Default for BlockParam {
     }
 }
 
-/// Block numbers end here, because common clients keep them in signed 64-bit integers.
+/// Bits of a block number; common clients keep it in a signed 64-bit integer.
 const NUMBER_BITS: usize = 63;
 
+const NUMBER_TOO_LARGE: &str = "block number larger than 2^63-1";
+
 /// A number, a tag, a bare hash, or an EIP-1898 object.
-pub(crate) fn block(value: Value<'_>) -> Result<BlockParam, What> {
+pub(crate) fn block(value: Value<'_>) -> Result<BlockParam, ValueError> {
     match value.kind() {
-        Kind::Object => eip_1898(value),
+        ValueKind::Object => eip_1898(value),
         _ => block_text(&value::text(value, "a block number, tag or hash")?),
     }
 }
 
-/// A number or a tag: by-number lookups and filters take no hash here.
-pub(crate) fn number_or_tag(value: Value<'_>) -> Result<BlockParam, What> {
+/// A number or a tag, as lookups by number and log filters accept it.
+pub(crate) fn number_or_tag(value: Value<'_>) -> Result<BlockParam, ValueError> {
     let text = value::text(value, "a block number or tag")?;
     match Tag::named(&text) {
         Some(tag) => Ok(BlockParam::Tag(tag)),
@@ -78,9 +80,9 @@ pub(crate) fn number_or_tag(value: Value<'_>) -> Result<BlockParam, What> {
     }
 }
 
-/// What `eth_getBlockReceipts` takes beyond that: a JSON integer and a decimal string.
-pub(crate) fn block_or_decimal(value: Value<'_>) -> Result<BlockParam, What> {
-    if value.kind() == Kind::Number {
+/// A block as in [`block`], a JSON integer or a decimal string, as `eth_getBlockReceipts` accepts it.
+pub(crate) fn block_or_decimal(value: Value<'_>) -> Result<BlockParam, ValueError> {
+    if value.kind() == ValueKind::Number {
         return integer(value);
     }
     if let Some(text) = value.as_str()
@@ -88,29 +90,29 @@ pub(crate) fn block_or_decimal(value: Value<'_>) -> Result<BlockParam, What> {
         && text.bytes().all(|digit| digit.is_ascii_digit())
     {
         let number = text.parse().ok().filter(|&number| number <= i64::MAX as u64);
-        return number.map(BlockParam::Number).ok_or_else(|| "block number larger than 2^63-1".into());
+        return number.map(BlockParam::Number).ok_or_else(|| NUMBER_TOO_LARGE.into());
     }
     block(value)
 }
 
-/// A JSON integer and nothing else, as `zks_getRawBlockTransactions` takes it.
-pub(crate) fn integer(value: Value<'_>) -> Result<BlockParam, What> {
-    if value.kind() != Kind::Number {
+/// Only a JSON integer, as `zks_getRawBlockTransactions` accepts it.
+pub(crate) fn integer(value: Value<'_>) -> Result<BlockParam, ValueError> {
+    if value.kind() != ValueKind::Number {
         return Err(format!("{} where an integer is expected", value::kind_name(value.kind())).into());
     }
     match value.as_u64() {
         Some(number) if number <= i64::MAX as u64 => Ok(BlockParam::Number(number)),
-        Some(_) => Err("block number larger than 2^63-1".into()),
+        Some(_) => Err(NUMBER_TOO_LARGE.into()),
         None => Err(format!("{} is not a block number", quoted(value.raw())).into()),
     }
 }
 
-/// A block hash by itself, for the methods that are named after it.
-pub(crate) fn by_hash(value: Value<'_>) -> Result<BlockParam, What> {
+/// Only a hash, as the `…ByHash` methods accept it.
+pub(crate) fn by_hash(value: Value<'_>) -> Result<BlockParam, ValueError> {
     value::hash(value).map(BlockParam::with_hash)
 }
 
-fn block_text(text: &str) -> Result<BlockParam, What> {
+fn block_text(text: &str) -> Result<BlockParam, ValueError> {
     if let Some(tag) = Tag::named(text) {
         return Ok(BlockParam::Tag(tag));
     }
@@ -123,15 +125,12 @@ fn block_text(text: &str) -> Result<BlockParam, What> {
     number_text(text)
 }
 
-fn number_text(text: &str) -> Result<BlockParam, What> {
-    match value::quantity_text(text, NUMBER_BITS) {
-        Ok(number) => Ok(BlockParam::Number(number.saturating_to())),
-        Err(what) if what.contains("bits") => Err("block number larger than 2^63-1".into()),
-        Err(what) => Err(what),
-    }
+fn number_text(text: &str) -> Result<BlockParam, ValueError> {
+    let number = value::parse_quantity(text, NUMBER_BITS)?.ok_or(NUMBER_TOO_LARGE)?;
+    Ok(BlockParam::Number(number.saturating_to()))
 }
 
-fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
+fn eip_1898(object: Value<'_>) -> Result<BlockParam, ValueError> {
     let (mut number, mut hash, mut must_be_canonical) = (None, None, false);
     for member in object.members().into_iter().flatten() {
         if member.repeated {
@@ -140,7 +139,7 @@ fn eip_1898(object: Value<'_>) -> Result<BlockParam, What> {
         if member.value.is_null() {
             continue;
         }
-        let in_field = |what: What| What::from(format!("{}: {what}", member.name));
+        let in_field = |error: ValueError| ValueError::from(format!("{}: {error}", member.name));
         match &*member.name {
             "blockNumber" => number = Some(number_or_tag(member.value).map_err(in_field)?),
             "blockHash" => hash = Some(value::hash(member.value).map_err(in_field)?),

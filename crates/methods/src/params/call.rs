@@ -4,41 +4,41 @@ use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_primitives::{B256, Bytes, TxKind};
 use alloy_rpc_types_eth::TransactionRequest;
-use jsonrpc::{Kind, Member, Value};
+use jsonrpc::{Member, Value, ValueKind};
 use serde::de::DeserializeOwned;
 
-use super::value::{self, What, quoted};
-use super::{Args, Message, Overrides, ParamFault};
+use super::value::{self, ValueError, quoted};
+use super::{CallMessage, CallOverrides, ParamFault, ParamReader};
 
 /// Reads a call object.
-pub(super) fn request(object: Value<'_>) -> Result<TransactionRequest, What> {
+pub(super) fn request(object: Value<'_>) -> Result<TransactionRequest, ValueError> {
     let Some(members) = object.members() else {
         return Err(format!("{} where a call object is expected", value::kind_name(object.kind())).into());
     };
-    let mut reading = Reading::default();
+    let mut reader = CallObjectReader::default();
     for member in members {
         if member.repeated {
             return Err(format!("duplicate member {}", quoted(&member.name)).into());
         }
         if !member.value.is_null() {
-            reading.member(&member).map_err(|what| in_member(&member, &what))?;
+            reader.member(&member).map_err(|error| in_member(&member, &error))?;
         }
     }
-    reading.finish()
+    reader.finish()
 }
 
-fn in_member(member: &Member<'_>, what: &str) -> What {
-    format!("{}: {what}", member.name.escape_debug()).into()
+fn in_member(member: &Member<'_>, error: &str) -> ValueError {
+    format!("{}: {error}", member.name.escape_debug()).into()
 }
 
 #[derive(Default)]
-struct Reading {
+struct CallObjectReader {
     request: TransactionRequest,
     data: Option<Bytes>,
 }
 
-impl Reading {
-    fn member(&mut self, member: &Member<'_>) -> Result<(), What> {
+impl CallObjectReader {
+    fn member(&mut self, member: &Member<'_>) -> Result<(), ValueError> {
         let (request, value) = (&mut self.request, member.value);
         match &*member.name {
             "from" => request.from = Some(value::address(value)?),
@@ -59,57 +59,60 @@ impl Reading {
             "authorizationList" => {
                 request.authorization_list = Some(typed::<Vec<SignedAuthorization>>(value)?);
             }
-            // Clients send whole transactions as call objects; a simulation has no use for the rest of them.
+            // Clients send whole transactions as call objects; a simulation does not use the other members.
             _ => {}
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<TransactionRequest, What> {
+    fn finish(mut self) -> Result<TransactionRequest, ValueError> {
         let request = &mut self.request;
         if request.gas_price.is_some()
             && (request.max_fee_per_gas.is_some() || request.max_priority_fee_per_gas.is_some())
         {
             return Err("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified".into());
         }
-        // `input` wins; one of the two is all that the next step has to look at.
+        // `input` takes precedence over `data`; later steps read only `input`.
         request.input.input = request.input.input.take().or(self.data);
         Ok(self.request)
     }
 }
 
-/// Gas beyond 64 bits is more than any cap, and above the cap it is lowered without a word.
-fn saturated_gas(value: Value<'_>) -> Result<u64, What> {
+/// Gas beyond 64 bits saturates, because gas above the cap is lowered to the cap anyway.
+fn saturated_gas(value: Value<'_>) -> Result<u64, ValueError> {
     value::u256(value).map(|gas| gas.saturating_to())
 }
 
-fn transaction_type(value: Value<'_>) -> Result<u8, What> {
+fn transaction_type(value: Value<'_>) -> Result<u8, ValueError> {
     u8::try_from(value::u64(value)?).map_err(|_| "transaction type larger than 255".into())
 }
 
-/// The optional third and fourth parameters.
-pub(super) fn message(request: TransactionRequest, args: &mut Args<'_>) -> Result<Message, ParamFault> {
-    let mut overrides = Overrides::default();
-    if let Some(state) = args.optional(object)? {
-        overrides.written[0] = state.raw().into();
-        overrides.state = Some(typed(state).map_err(|what| ParamFault::Wrong { position: 2, what })?);
+/// Reads the optional overrides and adds them to the request.
+pub(super) fn message(
+    request: TransactionRequest,
+    params: &mut ParamReader<'_>,
+) -> Result<CallMessage, ParamFault> {
+    let mut overrides = CallOverrides::default();
+    if let Some(state) = params.optional(object)? {
+        overrides.texts[0] = state.raw().into();
+        overrides.state = Some(typed(state).map_err(|reason| ParamFault::Invalid { position: 2, reason })?);
     }
-    if let Some(block) = args.optional(object)? {
-        overrides.written[1] = block.raw().into();
-        overrides.block = Some(typed(block).map_err(|what| ParamFault::Wrong { position: 3, what })?);
+    if let Some(block) = params.optional(object)? {
+        overrides.texts[1] = block.raw().into();
+        overrides.block = Some(typed(block).map_err(|reason| ParamFault::Invalid { position: 3, reason })?);
     }
-    Ok(Message { request, overrides })
+    Ok(CallMessage { request, overrides })
 }
 
-fn object(value: Value<'_>) -> Result<Value<'_>, What> {
+fn object(value: Value<'_>) -> Result<Value<'_>, ValueError> {
     match value.kind() {
-        Kind::Object => Ok(value),
+        ValueKind::Object => Ok(value),
         other => Err(format!("{} where an object is expected", value::kind_name(other)).into()),
     }
 }
 
-/// Rare and deeply structured values are read by their own types.
-fn typed<T: DeserializeOwned>(value: Value<'_>) -> Result<T, What> {
+/// Reads a nested value with serde; the position in the error is dropped, because it counts from the start of the value.
+fn typed<T: DeserializeOwned>(value: Value<'_>) -> Result<T, ValueError> {
     serde_json::from_str(value.raw()).map_err(|error| {
         let text = error.to_string();
         let plain = text.rsplit_once(" at line ").map_or(text.as_str(), |(plain, _)| plain);

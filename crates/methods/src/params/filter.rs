@@ -1,37 +1,39 @@
 //! The filter object of `eth_getLogs`.
 
 use alloy_primitives::{Address, B256};
-use jsonrpc::{Kind, Value};
+use jsonrpc::{Value, ValueKind};
 
 use super::block::{BlockParam, Tag, number_or_tag};
-use super::value::{self, What, quoted};
+use super::value::{self, ValueError, quoted};
 
-/// Topic positions of a log; the EVM has no more.
+/// Topics of a log in the EVM.
 const TOPIC_POSITIONS_MAX: usize = 4;
 
-/// Which logs are meant, apart from their blocks.
+/// The addresses and topics of a log filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LogFilter {
-    /// Any of these; none = any address.
+pub struct LogFilterParams {
+    /// A log has one of these addresses; an empty list matches any address.
     pub addresses: Vec<Address>,
-    /// By position, any of these; none = any topic, but there must be one.
+    /// At each position, a log has one of these topics; an empty list matches any topic, but the topic must exist.
     pub topics: Vec<Vec<B256>>,
 }
 
-impl LogFilter {
-    /// How many values the filter has; the limit of 5,000 counts these.
-    pub fn params(&self) -> usize {
+impl LogFilterParams {
+    /// The number of addresses and topics.
+    pub fn value_count(&self) -> usize {
         self.addresses.len() + self.topics.iter().map(Vec::len).sum::<usize>()
     }
 
     pub fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.params() * size_of::<B256>() + self.topics.len() * size_of::<Vec<B256>>()
+        size_of::<Self>()
+            + self.value_count() * size_of::<B256>()
+            + self.topics.len() * size_of::<Vec<B256>>()
     }
 }
 
-/// The blocks of a filter.
+/// The blocks of a log filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Blocks<B> {
+pub enum LogBlocks<B> {
     One(B),
     /// Both ends included.
     Range {
@@ -40,20 +42,20 @@ pub enum Blocks<B> {
     },
 }
 
-impl<B> Blocks<B> {
-    pub(super) fn try_map<C, E>(self, mut name: impl FnMut(B) -> Result<C, E>) -> Result<Blocks<C>, E> {
+impl<B> LogBlocks<B> {
+    pub(super) fn try_map<C, E>(self, mut convert: impl FnMut(B) -> Result<C, E>) -> Result<LogBlocks<C>, E> {
         Ok(match self {
-            Self::One(block) => Blocks::One(name(block)?),
-            Self::Range { from, to } => Blocks::Range { from: name(from)?, to: name(to)? },
+            Self::One(block) => LogBlocks::One(convert(block)?),
+            Self::Range { from, to } => LogBlocks::Range { from: convert(from)?, to: convert(to)? },
         })
     }
 }
 
-pub(super) fn filter(object: Value<'_>) -> Result<(LogFilter, Blocks<BlockParam>), What> {
+pub(super) fn filter(object: Value<'_>) -> Result<(LogFilterParams, LogBlocks<BlockParam>), ValueError> {
     let Some(members) = object.members() else {
         return Err(format!("{} where a filter object is expected", value::kind_name(object.kind())).into());
     };
-    let (mut filter, mut from, mut to, mut hash) = (LogFilter::default(), None, None, None);
+    let (mut filter, mut from, mut to, mut hash) = (LogFilterParams::default(), None, None, None);
     for member in members {
         if member.repeated {
             return Err(format!("duplicate member {}", quoted(&member.name)).into());
@@ -61,7 +63,7 @@ pub(super) fn filter(object: Value<'_>) -> Result<(LogFilter, Blocks<BlockParam>
         if member.value.is_null() {
             continue;
         }
-        let in_field = |what: What| in_field(&member.name, &what);
+        let in_field = |error: ValueError| in_field(&member.name, &error);
         match &*member.name {
             "address" => filter.addresses = addresses(member.value)?,
             "topics" => filter.topics = topics(member.value)?,
@@ -71,44 +73,46 @@ pub(super) fn filter(object: Value<'_>) -> Result<(LogFilter, Blocks<BlockParam>
                 return Err("duplicate member \"blockHash\"".into());
             }
             "blockHash" | "blockhash" => hash = Some(value::hash(member.value).map_err(in_field)?),
-            // Clients add members of their own, and nodes ignore them.
+            // Clients send additional members, and nodes ignore them.
             _ => {}
         }
     }
     Ok((filter, blocks(from, to, hash)?))
 }
 
-/// An error with the place of the value that it is about, such as `topics[1][0]`.
-fn in_field(field: &str, what: &str) -> What {
-    format!("{field}: {what}").into()
+/// Adds the path of the value, such as `topics[1][0]`.
+fn in_field(field: &str, error: &str) -> ValueError {
+    format!("{field}: {error}").into()
 }
 
 fn blocks(
     from: Option<BlockParam>,
     to: Option<BlockParam>,
     hash: Option<B256>,
-) -> Result<Blocks<BlockParam>, What> {
+) -> Result<LogBlocks<BlockParam>, ValueError> {
     let latest = BlockParam::Tag(Tag::Latest);
     match hash {
-        None => Ok(Blocks::Range { from: from.unwrap_or(latest), to: to.unwrap_or(latest) }),
-        Some(hash) if from.is_none() && to.is_none() => Ok(Blocks::One(BlockParam::with_hash(hash))),
+        None => Ok(LogBlocks::Range { from: from.unwrap_or(latest), to: to.unwrap_or(latest) }),
+        Some(hash) if from.is_none() && to.is_none() => Ok(LogBlocks::One(BlockParam::with_hash(hash))),
         Some(_) => Err("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other".into()),
     }
 }
 
-fn addresses(value: Value<'_>) -> Result<Vec<Address>, What> {
+fn addresses(value: Value<'_>) -> Result<Vec<Address>, ValueError> {
     match value.elements() {
-        None => value::address(value).map(|address| vec![address]).map_err(|what| in_field("address", &what)),
+        None => {
+            value::address(value).map(|address| vec![address]).map_err(|error| in_field("address", &error))
+        }
         Some(elements) => {
             let each = elements.enumerate().map(|(index, element)| {
-                value::address(element).map_err(|what| in_field(&format!("address[{index}]"), &what))
+                value::address(element).map_err(|error| in_field(&format!("address[{index}]"), &error))
             });
             each.collect()
         }
     }
 }
 
-fn topics(value: Value<'_>) -> Result<Vec<Vec<B256>>, What> {
+fn topics(value: Value<'_>) -> Result<Vec<Vec<B256>>, ValueError> {
     let Some(elements) = value.elements() else {
         let kind = value::kind_name(value.kind());
         return Err(in_field("topics", &format!("{kind} where an array of topics is expected")));
@@ -123,24 +127,24 @@ fn topics(value: Value<'_>) -> Result<Vec<Vec<B256>>, What> {
     Ok(topics)
 }
 
-/// One position: null or `[]` = any, a topic, or an array of topics of which a null one makes it any again.
-fn alternatives(value: Value<'_>, position: usize) -> Result<Vec<B256>, What> {
+/// The topics of one position: a topic or an array of topics. `null`, `[]` and an array with a `null` match any topic.
+fn alternatives(value: Value<'_>, position: usize) -> Result<Vec<B256>, ValueError> {
     match value.kind() {
-        Kind::Null => Ok(Vec::new()),
-        Kind::Array => {
+        ValueKind::Null => Ok(Vec::new()),
+        ValueKind::Array => {
             let mut any = false;
             let mut topics = Vec::new();
             for (index, element) in value.elements().into_iter().flatten().enumerate() {
-                let in_field = |what: What| in_field(&format!("topics[{position}][{index}]"), &what);
+                let in_field = |error: ValueError| in_field(&format!("topics[{position}][{index}]"), &error);
                 match element.kind() {
-                    Kind::Null => any = true,
+                    ValueKind::Null => any = true,
                     _ => topics.push(value::hash(element).map_err(in_field)?),
                 }
             }
             Ok(if any { Vec::new() } else { topics })
         }
         _ => {
-            let in_field = |what: What| in_field(&format!("topics[{position}]"), &what);
+            let in_field = |error: ValueError| in_field(&format!("topics[{position}]"), &error);
             value::hash(value).map(|topic| vec![topic]).map_err(in_field)
         }
     }

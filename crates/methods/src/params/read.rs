@@ -3,126 +3,129 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jsonrpc::{Kind, Value};
+use jsonrpc::{Value, ValueKind};
 
 use super::block::{self, BlockParam};
 use super::call as call_object;
-use super::value::{self, Args, What};
-use super::{LogFilter, ParamFault, Percentile, Query, filter};
+use super::value::{self, ParamReader, ValueError};
+use super::{LogFilterParams, ParamFault, Percentile, Query, filter};
 
-type Asked = Result<Query<BlockParam>, ParamFault>;
+type QueryResult = Result<Query<BlockParam>, ParamFault>;
 
-pub(crate) fn storage_at(args: &mut Args<'_>) -> Asked {
-    let address = args.required(value::address)?;
-    let text = args.required(|value| value::text(value, "a storage position"))?;
-    let position = value::storage_position(&text).map_err(ParamFault::Said)?;
-    Ok(Query::StorageAt { address, position, at: at(args)? })
+pub(crate) fn storage_at(params: &mut ParamReader<'_>) -> QueryResult {
+    let address = params.required(value::address)?;
+    let text = params.required(|value| value::text(value, "a storage position"))?;
+    let position = value::storage_position(&text).map_err(ParamFault::Text)?;
+    Ok(Query::StorageAt { address, position, at: at(params)? })
 }
 
-pub(crate) fn balance(args: &mut Args<'_>) -> Asked {
-    Ok(Query::Balance { address: args.required(value::address)?, at: at(args)? })
+pub(crate) fn balance(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::Balance { address: params.required(value::address)?, at: at(params)? })
 }
 
-pub(crate) fn code(args: &mut Args<'_>) -> Asked {
-    Ok(Query::Code { address: args.required(value::address)?, at: at(args)? })
+pub(crate) fn code(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::Code { address: params.required(value::address)?, at: at(params)? })
 }
 
-pub(crate) fn transaction_count(args: &mut Args<'_>) -> Asked {
-    Ok(Query::TransactionCount { address: args.required(value::address)?, at: at(args)? })
+pub(crate) fn transaction_count(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::TransactionCount { address: params.required(value::address)?, at: at(params)? })
 }
 
-/// The block that a state is read at; left out, it is the newest.
-fn at(args: &mut Args<'_>) -> Result<BlockParam, ParamFault> {
-    Ok(args.optional(block::block)?.unwrap_or_default())
+/// The block whose state is read; `latest` by default.
+fn at(params: &mut ParamReader<'_>) -> Result<BlockParam, ParamFault> {
+    Ok(params.optional(block::block)?.unwrap_or_default())
 }
 
-pub(crate) fn logs(args: &mut Args<'_>) -> Asked {
-    let (filter, blocks): (LogFilter, _) = args.required(filter::filter)?;
+pub(crate) fn logs(params: &mut ParamReader<'_>) -> QueryResult {
+    let (filter, blocks): (LogFilterParams, _) = params.required(filter::filter)?;
     Ok(Query::Logs { filter: Arc::new(filter), blocks })
 }
 
-pub(crate) fn call(args: &mut Args<'_>) -> Asked {
-    let request = args.required(call_object::request)?;
-    let at = at(args)?;
-    Ok(Query::Call { message: Box::new(call_object::message(request, args)?), at })
+pub(crate) fn call(params: &mut ParamReader<'_>) -> QueryResult {
+    let request = params.required(call_object::request)?;
+    let at = at(params)?;
+    Ok(Query::Call { message: Box::new(call_object::message(request, params)?), at })
 }
 
-pub(crate) fn estimate_gas(args: &mut Args<'_>) -> Asked {
-    let request = args.required(call_object::request)?;
-    let at = at(args)?;
-    Ok(Query::EstimateGas { message: Box::new(call_object::message(request, args)?), at })
+pub(crate) fn estimate_gas(params: &mut ParamReader<'_>) -> QueryResult {
+    let request = params.required(call_object::request)?;
+    let at = at(params)?;
+    Ok(Query::EstimateGas { message: Box::new(call_object::message(request, params)?), at })
 }
 
-pub(crate) fn block_by_number(args: &mut Args<'_>) -> Asked {
-    let block = args.required(block::number_or_tag)?;
-    Ok(Query::Block { block, full: args.optional(value::boolean)?.unwrap_or(false) })
+pub(crate) fn block_by_number(params: &mut ParamReader<'_>) -> QueryResult {
+    let block = params.required(block::number_or_tag)?;
+    Ok(Query::Block { block, full: params.optional(value::boolean)?.unwrap_or(false) })
 }
 
-pub(crate) fn block_by_hash(args: &mut Args<'_>) -> Asked {
-    let block = args.required(block::by_hash)?;
-    Ok(Query::Block { block, full: args.optional(value::boolean)?.unwrap_or(false) })
+pub(crate) fn block_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    let block = params.required(block::by_hash)?;
+    Ok(Query::Block { block, full: params.optional(value::boolean)?.unwrap_or(false) })
 }
 
-pub(crate) fn block_receipts(args: &mut Args<'_>) -> Asked {
-    Ok(Query::BlockReceipts { block: args.required(block::block_or_decimal)? })
+pub(crate) fn block_receipts(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::BlockReceipts { block: params.required(block::block_or_decimal)? })
 }
 
-pub(crate) fn transaction_count_by_number(args: &mut Args<'_>) -> Asked {
-    Ok(Query::BlockTransactionCount { block: args.required(block::number_or_tag)? })
+pub(crate) fn transaction_count_by_number(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::BlockTransactionCount { block: params.required(block::number_or_tag)? })
 }
 
-pub(crate) fn transaction_count_by_hash(args: &mut Args<'_>) -> Asked {
-    Ok(Query::BlockTransactionCount { block: args.required(block::by_hash)? })
+pub(crate) fn transaction_count_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::BlockTransactionCount { block: params.required(block::by_hash)? })
 }
 
-pub(crate) fn uncle_count_by_number(args: &mut Args<'_>) -> Asked {
-    Ok(Query::UncleCount { block: args.required(block::number_or_tag)? })
+pub(crate) fn uncle_count_by_number(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::UncleCount { block: params.required(block::number_or_tag)? })
 }
 
-pub(crate) fn uncle_count_by_hash(args: &mut Args<'_>) -> Asked {
-    Ok(Query::UncleCount { block: args.required(block::by_hash)? })
+pub(crate) fn uncle_count_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::UncleCount { block: params.required(block::by_hash)? })
 }
 
-pub(crate) fn uncle_by_number(args: &mut Args<'_>) -> Asked {
-    Ok(Query::Uncle { block: args.required(block::number_or_tag)?, index: args.required(value::u64)? })
+pub(crate) fn uncle_by_number(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::Uncle { block: params.required(block::number_or_tag)?, index: params.required(value::u64)? })
 }
 
-pub(crate) fn uncle_by_hash(args: &mut Args<'_>) -> Asked {
-    Ok(Query::Uncle { block: args.required(block::by_hash)?, index: args.required(value::u64)? })
+pub(crate) fn uncle_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::Uncle { block: params.required(block::by_hash)?, index: params.required(value::u64)? })
 }
 
-pub(crate) fn transaction_by_number(args: &mut Args<'_>) -> Asked {
+pub(crate) fn transaction_by_number(params: &mut ParamReader<'_>) -> QueryResult {
     Ok(Query::TransactionByIndex {
-        block: args.required(block::number_or_tag)?,
-        index: args.required(value::u64)?,
+        block: params.required(block::number_or_tag)?,
+        index: params.required(value::u64)?,
     })
 }
 
-pub(crate) fn transaction_by_block_hash(args: &mut Args<'_>) -> Asked {
-    Ok(Query::TransactionByIndex { block: args.required(block::by_hash)?, index: args.required(value::u64)? })
+pub(crate) fn transaction_by_block_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::TransactionByIndex {
+        block: params.required(block::by_hash)?,
+        index: params.required(value::u64)?,
+    })
 }
 
-pub(crate) fn transaction_by_hash(args: &mut Args<'_>) -> Asked {
-    Ok(Query::TransactionByHash { hash: args.required(value::hash)? })
+pub(crate) fn transaction_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::TransactionByHash { hash: params.required(value::hash)? })
 }
 
-pub(crate) fn transaction_receipt(args: &mut Args<'_>) -> Asked {
-    Ok(Query::TransactionReceipt { hash: args.required(value::hash)? })
+pub(crate) fn transaction_receipt(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::TransactionReceipt { hash: params.required(value::hash)? })
 }
 
-pub(crate) fn raw_block_transactions(args: &mut Args<'_>) -> Asked {
-    Ok(Query::RawBlockTransactions { block: args.required(block::integer)? })
+pub(crate) fn raw_block_transactions(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::RawBlockTransactions { block: params.required(block::integer)? })
 }
 
-pub(crate) fn fee_history(args: &mut Args<'_>) -> Asked {
-    let blocks = args.required(count)?;
-    let newest = args.required(block::number_or_tag)?;
-    let percentiles = args.optional(percentiles)?.unwrap_or_default();
+pub(crate) fn fee_history(params: &mut ParamReader<'_>) -> QueryResult {
+    let blocks = params.required(block_count)?;
+    let newest = params.required(block::number_or_tag)?;
+    let percentiles = params.optional(percentiles)?.unwrap_or_default();
     Ok(Query::FeeHistory { blocks, newest, percentiles })
 }
 
-/// How many blocks: clients send a quantity, a JSON integer or a decimal string.
-fn count(value: Value<'_>) -> Result<u64, What> {
+/// A number of blocks: a quantity, a JSON integer or a decimal string, because clients send all of them.
+fn block_count(value: Value<'_>) -> Result<u64, ValueError> {
     if let Some(count) = value.as_u64() {
         return Ok(count);
     }
@@ -134,15 +137,15 @@ fn count(value: Value<'_>) -> Result<u64, What> {
     }
 }
 
-fn percentiles(value: Value<'_>) -> Result<Vec<Percentile>, What> {
-    /// As many as go-ethereum takes.
+fn percentiles(value: Value<'_>) -> Result<Vec<Percentile>, ValueError> {
+    /// The limit of go-ethereum.
     const PERCENTILES_MAX: usize = 100;
     let Some(elements) = value.elements() else {
         return Err(format!("{} where an array is expected", value::kind_name(value.kind())).into());
     };
     let mut percentiles: Vec<Percentile> = Vec::new();
     for element in elements {
-        let number = (element.kind() == Kind::Number).then(|| element.raw().parse().ok()).flatten();
+        let number = (element.kind() == ValueKind::Number).then(|| element.raw().parse().ok()).flatten();
         let percentile = number.and_then(Percentile::new).ok_or("percentiles are numbers from 0 to 100")?;
         if percentiles.last().is_some_and(|last| last.get() > percentile.get()) {
             return Err("percentiles must not decrease".into());
@@ -157,7 +160,7 @@ fn percentiles(value: Value<'_>) -> Result<Vec<Percentile>, What> {
 
 macro_rules! without_params {
     ($($name:ident => $query:ident),+ $(,)?) => {$(
-        pub(crate) fn $name(_: &mut Args<'_>) -> Asked {
+        pub(crate) fn $name(_: &mut ParamReader<'_>) -> QueryResult {
             Ok(Query::$query)
         }
     )+};

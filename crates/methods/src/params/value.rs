@@ -1,56 +1,56 @@
-//! The values that parameters are made of, read strictly.
+//! Strict readers for quantities, data, addresses and hashes.
 
 use std::borrow::Cow;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use jsonrpc::{Kind, Params, Value};
+use jsonrpc::{Params, Value, ValueKind};
 
 use super::ParamFault;
 
-/// What is wrong with a value, in plain words.
-pub(crate) type What = Cow<'static, str>;
+/// Why a value was refused, as text for the caller.
+pub(crate) type ValueError = Cow<'static, str>;
 
-/// The parameters of a call, taken one after another.
+/// Reads the parameters of a call in order.
 #[derive(Debug)]
-pub(crate) struct Args<'a> {
+pub(crate) struct ParamReader<'a> {
     params: &'a Params<'a>,
     next: usize,
 }
 
-impl<'a> Args<'a> {
-    /// Refuses what no reader has to look at: named parameters, and more than the method takes.
-    pub(crate) fn new(params: &'a Params<'a>, most: usize) -> Result<Self, ParamFault> {
+impl<'a> ParamReader<'a> {
+    /// Refuses named parameters, and more parameters than `max`.
+    pub(crate) fn new(params: &'a Params<'a>, max: usize) -> Result<Self, ParamFault> {
         if params.is_not_array() {
             return Err(ParamFault::NotArray);
         }
-        if params.count() > most {
-            return Err(ParamFault::TooMany { most });
+        if params.count() > max {
+            return Err(ParamFault::TooMany { max });
         }
         Ok(Self { params, next: 0 })
     }
 
-    /// The next parameter, which must be there and not null.
+    /// The next parameter, which must be present and not null.
     pub(crate) fn required<T>(
         &mut self,
-        read: impl Fn(Value<'a>) -> Result<T, What>,
+        read: impl Fn(Value<'a>) -> Result<T, ValueError>,
     ) -> Result<T, ParamFault> {
         let position = self.next;
         self.optional(read)?.ok_or(ParamFault::Missing { position })
     }
 
-    /// The next parameter; null and left out mean the same.
+    /// The next parameter, or `None` if it is absent or null.
     pub(crate) fn optional<T>(
         &mut self,
-        read: impl Fn(Value<'a>) -> Result<T, What>,
+        read: impl Fn(Value<'a>) -> Result<T, ValueError>,
     ) -> Result<Option<T>, ParamFault> {
         let position = self.next;
         match self.raw() {
             None => Ok(None),
-            Some(value) => read(value).map(Some).map_err(|what| ParamFault::Wrong { position, what }),
+            Some(value) => read(value).map(Some).map_err(|reason| ParamFault::Invalid { position, reason }),
         }
     }
 
-    /// The next parameter as it was written, unless it is null or left out.
+    /// The next parameter unparsed, or `None` if it is absent or null.
     pub(crate) fn raw(&mut self) -> Option<Value<'a>> {
         let value = self.params.get(self.next);
         self.next += 1;
@@ -58,24 +58,24 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A string's text; other kinds are refused by name.
-pub(crate) fn text<'a>(value: Value<'a>, want: &'static str) -> Result<Cow<'a, str>, What> {
-    value.as_str().ok_or_else(|| format!("{} where {want} is expected", kind_name(value.kind())).into())
+/// The text of a string. The error names the kind of any other value and what was `expected`.
+pub(crate) fn text<'a>(value: Value<'a>, expected: &'static str) -> Result<Cow<'a, str>, ValueError> {
+    value.as_str().ok_or_else(|| format!("{} where {expected} is expected", kind_name(value.kind())).into())
 }
 
-pub(crate) fn kind_name(kind: Kind) -> &'static str {
+pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Null => "null",
-        Kind::Bool => "a boolean",
-        Kind::Number => "a number",
-        Kind::String => "a string",
-        Kind::Array => "an array",
-        Kind::Object => "an object",
+        ValueKind::Null => "null",
+        ValueKind::Bool => "a boolean",
+        ValueKind::Number => "a number",
+        ValueKind::String => "a string",
+        ValueKind::Array => "an array",
+        ValueKind::Object => "an object",
     }
 }
 
-/// The digits behind `0x`.
-fn digits(text: &str) -> Result<&str, What> {
+/// The digits after `0x`.
+fn digits(text: &str) -> Result<&str, ValueError> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => Ok(digits),
         None if text.is_empty() => Err("empty hex string".into()),
@@ -83,13 +83,14 @@ fn digits(text: &str) -> Result<&str, What> {
     }
 }
 
-/// A quantity of at most `bits` bits: `0x` and minimal hexadecimal.
-fn quantity(value: Value<'_>, bits: usize) -> Result<U256, What> {
+/// A quantity of at most `bits` bits.
+fn quantity(value: Value<'_>, bits: usize) -> Result<U256, ValueError> {
     let text = text(value, "a hex quantity")?;
-    quantity_text(&text, bits)
+    parse_quantity(&text, bits)?.ok_or_else(|| format!("hex number > {bits} bits").into())
 }
 
-pub(crate) fn quantity_text(text: &str, bits: usize) -> Result<U256, What> {
+/// Parses `0x` and hexadecimal digits without leading zeros. `None`: the number has more than `bits` bits.
+pub(crate) fn parse_quantity(text: &str, bits: usize) -> Result<Option<U256>, ValueError> {
     let digits = digits(text)?;
     if digits.is_empty() {
         return Err("hex string \"0x\" has no digits".into());
@@ -100,29 +101,28 @@ pub(crate) fn quantity_text(text: &str, bits: usize) -> Result<U256, What> {
     if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err("invalid hex string".into());
     }
-    let too_large = || What::from(format!("hex number > {bits} bits"));
     let number = if digits.len() > 64 { None } else { U256::from_str_radix(digits, 16).ok() };
-    number.filter(|number| number.bit_len() <= bits).ok_or_else(too_large)
+    Ok(number.filter(|number| number.bit_len() <= bits))
 }
 
-pub(crate) fn u256(value: Value<'_>) -> Result<U256, What> {
+pub(crate) fn u256(value: Value<'_>) -> Result<U256, ValueError> {
     quantity(value, 256)
 }
 
-pub(crate) fn u128(value: Value<'_>) -> Result<u128, What> {
+pub(crate) fn u128(value: Value<'_>) -> Result<u128, ValueError> {
     quantity(value, 128).map(|number| number.saturating_to())
 }
 
-pub(crate) fn u64(value: Value<'_>) -> Result<u64, What> {
+pub(crate) fn u64(value: Value<'_>) -> Result<u64, ValueError> {
     quantity(value, 64).map(|number| number.saturating_to())
 }
 
-pub(crate) fn boolean(value: Value<'_>) -> Result<bool, What> {
+pub(crate) fn boolean(value: Value<'_>) -> Result<bool, ValueError> {
     value.as_bool().ok_or_else(|| format!("{} where a boolean is expected", kind_name(value.kind())).into())
 }
 
 /// Bytes of any length.
-pub(crate) fn data(value: Value<'_>) -> Result<Bytes, What> {
+pub(crate) fn data(value: Value<'_>) -> Result<Bytes, ValueError> {
     let text = text(value, "hex data")?;
     let digits = digits(&text)?;
     if digits.len() % 2 == 1 {
@@ -131,28 +131,32 @@ pub(crate) fn data(value: Value<'_>) -> Result<Bytes, What> {
     const_hex::decode(digits).map(Bytes::from).map_err(|_| "invalid hex string".into())
 }
 
-/// Exactly `N` bytes. Clients know these texts with the name that the most common node has for the type.
-fn fixed<const N: usize>(value: Value<'_>, want: &'static str, name: &str) -> Result<[u8; N], What> {
-    let text = text(value, want)?;
+/// Exactly `N` bytes. The error has go-ethereum's text, and `go_type` is go-ethereum's name of the type.
+fn fixed<const N: usize>(
+    value: Value<'_>,
+    expected: &'static str,
+    go_type: &str,
+) -> Result<[u8; N], ValueError> {
+    let text = text(value, expected)?;
     let digits = digits(&text)?;
     if digits.len() != 2 * N {
-        return Err(format!("hex string has length {}, want {} for {name}", digits.len(), 2 * N).into());
+        return Err(format!("hex string has length {}, want {} for {go_type}", digits.len(), 2 * N).into());
     }
     let mut bytes = [0; N];
-    const_hex::decode_to_slice(digits, &mut bytes).map_err(|_| What::from("invalid hex string"))?;
+    const_hex::decode_to_slice(digits, &mut bytes).map_err(|_| ValueError::from("invalid hex string"))?;
     Ok(bytes)
 }
 
-pub(crate) fn address(value: Value<'_>) -> Result<Address, What> {
+pub(crate) fn address(value: Value<'_>) -> Result<Address, ValueError> {
     fixed(value, "an address", "common.Address").map(Address::new)
 }
 
-pub(crate) fn hash(value: Value<'_>) -> Result<B256, What> {
+pub(crate) fn hash(value: Value<'_>) -> Result<B256, ValueError> {
     fixed(value, "a hash", "common.Hash").map(B256::new)
 }
 
-/// A storage position: at most 32 bytes; odd length and leading zeros are what real callers send.
-pub(crate) fn storage_position(text: &str) -> Result<B256, What> {
+/// A storage position of at most 32 bytes. Odd lengths and leading zeros are accepted, because clients send them.
+pub(crate) fn storage_position(text: &str) -> Result<B256, ValueError> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(format!("invalid hex in storage key: {}", quoted(text)).into());
@@ -166,7 +170,7 @@ pub(crate) fn storage_position(text: &str) -> Result<B256, What> {
     position.map(B256::new).map_err(|_| format!("invalid hex in storage key: {}", quoted(text)).into())
 }
 
-/// A caller's text inside a message, no longer than a message should be.
+/// A caller's text in quotes for an error message, shortened if it is long.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN_MAX: usize = 140;
     match text.char_indices().nth(SHOWN_MAX) {
@@ -183,16 +187,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantity_is_what_its_number_is_written_as(number: u64, upper: bool) {
+        fn quantities_are_read_without_leading_zeros_and_within_their_bits(number: u64, upper: bool) {
             let text = if upper { format!("0x{number:X}") } else { format!("{number:#x}") };
-            prop_assert_eq!(quantity_text(&text, 64), Ok(U256::from(number)));
+            prop_assert_eq!(parse_quantity(&text, 64), Ok(Some(U256::from(number))));
             let padded = format!("0x0{}", &text[2..]);
-            prop_assert!(quantity_text(&padded, 64).is_err());
-            prop_assert_eq!(quantity_text(&text, 63).is_ok(), number >> 63 == 0);
+            prop_assert!(parse_quantity(&padded, 64).is_err());
+            prop_assert_eq!(parse_quantity(&text, 63).unwrap().is_some(), number >> 63 == 0);
         }
 
         #[test]
-        fn a_storage_position_is_its_number_however_it_is_padded(number: u64, zeros in 0_usize..48) {
+        fn storage_positions_may_have_leading_zeros(number: u64, zeros in 0_usize..48) {
             let text = format!("0x{}{number:x}", "0".repeat(zeros));
             let expected = B256::left_padding_from(&number.to_be_bytes());
             prop_assert_eq!(storage_position(&text), Ok(expected));
@@ -200,10 +204,10 @@ mod tests {
 
         #[test]
         fn no_text_makes_a_reader_panic(text: String) {
-            let _judged = (quantity_text(&text, 256).is_ok(), storage_position(&text).is_ok(), quoted(&text));
+            let _results = (parse_quantity(&text, 256).is_ok(), storage_position(&text).is_ok(), quoted(&text));
             let json = serde_json::to_string(&text).unwrap();
             let value = Value::read(&json).unwrap();
-            let _judged = (data(value).is_ok(), address(value).is_ok(), hash(value).is_ok());
+            let _results = (data(value).is_ok(), address(value).is_ok(), hash(value).is_ok());
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use jsonrpc::{Outcome, Outcomes, Value};
+use jsonrpc::{RpcResponse, RpcResponses, Value};
 
 use crate::call::{Fault, RpcError, RpcReply};
 
@@ -50,7 +50,7 @@ impl ReplyFormat {
     }
 
     /// Compares parsed results with those that splitting would have found.
-    fn record(&self, read: &[Outcome<'_>], split: Option<Vec<&[u8]>>) {
+    fn record(&self, read: &[RpcResponse<'_>], split: Option<Vec<&[u8]>>) {
         let read = read.iter().map(|outcome| outcome.result.map(|result| result.raw().as_bytes()));
         self.0.store(split.is_some_and(|split| read.eq(split.into_iter().map(Some))), Relaxed);
     }
@@ -61,11 +61,11 @@ impl NodeHttpReply {
     fn single(&self, id: u64, format: &ReplyFormat) -> Result<RpcReply, Fault> {
         self.authorized()?;
         match self.outcomes(1) {
-            Some(Outcomes::One(outcome)) => {
+            Some(RpcResponses::One(outcome)) => {
                 self.record_format(format, &[outcome], id);
                 self.reply(outcome, Some(id))
             }
-            Some(Outcomes::Many(_)) | None => Err(self.fault(Fault::Garbled)),
+            Some(RpcResponses::Many(_)) | None => Err(self.fault(Fault::Garbled)),
         }
     }
 
@@ -115,9 +115,9 @@ impl NodeHttpReply {
     }
 
     /// Records the format of a large body that was parsed. A single string is never split, so it says nothing.
-    fn record_format(&self, format: &ReplyFormat, outcomes: &[Outcome<'_>], first_id: u64) {
+    fn record_format(&self, format: &ReplyFormat, outcomes: &[RpcResponse<'_>], first_id: u64) {
         let is_text =
-            |outcome: &Outcome<'_>| outcome.result.is_some_and(|result| result.raw().starts_with('"'));
+            |outcome: &RpcResponse<'_>| outcome.result.is_some_and(|result| result.raw().starts_with('"'));
         let is_lone_text = matches!(outcomes, [outcome] if is_text(outcome));
         if self.is_large() && !is_lone_text {
             format.record(outcomes, self.split_raw(first_id, outcomes.len()));
@@ -134,22 +134,22 @@ impl NodeHttpReply {
         self.authorized().map_err(BatchFault::Fault)?;
         // Reading one more than expected shows that there are too many.
         match self.outcomes(count + 1) {
-            Some(Outcomes::Many(outcomes)) => {
+            Some(RpcResponses::Many(outcomes)) => {
                 self.record_format(format, &outcomes, first_id);
                 self.matched(&outcomes, first_id, count)
             }
             // A single error is the answer to the whole batch.
-            Some(Outcomes::One(outcome)) if outcome.error.is_some_and(|error| !error.is_null()) => {
+            Some(RpcResponses::One(outcome)) if outcome.error.is_some_and(|error| !error.is_null()) => {
                 Err(self.refusal(error_of(&self.body, outcome)))
             }
-            Some(Outcomes::One(_)) => Err(BatchFault::Fault(Fault::WrongId)),
+            Some(RpcResponses::One(_)) => Err(BatchFault::Fault(Fault::WrongId)),
             None if (400..500).contains(&self.status) && self.status != 429 => Err(BatchFault::Refused),
             None => Err(BatchFault::Fault(self.fault(Fault::Garbled))),
         }
     }
 
-    fn outcomes(&self, outcomes_max: usize) -> Option<Outcomes<'_>> {
-        Outcomes::read(std::str::from_utf8(&self.body).ok()?, outcomes_max)
+    fn outcomes(&self, outcomes_max: usize) -> Option<RpcResponses<'_>> {
+        RpcResponses::read(std::str::from_utf8(&self.body).ok()?, outcomes_max)
     }
 
     /// The fault of a reply whose body cannot be read.
@@ -174,7 +174,7 @@ impl NodeHttpReply {
 
     fn matched(
         &self,
-        outcomes: &[Outcome<'_>],
+        outcomes: &[RpcResponse<'_>],
         first_id: u64,
         count: usize,
     ) -> Result<Vec<Result<RpcReply, Fault>>, BatchFault> {
@@ -195,7 +195,7 @@ impl NodeHttpReply {
     }
 
     /// Reads one reply. `id` is compared if it is given.
-    fn reply(&self, outcome: Outcome<'_>, id: Option<u64>) -> Result<RpcReply, Fault> {
+    fn reply(&self, outcome: RpcResponse<'_>, id: Option<u64>) -> Result<RpcReply, Fault> {
         let error = outcome.error.filter(|error| !error.is_null());
         // A node that could not parse the call does not know its id, and writes null.
         let is_unread = outcome.id.is_none_or(Value::is_null) && error.is_some();
@@ -217,11 +217,11 @@ fn kept(body: &Bytes, raw: &[u8]) -> Bytes {
     if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { body.slice_ref(raw) }
 }
 
-fn id_of(outcome: Outcome<'_>) -> Option<u64> {
+fn id_of(outcome: RpcResponse<'_>) -> Option<u64> {
     outcome.id.and_then(Value::as_u64)
 }
 
-fn error_of(body: &Bytes, outcome: Outcome<'_>) -> Option<RpcError> {
+fn error_of(body: &Bytes, outcome: RpcResponse<'_>) -> Option<RpcError> {
     let mut error = RpcError { code: 0, message: String::new(), data: None };
     let mut coded = false;
     for member in outcome.error?.members()? {
@@ -244,7 +244,7 @@ fn is_about_rate(error: &RpcError) -> bool {
 }
 
 /// Whether an error is about the batch as a whole. Geth reports its limits for batches in one of the replies, or without an id.
-fn mentions_batch(body: &Bytes, outcome: &Outcome<'_>) -> bool {
+fn mentions_batch(body: &Bytes, outcome: &RpcResponse<'_>) -> bool {
     if outcome.error.is_none_or(Value::is_null) {
         return false;
     }

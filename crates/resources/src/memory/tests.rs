@@ -6,7 +6,7 @@ fn large() -> Bytes {
     Bytes::from(vec![7; LARGE])
 }
 
-/// Accounts, each of which takes as many large buffers as it is given.
+/// Takes large buffers for several accounts, for each until it is refused.
 fn greedy(budget: &MemoryBudget, accounts: usize) -> Vec<Bytes> {
     let mut held = Vec::new();
     for _ in 0..accounts {
@@ -27,10 +27,10 @@ fn bytes_are_charged_until_the_last_clone_of_them_is_dropped() {
     assert_eq!(budget.bytes(), LARGE);
     drop(slice);
     assert_eq!(budget.bytes(), 0);
-    assert!(budget.shared.lock().by_account.is_empty(), "nothing is remembered of who has nothing");
+    assert!(budget.shared.lock().by_account.is_empty(), "accounts without buffers have no entry");
 }
 
-/// One account could fill the memory for replies, and every other caller was refused for as long as it liked.
+/// One account could fill the memory for replies, and all others were refused.
 #[test]
 fn a_greedy_account_takes_half_and_leaves_room_for_others() {
     let budget = MemoryBudget::new(100 * LARGE);
@@ -48,13 +48,13 @@ fn small_buffers_are_never_refused() {
     let memory = budget.of(AccountId::unique());
     let small = Bytes::from(vec![0; CHARGED_BYTES_MIN - 1]);
     assert_eq!(memory.hold(small.clone()), Ok(small.clone()));
-    assert_eq!(memory.lend(&small, &Readers::default()), Ok(small));
+    assert_eq!(memory.lend(&small, &ChargedReaders::default()), Ok(small));
     assert_eq!(memory.hold(large()), Err(OverBudget));
 }
 
-/// A hundred requests on one HTTP/2 connection could hold a hundred small bodies or replies that nobody was charged for.
+/// A hundred requests on one HTTP/2 connection could hold a hundred small bodies or replies without a charge.
 #[test]
-fn small_buffers_that_share_a_connection_are_charged_beyond_what_one_call_takes() {
+fn small_buffers_of_one_connection_are_charged_beyond_its_uncharged_bytes() {
     const SMALL: usize = 5_000;
     let (budget, uncharged) = (MemoryBudget::new(1 << 20), Arc::<UnchargedBytes>::default());
     let memory = budget.of(AccountId::unique()).counting_small(Some(&uncharged));
@@ -71,7 +71,7 @@ fn small_buffers_that_share_a_connection_are_charged_beyond_what_one_call_takes(
 }
 
 #[test]
-fn a_buffer_that_grows_large_is_charged_as_a_whole_and_leaves_the_room_of_small_ones() {
+fn a_buffer_that_grows_large_is_charged_as_a_whole_and_frees_its_uncharged_bytes() {
     let (budget, uncharged) = (MemoryBudget::new(100_000), Arc::<UnchargedBytes>::default());
     let memory = budget.of(AccountId::unique()).counting_small(Some(&uncharged));
     let mut charge = MemoryCharge::default();
@@ -82,22 +82,26 @@ fn a_buffer_that_grows_large_is_charged_as_a_whole_and_leaves_the_room_of_small_
         assert_eq!((budget.bytes(), uncharged.0.load(Relaxed)), expected);
     }
     assert_eq!(memory.grow(&mut charge, 200_000), Err(OverBudget));
-    assert_eq!(budget.bytes(), 30_000, "what is refused changes nothing");
+    assert_eq!(budget.bytes(), 30_000, "a refused request changes nothing");
     drop(charge);
     assert_eq!(budget.bytes(), 0);
 }
 
 #[test]
-fn each_account_that_reads_what_is_kept_is_charged_once() {
+fn each_account_that_reads_shared_bytes_is_charged_once() {
     let budget = MemoryBudget::new(1 << 20);
-    let (kept, readers) = (large(), Readers::default());
+    let (kept, readers) = (large(), ChargedReaders::default());
     let (first, other) = (AccountId::unique(), AccountId::unique());
     let twice = [(); 2].map(|()| budget.of(first).lend(&kept, &readers).unwrap());
     assert_eq!(budget.bytes(), LARGE);
     let foreign = budget.of(other).lend(&kept, &readers).unwrap();
     assert_eq!(budget.bytes(), 2 * LARGE);
     drop(twice);
-    assert_eq!((budget.bytes(), foreign.len()), (LARGE, LARGE), "the first account pays for nobody else");
+    assert_eq!(
+        (budget.bytes(), foreign.len()),
+        (LARGE, LARGE),
+        "each account is charged for its own readers only"
+    );
     drop(foreign);
     assert_eq!(budget.bytes(), 0);
     assert_eq!(budget.of(first).lend(&kept, &readers), Ok(kept));
@@ -115,14 +119,14 @@ fn a_buffer_is_charged_before_it_grows() {
         assert!(buffer.bytes.capacity() < CHARGED_BYTES_MIN || budget.bytes() == buffer.bytes.capacity());
         buffer.bytes_mut().extend_from_slice(&[0; 4_096]);
     };
-    // Half, or two thirds where the last step is as large as all that came before.
+    // Half, or two thirds if the last step is as large as all earlier ones together.
     assert!((60_000..=133_000).contains(&refused), "{refused}");
     drop(buffer);
     assert_eq!(budget.bytes(), 0);
 }
 
 #[test]
-fn a_buffer_does_not_grow_beyond_what_it_can_ever_hold() {
+fn a_buffer_does_not_grow_beyond_its_maximum() {
     let budget = MemoryBudget::new(1 << 20);
     let memory = budget.of(AccountId::unique());
     let mut buffer = ChargedBuffer::default();

@@ -1,7 +1,7 @@
 //! A filter as blooms see it.
 
 use alloy_primitives::{Bloom, BloomInput};
-use methods::LogFilter;
+use methods::LogFilterParams;
 
 /// Filters with more values fit nearly every bloom, and it takes long to see.
 const BLOOM_VALUES_MAX: usize = 64;
@@ -14,8 +14,8 @@ pub(super) struct FilterBlooms<'a> {
 
 impl<'a> FilterBlooms<'a> {
     /// Of a filter with many values only whether there are any logs is seen.
-    pub(super) fn of(filter: &'a LogFilter) -> Self {
-        let is_short = filter.params() <= BLOOM_VALUES_MAX;
+    pub(super) fn of(filter: &'a LogFilterParams) -> Self {
+        let is_short = filter.value_count() <= BLOOM_VALUES_MAX;
         let topics = filter.topics.iter().filter(|_| is_short);
         let addresses: &[_] = if is_short { &filter.addresses } else { &[] };
         Self { addresses: Values::new(addresses), topics: topics.map(|topics| Values::new(topics)).collect() }

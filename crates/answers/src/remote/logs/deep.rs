@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archive::KeptHeader;
-use methods::{BlockRef, LogFilter};
+use methods::{BlockRef, LogFilterParams};
 use nodes::proven::ProvenHeader;
 use tokio::time::Instant;
 
@@ -111,7 +111,7 @@ impl LogSearch<'_> {
     }
 }
 
-fn scan(kept: &KeptChain, filter: &LogFilter, top: BlockRef, from: u64) -> Scanned {
+fn scan(kept: &KeptChain, filter: &LogFilterParams, top: BlockRef, from: u64) -> Scanned {
     let mut scanned = Scanned::default();
     let mut blooms = FilterBlooms::of(filter);
     let lowest = from.max((top.number + 1).saturating_sub(SCANNED_AT_ONCE_MAX));

@@ -2,7 +2,7 @@
 //! logs in blocks of the range, in their order. Logs of another fork are never delivered.
 
 use bytes::Bytes;
-use methods::{BlockRef, Blocks};
+use methods::{BlockRef, LogBlocks};
 use nodes::proven::ProofFailure;
 use nodes::raw::{LogSpan, read_logs};
 use nodes::{BlockId, Judgement, Judging, NodeReply};
@@ -28,7 +28,11 @@ pub(super) enum PassedLogs {
 
 impl LogSearch<'_> {
     /// Asks for logs in one piece.
-    pub(super) async fn pass_on(&self, blocks: Blocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
+    pub(super) async fn pass_on(
+        &self,
+        blocks: LogBlocks<BlockRef>,
+        room: u64,
+    ) -> Result<PassedLogs, Failure> {
         let call = encode::logs(self.filter, blocks);
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
         let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
@@ -40,7 +44,7 @@ impl LogSearch<'_> {
         }
     }
 
-    fn judge(&self, blocks: Blocks<BlockRef>, result: &Bytes) -> Judging<'_> {
+    fn judge(&self, blocks: LogBlocks<BlockRef>, result: &Bytes) -> Judging<'_> {
         let (bytes, result) = (result.len(), result.clone());
         let read = move || read_logs(&result).filter(|logs| are_of_range(blocks, logs));
         if bytes <= PARSED_AT_ONCE_BYTES_MAX {
@@ -52,7 +56,7 @@ impl LogSearch<'_> {
         }))
     }
 
-    fn conclude(&self, blocks: Blocks<BlockRef>, read: Option<Vec<LogSpan>>) -> Judgement {
+    fn conclude(&self, blocks: LogBlocks<BlockRef>, read: Option<Vec<LogSpan>>) -> Judgement {
         let Some(logs) = read else {
             self.remote.integrity.count(ProofFailure::Malformed);
             return Judgement::Wrong(ProofFailure::Malformed.name());
@@ -60,7 +64,7 @@ impl LogSearch<'_> {
         let mut found: Vec<BlockId> = logs.iter().map(|log| log.block).collect();
         found.dedup();
         // A block that was named by its hash need not be canonical.
-        if !matches!(blocks, Blocks::One(_)) && self.canon.contradicts(&found) {
+        if !matches!(blocks, LogBlocks::One(_)) && self.canon.contradicts(&found) {
             return Judgement::Late;
         }
         // Nothing is known there of the blocks, and a node may have dropped them.
@@ -82,10 +86,10 @@ impl LogSearch<'_> {
 }
 
 /// Whether logs are in blocks of a range, upwards.
-fn are_of_range(blocks: Blocks<BlockRef>, logs: &[LogSpan]) -> bool {
+fn are_of_range(blocks: LogBlocks<BlockRef>, logs: &[LogSpan]) -> bool {
     let (from, to) = ends(blocks);
     let is_in_range = |log: &LogSpan| (from.number..=to.number).contains(&log.block.number);
-    let is_of_hash = |log: &LogSpan| !matches!(blocks, Blocks::One(block) if block.hash != log.block.hash);
+    let is_of_hash = |log: &LogSpan| !matches!(blocks, LogBlocks::One(block) if block.hash != log.block.hash);
     logs.iter().all(|log| is_in_range(log) && is_of_hash(log))
         && logs.is_sorted_by_key(|log| (log.block.number, log.index))
 }
@@ -108,7 +112,7 @@ mod tests {
     #[test]
     fn logs_are_in_their_range_and_in_order() {
         let block = |number: u64| BlockRef { number, hash: B256::repeat_byte(number as u8) };
-        let range = Blocks::Range { from: block(4), to: block(6) };
+        let range = LogBlocks::Range { from: block(4), to: block(6) };
         for (places, expected) in [
             (&[][..], true),
             (&[(4, 0), (4, 1), (6, 0)], true),
@@ -119,7 +123,7 @@ mod tests {
         ] {
             assert_eq!(are_of_range(range, &logs(places)), expected, "{places:?}");
         }
-        assert!(are_of_range(Blocks::One(block(5)), &logs(&[(5, 0)])));
-        assert!(!are_of_range(Blocks::One(BlockRef { hash: B256::ZERO, ..block(5) }), &logs(&[(5, 0)])));
+        assert!(are_of_range(LogBlocks::One(block(5)), &logs(&[(5, 0)])));
+        assert!(!are_of_range(LogBlocks::One(BlockRef { hash: B256::ZERO, ..block(5) }), &logs(&[(5, 0)])));
     }
 }

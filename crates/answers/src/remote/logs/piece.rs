@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::{BlockRef, LogFilter};
+use methods::{BlockRef, LogFilterParams};
 use nodes::CanonicalChain;
 use nodes::raw::read_logs;
-use resources::Readers;
+use resources::ChargedReaders;
 
 use super::canonical;
 use crate::cache::{CacheKey, CachedAnswer, GivenBy};
@@ -54,7 +54,7 @@ pub(super) fn count(from: u64, to: u64) -> usize {
 }
 
 /// Cuts a range into pieces, upwards.
-pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilter>, from: u64, to: u64) -> Vec<Piece> {
+pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, from: u64, to: u64) -> Vec<Piece> {
     if count(from, to) == 0 {
         return vec![Piece::without_key(from, to)];
     }
@@ -73,7 +73,7 @@ pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilter>, from: u64, to:
     pieces
 }
 
-fn key(canon: &CanonicalChain, filter: &Arc<LogFilter>, first: u64, last: u64) -> CacheKey {
+fn key(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, first: u64, last: u64) -> CacheKey {
     CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn kept(
         given_by,
         deep_in: deep_in(canon, block),
         count: found.count,
-        readers: Readers::default(),
+        readers: ChargedReaders::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use methods::{BlockRef, LogFilter};
+use methods::{BlockRef, LogFilterParams};
 use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts};
 use resources::MemoryCharge;
@@ -125,7 +125,8 @@ impl LogSearch<'_> {
         }
         let receipts = self.remote.receipts(asking, &body).await?;
         let logs = receipts.log_count();
-        let is_short = logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.params() <= COMPARED_AT_ONCE_MAX;
+        let is_short =
+            logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.value_count() <= COMPARED_AT_ONCE_MAX;
         let filter = Arc::clone(self.filter);
         // The block need not be kept any more, and then nobody else accounts for it.
         let mut charge = MemoryCharge::default();
@@ -142,7 +143,7 @@ impl LogSearch<'_> {
 }
 
 /// The logs of a block that match, with commas between.
-fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) -> LogsText {
+fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilterParams) -> LogsText {
     let (mut text, mut count, mut writer) = (Vec::new(), 0, LogWriter::default());
     for index in 0..receipts.len() {
         each_log(body, receipts, index, |log| {
@@ -158,7 +159,7 @@ fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilter) ->
     LogsText { text: text.into(), count }
 }
 
-fn is_match(filter: &LogFilter, address: &[u8; 20], topics: &[B256]) -> bool {
+fn is_match(filter: &LogFilterParams, address: &[u8; 20], topics: &[B256]) -> bool {
     let is_of_address = filter.addresses.is_empty() || filter.addresses.iter().any(|any| any.0 == *address);
     is_of_address
         && filter.topics.len() <= topics.len()

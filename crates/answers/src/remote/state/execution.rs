@@ -19,7 +19,7 @@ use archive::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use methods::Message;
+use methods::CallMessage;
 use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
@@ -105,7 +105,7 @@ impl Drop for CancelOnDrop {
 /// The inputs that all runs of one simulation share.
 struct Run {
     kind: SimulationKind,
-    message: Message,
+    message: CallMessage,
     chain: Arc<ChainSpec>,
     at: Arc<alloy_consensus::Header>,
     limits: CallLimits,

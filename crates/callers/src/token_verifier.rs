@@ -1,7 +1,7 @@
-//! JSON Web Tokens: signed by whoever holds the other half of one of a key's public keys.
+//! Verifies JSON Web Tokens.
 //!
-//! Which algorithm a token may use is fixed by the type of the public key, never by the token. Signatures are checked by
-//! ring, which TLS brings already.
+//! The type of the public key determines the algorithm, never the token. Signatures are verified by ring, which TLS already
+//! depends on.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ use ring::signature::{
 };
 use serde::de::IgnoredAny;
 
-/// How far the clocks of those who sign and ours may differ.
+/// Tolerated difference between the clock of the signer and the clock of this machine.
 const LEEWAY_S: u64 = 5;
 
-/// The public keys of one key, each with what its tokens have to fulfil.
-pub(crate) struct Tokens(Vec<(DecodingKey, Validation)>);
+/// The public keys that sign tokens for one key, each with the rules for its tokens.
+pub(crate) struct TokenVerifier(Vec<(DecodingKey, Validation)>);
 
-impl Tokens {
-    /// Reads public keys in PEM; for one that is no use, its place is told, counted from 1.
+impl TokenVerifier {
+    /// Reads public keys in PEM. The error is the position of the first invalid one, counted from 1.
     pub(crate) fn new(pems: &[String], audience: Option<&str>) -> Result<Self, usize> {
-        // It can be set once per process, and it is always this one.
-        let _set_before = PROVIDER.install_default();
+        // Fails if it is already installed, which is harmless.
+        let _already_installed = PROVIDER.install_default();
         let keys = pems.iter().enumerate().map(|(index, pem)| {
             let (key, algorithm) = public_key(pem).ok_or(index + 1)?;
             Ok((key, validation(algorithm, audience)))
@@ -32,15 +32,15 @@ impl Tokens {
         keys.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether one of the keys has signed the token, and it holds now.
-    pub(crate) fn accept(&self, token: &str) -> bool {
+    /// Whether one of the keys has signed the token and the token is valid now.
+    pub(crate) fn accepts(&self, token: &str) -> bool {
         self.0.iter().any(|(key, validation)| decode::<IgnoredAny>(token, key, validation).is_ok())
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tokens({} keys)", self.0.len())
+        write!(f, "TokenVerifier({} keys)", self.0.len())
     }
 }
 
@@ -56,14 +56,15 @@ fn validation(algorithm: Algorithm, audience: Option<&str>) -> Validation {
     validation
 }
 
-/// The shortest encoding of an RSA key with 2,048 bits; ring refuses shorter ones with every token.
+/// The shortest encoding of an RSA key with 2,048 bits; ring refuses shorter keys.
 const RSA_DER_BYTES_MIN: usize = 256;
+
 /// An uncompressed point of P-256.
 const P256_POINT_BYTES: usize = 65;
 
-/// A public key and the one algorithm that it is good for.
+/// A public key and its algorithm.
 fn public_key(pem: &str) -> Option<(DecodingKey, Algorithm)> {
-    // Private keys and certificates are understood by the reader too, and have no place in this file.
+    // `DecodingKey` also accepts private keys and certificates, which must not be in the configuration.
     if !pem.trim_start().starts_with("-----BEGIN PUBLIC KEY-----") {
         return None;
     }
@@ -85,13 +86,13 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> JwtResult<Box<dyn JwtVerifier>> {
-    let rules: &'static dyn VerificationAlgorithm = match algorithm {
+    let algorithm_of_ring: &'static dyn VerificationAlgorithm = match algorithm {
         Algorithm::RS256 => &RSA_PKCS1_2048_8192_SHA256,
         Algorithm::ES256 => &ECDSA_P256_SHA256_FIXED,
         Algorithm::EdDSA => &ED25519,
         _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
     };
-    let key = UnparsedPublicKey::new(rules, key.try_get_as_bytes()?.to_vec());
+    let key = UnparsedPublicKey::new(algorithm_of_ring, key.try_get_as_bytes()?.to_vec());
     Ok(Box::new(RingVerifier { algorithm: *algorithm, key }))
 }
 

@@ -1,12 +1,12 @@
-//! So many per second, shared by everyone who takes.
+//! A rate limit per second.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::clock::Moment;
+use crate::clock::MonoTime;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The credits of this second are used up.
+/// The credits of the current second are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateExceeded {
     pub allowed: u64,
@@ -14,22 +14,23 @@ pub struct RateExceeded {
     pub wait_ms: u64,
 }
 
-/// Credits per second, with one second's worth of burst.
+/// Credits per second, with a burst of one second.
 ///
-/// Kept as the moment at which the bucket is full again. A call that costs more than the whole bucket is let in when the
-/// bucket is full and paid off afterwards; else the smallest plan could never make the most expensive call.
+/// The state is the time at which the bucket is full again. A call that costs more than the whole bucket is admitted when the
+/// bucket is full, and later calls wait for the difference; otherwise the smallest plan could never make the most expensive
+/// call.
 #[derive(Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     per_second: u64,
     full_at: AtomicU64,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub fn new(per_second: u64) -> Self {
         Self { per_second: per_second.max(1), full_at: AtomicU64::new(0) }
     }
 
-    pub fn take(&self, now: Moment, credits: u64) -> Result<(), RateExceeded> {
+    pub fn take(&self, now: MonoTime, credits: u64) -> Result<(), RateExceeded> {
         let cost_ns = self.nanoseconds(credits);
         let mut seen = self.full_at.load(Relaxed);
         loop {
@@ -46,8 +47,8 @@ impl Bucket {
         }
     }
 
-    /// Whether all of its credits are there, as in a new bucket.
-    pub fn is_full(&self, now: Moment) -> bool {
+    /// Whether no credits are in use, as in a new bucket.
+    pub fn is_full(&self, now: MonoTime) -> bool {
         self.full_at.load(Relaxed) <= now.0
     }
 
@@ -56,7 +57,7 @@ impl Bucket {
         let _always = self.full_at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_sub(cost_ns)));
     }
 
-    /// How long the bucket takes to gather `credits`.
+    /// How long the bucket takes to refill `credits`.
     fn nanoseconds(&self, credits: u64) -> u64 {
         u64::try_from(u128::from(credits) * u128::from(SECOND_NS) / u128::from(self.per_second))
             .unwrap_or(u64::MAX)
@@ -81,9 +82,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_second_gives_its_credits_once_and_then_says_how_long_to_wait() {
-        let bucket = Bucket::new(500);
-        let at = |ms: u64| Moment(SECOND_NS + ms * MS);
+    fn used_up_credits_are_refused_with_the_time_to_wait() {
+        let bucket = TokenBucket::new(500);
+        let at = |ms: u64| MonoTime(SECOND_NS + ms * MS);
         for _ in 0..6 {
             assert_eq!(bucket.take(at(0), 80), Ok(()));
         }
@@ -94,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn a_call_dearer_than_the_bucket_is_let_in_when_it_is_full_and_paid_off_after() {
-        let bucket = Bucket::new(500);
-        let at = |ms: u64| Moment(SECOND_NS + ms * MS);
+    fn a_call_that_costs_more_than_the_bucket_is_admitted_when_it_is_full() {
+        let bucket = TokenBucket::new(500);
+        let at = |ms: u64| MonoTime(SECOND_NS + ms * MS);
         assert_eq!(bucket.take(at(0), 1_000), Ok(()));
         assert!(bucket.take(at(1_000), 80).is_err());
         assert_eq!(bucket.take(at(1_200), 80), Ok(()));

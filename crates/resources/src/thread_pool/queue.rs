@@ -1,4 +1,4 @@
-//! Which job of which account runs next: deficit round robin by measured time.
+//! Selects the next job by deficit round robin over accounts, with measured time as the cost.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use crate::account_id::AccountId;
 use crate::fair_share::is_within_share;
 
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+pub(super) type PoolJob = Box<dyn FnOnce() + Send>;
 
-/// Time that an account earns per round. About what a usual pooled call takes, so that such a call never skips a round.
+/// Time that an account earns per round. A typical pooled call takes about as long, so that it does not skip a round.
 const QUANTUM: Duration = Duration::from_millis(2);
 
-/// Most time that an account can owe. One long job makes it skip 16 rounds at most.
+/// Maximum debt of an account. One long job makes it skip at most 16 rounds.
 const DEBT_MAX: Duration = QUANTUM.saturating_mul(16);
 
-/// The jobs that wait, by account, and how many run.
+/// The waiting jobs by account, and the number of running ones.
 pub(super) struct FairQueue {
     accounts: HashMap<AccountId, AccountJobs>,
-    /// The accounts that have jobs waiting, the next one first.
+    /// The accounts with waiting jobs, the next one first.
     turns: VecDeque<AccountId>,
     running: usize,
     waiting: usize,
@@ -28,15 +28,15 @@ pub(super) struct FairQueue {
 
 /// The jobs of one account.
 struct AccountJobs {
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<PoolJob>,
     running: usize,
-    /// Time that the account may use in this round; below zero, it waits for further rounds.
+    /// Time that the account may use in this round; with a negative credit it skips rounds.
     credit_ns: i64,
 }
 
-/// The account has used up its share of the queue.
+/// An account has used up its share of the queue.
 #[derive(Debug)]
-pub(super) struct QueueFull;
+pub struct QueueFull;
 
 impl FairQueue {
     pub(super) fn new(running_per_account_max: usize, running_max: usize, waiting_max: usize) -> Self {
@@ -60,7 +60,7 @@ impl FairQueue {
     }
 
     /// Adds a job behind the others of its account.
-    pub(super) fn push(&mut self, id: AccountId, job: Job) -> Result<(), QueueFull> {
+    pub(super) fn push(&mut self, id: AccountId, job: PoolJob) -> Result<(), QueueFull> {
         let own = self.accounts.get(&id).map_or(0, |account| account.waiting.len());
         if !is_within_share(own, 1, self.waiting, self.waiting_max) {
             return Err(QueueFull);
@@ -74,16 +74,16 @@ impl FairQueue {
         Ok(())
     }
 
-    /// Whether any job that waits may run now.
+    /// Whether any waiting job may run now.
     pub(super) fn can_start(&self) -> bool {
         self.turns.iter().any(|&id| self.may_run(id))
     }
 
     /// The next job, which counts as running from now on.
-    pub(super) fn start_next(&mut self) -> Option<(AccountId, Job)> {
+    pub(super) fn start_next(&mut self) -> Option<(AccountId, PoolJob)> {
         self.begin_round();
-        let place = self.turns.iter().position(|&id| self.may_run(id) && self.credit_ns(id) > 0)?;
-        let id = self.turns.remove(place)?;
+        let position = self.turns.iter().position(|&id| self.may_run(id) && self.credit_ns(id) > 0)?;
+        let id = self.turns.remove(position)?;
         let account = self.accounts.get_mut(&id)?;
         let job = account.waiting.pop_front()?;
         account.running += 1;
@@ -95,14 +95,14 @@ impl FairQueue {
         Some((id, job))
     }
 
-    /// Gives every account that may run a job the same credit, once all of them have used up what they had.
+    /// Gives every account that may run a job the same credit, once none of them has credit left.
     fn begin_round(&mut self) {
         let may_run: Vec<_> = self.turns.iter().copied().filter(|&id| self.may_run(id)).collect();
         let Some(most_ns) = may_run.iter().map(|&id| self.credit_ns(id)).max().filter(|&most| most <= 0)
         else {
             return;
         };
-        // As many rounds at once as it takes until one of them may run: debts are bounded, so these are few.
+        // Adds as many rounds as it takes until one account may run; debts are bounded, so these are few.
         let rounds = -most_ns / nanoseconds(QUANTUM) + 1;
         for id in may_run {
             if let Some(account) = self.accounts.get_mut(&id) {
@@ -111,13 +111,13 @@ impl FairQueue {
         }
     }
 
-    /// Counts a job as done, and its time against its account.
+    /// Counts a job as done and subtracts its time from the credit of its account.
     pub(super) fn finish(&mut self, id: AccountId, took: Duration) {
         self.running -= 1;
         let Some(account) = self.accounts.get_mut(&id) else { return };
         account.running -= 1;
         account.credit_ns = account.credit_ns.saturating_sub(nanoseconds(took)).max(-nanoseconds(DEBT_MAX));
-        // Debts of an account that has nothing to run any more are forgotten: its next job waits for one round at most.
+        // The debt of an account without further jobs is dropped, so its next job waits for one round at most.
         if account.running == 0 && account.waiting.is_empty() {
             self.accounts.remove(&id);
         }
@@ -178,9 +178,9 @@ mod tests {
         assert_eq!(push(&mut queue, other, 20), 20);
     }
 
-    /// When every thread is in use, time decides: an account whose jobs take ten times as long starts a tenth as many.
+    /// When every thread is in use, an account whose jobs take ten times as long starts a tenth as many.
     #[test]
-    fn accounts_that_wait_for_a_thread_get_the_same_time_and_not_the_same_number_of_jobs() {
+    fn waiting_accounts_get_the_same_time_and_not_the_same_number_of_jobs() {
         let (long, short) = (AccountId::unique(), AccountId::unique());
         let mut queue = FairQueue::new(1, 1, 4_096);
         push(&mut queue, long, 1_000);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_an_account_without_jobs() {
+    fn accounts_without_jobs_have_no_entry() {
         let mut queue = FairQueue::new(1, 8, 100);
         for _ in 0..100 {
             push(&mut queue, AccountId::unique(), 1);
@@ -207,17 +207,15 @@ mod tests {
         assert!(queue.accounts.is_empty() && queue.turns.is_empty());
     }
 
-    /// As many accounts as there are threads, each with work that does not end, leave nothing to the next one; until
-    /// then a newcomer starts at once.
     #[test]
-    fn a_newcomer_starts_at_once_beside_several_greedy_accounts() {
+    fn a_new_account_starts_at_once_beside_several_greedy_accounts() {
         let mut queue = FairQueue::new(2, 16, 4_096);
         for _ in 0..7 {
             push(&mut queue, AccountId::unique(), 64);
             while queue.start_next().is_some() {}
         }
-        let newcomer = AccountId::unique();
-        push(&mut queue, newcomer, 1);
-        assert_eq!(started(&mut queue), Some(newcomer));
+        let new_account = AccountId::unique();
+        push(&mut queue, new_account, 1);
+        assert_eq!(started(&mut queue), Some(new_account));
     }
 }

@@ -1,0 +1,38 @@
+//! Secrets stored as keyed hashes, so that they cannot reach a log, and timing reveals nothing about them.
+
+use std::fmt;
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+use subtle::ConstantTimeEq;
+
+/// SipHash-2-4 with 128 bits. Without `keys`, it is infeasible to find a second text with the same hash.
+pub(crate) fn keyed_hash(keys: [u64; 2], bytes: &[u8]) -> u128 {
+    let mut hasher = SipHasher24::new_with_keys(keys[0], keys[1]);
+    hasher.write(bytes);
+    hasher.finish128().as_u128()
+}
+
+/// A secret that can be compared and not be printed.
+pub(crate) struct HashedSecret {
+    keys: [u64; 2],
+    hash: u128,
+}
+
+impl HashedSecret {
+    pub(crate) fn new(secret: &str) -> Self {
+        let keys = rand::random();
+        Self { keys, hash: keyed_hash(keys, secret.as_bytes()) }
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn matches(&self, guess: &[u8]) -> bool {
+        self.hash.ct_eq(&keyed_hash(self.keys, guess)).into()
+    }
+}
+
+impl fmt::Debug for HashedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashedSecret")
+    }
+}
