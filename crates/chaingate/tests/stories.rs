@@ -86,6 +86,8 @@ mod snapshots; // one chain per request
 mod startup; // what keeps the program from starting
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
+#[path = "stories/type_names.rs"]
+mod type_names; // one meaning for each type name
 #[path = "stories/unread.rs"]
 mod unread; // large answers that nobody reads
 #[path = "stories/values.rs"]

@@ -46,7 +46,7 @@ pub(super) fn lines(blocks: &[BuiltBlock], facts: &Facts) -> String {
         let number = block.block.header.number;
         let upgrade = (Some(number) == upgraded).then(|| upgrade_record(block));
         let transactions = (0..block.block.body.transactions.len()).map(|index| {
-            let mined = MinedTransaction::new(block, index);
+            let mined = RawTransactionRecord::new(block, index);
             match deposits.iter().position(|deposit| *deposit == Some(mined.hash)) {
                 Some(serial) => mined.layer_one_record(serial as u64),
                 None => mined.layer_two_record(),
@@ -60,7 +60,7 @@ pub(super) fn lines(blocks: &[BuiltBlock], facts: &Facts) -> String {
 }
 
 /// A transaction in its block.
-struct MinedTransaction<'a> {
+struct RawTransactionRecord<'a> {
     transaction: &'a Transaction,
     hash: B256,
     sender: Address,
@@ -69,7 +69,7 @@ struct MinedTransaction<'a> {
     created: Option<Bytes>,
 }
 
-impl<'a> MinedTransaction<'a> {
+impl<'a> RawTransactionRecord<'a> {
     fn new(block: &'a BuiltBlock, index: usize) -> Self {
         let transaction = &block.block.body.transactions[index];
         let sender = block.senders[index];

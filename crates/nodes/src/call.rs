@@ -1,6 +1,7 @@
 //! Calls to a node, its replies and its faults.
 
 use std::future::Future;
+use std::pin::Pin;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
@@ -84,6 +85,9 @@ pub trait Ask: Send + Sync + 'static {
     /// Sends a call, and waits for the reply until the deadline. Dropping the future cancels the call.
     fn ask(&self, call: &RpcCall, deadline: Instant) -> impl Future<Output = Result<RpcReply, Fault>> + Send;
 }
+
+/// A call under way.
+pub(crate) type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, Fault>> + Send + 'a>>;
 
 /// Why there is no usable reply. All of these except those of [`Self::is_our_shortage`] are faults of the node or the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -11,14 +11,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One HTTP reply.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ReceivedReply {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Reply {
+impl ReceivedReply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -77,17 +77,17 @@ impl TestConnection {
     }
 
     /// Posts a body and waits for the reply.
-    pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+    pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> ReceivedReply {
         self.send(request(path, "", body.as_ref())).reply()
     }
 
     /// The next reply, which must come.
-    pub fn reply(&mut self) -> Reply {
+    pub fn reply(&mut self) -> ReceivedReply {
         self.next_reply().expect("a reply comes")
     }
 
     /// The next reply, or `None` if the connection is closed instead.
-    pub fn next_reply(&mut self) -> Option<Reply> {
+    pub fn next_reply(&mut self) -> Option<ReceivedReply> {
         let head = self.read_until(b"\r\n\r\n")?;
         let head = String::from_utf8(head).expect("a head is text");
         let mut lines = head.trim_end().split("\r\n");
@@ -96,7 +96,7 @@ impl TestConnection {
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        let mut reply = Reply { status, headers, body: Vec::new() };
+        let mut reply = ReceivedReply { status, headers, body: Vec::new() };
         let length =
             reply.header("content-length").map_or(0, |len| len.parse().expect("a length is a number"));
         reply.body = self.read_exactly(length)?;
@@ -167,11 +167,11 @@ pub fn request(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Posts a body on a connection of its own.
-pub fn post(address: SocketAddr, path: &str, body: impl AsRef<[u8]>) -> Reply {
+pub fn post(address: SocketAddr, path: &str, body: impl AsRef<[u8]>) -> ReceivedReply {
     TestConnection::connect(address).post(path, body)
 }
 
 /// Gets a page on a connection of its own.
-pub fn get(address: SocketAddr, path: &str) -> Reply {
+pub fn get(address: SocketAddr, path: &str) -> ReceivedReply {
     TestConnection::connect(address).send(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).reply()
 }

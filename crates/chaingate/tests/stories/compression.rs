@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use testkit::http::{Reply, TestConnection, request};
+use testkit::http::{ReceivedReply, TestConnection, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
@@ -10,7 +10,7 @@ fn code_call() -> String {
     call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#)
 }
 
-fn asked_with(gateway: &Gateway, accept: &str, body: &str) -> Reply {
+fn asked_with(gateway: &Gateway, accept: &str, body: &str) -> ReceivedReply {
     let headers = format!("accept-encoding: {accept}\r\n");
     TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, body.as_bytes())).reply()
 }
@@ -31,7 +31,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-fn inflated(reply: &Reply) -> Vec<u8> {
+fn inflated(reply: &ReceivedReply) -> Vec<u8> {
     let mut whole = Vec::new();
     match reply.header("content-encoding") {
         Some("gzip") => drop(flate2::read::GzDecoder::new(&*reply.body).read_to_end(&mut whole).unwrap()),
@@ -65,7 +65,7 @@ fn large_replies_are_compressed_beside_the_connections() {
     assert_eq!(inflated(&asked_with(&gateway, "br, gzip;q=0.5", &batch)), plain.body);
 }
 
-fn posted_as(gateway: &Gateway, encoding: &str, body: &[u8]) -> Reply {
+fn posted_as(gateway: &Gateway, encoding: &str, body: &[u8]) -> ReceivedReply {
     let headers = format!("content-encoding: {encoding}\r\n");
     TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, body)).reply()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use archive::{Archive, BlockFile};
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::http::{Reply, TestConnection, get};
+use testkit::http::{ReceivedReply, TestConnection, get};
 use testkit::proxy::{Mood, Proxy};
 
 use crate::demo::{Demo, metric, until};
@@ -161,7 +161,7 @@ fn all_cases_pass(name: &str, count: usize) {
 
 /// What became of a reply on its way through a second gateway: results are the same to the byte, errors but for the
 /// details in their texts.
-fn change(direct: &Reply, passed_on: &Reply) -> Option<String> {
+fn change(direct: &ReceivedReply, passed_on: &ReceivedReply) -> Option<String> {
     let (mut before, mut after) = (direct.json(), passed_on.json());
     if before.get("result").is_some() {
         let is_same = without_total_difficulty(direct) == without_total_difficulty(passed_on);
@@ -174,7 +174,7 @@ fn change(direct: &Reply, passed_on: &Reply) -> Option<String> {
 }
 
 /// The body without the total difficulty of a block, which no header commits to: only who has all headers knows it.
-fn without_total_difficulty(reply: &Reply) -> String {
+fn without_total_difficulty(reply: &ReceivedReply) -> String {
     let text = reply.text();
     let Some((before, rest)) = text.split_once(r#""totalDifficulty":"0x"#) else { return text.to_owned() };
     let after = rest.split_once(',').map_or("", |(_, after)| after);
@@ -248,8 +248,8 @@ impl Followed {
     /// Asks everything that `is_wanted`, of a node and of the gateway. `change` says what is wrong with the second reply.
     fn compare(
         &self,
-        is_wanted: impl Fn(&str, &Reply) -> bool,
-        change: impl Fn(&Reply, &Reply) -> Option<String>,
+        is_wanted: impl Fn(&str, &ReceivedReply) -> bool,
+        change: impl Fn(&ReceivedReply, &ReceivedReply) -> Option<String>,
     ) {
         let (mut wire, mut through) =
             (TestConnection::connect(self.node.public), TestConnection::connect(self.front.public));
@@ -276,7 +276,7 @@ fn all_cases_pass_followed(name: &str) {
     followed.compare(|_, _| true, change);
     followed.kill_nodes();
     // That there is no such thing is nothing that a block could prove: nodes must say so.
-    let is_from_blocks = |sent: &str, direct: &Reply| {
+    let is_from_blocks = |sent: &str, direct: &ReceivedReply| {
         let is_there = !matches!(direct.json().get("result"), Some(result) if result.is_null());
         is_there && !NOT_FROM_BLOCKS.iter().any(|method| sent.contains(method))
     };
@@ -291,11 +291,12 @@ fn all_cases_pass_executed(name: &str) {
     };
     let Some(mut followed) = Followed::start(name, "mode = \"full\"", only_genesis) else { return };
     until("all blocks are executed", || followed.metric("executed_block") == followed.head);
-    let difference = |direct: &Reply, told: &Reply| {
+    let difference = |direct: &ReceivedReply, told: &ReceivedReply| {
         (direct.body != told.body).then(|| format!("{:.300} became {:.300}", direct.text(), told.text()))
     };
     // Which blocks are safe and finalized only nodes say; the embedded chain takes the newest one.
-    let has_no_mark = |sent: &str, _: &Reply| !sent.contains("\"safe\"") && !sent.contains("\"finalized\"");
+    let has_no_mark =
+        |sent: &str, _: &ReceivedReply| !sent.contains("\"safe\"") && !sent.contains("\"finalized\"");
     followed.compare(has_no_mark, difference);
     followed.kill_nodes();
     until("the nodes are seen to be down", || get(followed.front.operator, "/ready").status == 503);

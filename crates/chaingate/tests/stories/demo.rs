@@ -11,7 +11,7 @@ use chaingate::config::Config;
 use gateway::server::Server;
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::http::{Reply, get, post};
+use testkit::http::{ReceivedReply, get, post};
 
 use crate::gateway_under_test::call;
 
@@ -59,7 +59,7 @@ impl Demo {
         }
     }
 
-    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Reply {
+    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> ReceivedReply {
         post(self.public, "/v3/demo", body)
     }
 

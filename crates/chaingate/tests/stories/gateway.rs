@@ -14,7 +14,7 @@ use gateway::server::Server;
 use methods::{BlockRef, LogBlocks, Query};
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::http::{Reply, post};
+use testkit::http::{ReceivedReply, post};
 
 pub(crate) const HEAD: u64 = 10;
 
@@ -77,7 +77,7 @@ impl Gateway {
     }
 
     /// Posts a body under the key `demo`.
-    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Reply {
+    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> ReceivedReply {
         post(self.public, "/v3/demo", body)
     }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use testkit::http::{Reply, TestConnection, request};
+use testkit::http::{ReceivedReply, TestConnection, request};
 use testkit::http2::{Frame, FrameConnection, GOAWAY, INITIAL_WINDOW_SIZE};
 
 use crate::demo::until;
@@ -36,7 +36,7 @@ struct Tally {
 
 impl Tally {
     /// One request and its reply.
-    fn ask(&self, wire: &mut TestConnection) -> Option<Reply> {
+    fn ask(&self, wire: &mut TestConnection) -> Option<ReceivedReply> {
         let reply = wire.send(request("/v3/demo", "", chain_id("1").as_bytes())).next_reply();
         match &reply {
             Some(reply) => {

@@ -17,7 +17,7 @@ fn run(data: &str) -> String {
     call("eth_call", &format!("[{{\"data\":\"{data}\"}}]"))
 }
 
-fn together(gateway: &Gateway, bodies: &[String]) -> Vec<testkit::http::Reply> {
+fn together(gateway: &Gateway, bodies: &[String]) -> Vec<testkit::http::ReceivedReply> {
     thread::scope(|scope| {
         let posts: Vec<_> = bodies.iter().map(|body| scope.spawn(move || gateway.post(body))).collect();
         posts.into_iter().map(|post| post.join().unwrap()).collect()

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testkit::http::{Reply, TestConnection, get, post, request};
+use testkit::http::{ReceivedReply, TestConnection, get, post, request};
 
 use crate::gateway_under_test::{Gateway, call, chain_id};
 use crate::signing::{RSA_PEM, RSA_TOKEN, Signer, in_seconds};
@@ -18,12 +18,12 @@ fn with_key(settings: &str) -> Gateway {
     Gateway::with("", &format!("[[key]]\nkey = \"k\"\n{settings}"))
 }
 
-fn posted(gateway: &Gateway, headers: &str, body: &str) -> Reply {
+fn posted(gateway: &Gateway, headers: &str, body: &str) -> ReceivedReply {
     TestConnection::connect(gateway.public).send(request("/v3/k", headers, body.as_bytes())).reply()
 }
 
 /// Status and error of a reply, `200 ok` for a result.
-fn told(reply: &Reply) -> (u16, String) {
+fn told(reply: &ReceivedReply) -> (u16, String) {
     let json = reply.json();
     (reply.status, if json["error"].is_null() { "ok".to_owned() } else { reply.error() })
 }

@@ -2,7 +2,7 @@
 
 use chaingate::config::Config;
 use gateway::server::Server;
-use testkit::http::{Reply, TestConnection, get, request};
+use testkit::http::{ReceivedReply, TestConnection, get, request};
 
 use crate::demo::{Demo, endless, metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id, state};
@@ -55,7 +55,7 @@ fn an_address_where_someone_listens_is_refused() {
     assert_eq!(gateway.post(chain_id("1")).status, 200);
 }
 
-fn get_under(gateway: &Gateway, target: &str, version: &str, headers: &str) -> Reply {
+fn get_under(gateway: &Gateway, target: &str, version: &str, headers: &str) -> ReceivedReply {
     let request = format!("GET {target} HTTP/{version}\r\n{headers}\r\n");
     TestConnection::connect(gateway.operator).send(request).reply()
 }

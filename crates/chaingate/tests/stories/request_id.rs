@@ -8,19 +8,19 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use testkit::http::{Reply, TestConnection, get, post, request};
+use testkit::http::{ReceivedReply, TestConnection, get, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
 use crate::process::Process;
 
-fn id(reply: &Reply) -> String {
+fn id(reply: &ReceivedReply) -> String {
     let id = reply.header("chaingate-request-id");
     id.unwrap_or_else(|| panic!("no request id: {reply:?}")).to_owned()
 }
 
 /// Replies of every kind: results, errors and refusals at the level of HTTP.
-fn replies(gateway: &Gateway) -> Vec<Reply> {
+fn replies(gateway: &Gateway) -> Vec<ReceivedReply> {
     let public = gateway.public;
     let sent = |text: &str| TestConnection::connect(public).send(text).reply();
     vec![
@@ -40,7 +40,7 @@ fn replies(gateway: &Gateway) -> Vec<Reply> {
 }
 
 /// Replies on one connection, and to a second one for which there is no place, because a call on the first does not end.
-fn replies_of_a_full_gateway(gateway: &Gateway) -> Vec<Reply> {
+fn replies_of_a_full_gateway(gateway: &Gateway) -> Vec<ReceivedReply> {
     let mut kept = TestConnection::connect(gateway.public);
     let first = kept.post("/v3/demo", chain_id("1"));
     let second = kept.post("/v3/demo", chain_id("1"));

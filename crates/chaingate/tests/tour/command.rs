@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process;
 
-use testkit::http::{Reply, TestConnection};
+use testkit::http::{ReceivedReply, TestConnection};
 
 use crate::output;
 
@@ -102,7 +102,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// What `-w` writes: `%{http_code}`, `%header{name}` and ends of lines.
-fn fill(template: &str, reply: &Reply) -> String {
+fn fill(template: &str, reply: &ReceivedReply) -> String {
     let mut text = template.replace("\\n", "\n").replace("%{http_code}", &reply.status.to_string());
     while let Some((before, rest)) = text.split_once("%header{") {
         let (name, after) = rest.split_once('}').expect("a header's name ends");

@@ -1,7 +1,7 @@
 //! Carries out what [`next_action`] decides: asks nodes, pays from the budgets, and records what replies say about nodes.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -17,12 +17,10 @@ use super::{
     ResultJudge,
 };
 use crate::budget::REFUSED_PAUSE;
-use crate::call::{Ask, Fault, Needs, RpcCall, RpcReply};
+use crate::call::{Ask, Fault, Needs, ReplyFuture, RpcCall, RpcReply};
 use crate::health::Availability;
 use crate::node::{Membership, Node};
 use crate::pick::Candidate;
-
-type Replying<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, Fault>> + Send + 'a>>;
 
 pub(super) struct Driver<'a, 'j, A> {
     nodes: &'a [Arc<Node<A>>],
@@ -31,7 +29,7 @@ pub(super) struct Driver<'a, 'j, A> {
     rules: &'a AttemptRules,
     progress: CallProgress,
     /// The replies that are awaited, each with the position of its node.
-    replies: Vec<(usize, Replying<'a>)>,
+    replies: Vec<(usize, ReplyFuture<'a>)>,
 }
 
 /// The nodes of a call, as its decisions see them.

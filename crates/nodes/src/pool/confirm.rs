@@ -13,7 +13,7 @@
 //! No node gives two answers to one call, so that no node votes twice.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Pool, PoolNode};
 use crate::attempt::{ErrorMeaning, NodeReply};
 use crate::budget::REFUSED_PAUSE;
-use crate::call::{Fault, RpcCall, RpcReply};
+use crate::call::{Fault, ReplyFuture, RpcCall, RpcReply};
 use crate::health::Availability;
 use crate::node::{Membership, MissingCapability};
 use crate::pick::{Candidate, pick};
@@ -87,11 +87,9 @@ pub struct QuorumCall<'a> {
     has_stalled: bool,
 }
 
-type Replying<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, Fault>> + Send + 'a>>;
-
 struct Runner<'a> {
     node: usize,
-    reply: Replying<'a>,
+    reply: ReplyFuture<'a>,
     asked_at: Instant,
     /// When another node may be asked too. `None` once that was done.
     slow_at: Option<Instant>,

@@ -11,7 +11,7 @@ use super::calls::{KnownCall, TrueChain};
 use super::judge::{AnswerVerdict, StateTrust, judge};
 use super::lie::{Course, NodeLie, Phase};
 use super::mix::NodeMix;
-use crate::http::{Reply, TestConnection, get, post, request};
+use crate::http::{ReceivedReply, TestConnection, get, post, request};
 use crate::proxy::{Mood, Proxy};
 
 /// How long a gateway may take to know its head. One that has only liars may never know it.
@@ -197,7 +197,7 @@ impl Trial<'_> {
         }
     }
 
-    fn ask(&self, wire: &mut TestConnection, call: &KnownCall) -> Option<Reply> {
+    fn ask(&self, wire: &mut TestConnection, call: &KnownCall) -> Option<ReceivedReply> {
         let reply = wire.send(request(self.gateway.path(), "", call.body().as_bytes())).next_reply();
         if reply.is_none() {
             *wire = TestConnection::connect(self.gateway.public());
@@ -227,7 +227,7 @@ impl Trial<'_> {
     }
 }
 
-fn describe(call: &KnownCall, reply: Option<&Reply>, phase: &Phase) -> String {
+fn describe(call: &KnownCall, reply: Option<&ReceivedReply>, phase: &Phase) -> String {
     let header = |name| reply.and_then(|reply| reply.header(name)).unwrap_or("-");
     let text = reply.map_or_else(String::new, |reply| String::from_utf8_lossy(&reply.body).into_owned());
     let short = |text: String| text.chars().take(EXAMPLE_BYTES_MAX).collect::<String>();

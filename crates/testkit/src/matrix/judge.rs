@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::calls::{AnswerKind, KnownCall, TrueChain};
 use super::lie::NodeLie;
 use super::mix::NodeMix;
-use crate::http::{Reply, post};
+use crate::http::{ReceivedReply, post};
 
 /// How far a gateway is configured to verify state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) fn judge(
     lie: Option<&NodeLie>,
     mix: &NodeMix,
     call: &KnownCall,
-    reply: Option<&Reply>,
+    reply: Option<&ReceivedReply>,
 ) -> AnswerVerdict {
     let Some(reply) = reply else { return AnswerVerdict::Failed };
     let told: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
@@ -64,7 +64,13 @@ fn is_not_there(told: &Value) -> bool {
 }
 
 /// Whether an answer is true of the head that liars may decide on.
-fn is_of_other_head(chain: &TrueChain, lie: &NodeLie, call: &KnownCall, reply: &Reply, told: &Value) -> bool {
+fn is_of_other_head(
+    chain: &TrueChain,
+    lie: &NodeLie,
+    call: &KnownCall,
+    reply: &ReceivedReply,
+    told: &Value,
+) -> bool {
     let Some(node) = lie.other else {
         let is_above_head = is_not_there(told) || told["error"]["message"] == "header not found";
         return lie.about_heads && (call.depends_on_head() || is_above_head || !is_known_block(chain, reply));
@@ -85,7 +91,7 @@ impl StateTrust {
 }
 
 /// Whether the block that the answer is said to be of is one of the chain.
-fn is_known_block(chain: &TrueChain, reply: &Reply) -> bool {
+fn is_known_block(chain: &TrueChain, reply: &ReceivedReply) -> bool {
     let hash = reply.header("chaingate-block").and_then(|block| block.split(' ').nth(1));
     hash.is_none_or(|hash| chain.hashes.contains(hash))
 }

@@ -8,7 +8,7 @@ use archive::{Archive, Block};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tempfile::TempDir;
 use testkit::chain::{LOGGER, RandomChain, Size, VESSEL, signer};
-use testkit::http::{Reply, TestConnection, get};
+use testkit::http::{ReceivedReply, TestConnection, get};
 use testkit::proxy::Proxy;
 
 use super::front::Front;
@@ -184,7 +184,7 @@ impl Nodes {
 
     /// All results are those of the nodes, but for the total difficulty, which nobody can prove.
     pub(super) fn results_are_equal(&self, front: &Front) {
-        let result = |reply: &Reply| {
+        let result = |reply: &ReceivedReply| {
             let mut result = reply.json()["result"].take();
             result.as_object_mut().map(|members| members.remove("totalDifficulty"));
             result
@@ -192,7 +192,7 @@ impl Nodes {
         self.compare(front, |told, expected| result(told) == result(expected));
     }
 
-    fn compare(&self, front: &Front, is_right: impl Fn(&Reply, &Reply) -> bool) {
+    fn compare(&self, front: &Front, is_right: impl Fn(&ReceivedReply, &ReceivedReply) -> bool) {
         let (mut wire, mut truth) =
             (TestConnection::connect(front.public), TestConnection::connect(self.nodes[0].gateway.public));
         let mut differences = String::new();
@@ -212,12 +212,12 @@ impl Nodes {
     }
 }
 
-fn post(front: &Front, body: &str) -> Reply {
+fn post(front: &Front, body: &str) -> ReceivedReply {
     front.wire().post("/v3/custom", body)
 }
 
 /// Whether no node was asked.
-fn is_local(reply: &Reply) -> bool {
+fn is_local(reply: &ReceivedReply) -> bool {
     matches!(reply.header("chaingate-source"), Some("archive" | "cache"))
         && reply.header("chaingate-verified") == Some("proven")
 }

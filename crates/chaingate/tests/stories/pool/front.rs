@@ -8,7 +8,7 @@ use chaingate::config::Config;
 use chaingate::source;
 use gateway::server::Server;
 use serde_json::Value;
-use testkit::http::{Reply, TestConnection, get, request};
+use testkit::http::{ReceivedReply, TestConnection, get, request};
 use testkit::proxy::Proxy;
 
 use crate::demo::until;
@@ -101,7 +101,7 @@ impl Front {
     }
 
     /// Asks with a key, and with headers that end with `\r\n`.
-    pub(crate) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> Reply {
+    pub(crate) fn ask_as(&self, key: &str, headers: &str, method: &str, params: &str) -> ReceivedReply {
         let body = call(method, params);
         self.wire().send(request(&format!("/v3/{key}"), headers, body.as_bytes())).reply()
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
-use testkit::http::{Reply, TestConnection};
+use testkit::http::{ReceivedReply, TestConnection};
 
 use super::callers::storm_time;
 use super::front::Front;
@@ -171,7 +171,7 @@ fn says_it_is_gone(error: &Value) -> bool {
 }
 
 /// The hash of the block that an answer names as the one at which it is true.
-fn block_hash(reply: &Reply) -> Option<String> {
+fn block_hash(reply: &ReceivedReply) -> Option<String> {
     Some(reply.header("chaingate-block")?.split_once(' ')?.1.to_owned())
 }
 
