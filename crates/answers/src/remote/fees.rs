@@ -259,6 +259,30 @@ mod tests {
         has_requests: false,
     };
 
+    /// In the days between Osaka and the first change of blob parameters alone, fees were computed by the rules of Prague.
+    #[test]
+    fn from_osaka_on_the_base_fee_bounds_the_blob_fee_from_below() {
+        let block = |timestamp| FeeFields {
+            timestamp,
+            base_fee: Some(1_000_000_000),
+            blob_gas_used: Some(0),
+            excess_blob_gas: Some(10_000_000),
+            has_requests: true,
+            ..BLOCK
+        };
+        let [prague, osaka, bpo1] = [1_764_798_550, 1_764_798_551, 1_765_290_071].map(|timestamp| {
+            let fields = block(timestamp);
+            let excess = fields.excess_blob_gas.unwrap_or(0);
+            let now = blob_params(Some(1), &fields).calc_blob_fee(excess);
+            next_blob_fee(Some(1), &fields) >= now
+        });
+        assert_eq!(
+            (prague, osaka, bpo1),
+            (false, true, true),
+            "whether an empty block leaves the fee where it is"
+        );
+    }
+
     #[test]
     fn the_next_base_fee_follows_from_the_last_block() {
         let full = FeeFields { gas_used: 30_000_000, ..BLOCK };

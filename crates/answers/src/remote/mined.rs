@@ -14,13 +14,18 @@ use crate::results::{
     BlockFields, LogFields, LogWriter, MinedTransaction, write_block, write_receipt, write_transaction,
 };
 
-/// When networks raised the number of blobs beyond what Prague has, by chain id: the fork's time and its parameters.
-const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 2]); 4] = [
-    (1, [(1_765_290_071, BlobParams::bpo1()), (1_767_747_671, BlobParams::bpo2())]),
-    (17_000, [(1_759_800_000, BlobParams::bpo1()), (1_760_389_824, BlobParams::bpo2())]),
-    (560_048, [(1_762_365_720, BlobParams::bpo1()), (1_762_955_544, BlobParams::bpo2())]),
-    (11_155_111, [(1_761_017_184, BlobParams::bpo1()), (1_761_607_008, BlobParams::bpo2())]),
+/// When networks changed the parameters of blobs after Prague, by chain id: the fork's time and its parameters. Osaka bounds the
+/// fee from below by the base fee.
+const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 3]); 4] = [
+    (1, blob_forks([1_764_798_551, 1_765_290_071, 1_767_747_671])),
+    (17_000, blob_forks([1_759_308_480, 1_759_800_000, 1_760_389_824])),
+    (560_048, blob_forks([1_761_677_592, 1_762_365_720, 1_762_955_544])),
+    (11_155_111, blob_forks([1_760_427_360, 1_761_017_184, 1_761_607_008])),
 ];
+
+const fn blob_forks([osaka, bpo1, bpo2]: [u64; 3]) -> [(u64, BlobParams); 3] {
+    [(osaka, BlobParams::osaka()), (bpo1, BlobParams::bpo1()), (bpo2, BlobParams::bpo2())]
+}
 
 /// The blob fee per gas in a block.
 pub(super) fn blob_fee(chain_id: Option<u64>, header: &Header) -> u128 {
