@@ -30,7 +30,7 @@ use std::{
 
 /// No block may be larger than this, packed or unpacked. The largest that a gas limit of 200 million could
 /// pay for has 50 MB; real ones have had up to 10.
-pub(crate) const BLOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const BLOCK_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Large enough that reading costs few system calls.
 const READ_BUFFER_BYTES: usize = 256 * 1024;

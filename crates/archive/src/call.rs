@@ -11,7 +11,6 @@ mod message;
 mod overrides;
 mod precompiles;
 mod reader;
-mod revert;
 mod limits;
 
 #[cfg(test)]
@@ -21,7 +20,6 @@ pub use error::{CallError, CallRejection, Halt};
 pub use limits::{CallLimits, Deadline, StopReason};
 pub(crate) use overrides::bytecode;
 pub use overrides::{OverrideError, Overrides};
-pub use revert::revert_message;
 
 use crate::{chain::BlockRules, state::StateSource};
 use alloy_consensus::Header;

@@ -31,10 +31,9 @@ mod partial; // a state of which only parts are known
 mod archive; // an archive that is open
 mod read; // block data, receipts, state as of a block
 
-pub use blockfile::{BlockFile, BlockFileError, BlockFileFault};
+pub use blockfile::{BLOCK_BYTES_MAX, BlockFile, BlockFileError, BlockFileFault};
 pub use call::{
     CallError, CallLimits, CallRejection, Deadline, Halt, OverrideError, Overrides, StopReason, call,
-    revert_message,
 };
 pub use chain::{Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee};
 pub use check::{Ancestry, BlockFault, CheckedBlock, TransactionFault, UncleFault, check_block};

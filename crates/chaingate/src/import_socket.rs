@@ -9,7 +9,7 @@ mod sender;
 
 use std::io::{self, Read, Write};
 
-use archive::ImportProgress;
+use archive::{BLOCK_BYTES_MAX, ImportProgress};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use receiver::ImportSocket;
@@ -17,9 +17,6 @@ pub(crate) use sender::{GatewayImport, ReceivingGateway, SendFileError};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";
-
-/// The longest frame, which is the longest block of a file.
-const FRAME_BYTES_MAX: u32 = 64 << 20;
 
 /// A line that the gateway writes about an import.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,7 +60,8 @@ impl ImportCounts {
 }
 
 fn write_frame(out: &mut impl Write, frame: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(frame.len()).ok().filter(|length| *length <= FRAME_BYTES_MAX);
+    // A frame is as long as a block in a file may be.
+    let length = u32::try_from(frame.len()).ok().filter(|length| u64::from(*length) <= BLOCK_BYTES_MAX);
     let length = length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"))?;
     out.write_all(&length.to_be_bytes())?;
     out.write_all(frame)
@@ -73,7 +71,7 @@ fn read_frame(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
-    if length > FRAME_BYTES_MAX {
+    if u64::from(length) > BLOCK_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"));
     }
     let mut frame = Vec::new();

@@ -4,7 +4,6 @@ use super::{
     CallResult,
     limits::{FrameFault, StopReason},
     overrides::OverrideError,
-    revert::revert_message,
 };
 use alloy_primitives::{Address, Bytes, U256};
 use revm::{
@@ -19,8 +18,8 @@ use revm::{
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The contract reverted.
-    #[error("{}", revert_message(data))]
+    /// The contract reverted. Whoever answers the call decodes the reason.
+    #[error("execution reverted")]
     Reverted {
         /// The revert data.
         data: Bytes,
