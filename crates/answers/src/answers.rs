@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::embedded::Embedded;
 use crate::limits::AnswerLimits;
 use crate::pool_backend::PoolBackend;
-use crate::remote::{Follower, PoolSource};
+use crate::remote::{FollowThread, PoolSource, start_following};
 use crate::request_view::RequestView;
 use crate::timings::Timings;
 use crate::view::{FixedSource, SnapshotSource, Source};
@@ -20,7 +20,7 @@ pub enum Sources {
     /// A chain of our own.
     Embedded(Arc<dyn SnapshotSource>),
     /// Nodes.
-    Remote(Box<PoolSource>),
+    PoolSource(Box<PoolSource>),
 }
 
 impl Sources {
@@ -28,7 +28,7 @@ impl Sources {
     pub fn archive(&self) -> Option<Arc<archive::Archive>> {
         match self {
             Self::Embedded(source) => source.own_archive().cloned(),
-            Self::Remote(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
+            Self::PoolSource(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
         }
     }
 }
@@ -48,7 +48,7 @@ impl<S: Source> From<Arc<S>> for Sources {
 /// Who answers, and what answers have in common.
 pub struct Answers {
     /// First, because it ends first.
-    _follower: Option<Follower>,
+    _follower: Option<FollowThread>,
     backend: Backend,
     threads: Arc<ThreadPool>,
     cache: Arc<Cache>,
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Sources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Embedded(_) => "Embedded",
-            Self::Remote(_) => "Remote",
+            Self::PoolSource(_) => "PoolSource",
         })
     }
 }
@@ -86,13 +86,13 @@ impl Answers {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
                 Backend::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
-            Sources::Remote(remote) => {
+            Sources::PoolSource(remote) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
                 Backend::Pool(PoolBackend::start(*remote, threads, cache, memory, &timings, limits)?)
             }
         };
         let follower = match &backend {
-            Backend::Pool(pool) => Follower::start(&pool.remote)?,
+            Backend::Pool(pool) => start_following(&pool.remote)?,
             Backend::Embedded(_) => None,
         };
         Ok(Self { _follower: follower, backend, threads, cache, timings })

@@ -9,7 +9,9 @@ use resources::{MemoryBudget, ThreadPool};
 use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
-use super::remote::{ExecutedChain, ExecutedView, ExecutionThread, NodeCall, PartnerView, PoolSource};
+use super::remote::{
+    ExecutedChain, ExecutedView, FollowThread, NodeCall, PartnerView, PoolSource, start_executing,
+};
 use crate::cache::Cache;
 use crate::failure::Failure;
 use crate::limits::AnswerLimits;
@@ -22,7 +24,7 @@ use crate::view::Source;
 /// The nodes, and what is answered without them.
 pub(super) struct PoolBackend {
     // In the order in which they have to go: the thread uses the nodes.
-    _execution: Option<ExecutionThread>,
+    _execution: Option<FollowThread>,
     executed: Option<ExecutedBackend>,
     pub(super) remote: Arc<PoolSource>,
 }
@@ -77,7 +79,7 @@ impl PoolBackend {
             ExecutedBackend { chain: Arc::clone(chain), embedded }
         });
         let remote = Arc::new(remote.within(threads, cache, memory, limits));
-        Ok(Self { _execution: ExecutionThread::start(&remote)?, executed, remote })
+        Ok(Self { _execution: start_executing(&remote)?, executed, remote })
     }
 
     pub(super) fn shared_calls(&self) -> u64 {

@@ -46,6 +46,7 @@ mod partner; // who is asked when nobody of our own can answer
 
 // What runs beside requests:
 
+mod follow_thread; // a thread that follows the chain
 mod follow; // blocks that are kept as the chain grows
 mod execute; // new blocks are executed
 
@@ -69,13 +70,14 @@ use asking::Asking;
 use block_ids::{block_ref, head};
 pub(crate) use block_lookup::NamedBy;
 use chain_rules::ChainRules;
-pub(super) use execute::ExecutionThread;
+pub(super) use execute::start_executing;
 pub(super) use executed_chain::ExecutedView;
 pub use executed_chain::{ExecutedChain, ExecutionState};
 use fetched::{CacheDecision, Fetched, NULL, answer, at_head, holds, kept};
 use flight_key::FlightKey;
-pub(super) use follow::Follower;
+pub(super) use follow::start_following;
 pub use follow_settings::FollowMode;
+pub(super) use follow_thread::FollowThread;
 pub use kept_chain::{FollowState, KeptChain};
 pub(crate) use partner_view::PartnerView;
 pub use pool_source::PoolSource;

@@ -17,7 +17,7 @@ use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 pub use spans::{LogSpan, read_logs};
 
 /// Whether this is one JSON value.
-fn is_json(result: &[u8]) -> bool {
+pub fn is_json(result: &[u8]) -> bool {
     std::str::from_utf8(result).is_ok_and(|text| jsonrpc::Value::read(text).is_some())
 }
 

@@ -4,4 +4,4 @@ mod branch; // which blocks the archive lacks
 mod live; // new blocks
 mod worker; // the thread that executes
 
-pub(crate) use live::ExecutionThread;
+pub(crate) use live::start_executing;

@@ -9,49 +9,23 @@ mod restore; // a restart with all nodes dead
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use resources::lower_priority;
-use tokio::sync::oneshot;
 
+use super::follow_thread::FollowThread;
 use super::kept_chain::KeptChain;
 use super::pool_source::PoolSource;
 
-/// The thread that follows. It ends when this is dropped.
-pub(crate) struct Follower {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Follower {
-    /// Begins to follow. `None` where nothing is to be kept.
-    pub(crate) fn start(remote: &Arc<PoolSource>) -> io::Result<Option<Self>> {
-        let Some(kept) = remote.kept_chain().cloned() else { return Ok(None) };
-        let remote = Arc::clone(remote);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
-        let run = move || {
-            // Callers come first. A new block takes milliseconds all the same.
-            lower_priority();
-            runtime.block_on(async {
-                tokio::select! {
-                    _dropped = stopped => {}
-                    () = follow(&remote, &kept) => {}
-                }
-            });
-        };
-        let thread = thread::Builder::new().name("chaingate-follow".to_owned()).spawn(run)?;
-        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _joined = thread.join();
-        }
-    }
+/// Starts the thread that follows. `None` where nothing is to be kept.
+pub(crate) fn start_following(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
+    let Some(kept) = remote.kept_chain().cloned() else { return Ok(None) };
+    let remote = Arc::clone(remote);
+    let thread = FollowThread::start(move || {
+        // Callers come first. A new block takes milliseconds all the same.
+        lower_priority();
+        async move { follow(&remote, &kept).await }
+    })?;
+    Ok(Some(thread))
 }
 
 /// Follows until that is impossible. What is kept is then of no use any more: the nodes answer.

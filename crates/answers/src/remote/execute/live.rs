@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use alloy_consensus::BlockBody;
@@ -12,7 +11,7 @@ use futures_util::{Stream, StreamExt, stream};
 use methods::BlockRef;
 use nodes::{CanonicalChain, Supplier};
 use resources::AccountId;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::branch::{MissingBranch, NoBranch};
@@ -20,6 +19,9 @@ use super::worker::ExecutionWorker;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::executed_chain::{ExecutedChain, ExecutionState, ReplacedBranch};
+use crate::remote::follow_thread::{
+    FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX, ChainChanges,
+};
 use crate::remote::pool_source::PoolSource;
 
 /// Blocks that are fetched at the same time: enough that execution does not wait for them.
@@ -32,60 +34,25 @@ const WAITING_BLOCKS_MAX: usize = 16;
 /// follow as new blocks do.
 const REPLACED_AT_ONCE: usize = 256;
 
-/// How long one block, or the headers that lead to it, may take over all nodes that are asked.
-const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// How soon what could not be fetched or written is tried again, unless the view changes before.
-const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
 /// How soon a block that could not be executed is tried again, unless the view changes before.
 const STOPPED_TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
-/// while the others happen not to answer.
-const UNKNOWN_TYPES_MAX: u32 = 5;
-
-/// The thread that keeps the archive at the head. It ends when this is dropped.
-pub(crate) struct ExecutionThread {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl ExecutionThread {
-    /// Begins. `None` where no archive is continued.
-    pub(crate) fn start(remote: &Arc<PoolSource>) -> io::Result<Option<Self>> {
-        let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
-        let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
-        let run = move || {
-            let live = ExecutionLoop {
-                remote: &remote,
-                chain: &chain,
-                worker,
-                account: AccountId::unique(),
-                is_written: true,
-                unknown_types: 0,
-            };
-            runtime.block_on(async {
-                tokio::select! {
-                    _dropped = stopped => {}
-                    () = live.keep_up() => {}
-                }
-            });
+/// Starts the thread that keeps the archive at the head. `None` where no archive is continued.
+pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
+    let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
+    let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
+    let thread = FollowThread::start(move || async move {
+        let live = ExecutionLoop {
+            remote: &remote,
+            chain: &chain,
+            worker,
+            account: AccountId::unique(),
+            is_written: true,
+            unknown_types: 0,
         };
-        let thread = thread::Builder::new().name("chaingate-follow".to_owned()).spawn(run)?;
-        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
-    }
-}
-
-impl Drop for ExecutionThread {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _joined = thread.join();
-        }
-    }
+        live.keep_up().await;
+    })?;
+    Ok(Some(thread))
 }
 
 struct ExecutionLoop<'a> {
@@ -166,11 +133,7 @@ impl ExecutionLoop<'_> {
     }
 
     /// Goes towards the head of the view. `false` if more is to be done.
-    async fn advance(
-        &self,
-        canon: &Arc<CanonicalChain>,
-        changes: &mut ChainChanges,
-    ) -> Result<bool, NotExecuted> {
+    async fn advance(&self, canon: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Result<bool, NotExecuted> {
         let archive = self.chain.archive();
         archive.set_finalized(canon.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();
@@ -302,8 +265,6 @@ impl ExecutionLoop<'_> {
         })
     }
 }
-
-type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Whether a branch is still part of the chain of the view.
 fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use crate::failure::Failure;
+use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER};
 use crate::remote::kept_chain::KeptChain;
 use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_blocks::{FetchTerms, block_of};
@@ -34,11 +35,7 @@ const CHUNK_BLOCKS_MIN: u64 = 8;
 const BLOCKS_AT_ONCE_MAX: usize = 64;
 const BLOCKS_AT_ONCE_MIN: usize = 2;
 
-/// How long one block may take over all nodes that are asked.
-const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// How soon what failed is tried again; twice as late each time.
-const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// What failed is tried again twice as late each time, but after no more than this.
 const TRIED_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// How often it is seen whether something is missing, beside when something was kept.

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive::{BlockParts, EncodedBlock, KeptChainId};
 use futures_util::StreamExt;
@@ -10,12 +9,12 @@ use futures_util::stream;
 use methods::{BlockParam, BlockRef};
 use nodes::view::WINDOW_BLOCKS;
 use nodes::{CanonicalChain, Supplier};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
+use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX, ChainChanges};
 use crate::remote::kept_chain::KeptChain;
 use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
@@ -26,16 +25,6 @@ const UNSTORED_BLOCKS_MIN: u64 = 64;
 /// New blocks that are fetched at the same time.
 const BLOCKS_AT_ONCE: usize = 8;
 
-/// How long one block may take over all nodes that are asked.
-const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// How soon what failed is tried again, unless the view changes before.
-const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
-/// while the others happen not to answer.
-const UNKNOWN_TYPES_MAX: u32 = 5;
-
 /// Blocks that become durable together: the time of one write is spread over them.
 const GROUP_BLOCKS_MAX: usize = 128;
 /// Bytes of blocks in one write; blocks that were fetched again for it are counted nowhere else.
@@ -43,8 +32,6 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// Encoding a block of this size takes less than 200 µs.
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
-
-type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// Follows the view for ever. Returns why that is impossible.
 pub(super) async fn keep_up(remote: &PoolSource, kept: &KeptChain) -> String {

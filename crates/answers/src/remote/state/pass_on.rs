@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use methods::BlockRef;
 use nodes::proven::ProofFailure;
+use nodes::raw::is_json;
 use nodes::{CallFailure, CanonicalChain, ChainFamily, Client, Judgement, Judging, NodeReply, PoolAnswer};
 use resources::AccountId;
 
@@ -165,11 +166,10 @@ impl<'a> PassedOn<'a> {
 
 fn read(form: Option<Form>, result: Bytes) -> Result<Statement, NoStatement> {
     let Some(form) = form else {
-        let is_json = std::str::from_utf8(&result).is_ok_and(|text| jsonrpc::Value::read(text).is_some());
         // The result is embedded in the reply, so it must be one JSON value.
         let is_null = result.trim_ascii() == b"null";
         let result = if is_null { NULL } else { result };
-        return if is_json { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };
+        return if is_json(&result) { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };
     };
     form.read(&NodeReply::Result(result))
 }

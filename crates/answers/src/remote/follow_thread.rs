@@ -1,0 +1,57 @@
+//! The thread and the limits of following the chain, shared by `follow` (blocks are kept) and `execute` (blocks are executed).
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nodes::CanonicalChain;
+use tokio::sync::{oneshot, watch};
+
+/// How long one block, or the headers that lead to it, may take over all nodes that are asked.
+pub(super) const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How soon what failed is tried again, unless the view changes before.
+pub(super) const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
+/// while the others happen not to answer.
+pub(super) const UNKNOWN_TYPES_MAX: u32 = 5;
+
+/// Reports changes of the canonical chain.
+pub(super) type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
+
+/// A thread that follows the chain. It ends when this is dropped.
+pub(crate) struct FollowThread {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FollowThread {
+    /// Starts a thread that runs the future that `follow` returns.
+    pub(super) fn start<F: Future<Output = ()>>(
+        follow: impl FnOnce() -> F + Send + 'static,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _dropped = stopped => {}
+                    () = follow() => {}
+                }
+            });
+        };
+        let thread = thread::Builder::new().name("chaingate-follow".to_owned()).spawn(run)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for FollowThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _joined = thread.join();
+        }
+    }
+}
