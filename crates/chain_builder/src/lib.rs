@@ -5,12 +5,14 @@ mod memory; // a state that holds everything in maps
 mod header; // what a header has to say
 mod predeploys; // contracts that the protocol calls
 mod sign; // transactions with a signature
+mod fork_schedule; // which fork is when
 mod builder; // blocks, one after another
 
 #[cfg(test)]
 mod tests;
 
 pub use builder::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, write_blocks};
+pub use fork_schedule::{DIFFICULTY_MIN, Era, fork_schedule};
 pub use memory::{MemoryState, StoredAccount};
 pub use predeploys::system_contracts;
 pub use sign::Signer;

@@ -1,13 +1,8 @@
 //! What is where on the demo chain, by name: for documents, tests and the greeting at start-up.
 
-pub use super::{
-    accounts::{self, ACCOUNTS, DemoAccount},
-    contracts::{self, CONTRACTS, Contract, abi},
-    schedule::{CHAIN_ID, Era},
-};
 use super::{
     accounts::{ALICE, ERIN},
-    contracts::{CHATTER, TOKEN, TOUR, abi as events},
+    contracts::{self, CHATTER, Contract, TOKEN, TOUR, abi as events},
     story,
     writer::Landmark,
 };

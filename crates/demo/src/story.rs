@@ -8,11 +8,11 @@ mod newest; // the many logs, the raw records and the head
 use super::{
     accounts::{ALICE, BOB, CAROL, DemoAccount},
     contracts::{EARLY, TOKEN, TOUR, abi},
-    schedule::Era,
+    schedule::first_block,
     writer::{TransactionAction, Writer},
 };
 use alloy_primitives::U256;
-use chain_builder::BuildError;
+use chain_builder::{BuildError, Era};
 
 pub(super) use newest::{CHATTER_BLOCKS, HEAD, LOGS_PER_CHATTER_BLOCK, RAW_BLOCKS};
 
@@ -44,7 +44,7 @@ fn everyday_until(w: &mut Writer, number: u64) -> Result<(), BuildError> {
 
 /// Writes everyday blocks up to the end of the era.
 fn everyday_until_era(w: &mut Writer, next: Era) -> Result<(), BuildError> {
-    everyday_until(w, next.first_block())
+    everyday_until(w, first_block(next))
 }
 
 /// A little of what people do, different from block to block; every sixth block stays empty.

@@ -3,7 +3,7 @@
 use super::{
     accounts::{CAROL, DemoAccount, FRANK},
     contracts::{LOAD, abi},
-    schedule::{CHAIN_ID, Era, genesis, timestamp},
+    schedule::{CHAIN_ID, era_of, genesis, timestamp},
 };
 use alloy_consensus::{Header, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy, transaction::Recovered};
 use alloy_eips::{
@@ -14,7 +14,7 @@ use alloy_eips::{
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
 use alloy_sol_types::SolCall;
 use archive::{GenesisError, Transaction};
-use chain_builder::{BlockPlan, BuildError, BuiltBlock, ChainBuilder};
+use chain_builder::{BlockPlan, BuildError, BuiltBlock, ChainBuilder, Era};
 use std::collections::BTreeMap;
 
 const GWEI: u128 = 1_000_000_000;
@@ -158,7 +158,7 @@ impl Writer {
 
     /// The rules of the block that is being put together.
     pub(super) fn era(&self) -> Era {
-        Era::of(self.number())
+        era_of(self.number())
     }
 
     /// Sends a message as most people would at the time.
@@ -256,7 +256,7 @@ impl Writer {
         BlockPlan {
             timestamp: Some(timestamp(number)),
             beneficiary: FRANK.address,
-            extra_data: format!("{:?}", Era::of(number)).into_bytes().into(),
+            extra_data: format!("{:?}", era_of(number)).into_bytes().into(),
             ..BlockPlan::default()
         }
     }

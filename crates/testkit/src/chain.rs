@@ -7,7 +7,8 @@ mod actions; // what transactions do
 mod envelope; // in which type of transaction they do it
 mod schedule; // which fork is when
 
-pub use schedule::{Era, genesis_with};
+pub use chain_builder::Era;
+pub use schedule::genesis_with;
 
 use crate::{contracts, model::Model};
 use alloy_consensus::transaction::Recovered;

@@ -4,10 +4,9 @@ use super::{ether, everyday_until_era};
 use crate::{
     accounts::{ALICE, BOB, CAROL, ERIN},
     contracts::{DOOMED_EARLY, EARLY, abi, unborn},
-    schedule::Era,
     writer::{Envelope, TransactionAction, Writer},
 };
-use chain_builder::BuildError;
+use chain_builder::{BuildError, Era};
 
 pub(super) fn write(w: &mut Writer) -> Result<(), BuildError> {
     frontier(w)?;

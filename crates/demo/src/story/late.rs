@@ -4,13 +4,12 @@ use super::{ether, everyday_until_era, tenths};
 use crate::{
     accounts::{ALICE, BOB, CAROL, DAVE, ERIN, FRANK},
     contracts::{CHATTER, CLOCK, DOOMED_LATE, TOKEN, WALLET, abi},
-    schedule::Era,
     writer::{Envelope, TransactionAction, Writer},
 };
 use alloy_eips::eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
 use alloy_primitives::U256;
 use alloy_sol_types::SolCall as _;
-use chain_builder::BuildError;
+use chain_builder::{BuildError, Era};
 
 /// As many as a block can have on mainnet.
 const WITHDRAWALS_MANY: u64 = 16;

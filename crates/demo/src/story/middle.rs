@@ -4,12 +4,12 @@ use super::{ether, everyday_until, everyday_until_era, tenths, token_transfer};
 use crate::{
     accounts::{ALICE, BOB, CAROL, DAVE, ERIN},
     contracts::{DOOMED, LOAD, TOKEN, TOUR, abi, unborn},
-    schedule::Era,
+    schedule::first_block,
     writer::{Envelope, TransactionAction, Writer},
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{B256, U256};
-use chain_builder::BuildError;
+use chain_builder::{BuildError, Era};
 
 pub(super) fn write(w: &mut Writer) -> Result<(), BuildError> {
     byzantium(w)?;
@@ -69,7 +69,7 @@ fn failures(w: &mut Writer) -> Result<(), BuildError> {
 }
 
 fn constantinople_to_muir_glacier(w: &mut Writer) -> Result<(), BuildError> {
-    everyday_until(w, Era::Constantinople.first_block() + 3)?;
+    everyday_until(w, first_block(Era::Constantinople) + 3)?;
     w.uncle(3);
     w.mark_block("late-uncle", "an uncle after Byzantium");
     w.seal()?;

@@ -1,6 +1,7 @@
 use super::*;
 use alloy_primitives::U256;
-use schedule::Era;
+use chain_builder::Era;
+use schedule::{era_of, first_block};
 
 #[test]
 fn every_era_has_its_blocks() {
@@ -28,11 +29,11 @@ fn every_era_has_its_blocks() {
     ];
     assert_eq!(rules.map(|(era, _)| era), Era::ALL);
     for (era, expected) in rules {
-        let first = era.first_block();
+        let first = first_block(era);
         let last =
-            Era::ALL.iter().find(|next| **next > era).map_or(HEAD_NUMBER, |next| next.first_block() - 1);
+            Era::ALL.iter().find(|next| **next > era).map_or(HEAD_NUMBER, |next| first_block(*next) - 1);
         for number in [first, last] {
-            assert_eq!(Era::of(number), era);
+            assert_eq!(era_of(number), era);
             let header = demo.snapshot.header(number).unwrap().unwrap();
             let found = demo.snapshot.chain().rules_at(&header).spec_id(&header);
             assert_eq!(format!("{found:?}"), expected, "block {number} of {era:?}");
@@ -44,7 +45,7 @@ fn every_era_has_its_blocks() {
 fn blob_limits_grow_with_their_forks() {
     let demo = Demo::new();
     let max = |era: Era| {
-        let header = demo.snapshot.header(era.first_block()).unwrap().unwrap();
+        let header = demo.snapshot.header(first_block(era)).unwrap().unwrap();
         demo.snapshot.chain().blob_params_at(header.timestamp).map(|params| params.max_blob_count)
     };
     let eras = [Era::Shanghai, Era::Cancun, Era::Prague, Era::Osaka, Era::Bpo1, Era::Bpo2];
@@ -94,7 +95,7 @@ fn withdrawals_and_empty_blocks_are_there() {
     let demo = Demo::new();
     let withdrawals =
         |number| demo.snapshot.block(number).unwrap().unwrap().withdrawals.map(|all| all.into_inner().len());
-    assert_eq!(withdrawals(Era::Shanghai.first_block() - 1), None);
+    assert_eq!(withdrawals(first_block(Era::Shanghai) - 1), None);
     assert_eq!(withdrawals(demo.block("first-withdrawal")), Some(1));
     assert_eq!(withdrawals(demo.block("many-withdrawals")), Some(16));
     assert_eq!(withdrawals(HEAD_NUMBER), Some(0));

@@ -2,10 +2,12 @@
 //! `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate demo` puts the chain's facts into them.
 
 use super::*;
+use accounts::{ACCOUNTS, DemoAccount};
 use alloy_primitives::{Address, U256, hex};
 use archive::{LogFilter, LogLimits, StateSource as _};
-use facts::{ACCOUNTS, CONTRACTS, DemoAccount};
-use schedule::Era;
+use chain_builder::Era;
+use contracts::CONTRACTS;
+use schedule::first_block;
 use std::{collections::BTreeSet, fmt::Write as _, ops::ControlFlow};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo-chain.md");
@@ -111,7 +113,7 @@ fn chain_table(demo: &Demo) -> String {
 
 fn era_table() -> String {
     let eras = Era::ALL.iter().map(|era| {
-        let first = era.first_block();
+        let first = first_block(*era);
         [format!("{era:?}"), format!("{first} (`{first:#x}`)")]
     });
     table(["rules", "from block"], eras)

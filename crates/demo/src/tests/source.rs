@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[test]
 fn keys_and_addresses_belong_together() {
-    for account in facts::ACCOUNTS {
+    for account in accounts::ACCOUNTS {
         assert_eq!(account.signer().address(), account.address, "{}", account.name);
     }
 }

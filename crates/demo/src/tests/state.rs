@@ -43,7 +43,7 @@ fn the_tokens_of_everybody_are_the_supply() {
     let demo = Demo::new();
     for number in [demo.block("create-token"), demo.block("token-transfers"), HEAD_NUMBER] {
         let balance = |address| demo.slot(contracts::TOKEN, facts::mapping_slot(address, 0), number);
-        let sum: U256 = facts::ACCOUNTS.iter().map(|account| balance(account.address)).sum();
+        let sum: U256 = accounts::ACCOUNTS.iter().map(|account| balance(account.address)).sum();
         assert_eq!(sum, contracts::TOKEN_SUPPLY, "block {number}");
     }
 }
@@ -81,11 +81,11 @@ fn dave_delegates_to_the_wallet() {
 fn everybody_has_ether_and_the_head_has_the_newest_state() {
     let demo = Demo::new();
     let ether = U256::from(10).pow(U256::from(18));
-    for account in facts::ACCOUNTS {
+    for account in accounts::ACCOUNTS {
         assert_eq!(demo.balance(account.address, 0), U256::from(10_000) * ether, "{}", account.name);
         assert!(demo.balance(account.address, HEAD_NUMBER) > U256::from(5_000) * ether, "{}", account.name);
     }
     let empty = keccak256([]);
     let erin = demo.snapshot.state_at(HEAD_NUMBER).account(accounts::ERIN.address).unwrap().unwrap();
-    assert_eq!((erin.nonce, erin.code_hash), (facts::CONTRACTS.len() as u64, empty));
+    assert_eq!((erin.nonce, erin.code_hash), (contracts::CONTRACTS.len() as u64, empty));
 }

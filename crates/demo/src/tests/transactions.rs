@@ -1,7 +1,8 @@
 use super::*;
 use alloy_consensus::Transaction as _;
 use archive::{Recipient, TransactionOutcome};
-use schedule::Era;
+use chain_builder::Era;
+use schedule::first_block;
 
 #[test]
 fn there_is_a_transaction_of_every_type() {
@@ -39,7 +40,7 @@ fn receipts_have_a_root_before_byzantium_and_a_status_from_there_on() {
     for number in 1..=HEAD_NUMBER {
         for receipt in demo.snapshot.receipts(number).unwrap().unwrap() {
             let has_root = matches!(receipt.row.outcome, TransactionOutcome::Root(_));
-            assert_eq!(has_root, number < Era::Byzantium.first_block(), "block {number}");
+            assert_eq!(has_root, number < first_block(Era::Byzantium), "block {number}");
         }
     }
     let two = demo.snapshot.receipts(demo.block("second-of-two")).unwrap().unwrap();
