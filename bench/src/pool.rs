@@ -184,16 +184,8 @@ fn proven(kind: &str, cache: &str, rows: &[&PoolRow], node: &BenchServer, second
     for row in rows {
         let bodies = &row.bodies[..];
         // The node learns all ways to ask, and a gateway that keeps blocks proves them.
-        check(&gateway, bodies);
-        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
-        if let Some(before) = &before {
-            check(before, bodies);
-            servers.push(MeasuredServer { name: "before", peer: before, bodies });
-        }
-        if let Some(nginx) = &nginx {
-            check(&nginx.peer, bodies);
-            servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
-        }
+        let nginx = nginx.as_ref().map(|nginx| &nginx.peer);
+        let servers = checked(&gateway, &[("before", before.as_ref()), ("nginx pass", nginx)], bodies);
         measure(row, &servers, &[], seconds, folder);
     }
 }
@@ -208,15 +200,8 @@ fn cached(rows: &[&PoolRow], node: &BenchServer, head: &str, seconds: u64, folde
         let bodies = &row.bodies[..1];
         let by_number = blutgang::keepable(bodies, head);
         let hyper = peers::hyper(check(&gateway, bodies));
-        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
-        if let Some(before) = &before {
-            check(before, bodies);
-            servers.push(MeasuredServer { name: "before", peer: before, bodies });
-        }
-        if let Some(nginx) = &nginx {
-            check(&nginx.peer, bodies);
-            servers.push(MeasuredServer { name: "nginx cache", peer: &nginx.peer, bodies });
-        }
+        let nginx = nginx.as_ref().map(|nginx| &nginx.peer);
+        let mut servers = checked(&gateway, &[("before", before.as_ref()), ("nginx cache", nginx)], bodies);
         if let (Some(blutgang), Some(bodies)) = (&blutgang, &by_number) {
             check(blutgang, bodies);
             servers.push(MeasuredServer { name: "blutgang", peer: blutgang, bodies });
@@ -235,20 +220,9 @@ fn uncached(rows: &[&PoolRow], node: &BenchServer, seconds: u64, folder: &Path) 
     for row in rows {
         let bodies = &row.bodies[..];
         // The node learns all ways to ask.
-        check(&gateway, bodies);
-        let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
-        if let Some(before) = &before {
-            check(before, bodies);
-            servers.push(MeasuredServer { name: "before", peer: before, bodies });
-        }
-        if let Some(nginx) = &nginx {
-            check(&nginx.peer, bodies);
-            servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
-        }
-        if let Some(blutgang) = &blutgang {
-            check(blutgang, bodies);
-            servers.push(MeasuredServer { name: "blutgang", peer: blutgang, bodies });
-        }
+        let nginx = nginx.as_ref().map(|nginx| &nginx.peer);
+        let others = [("before", before.as_ref()), ("nginx pass", nginx), ("blutgang", blutgang.as_ref())];
+        let servers = checked(&gateway, &others, bodies);
         let aim = if row.connections < 64 { UNCACHED_LARGE } else { UNCACHED };
         measure(row, &servers, &[aim], seconds, folder);
     }
@@ -265,6 +239,18 @@ fn large(rows: &[PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     for (name, peer) in [("chaingate", &gateway)].into_iter().chain(nginx) {
         memory(name, peer, Traffic { bodies: &row.bodies, connections: LARGE_CONNECTIONS, seconds }, folder);
     }
+}
+
+/// The gateway and those of the others that run. Each was asked everything once.
+pub(crate) fn checked<'a>(
+    gateway: &'a BenchServer,
+    others: &[(&'static str, Option<&'a BenchServer>)],
+    bodies: &'a [String],
+) -> Vec<MeasuredServer<'a>> {
+    let others = others.iter().filter_map(|(name, peer)| Some((*name, (*peer)?)));
+    let servers = std::iter::once(("chaingate", gateway)).chain(others);
+    let checked = servers.inspect(|(_, peer)| _ = check(peer, bodies));
+    checked.map(|(name, peer)| MeasuredServer { name, peer, bodies }).collect()
 }
 
 /// Asks everything once, and gives the length of the last reply.

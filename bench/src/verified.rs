@@ -7,7 +7,7 @@ use crate::{
     gateway::{BLOCKS, LOGS_PER_BLOCK, import},
     nginx::{Nginx, NginxMode},
     peers::{self, BenchServer},
-    pool::{MeasuredServer, PoolRow, check, load_average, measure, say_title},
+    pool::{PoolRow, checked, load_average, measure, say_title},
 };
 use serde_json::{Value, json};
 use std::{
@@ -72,12 +72,8 @@ fn state(seconds: u64, folder: &Path) {
         for row in rows() {
             let bodies = &row.bodies[..];
             // The nodes learn all questions, and a gateway that keeps something learns the answers.
-            check(&gateway, bodies);
-            let mut servers = vec![MeasuredServer { name: "chaingate", peer: &gateway, bodies }];
-            if let Some(nginx) = &nginx {
-                check(&nginx.peer, bodies);
-                servers.push(MeasuredServer { name: "nginx pass", peer: &nginx.peer, bodies });
-            }
+            let servers =
+                checked(&gateway, &[("nginx pass", nginx.as_ref().map(|nginx| &nginx.peer))], bodies);
             measure(&row, &servers, &[], seconds, folder);
         }
     }
