@@ -28,9 +28,11 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{RngCore as _, SeedableRng as _};
 use tokio::time::Instant;
 
 use crate::budget::Budgets;
@@ -160,20 +162,16 @@ pub(crate) async fn ask<A: Ask>(
     Driver::new(nodes, call, judge, rules, deadline).run().await
 }
 
-/// Random numbers from a seed (splitmix64), so that tests are deterministic. They choose nodes and protect nothing.
+/// Random numbers from a seed, so that tests are deterministic. They choose nodes and protect nothing.
 #[derive(Debug)]
-pub(crate) struct NodeRng(AtomicU64);
+pub(crate) struct NodeRng(Mutex<SmallRng>);
 
 impl NodeRng {
     pub(crate) fn seeded(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
+        Self(Mutex::new(SmallRng::seed_from_u64(seed)))
     }
 
     pub(crate) fn next_u64(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let z = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.lock().next_u64()
     }
 }

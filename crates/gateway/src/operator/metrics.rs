@@ -92,8 +92,7 @@ fn sum_of_shards(gateway: &GatewayState, pick: impl Fn(&Shard) -> &AtomicU64) ->
 
 fn gauges(out: &mut String, gateway: &GatewayState) {
     let mut gauge = |name: &str, help: &str, value: u64| {
-        describe(out, name, "gauge", help);
-        let _ok = writeln!(out, "{name} {value}");
+        one(out, name, "gauge", help, value);
     };
     let (answers, limits) = (&gateway.answers, &gateway.limits);
     gauge("chaingate_ready", "1 while /ready answers 200, else 0.", gateway.is_ready().into());
@@ -140,8 +139,7 @@ fn gauges(out: &mut String, gateway: &GatewayState) {
 }
 
 fn counter(out: &mut String, name: &str, help: &str, value: u64) {
-    describe(out, name, "counter", help);
-    let _ok = writeln!(out, "{name} {value}");
+    one(out, name, "counter", help, value);
 }
 
 fn http(out: &mut String, gateway: &GatewayState) {

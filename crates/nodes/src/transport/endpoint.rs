@@ -3,12 +3,14 @@
 //! The path, the query and the headers of an endpoint may hold keys. They are written on the wire and nowhere else:
 //! `Debug` and `Display` show scheme, host and port.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Uri, header};
+use percent_encoding::percent_decode_str;
 
 /// A node's address with its credentials.
 #[derive(Clone)]
@@ -209,30 +211,18 @@ fn port(authority: &Authority) -> Result<Option<u16>, EndpointError> {
 fn basic(authority: &Authority) -> Result<Option<(HeaderName, HeaderValue)>, EndpointError> {
     let Some((credentials, _)) = authority.as_str().rsplit_once('@') else { return Ok(None) };
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-    let mut plain = percent_decoded(user)?;
-    plain.push(b':');
-    plain.extend(percent_decoded(password)?);
+    let plain = [&percent_decoded(user)?[..], b":", &percent_decoded(password)?].concat();
     let text = format!("Basic {}", STANDARD.encode(plain));
     let mut value: HeaderValue = text.parse().map_err(|_| EndpointError::BadCredentials)?;
     value.set_sensitive(true);
     Ok(Some((header::AUTHORIZATION, value)))
 }
 
-fn percent_decoded(text: &str) -> Result<Vec<u8>, EndpointError> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte != b'%' {
-            decoded.push(byte);
-            rest = after;
-            continue;
-        }
-        let digits = after.first_chunk::<2>().ok_or(EndpointError::BadCredentials)?;
-        let [value] = const_hex::decode_to_array(digits).map_err(|_| EndpointError::BadCredentials)?;
-        decoded.push(value);
-        rest = &after[2..];
-    }
-    Ok(decoded)
+fn percent_decoded(text: &str) -> Result<Cow<'_, [u8]>, EndpointError> {
+    let is_escape = |after: &str| after.get(..2).is_some_and(const_hex::check_raw);
+    // The crate leaves a percent sign alone that begins no escape.
+    let is_valid = text.split('%').skip(1).all(is_escape);
+    is_valid.then(|| percent_decode_str(text).into()).ok_or(EndpointError::BadCredentials)
 }
 
 #[cfg(test)]
