@@ -20,7 +20,7 @@ pub enum Sources {
     /// A chain of our own.
     Embedded(Arc<dyn SnapshotSource>),
     /// Nodes.
-    PoolSource(Box<PoolSource>),
+    Remote(Box<PoolSource>),
 }
 
 impl Sources {
@@ -28,7 +28,7 @@ impl Sources {
     pub fn archive(&self) -> Option<Arc<archive::Archive>> {
         match self {
             Self::Embedded(source) => source.own_archive().cloned(),
-            Self::PoolSource(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
+            Self::Remote(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
         }
     }
 }
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Sources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Embedded(_) => "Embedded",
-            Self::PoolSource(_) => "PoolSource",
+            Self::Remote(_) => "Remote",
         })
     }
 }
@@ -86,7 +86,7 @@ impl Answers {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
                 Backend::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
-            Sources::PoolSource(remote) => {
+            Sources::Remote(remote) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
                 Backend::Pool(PoolBackend::start(*remote, threads, cache, memory, &timings, limits)?)
             }

@@ -13,7 +13,7 @@ use ::http::header::{self, HeaderName};
 use answers::{Origin, Provenance, Verification};
 use bytes::Bytes;
 use http_server::{
-    Connection, HeaderWriter, Headers, ReplyEncoding, RequestId, ServiceReply, accepted_encoding, compress,
+    Connection, ContentCoding, HeaderWriter, Headers, RequestId, ServiceReply, accepted_encoding, compress,
 };
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
@@ -32,7 +32,7 @@ pub struct Reply {
     /// How far the least verified answer of a batch is verified.
     batch_verified: Option<Verification>,
     extra: Extra,
-    encoding: Option<ReplyEncoding>,
+    encoding: Option<ContentCoding>,
     /// The account that the reply is for, in whose share of the pool it is compressed.
     account: AccountId,
     /// Set when the reply is finished.

@@ -6,31 +6,11 @@ use bytes::Bytes;
 use http::header;
 use resources::{AccountId, ThreadPool};
 
+use crate::content_coding::ContentCoding;
 use crate::head::{Headers, visible_ascii};
 
-/// An encoding of replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyEncoding {
-    Zstd,
-    Brotli,
-    Gzip,
-}
-
-impl ReplyEncoding {
-    /// In order of preference, by the CPU time per saved byte.
-    const ALL: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Zstd => "zstd",
-            Self::Brotli => "br",
-            Self::Gzip => "gzip",
-        }
-    }
-}
-
-/// The encoding that the caller prefers; among equals, the first of [`ReplyEncoding::ALL`]. `None`: not compressed.
-pub fn accepted_encoding(headers: Headers<'_>) -> Option<ReplyEncoding> {
+/// The encoding that the caller prefers; among equals, the first of [`ContentCoding::ALL`]. `None`: not compressed.
+pub fn accepted_encoding(headers: Headers<'_>) -> Option<ContentCoding> {
     let values = headers.all(&header::ACCEPT_ENCODING).filter_map(visible_ascii);
     let accepted: Vec<(&str, u32)> = values.flat_map(|value| value.split(',')).map(parse_weight).collect();
     let weight = |name: &str| {
@@ -38,11 +18,11 @@ pub fn accepted_encoding(headers: Headers<'_>) -> Option<ReplyEncoding> {
         entry.map(|(_, weight)| *weight)
     };
     // `max_by_key` returns the last maximum, so the preferred encodings come last.
-    let weight_of = |encoding: &ReplyEncoding| weight(encoding.name()).unwrap_or(0);
-    let best = ReplyEncoding::ALL.into_iter().rev().max_by_key(weight_of).filter(|best| weight_of(best) > 0);
+    let weight_of = |encoding: &ContentCoding| weight(encoding.name()).unwrap_or(0);
+    let best = ContentCoding::ALL.into_iter().rev().max_by_key(weight_of).filter(|best| weight_of(best) > 0);
     // `*` means gzip, which every client can read.
     let any = weight("*").is_some_and(|weight| weight > 0) && weight("gzip").is_none();
-    best.or(any.then_some(ReplyEncoding::Gzip))
+    best.or(any.then_some(ContentCoding::Gzip))
 }
 
 /// Parses `gzip;q=0.5` into the name and the weight in thousandths.
@@ -63,7 +43,7 @@ const INLINE_BYTES_MAX: usize = 32 << 10;
 
 /// Compresses a reply. `None`: the account's share of the pool is used up, and the reply is sent uncompressed.
 pub async fn compress(
-    encoding: ReplyEncoding,
+    encoding: ContentCoding,
     parts: &[Bytes; 3],
     account: AccountId,
     pool: &ThreadPool,
@@ -84,20 +64,20 @@ const BROTLI_LEVEL: u32 = 3;
 const BROTLI_WINDOW_LOG: u32 = 20;
 const BUFFER_BYTES: usize = 16 << 10;
 
-fn compress_parts(encoding: ReplyEncoding, parts: &[Bytes; 3]) -> io::Result<Bytes> {
+fn compress_parts(encoding: ContentCoding, parts: &[Bytes; 3]) -> io::Result<Bytes> {
     let out = match encoding {
-        ReplyEncoding::Gzip => {
+        ContentCoding::Gzip => {
             let level = flate2::Compression::new(GZIP_LEVEL);
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
             write_all(&mut encoder, parts)?;
             encoder.finish()?
         }
-        ReplyEncoding::Zstd => {
+        ContentCoding::Zstd => {
             let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
             write_all(&mut encoder, parts)?;
             encoder.finish()?
         }
-        ReplyEncoding::Brotli => {
+        ContentCoding::Brotli => {
             let mut encoder =
                 brotli::CompressorWriter::new(Vec::new(), BUFFER_BYTES, BROTLI_LEVEL, BROTLI_WINDOW_LOG);
             write_all(&mut encoder, parts)?;
@@ -123,11 +103,11 @@ mod tests {
                 value: accept.as_bytes(),
             }]))
         };
-        assert_eq!(choice("gzip, deflate, br, zstd"), Some(ReplyEncoding::Zstd));
-        assert_eq!(choice("gzip, deflate, br"), Some(ReplyEncoding::Brotli));
-        assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(ReplyEncoding::Gzip));
-        assert_eq!(choice("gzip;q=0, br;q=0.1"), Some(ReplyEncoding::Brotli));
-        assert_eq!(choice("*"), Some(ReplyEncoding::Gzip));
+        assert_eq!(choice("gzip, deflate, br, zstd"), Some(ContentCoding::Zstd));
+        assert_eq!(choice("gzip, deflate, br"), Some(ContentCoding::Brotli));
+        assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(ContentCoding::Gzip));
+        assert_eq!(choice("gzip;q=0, br;q=0.1"), Some(ContentCoding::Brotli));
+        assert_eq!(choice("*"), Some(ContentCoding::Gzip));
         assert_eq!(choice("gzip;q=0, *"), None);
         assert_eq!(choice("gzip; Q=0"), None);
         assert_eq!(choice("identity"), None);

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use resources::{AccountMemory, ChargedBuffer};
 
+use crate::content_coding::ContentCoding;
 use crate::refused::Refused;
 
 /// Binary logarithm of the largest zstd window. A body within the limit does not need more.
@@ -13,28 +14,6 @@ const BROTLI_BUFFER_BYTES: usize = 4 << 10;
 /// Bytes inflated in one step.
 const STEP_BYTES: usize = 8 << 10;
 
-/// An encoding of request bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestEncoding {
-    Gzip,
-    Brotli,
-    Zstd,
-}
-
-impl RequestEncoding {
-    /// The encoding of this name, case-insensitive; `None` for a body that is not encoded.
-    pub(super) fn named(name: &[u8]) -> Result<Option<Self>, Refused> {
-        let is = |encoding: &str| name.eq_ignore_ascii_case(encoding.as_bytes());
-        match name {
-            _ if is("gzip") || is("x-gzip") => Ok(Some(Self::Gzip)),
-            _ if is("br") => Ok(Some(Self::Brotli)),
-            _ if is("zstd") => Ok(Some(Self::Zstd)),
-            _ if is("identity") || is("") => Ok(None),
-            _ => Err(Refused::Encoding),
-        }
-    }
-}
-
 /// Why a body could not be inflated, and how many bytes were inflated before the error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InflateError {
@@ -43,21 +22,21 @@ pub(super) struct InflateError {
 }
 
 pub(super) fn inflate(
-    coding: RequestEncoding,
+    coding: ContentCoding,
     body: &[u8],
     bytes_max: usize,
     memory: AccountMemory<'_>,
 ) -> Result<ChargedBuffer, InflateError> {
     let mut inflated = ChargedBuffer::default();
     let outcome = match coding {
-        RequestEncoding::Gzip => {
+        ContentCoding::Gzip => {
             read_all(flate2::read::MultiGzDecoder::new(body), bytes_max, memory, &mut inflated)
         }
-        RequestEncoding::Brotli => {
+        ContentCoding::Brotli => {
             let decoder = brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES);
             read_all(decoder, bytes_max, memory, &mut inflated)
         }
-        RequestEncoding::Zstd => {
+        ContentCoding::Zstd => {
             zstd_decoder(body).and_then(|decoder| read_all(decoder, bytes_max, memory, &mut inflated))
         }
     };

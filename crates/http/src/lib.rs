@@ -11,6 +11,7 @@ mod peers; // limits per address
 mod counts; // counters of a worker
 mod server_state; // state shared by all connections
 mod connection; // one connection, as its requests see it
+mod content_coding; // compressions of bodies
 mod inflate; // compressed request bodies
 mod request_body; // the body of a request
 mod compress; // compressed replies
@@ -28,9 +29,10 @@ mod server; // starts and stops the workers
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub use bind::{bind, check_free, overlap};
-pub use compress::{ReplyEncoding, accepted_encoding, compress};
+pub use compress::{accepted_encoding, compress};
 pub use config::HttpConfig;
 pub use connection::{Connection, RequestId};
+pub use content_coding::ContentCoding;
 pub use counts::HttpCounts;
 pub use head::{Headers, RequestHead, RequestMethod};
 pub use http1::framed_requests;

@@ -11,8 +11,9 @@ use http::header;
 use resources::{AccountId, AccountMemory, ChargedBuffer, MemoryCharge, OverBudget, ThreadPool};
 
 use crate::connection::Connection;
+use crate::content_coding::ContentCoding;
 use crate::head::RequestHead;
-use crate::inflate::{InflateError, RequestEncoding, inflate};
+use crate::inflate::{InflateError, inflate};
 use crate::refused::Refused;
 
 /// The body of a request, and the connection to its caller.
@@ -94,7 +95,7 @@ pub async fn read_body<'a>(
     let mut encodings = head.headers.all(&header::CONTENT_ENCODING);
     let coding = match (encodings.next(), encodings.next()) {
         (None, _) => None,
-        (Some(encoding), None) => RequestEncoding::named(encoding)?,
+        (Some(encoding), None) => ContentCoding::read(encoding)?,
         // Nested encodings are not supported.
         (Some(_), Some(_)) => return Err(Refused::Encoding.into()),
     };
@@ -108,7 +109,7 @@ pub async fn read_body<'a>(
 async fn inflated<'a>(
     connection: &Connection,
     account: AccountId,
-    coding: RequestEncoding,
+    coding: ContentCoding,
     received: ReceivedBody<'_>,
     bytes_max: usize,
     threads: &ThreadPool,
