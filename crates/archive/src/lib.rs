@@ -32,26 +32,19 @@ mod archive; // an archive that is open
 mod read; // block data, receipts, state as of a block
 
 pub use blockfile::{BLOCK_BYTES_MAX, BlockFile, BlockFileError, BlockFileFault};
-pub use call::{
-    CallError, CallLimits, CallRejection, Deadline, Halt, OverrideError, Overrides, StopReason, call,
-};
+pub use call::{CallError, CallLimits, Deadline, Overrides, StopReason, call};
 pub use chain::{Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee};
-pub use check::{Ancestry, BlockFault, CheckedBlock, TransactionFault, UncleFault, check_block};
+pub use check::{Ancestry, BlockFault, check_block};
 pub use estimate::estimate;
-pub use execute::{
-    BlockExecutionResult, ExecutionFault, Receipt, RootAfter, SystemFault, TransactionRejection,
-    execute_block,
-};
+pub use execute::{BlockExecutionResult, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use import::{BadBlock, ImportError, ImportObserver, ImportProgress, NoProgress, RawRecordsError};
 pub use kept_blocks::{
     BLOCKS_FILE, BlockParts, EncodedBlock, KeptBlocks, KeptBody, KeptChainId, KeptHeader, KeptLimits,
-    KeptOpenError, KeptReceipts, KeptSnapshot,
+    KeptOpenError, KeptSnapshot,
 };
 pub use logs::{LogFilter, LogRef};
-pub use partial::{ContractCode, KnownState, MissingState, PartialState, StateParts, StateReads};
-pub use read::{
-    BlockData, FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, StateAt, TransactionData,
-};
+pub use partial::{ContractCode, KnownState, PartialState, StateParts, StateReads};
+pub use read::{FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, TransactionData};
 pub use rows::{BlockPlace, CorruptRow, ReceiptRow, Recipient, TransactionOutcome};
 // Sources of state hand over code in this form.
 pub use archive::{ARCHIVE_FILE, Archive};

@@ -36,7 +36,7 @@ pub const BOB: DemoAccount = DemoAccount {
 };
 
 /// Fills blocks, and emits the many logs.
-pub const CAROL: DemoAccount = DemoAccount {
+pub(crate) const CAROL: DemoAccount = DemoAccount {
     name: "Carol",
     role: "fills blocks, and emits the many logs",
     key: b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a"),
@@ -44,7 +44,7 @@ pub const CAROL: DemoAccount = DemoAccount {
 };
 
 /// Delegates to the wallet contract (EIP-7702).
-pub const DAVE: DemoAccount = DemoAccount {
+pub(crate) const DAVE: DemoAccount = DemoAccount {
     name: "Dave",
     role: "delegates to the contract Wallet (EIP-7702)",
     key: b256!("7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6"),
@@ -60,7 +60,7 @@ pub const ERIN: DemoAccount = DemoAccount {
 };
 
 /// Gets block rewards, fees and withdrawals.
-pub const FRANK: DemoAccount = DemoAccount {
+pub(crate) const FRANK: DemoAccount = DemoAccount {
     name: "Frank",
     role: "gets block rewards, fees and withdrawals",
     key: b256!("8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba"),

@@ -26,11 +26,11 @@ pub struct Contract {
 }
 
 /// A counter from the first days.
-pub const EARLY: Contract =
+pub(crate) const EARLY: Contract =
     Contract { name: "Early", about: "a counter from Frontier on", nonce: 0, artifact: artifact!("Early") };
 
 /// Destroyed when that still removed a contract from its first to its last byte.
-pub const DOOMED_EARLY: Contract = Contract {
+pub(crate) const DOOMED_EARLY: Contract = Contract {
     name: "Doomed (1)",
     about: "created and self-destructed in Tangerine Whistle: gone",
     nonce: 1,
@@ -54,7 +54,7 @@ pub const LOAD: Contract = Contract {
 };
 
 /// Created in London and destroyed after the merge.
-pub const DOOMED: Contract = Contract {
+pub(crate) const DOOMED: Contract = Contract {
     name: "Doomed (2)",
     about: "created in London, self-destructed in Paris: gone",
     nonce: 5,
@@ -62,7 +62,7 @@ pub const DOOMED: Contract = Contract {
 };
 
 /// Destroyed when that no longer removes a contract (EIP-6780).
-pub const DOOMED_LATE: Contract = Contract {
+pub(crate) const DOOMED_LATE: Contract = Contract {
     name: "Doomed (3)",
     about: "created in Shanghai, self-destructed in Cancun: only its ether went (EIP-6780)",
     nonce: 6,
@@ -78,7 +78,7 @@ pub const CLOCK: Contract = Contract {
 };
 
 /// What Dave delegates to.
-pub const WALLET: Contract = Contract {
+pub(crate) const WALLET: Contract = Contract {
     name: "Wallet",
     about: "several calls in one transaction; Dave delegates to it",
     nonce: 8,
@@ -94,7 +94,7 @@ pub const CHATTER: Contract = Contract {
 };
 
 /// Created while the chain was recorded as a layer 2 would.
-pub const DOOMED_RAW: Contract = Contract {
+pub(crate) const DOOMED_RAW: Contract = Contract {
     name: "Doomed (4)",
     about: "created in a block with raw records, never destroyed",
     nonce: 10,
@@ -102,11 +102,11 @@ pub const DOOMED_RAW: Contract = Contract {
 };
 
 /// All of them, in the order of their creation.
-pub const CONTRACTS: [Contract; 11] =
+pub(crate) const CONTRACTS: [Contract; 11] =
     [EARLY, DOOMED_EARLY, TOUR, TOKEN, LOAD, DOOMED, DOOMED_LATE, CLOCK, WALLET, CHATTER, DOOMED_RAW];
 
 /// How much there is of the token, in its smallest unit: a million. All of it was Alice's at first.
-pub const TOKEN_SUPPLY: U256 = U256::from_limbs([0x1bce_cced_a100_0000, 0xd3c2, 0, 0]);
+pub(crate) const TOKEN_SUPPLY: U256 = U256::from_limbs([0x1bce_cced_a100_0000, 0xd3c2, 0, 0]);
 
 impl Contract {
     /// Where it is.
@@ -115,7 +115,7 @@ impl Contract {
     }
 
     /// What ABI, compiler and bytecode it has, as JSON.
-    pub fn artifact(&self) -> &'static str {
+    pub(crate) fn artifact(&self) -> &'static str {
         self.artifact
     }
 

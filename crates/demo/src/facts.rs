@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 pub const CHATTER_BLOCKS: RangeInclusive<u64> = story::CHATTER_BLOCKS;
 
 /// Logs of Chatter in each of [`CHATTER_BLOCKS`].
-pub const LOGS_PER_CHATTER_BLOCK: u64 = story::LOGS_PER_CHATTER_BLOCK;
+pub(crate) const LOGS_PER_CHATTER_BLOCK: u64 = story::LOGS_PER_CHATTER_BLOCK;
 
 /// The blocks that have raw records.
 pub const RAW_BLOCKS: RangeInclusive<u64> = story::RAW_BLOCKS;

@@ -11,11 +11,11 @@ pub mod op {
     pub const STOP: u8 = 0x00;
     pub const ADD: u8 = 0x01;
     pub const SUB: u8 = 0x03;
-    pub const DIV: u8 = 0x04;
-    pub const MOD: u8 = 0x06;
+    pub(crate) const DIV: u8 = 0x04;
+    pub(crate) const MOD: u8 = 0x06;
     pub const LT: u8 = 0x10;
     pub const EQ: u8 = 0x14;
-    pub const ISZERO: u8 = 0x15;
+    pub(crate) const ISZERO: u8 = 0x15;
     pub const KECCAK256: u8 = 0x20;
     pub const CALLER: u8 = 0x33;
     pub const CALLVALUE: u8 = 0x34;
@@ -31,21 +31,21 @@ pub mod op {
     pub const JUMP: u8 = 0x56;
     pub const JUMPI: u8 = 0x57;
     pub const JUMPDEST: u8 = 0x5b;
-    pub const PUSH1: u8 = 0x60;
+    pub(crate) const PUSH1: u8 = 0x60;
     pub const PUSH2: u8 = 0x61;
     pub const DUP1: u8 = 0x80;
-    pub const DUP2: u8 = 0x81;
-    pub const DUP3: u8 = 0x82;
-    pub const DUP6: u8 = 0x85;
+    pub(crate) const DUP2: u8 = 0x81;
+    pub(crate) const DUP3: u8 = 0x82;
+    pub(crate) const DUP6: u8 = 0x85;
     pub const SWAP1: u8 = 0x90;
     pub const LOG0: u8 = 0xa0;
     pub const CREATE: u8 = 0xf0;
     pub const CALL: u8 = 0xf1;
     pub const RETURN: u8 = 0xf3;
-    pub const CREATE2: u8 = 0xf5;
+    pub(crate) const CREATE2: u8 = 0xf5;
     pub const REVERT: u8 = 0xfd;
     pub const INVALID: u8 = 0xfe;
-    pub const SELFDESTRUCT: u8 = 0xff;
+    pub(crate) const SELFDESTRUCT: u8 = 0xff;
 }
 
 /// Code that is being written.
@@ -77,13 +77,13 @@ impl Asm {
     }
 
     /// Pushes 32 bytes.
-    pub fn push_word(mut self, word: B256) -> Self {
+    pub(crate) fn push_word(mut self, word: B256) -> Self {
         self.push_bytes(word.as_slice());
         self
     }
 
     /// Pushes an address.
-    pub fn push_address(mut self, address: Address) -> Self {
+    pub(crate) fn push_address(mut self, address: Address) -> Self {
         self.push_bytes(address.as_slice());
         self
     }
@@ -106,12 +106,12 @@ impl Asm {
     }
 
     /// Jumps there if the top of the stack is not zero.
-    pub fn jump_if(self, name: &'static str) -> Self {
+    pub(crate) fn jump_if(self, name: &'static str) -> Self {
         self.push_offset(name).ops(&[op::JUMPI])
     }
 
     /// Pushes where in the code something begins: a label, or data.
-    pub fn push_offset(mut self, name: &'static str) -> Self {
+    pub(crate) fn push_offset(mut self, name: &'static str) -> Self {
         self.references.push((self.code.len() + 1, name));
         self.ops(&[op::PUSH2, 0, 0])
     }

@@ -25,15 +25,15 @@ pub const VESSEL: Address = address!("0000000000000000000000000000000000001001")
 /// See [`contracts::logger`].
 pub const LOGGER: Address = address!("0000000000000000000000000000000000001002");
 /// A [`contracts::factory`] by `CREATE2`.
-pub const FACTORY: Address = address!("0000000000000000000000000000000000001003");
+pub(crate) const FACTORY: Address = address!("0000000000000000000000000000000000001003");
 /// A [`contracts::factory`] by `CREATE`.
-pub const OLD_FACTORY: Address = address!("0000000000000000000000000000000000001004");
+pub(crate) const OLD_FACTORY: Address = address!("0000000000000000000000000000000000001004");
 /// See [`contracts::relay`].
-pub const RELAY: Address = address!("0000000000000000000000000000000000001005");
+pub(crate) const RELAY: Address = address!("0000000000000000000000000000000000001005");
 /// See [`contracts::reverter`].
-pub const REVERTER: Address = address!("0000000000000000000000000000000000001006");
+pub(crate) const REVERTER: Address = address!("0000000000000000000000000000000000001006");
 /// See [`contracts::burner`].
-pub const BURNER: Address = address!("0000000000000000000000000000000000001007");
+pub(crate) const BURNER: Address = address!("0000000000000000000000000000000000001007");
 
 /// A block with transactions for this much gas gets no more. It leaves room for the longest action.
 const GAS_PER_BLOCK: u64 = 24_000_000;

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 
 /// Given one word of call data, self-destructs in favour of that address; otherwise takes the call data as pairs of
 /// slot and value and writes them.
-pub fn vessel() -> Bytes {
+pub(crate) fn vessel() -> Bytes {
     Asm::new()
         .ops(&[op::CALLDATASIZE])
         .push(32)
@@ -30,7 +30,7 @@ pub fn vessel() -> Bytes {
 }
 
 /// Creates a [`vessel`] that already has storage: where it was born in slot 0, and 7 in slot 1.
-pub fn vessel_init() -> Bytes {
+pub(crate) fn vessel_init() -> Bytes {
     let setup = Asm::new().ops(&[op::NUMBER]).push(0).ops(&[op::SSTORE]).push(7).push(1).ops(&[op::SSTORE]);
     init_code(setup, &vessel())
 }
@@ -41,12 +41,12 @@ pub fn write(pairs: &[(U256, U256)]) -> Bytes {
 }
 
 /// Call data that makes a [`vessel`] self-destruct.
-pub fn destroy(beneficiary: Address) -> Bytes {
+pub(crate) fn destroy(beneficiary: Address) -> Bytes {
     words(&[beneficiary.into_word().into()])
 }
 
 /// Emits a log with 0 to 4 topics. Call data: their number, four topics, then the data of the log.
-pub fn logger() -> Bytes {
+pub(crate) fn logger() -> Bytes {
     let mut asm =
         Asm::new().push(160).ops(&[op::CALLDATASIZE, op::SUB]).push(160).push(0).ops(&[op::CALLDATACOPY]);
     let branches = ["log0", "log1", "log2", "log3", "log4"];
@@ -108,18 +108,18 @@ pub fn factory(create2: bool) -> Bytes {
 }
 
 /// Call data for a [`factory`].
-pub fn make_vessel(salt: B256, destroy_at_once: bool) -> Bytes {
+pub(crate) fn make_vessel(salt: B256, destroy_at_once: bool) -> Bytes {
     words(&[salt.into(), U256::from(destroy_at_once)])
 }
 
 /// Where a `CREATE2` factory puts the vessel of a salt.
-pub fn vessel_address(factory: Address, salt: B256) -> Address {
+pub(crate) fn vessel_address(factory: Address, salt: B256) -> Address {
     factory.create2(salt, keccak256(vessel_init()))
 }
 
 /// Calls the address in the first word with the call data after the second word and its own value, swallows whatever
 /// happens, writes the outcome to slot 0, and fails if the second word is not zero.
-pub fn relay() -> Bytes {
+pub(crate) fn relay() -> Bytes {
     Asm::new()
         .push(64)
         .ops(&[op::CALLDATASIZE, op::SUB])
@@ -148,12 +148,12 @@ pub fn relay() -> Bytes {
 }
 
 /// Call data for the [`relay`].
-pub fn relayed(target: Address, fail: bool, data: &[u8]) -> Bytes {
+pub(crate) fn relayed(target: Address, fail: bool, data: &[u8]) -> Bytes {
     [&words(&[target.into_word().into(), U256::from(fail)])[..], data].concat().into()
 }
 
 /// Writes to slot 0, emits a log, and then reverts with whatever data it was called with.
-pub fn reverter() -> Bytes {
+pub(crate) fn reverter() -> Bytes {
     Asm::new()
         .push(1)
         .push(0)
@@ -170,7 +170,7 @@ pub fn reverter() -> Bytes {
 }
 
 /// Revert data as Solidity's `revert("…")` gives it.
-pub fn revert_reason(reason: &str) -> Bytes {
+pub(crate) fn revert_reason(reason: &str) -> Bytes {
     let mut data = call_data("Error(string)", &[U256::from(32), U256::from(reason.len())]).to_vec();
     data.extend_from_slice(reason.as_bytes());
     data.resize(4 + 64 + reason.len().next_multiple_of(32), 0);
@@ -178,12 +178,12 @@ pub fn revert_reason(reason: &str) -> Bytes {
 }
 
 /// Runs until its gas is gone.
-pub fn burner() -> Bytes {
+pub(crate) fn burner() -> Bytes {
     Asm::new().label("again").jump("again").finish()
 }
 
 /// The event of [`token`].
-pub fn transfer_topic() -> B256 {
+pub(crate) fn transfer_topic() -> B256 {
     keccak256("Transfer(address,address,uint256)")
 }
 
@@ -279,6 +279,6 @@ pub fn counter(rare: u64, common: u64) -> Bytes {
 }
 
 /// The event of [`counter`].
-pub fn counter_topic() -> B256 {
+pub(crate) fn counter_topic() -> B256 {
     keccak256("Counted(uint256,uint256,uint256)")
 }

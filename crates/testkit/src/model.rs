@@ -191,7 +191,7 @@ impl Model {
 }
 
 /// The logs of a block, each in its place.
-pub fn logs_of(block: &BuiltBlock) -> Vec<MinedLog> {
+pub(crate) fn logs_of(block: &BuiltBlock) -> Vec<MinedLog> {
     let mut logs = Vec::new();
     for (index, receipt) in block.receipts.iter().enumerate() {
         for log in receipt.logs() {

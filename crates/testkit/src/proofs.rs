@@ -286,7 +286,7 @@ fn proof(leaves: &Leaves, key: B256) -> Vec<Bytes> {
 }
 
 /// Changes an answer about state that has no proof.
-pub fn lie_about_state(method: &str, reply: &mut Value) {
+pub(crate) fn lie_about_state(method: &str, reply: &mut Value) {
     let about_state = [
         "eth_getBalance",
         "eth_getCode",

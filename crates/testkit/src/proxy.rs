@@ -116,7 +116,7 @@ impl Proxy {
     }
 
     /// In front of a node whose chain does not change, and whose replies are known once they were asked for.
-    pub fn start_known(node: SocketAddr, path: &'static str, known: &Arc<KnownReplies>) -> Self {
+    pub(crate) fn start_known(node: SocketAddr, path: &'static str, known: &Arc<KnownReplies>) -> Self {
         Self::start_with(node, path, Some(Arc::clone(known)))
     }
 

@@ -123,7 +123,7 @@ impl Truth {
     }
 
     /// Compares every account that ever was, with its code, and every slot that ever was written.
-    pub fn check_state(&self, snapshot: &Snapshot, number: u64) -> Checked {
+    pub(crate) fn check_state(&self, snapshot: &Snapshot, number: u64) -> Checked {
         let state = snapshot.state_at(number);
         for address in &self.addresses {
             let expected = self.model.account_at(*address, number);
@@ -184,7 +184,7 @@ fn check_receipts(snapshot: &Snapshot, block: &BuiltBlock) -> Checked {
 }
 
 /// The logs that an archive finds.
-pub fn find_logs(
+pub(crate) fn find_logs(
     snapshot: &Snapshot,
     filter: &LogFilter,
     blocks: RangeInclusive<u64>,
