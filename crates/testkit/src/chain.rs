@@ -8,7 +8,7 @@ mod envelope; // in which type of transaction they do it
 mod schedule; // which fork is when
 
 pub use chain_builder::Era;
-pub use schedule::genesis_with;
+use schedule::genesis_with;
 
 use crate::{contracts, model::Model};
 use alloy_consensus::transaction::Recovered;
