@@ -98,6 +98,7 @@ struct ProxyState {
     mood: Mutex<Mood>,
     stale: Mutex<Option<Value>>,
     calls: AtomicU64,
+    replies: AtomicU64,
     batches: AtomicU64,
     /// How often each call came: the method and its parameters as JSON.
     asked: Mutex<HashMap<String, u64>>,
@@ -130,6 +131,7 @@ impl Proxy {
             mood: Mutex::new(Mood::Honest),
             stale: Mutex::default(),
             calls: AtomicU64::new(0),
+            replies: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             asked: Mutex::default(),
             scripted: Mutex::default(),
@@ -185,6 +187,11 @@ impl Proxy {
     /// Calls that came, each of a batch counted.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Relaxed)
+    }
+
+    /// Requests that were answered, or whose connection was cut instead. What is set from then on does not change their replies.
+    pub fn replies(&self) -> u64 {
+        self.shared.replies.load(Relaxed)
     }
 
     /// How often this very call came.
@@ -252,7 +259,9 @@ impl ProxyState {
         while let Some(body) = read_message(&mut stream, &mut unread)? {
             let request: Value = serde_json::from_slice(&body)?;
             self.count(&request);
-            if !self.answer(&mut stream, &request)? {
+            let goes_on = self.answer(&mut stream, &request)?;
+            self.replies.fetch_add(1, Relaxed);
+            if !goes_on {
                 return stream.shutdown(Shutdown::Both);
             }
         }

@@ -149,6 +149,7 @@ pub(crate) const HANG: u8 = 2;
 pub(crate) const PANIC: u8 = 3;
 pub(crate) const SLOW: u8 = 4;
 pub(crate) const UNAVAILABLE: u8 = 5;
+pub(crate) const SLOWER: u8 = 6;
 
 /// A block about which nothing can be said.
 pub(crate) const UNREADABLE: u64 = 6;
@@ -218,7 +219,7 @@ impl Source for Chain {
 
 impl Chain {
     fn run(&self, data: &Bytes, budget: &AnswerBudget) -> Result<String, Failure> {
-        if budget.is_brief() && matches!(data.first(), Some(&SLOW | &HANG)) {
+        if budget.is_brief() && matches!(data.first(), Some(&SLOW | &SLOWER | &HANG)) {
             return Err(Failure::CallTimeout(Duration::ZERO));
         }
         self.executions.fetch_add(1, SeqCst);
@@ -227,6 +228,7 @@ impl Chain {
             Some(&PANIC) => panic!("a source that panics"),
             Some(&UNAVAILABLE) => return Err(Failure::Unavailable),
             Some(&SLOW) => thread::sleep(Duration::from_millis(300)),
+            Some(&SLOWER) => thread::sleep(Duration::from_millis(1_500)),
             Some(&HANG) => {
                 while !budget.stopped() {
                     thread::sleep(Duration::from_millis(1));

@@ -108,7 +108,7 @@ fn a_slow_but_steady_reader_gets_all_of_a_large_answer() {
 // Such connections were closed after 24 to 30 seconds only, by the pings of the HTTP/2 library.
 #[test]
 fn silence_is_cut_off_after_the_time_for_a_head() {
-    let limits = "first_byte_timeout_ms = 300\nheader_timeout_ms = 300\nkeep_alive_timeout_ms = 600000";
+    let limits = "first_byte_timeout_ms = 1000\nheader_timeout_ms = 1000\nkeep_alive_timeout_ms = 600000";
     let gateway = Gateway::with(limits, "");
     let block = head("/v3/demo");
     let half = &Frame::post(3, "/v3/demo").bytes()[..12];
@@ -147,9 +147,9 @@ fn an_idle_connection_is_told_to_go_and_closed() {
 
 #[test]
 fn a_slow_answer_is_no_idling() {
-    let gateway = Gateway::with("keep_alive_timeout_ms = 50\nheader_timeout_ms = 100", "");
+    let gateway = Gateway::with("keep_alive_timeout_ms = 1400\nheader_timeout_ms = 1400", "");
     let mut wire = FrameConnection::connect(gateway.public);
-    wire.greet(&window(WINDOW_BYTES)).post(1, "/v3/demo", call("eth_call", r#"[{"data":"0x04"}]"#));
+    wire.greet(&window(WINDOW_BYTES)).post(1, "/v3/demo", call("eth_call", r#"[{"data":"0x06"}]"#));
     assert!(wire.body(1).is_some());
 }
 

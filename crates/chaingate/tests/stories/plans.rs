@@ -1,7 +1,6 @@
 //! Plans: throughput and days, told in credits.
 
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use callers::Plans;
 use chaingate::config::Config;
@@ -9,6 +8,7 @@ use methods::METHODS;
 use serde_json::json;
 use testkit::http::{TestConnection, get, post, request};
 
+use crate::demo::until;
 use crate::gateway_under_test::{Gateway, call, chain_id};
 
 const NUMBER: &str = "eth_blockNumber";
@@ -27,15 +27,15 @@ fn throughput_used_up_is_429_with_how_long_to_wait() {
     let gateway = with_plan("credits_per_second = 200");
     let post = |key: &str| post(gateway.public, &format!("/v3/{key}"), call(NUMBER, "[]"));
     assert_eq!((post("k1").status, post("k2").status), (200, 200));
-    let reply = post("k1");
+    // On a busy machine, a part of the credits may be back before the third call.
+    let reply = std::iter::repeat_with(|| post("k1")).find(|reply| reply.status != 200).unwrap();
     assert_eq!((reply.status, reply.error().as_str()), (429, "-32005 project ID request rate exceeded"));
     assert_eq!(reply.header("retry-after"), Some("1"));
     let rate = &reply.json()["error"]["data"]["rate"];
     assert_eq!((&rate["allowed_rps"], &rate["backoff_seconds"]), (&json!(200), &json!(1)));
     assert!(rate["current_rps"].as_u64().unwrap() > 200, "{rate}");
     assert_eq!(reply.json()["id"], 1);
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(post("k2").status, 200);
+    until("the credits are back", || post("k2").status == 200);
     assert_eq!(gateway.post(call(NUMBER, "[]")).status, 200, "other accounts are not touched");
 }
 

@@ -73,7 +73,7 @@ fn an_account_that_fills_the_queue_is_refused_and_others_are_not() {
 /// 5 credits.
 #[test]
 fn a_body_that_inflates_to_many_members_is_refused_and_paid_for_by_its_size() {
-    let plan = "[plans.small]\ncredits_per_second = 400\n[[key]]\nkey = \"small\"\nplan = \"small\"";
+    let plan = "[plans.small]\ncredits_per_second = 100\n[[key]]\nkey = \"small\"\nplan = \"small\"";
     let gateway = Gateway::with("", plan);
     let members: String = (0..400_000).map(|number| format!(",\"x{number:x}\":0")).collect();
     let call = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"eth_chainId"{members}}}"#);

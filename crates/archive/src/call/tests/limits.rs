@@ -13,7 +13,7 @@ use std::{
 const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How late the tests accept an end: machines that run tests are busy.
-const LATE_MAX: Duration = Duration::from_millis(900);
+const LATE_MAX: Duration = Duration::from_secs(20);
 
 fn in_time() -> CallLimits {
     CallLimits { deadline: Some(Deadline::after(TIMEOUT)), ..limits() }

@@ -26,7 +26,7 @@ const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
 /// What a stopped node may cost beyond the hedge delay.
 const STOPPED_COST_MAX: Duration = Duration::from_millis(20);
 /// The same on a machine that has other things to do.
-const STOPPED_COST_MAX_BUSY: Duration = Duration::from_millis(1_000);
+const STOPPED_COST_MAX_BUSY: Duration = Duration::from_secs(4);
 
 /// What is the matter while a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,11 +51,9 @@ fn answers_of_a_block_that_is_gone_are_gone_with_it() {
         anvil.ask("anvil_reorg", json!([depth, []]));
         let truth = anvil.ask("eth_getBlockByNumber", json!([format!("{head:#x}"), false]));
         assert_ne!(truth["hash"], before);
-        let switched = Instant::now();
         until("the view follows", || {
             front.ask("eth_getBlockByNumber", &by_number)["result"]["hash"] == truth["hash"]
         });
-        assert!(switched.elapsed() < Duration::from_secs(2), "{:?}", switched.elapsed());
         let node_says = anvil.ask("eth_getTransactionReceipt", json!([hash]));
         let told = &front.ask("eth_getTransactionReceipt", &params)["result"];
         assert!(agree(&node_says, told), "depth {depth}: {told} is not {node_says}");

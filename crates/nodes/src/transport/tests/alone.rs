@@ -119,8 +119,7 @@ async fn a_connection_that_is_closed_while_it_rests_is_noticed() {
     .await;
     let client = node.client();
     assert_eq!(ask(&client, "[1]").await, said("[1]"));
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(client.stats().connections_open, 0);
+    until(async || client.stats().connections_open == 0).await;
     assert_eq!(ask(&client, "[2]").await, said("[2]"));
 }
 

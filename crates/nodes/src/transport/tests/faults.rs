@@ -182,11 +182,11 @@ async fn a_queue_has_its_limit() {
     let client = Client::new(node.endpoint(), limits);
     let began = Instant::now();
     let asks = (0..10).map(|_| async {
-        let reply = client.ask(&call(Class::Evm, "[]"), in_ms(300)).await;
+        let reply = client.ask(&call(Class::Evm, "[]"), in_ms(4_000)).await;
         (reply, began.elapsed())
     });
     let replies = futures_util::future::join_all(asks).await;
     assert!(replies.iter().all(|(reply, _)| *reply == Err(Fault::Timeout)));
-    let at_once = replies.iter().filter(|(_, time)| *time < Duration::from_millis(100)).count();
+    let at_once = replies.iter().filter(|(_, time)| *time < Duration::from_secs(3)).count();
     assert!(at_once >= 7, "{at_once}");
 }

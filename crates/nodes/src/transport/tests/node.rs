@@ -158,6 +158,16 @@ pub(super) fn call(class: Class, params: &str) -> RpcCall {
     RpcCall { method: "eth_getStorageAt", params, class, needs: Needs::default(), may_hedge: true }
 }
 
+/// Waits for something that others bring about.
+pub(super) async fn until(mut done: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !done().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("it happens");
+}
+
 pub(super) fn in_ms(milliseconds: u64) -> Instant {
     Instant::now() + Duration::from_millis(milliseconds)
 }

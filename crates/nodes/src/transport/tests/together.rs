@@ -175,7 +175,7 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
     let node = Node::start(|mut talk| async move {
         loop {
             let body = talk.request().await?.body;
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
             talk.reply(&echo(&body)).await?;
         }
     })
@@ -195,6 +195,6 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
         }
     });
     let slowest = join_all(asks).await.into_iter().max().unwrap();
-    assert!(slowest < Duration::from_millis(160), "{slowest:?}");
+    assert!(slowest < Duration::from_millis(1_800), "{slowest:?}");
     assert!(node.connections() > 2, "{}", node.connections());
 }
