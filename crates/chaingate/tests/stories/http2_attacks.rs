@@ -138,7 +138,7 @@ fn silence_is_cut_off_after_the_time_for_a_head() {
 
 #[test]
 fn an_idle_connection_is_told_to_go_and_closed() {
-    let gateway = Gateway::with("keep_alive_timeout_ms = 300", "");
+    let gateway = Gateway::with("keep_alive_timeout_ms = 1000", "");
     let mut wire = FrameConnection::connect(gateway.public);
     assert!(wire.greet(&window(WINDOW_BYTES)).post(1, "/v3/demo", chain_id("1")).body(1).is_some());
     assert!(wire.next_of(GOAWAY).is_some());

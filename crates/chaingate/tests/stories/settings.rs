@@ -416,7 +416,7 @@ fn a_head_that_stands_still_for_too_long_is_not_ready() {
         until("it is ready", || gateway.is_ready());
         gateway
     };
-    let (patient, hasty) = (ready_then_not(""), ready_then_not("head_stall_ms = 2000\n"));
+    let (patient, hasty) = (ready_then_not(""), ready_then_not("head_stall_ms = 5000\n"));
     until("it is not ready any more", || !hasty.is_ready());
     assert!(patient.is_ready());
 }
