@@ -16,10 +16,11 @@ mod limits;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use error::{CallError, CallRejection, Halt};
+pub use error::CallError;
+pub(crate) use error::{CallRejection, Halt};
 pub use limits::{CallLimits, Deadline, StopReason};
+pub use overrides::Overrides;
 pub(crate) use overrides::bytecode;
-pub use overrides::{OverrideError, Overrides};
 
 use crate::{chain::BlockRules, state::StateSource};
 use alloy_consensus::Header;

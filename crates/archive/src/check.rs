@@ -21,7 +21,8 @@ use alloy_primitives::{B256, U256};
 pub use ancestry::Ancestry;
 pub(crate) use ancestry::GENERATIONS;
 pub(crate) use execution::{ExecutionSummary, check_execution};
-pub use fault::{BlockFault, TransactionFault, UncleFault};
+pub use fault::BlockFault;
+pub(crate) use fault::{TransactionFault, UncleFault};
 
 /// Proof that a block follows the rules as far as they can be checked without executing it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use revm::{
     database_interface::DatabaseCommitExt,
     handler::MainnetContext,
 };
-pub use system::SystemFault;
+pub(crate) use system::SystemFault;
 
 /// The receipt of a transaction, with its bloom.
 pub type Receipt = ReceiptEnvelope;

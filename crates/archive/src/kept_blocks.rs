@@ -12,7 +12,7 @@ mod snapshot; // reads
 mod tables; // every table of the file
 mod writer; // one transaction
 
-pub use rows::{BlockParts, EncodedBlock, KeptBody, KeptHeader, KeptReceipts};
+pub use rows::{BlockParts, EncodedBlock, KeptBody, KeptHeader};
 pub use snapshot::{KeptChainId, KeptSnapshot};
 
 use crate::store::{Disk, ExistingFile, FileKind, OpenError, StoreError, create};

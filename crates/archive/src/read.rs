@@ -4,7 +4,7 @@ mod logs;
 mod state_at;
 
 pub use logs::{FoundLogs, LogLimits, LogsError};
-pub use state_at::StateAt;
+pub(crate) use state_at::StateAt;
 pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
 
 use crate::{

@@ -102,6 +102,7 @@ pub(crate) const DOOMED_RAW: Contract = Contract {
 };
 
 /// All of them, in the order of their creation.
+#[cfg(test)]
 pub(crate) const CONTRACTS: [Contract; 11] =
     [EARLY, DOOMED_EARLY, TOUR, TOKEN, LOAD, DOOMED, DOOMED_LATE, CLOCK, WALLET, CHATTER, DOOMED_RAW];
 
@@ -115,6 +116,7 @@ impl Contract {
     }
 
     /// What ABI, compiler and bytecode it has, as JSON.
+    #[cfg(test)]
     pub(crate) fn artifact(&self) -> &'static str {
         self.artifact
     }

@@ -14,9 +14,6 @@ use std::ops::RangeInclusive;
 /// The blocks that together have more than 10,000 logs.
 pub const CHATTER_BLOCKS: RangeInclusive<u64> = story::CHATTER_BLOCKS;
 
-/// Logs of Chatter in each of [`CHATTER_BLOCKS`].
-pub(crate) const LOGS_PER_CHATTER_BLOCK: u64 = story::LOGS_PER_CHATTER_BLOCK;
-
 /// The blocks that have raw records.
 pub const RAW_BLOCKS: RangeInclusive<u64> = story::RAW_BLOCKS;
 

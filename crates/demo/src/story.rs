@@ -14,7 +14,9 @@ use super::{
 use alloy_primitives::U256;
 use chain_builder::{BuildError, Era};
 
-pub(super) use newest::{CHATTER_BLOCKS, HEAD, LOGS_PER_CHATTER_BLOCK, RAW_BLOCKS};
+#[cfg(test)]
+pub(super) use newest::LOGS_PER_CHATTER_BLOCK;
+pub(super) use newest::{CHATTER_BLOCKS, HEAD, RAW_BLOCKS};
 
 /// Writes the whole chain.
 pub(super) fn write(w: &mut Writer) -> Result<(), BuildError> {

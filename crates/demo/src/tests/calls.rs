@@ -1,9 +1,9 @@
 use super::*;
 use accounts::{ALICE, ERIN};
-use alloy_primitives::{Address, Bytes, U256, hex};
+use alloy_primitives::{Address, Bytes, U256};
 use alloy_rpc_types_eth::TransactionRequest;
-use alloy_sol_types::SolCall;
-use archive::{CallError, CallLimits, Overrides, call, estimate, revert_message};
+use alloy_sol_types::{Panic, PanicKind, Revert, SolCall, SolError};
+use archive::{CallError, CallLimits, Overrides, call, estimate};
 use contracts::{CLOCK, EARLY, TOKEN, TOUR, abi};
 
 impl Demo {
@@ -14,10 +14,10 @@ impl Demo {
         call(snapshot.state_at(number), rules, &header, request(to, data), Overrides::default(), &limits())
     }
 
-    fn failure(&self, call: &impl SolCall) -> String {
+    fn reverted_with(&self, call: &impl SolCall) -> Bytes {
         match self.call(TOUR.address(), call.abi_encode(), HEAD_NUMBER) {
-            Err(CallError::Reverted { data }) => format!("{} {data}", revert_message(&data)),
-            other => format!("{other:?}"),
+            Err(CallError::Reverted { data }) => data,
+            other => panic!("not reverted: {other:?}"),
         }
     }
 }
@@ -33,24 +33,18 @@ fn limits() -> CallLimits {
 #[test]
 fn calls_revert_in_every_way() {
     let demo = Demo::new();
-    let begins = |text: String, expected: &str| assert!(text.starts_with(expected), "{text}");
-    begins(
-        demo.failure(&abi::Tour::failWithReasonCall {}),
-        "execution reverted: the tour ends here 0x08c379a0",
-    );
-    begins(demo.failure(&abi::Tour::failWithAssertCall {}), "execution reverted: assert(false) 0x4e487b71");
-    begins(
-        demo.failure(&abi::Tour::failWithOverflowCall {}),
-        "execution reverted: arithmetic underflow or overflow 0x",
-    );
+    let panic = |kind: PanicKind| Panic { code: U256::from(kind as u32) }.abi_encode();
+    let reason = demo.reverted_with(&abi::Tour::failWithReasonCall {});
+    assert_eq!(reason, Revert::from("the tour ends here").abi_encode());
+    assert_eq!(demo.reverted_with(&abi::Tour::failWithAssertCall {}), panic(PanicKind::Assert));
+    assert_eq!(demo.reverted_with(&abi::Tour::failWithOverflowCall {}), panic(PanicKind::UnderOverflow));
     let by_zero = abi::Tour::failWithDivisionCall { divisor: U256::ZERO };
-    begins(demo.failure(&by_zero), "execution reverted: division or modulo by zero 0x");
+    assert_eq!(demo.reverted_with(&by_zero), panic(PanicKind::DivisionByZero));
     let beyond = abi::Tour::failWithIndexCall { index: U256::from(3) };
-    begins(demo.failure(&beyond), "execution reverted: out-of-bounds access of an array or bytesN 0x");
+    assert_eq!(demo.reverted_with(&beyond), panic(PanicKind::ArrayOutOfBounds));
     let custom = abi::Tour::failWithErrorCall { wanted: U256::from(99) };
-    let selector = hex::encode_prefixed(<abi::Tour::NotEnough as alloy_sol_types::SolError>::SELECTOR);
-    begins(demo.failure(&custom), &format!("execution reverted {selector}"));
-    assert_eq!(demo.failure(&abi::Tour::failWithoutReasonCall {}), "execution reverted 0x");
+    assert!(demo.reverted_with(&custom).starts_with(&abi::Tour::NotEnough::SELECTOR));
+    assert_eq!(demo.reverted_with(&abi::Tour::failWithoutReasonCall {}), Bytes::new());
     for halts in [abi::Tour::failWithInvalidCall::SELECTOR, abi::Tour::spinCall::SELECTOR] {
         let halted = demo.call(TOUR.address(), halts.to_vec(), HEAD_NUMBER).unwrap_err();
         assert!(matches!(halted, CallError::Halted(_)), "{halted}");

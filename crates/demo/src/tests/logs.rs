@@ -1,8 +1,9 @@
 use super::*;
 use alloy_primitives::Address;
 use archive::{LogFilter, LogLimits, LogsError};
-use facts::{CHATTER_BLOCKS, LOGS_PER_CHATTER_BLOCK};
+use facts::CHATTER_BLOCKS;
 use std::ops::ControlFlow;
+use story::LOGS_PER_CHATTER_BLOCK;
 
 /// How many topics the logs of a transaction have, in order.
 fn topic_counts(demo: &Demo, name: &str) -> Vec<usize> {

@@ -18,7 +18,7 @@ pub(super) fn timestamp(number: u64) -> u64 {
 }
 
 /// A genesis with a fork every few blocks, and these accounts.
-pub fn genesis_with(
+pub(super) fn genesis_with(
     blocks_per_fork: u64,
     accounts: impl IntoIterator<Item = (Address, GenesisAccount)>,
 ) -> Genesis {

@@ -1,7 +1,8 @@
 //! The block and the state as the caller wants them to be.
 
 use super::support::*;
-use crate::call::{CallError, OverrideError, Overrides};
+use crate::call::overrides::OverrideError;
+use crate::call::{CallError, Overrides};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_rpc_types_eth::{
     BlockOverrides, TransactionRequest,

@@ -70,8 +70,7 @@ fn hex(address: Address) -> String {
 
 #[test]
 fn reverts_keep_their_data() {
-    let cases: [(Bytes, &str); 4] =
-        [Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef, 1]), Bytes::from(vec![7; 1_000]), Bytes::new()];
+    let cases = [Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef, 1]), Bytes::from(vec![7; 1_000]), Bytes::new()];
     // Reverts with whatever it was called with.
     let code = asm("CALLDATASIZE 0x00 0x00 CALLDATACOPY CALLDATASIZE 0x00 REVERT");
     let world = World::default().with_code(CONTRACT, code);
