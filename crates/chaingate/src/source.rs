@@ -56,7 +56,10 @@ fn network_of(config: &Config, archive: &Archive) -> Result<Network, String> {
 }
 
 /// Opens the archive in the data directory. The demo chain is created if it does not exist, which `progress` reports.
-pub(crate) fn open_archive(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Arc<ArchiveSource>, String> {
+pub(crate) fn open_archive(
+    config: &Config,
+    progress: impl FnMut(u64, u64),
+) -> Result<Arc<ArchiveSource>, String> {
     let archive = match Archive::open(&config.data_dir) {
         Err(OpenError::Missing(_)) if config.serves_demo_chain() => None,
         Ok(archive) if demo::is_unfinished(&archive) => None,

@@ -2,7 +2,7 @@
 
 use crate::refused::Refused;
 
-/// A coding that request bodies may have and that replies are given.
+/// A compression of request bodies and replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentCoding {
     Zstd,
@@ -11,7 +11,7 @@ pub enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// In our order of preference for replies: by what a byte saved costs.
+    /// In order of preference for replies, by the CPU time per saved byte.
     pub(crate) const ALL: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
 
     pub fn name(self) -> &'static str {
@@ -22,7 +22,7 @@ impl ContentCoding {
         }
     }
 
-    /// The coding that `Content-Encoding` names, in upper or lower case; `None` for a body that is not encoded.
+    /// The coding that `Content-Encoding` names, case-insensitive; `None` for a body that is not encoded.
     pub(crate) fn read(name: &[u8]) -> Result<Option<Self>, Refused> {
         let is = |coding: &str| name.eq_ignore_ascii_case(coding.as_bytes());
         match Self::ALL.into_iter().find(|coding| is(coding.name())) {

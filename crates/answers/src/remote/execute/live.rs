@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::executed_chain::{ExecutedChain, ExecutionState, ReplacedBranch};
 use crate::remote::follow_thread::{
-    FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX, ChainChanges,
+    ChainChanges, FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX,
 };
 use crate::remote::pool_source::PoolSource;
 
@@ -133,7 +133,11 @@ impl ExecutionLoop<'_> {
     }
 
     /// Goes towards the head of the view. `false` if more is to be done.
-    async fn advance(&self, canon: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Result<bool, NotExecuted> {
+    async fn advance(
+        &self,
+        canon: &Arc<CanonicalChain>,
+        changes: &mut ChainChanges,
+    ) -> Result<bool, NotExecuted> {
         let archive = self.chain.archive();
         archive.set_finalized(canon.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
-use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX, ChainChanges};
+use crate::remote::follow_thread::{ChainChanges, FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX};
 use crate::remote::kept_chain::KeptChain;
 use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};

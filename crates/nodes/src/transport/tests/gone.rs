@@ -48,7 +48,8 @@ async fn a_call_that_was_given_up_in_the_queue_is_never_sent() {
 #[tokio::test]
 async fn a_reply_that_nobody_waits_for_goes_to_nobody_else() {
     let (node, heard) = slow().await;
-    let client = Client::new(node.endpoint(), EndpointLimits { connections_max: 1, ..EndpointLimits::default() });
+    let client =
+        Client::new(node.endpoint(), EndpointLimits { connections_max: 1, ..EndpointLimits::default() });
     tokio::select! {
         reply = ask(&client, "[1]") => panic!("it was not given up: {reply:?}"),
         () = until(async || !heard.lock().await.is_empty()) => {}
