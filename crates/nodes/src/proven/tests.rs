@@ -285,7 +285,7 @@ fn change(value: &mut Value, change: &Change) {
             let count = items.len();
             items.swap(one.index(count), other.index(count));
         }
-        (Change::Add, Value::Object(members)) => _ = members.insert("note".to_owned(), json!("visit …")),
+        (Change::Add, Value::Object(members)) => _ = members.insert("note".to_owned(), json!("an advertisement")),
         _ => {}
     }
 }
