@@ -54,7 +54,7 @@ fn one_node_of_three_does_not_settle_the_chain_because_it_is_up_first() {
     let front = Front::unready(&proxies.each_ref().map(Proxy::url), NETWORK);
     until("it waits for the others", || {
         let reason = status(&front)["nodes"]["each"][0]["not_used_because"].clone();
-        reason.as_str().is_some_and(|reason| reason.contains("it takes 2"))
+        reason.as_str().is_some_and(|reason| reason.contains("the quorum is 2"))
     });
     proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Honest));
     until("the others settle it", || is_ready(&front));
