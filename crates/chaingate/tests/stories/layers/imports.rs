@@ -61,6 +61,8 @@ impl Crate {
         };
         let inside = self.paths.iter().filter(|(path, _)| is_inside(path));
         let uses = inside.flat_map(|(user, paths)| paths.iter().map(move |path| (user, path)));
+        // The path of the module alone is in `pub(in …)`, which uses nothing.
+        let uses = uses.filter(|(_, path)| path.len() > module.len());
         let of_its_own = uses.filter(|(_, path)| self.module_of(path, 0).iter().eq(module));
         of_its_own.map(|(user, path)| format!("{} uses {}", user.join("::"), path.join("::"))).collect()
     }
