@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("archive", &[]),
     ("nodes", &["jsonrpc"]),
     ("callers", &["methods", "resources", "settings"]),
-    ("answers", &["archive", "jsonrpc", "methods", "nodes", "resources", "settings"]),
+    ("answers", &["archive", "methods", "nodes", "resources", "settings"]),
     (
         "gateway",
         &["answers", "callers", "http_server", "jsonrpc", "methods", "nodes", "resources", "settings"],

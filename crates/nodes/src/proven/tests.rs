@@ -285,7 +285,9 @@ fn change(value: &mut Value, change: &Change) {
             let count = items.len();
             items.swap(one.index(count), other.index(count));
         }
-        (Change::Add, Value::Object(members)) => _ = members.insert("note".to_owned(), json!("an advertisement")),
+        (Change::Add, Value::Object(members)) => {
+            _ = members.insert("note".to_owned(), json!("a note"));
+        }
         _ => {}
     }
 }
