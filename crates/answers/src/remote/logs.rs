@@ -15,7 +15,7 @@ use bytes::Bytes;
 use methods::{BlockRef, LogBlocks, LogFilterParams};
 use nodes::raw::read_logs;
 use nodes::{CanonicalChain, Supplier};
-use resources::{AccountId, MemoryCharge};
+use resources::AccountId;
 use tokio::time::Instant;
 
 use super::asking::Asking;
@@ -32,6 +32,7 @@ use crate::query_plan::LogsQuery;
 
 use passed_on::PassedLogs;
 use piece::{LogsText, Piece, cut, join};
+use proven::FoundMemory;
 
 /// A log query on its way.
 struct LogSearch<'a> {
@@ -141,7 +142,8 @@ impl LogSearch<'_> {
     /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it.
     async fn proven(&self, from: u64, proven_from: u64, to: BlockRef) -> Result<Bytes, Failure> {
         let most = self.remote.limits.log_results_max;
-        let (mut parts, mut charge) = (Vec::new(), MemoryCharge::default());
+        let found_memory = FoundMemory::new(self.remote.memory.of(self.account));
+        let mut parts = Vec::new();
         if from < proven_from {
             let (_, result) = self.range(from, proven_from - 1).await?;
             let counted = move || LogsText {
@@ -153,7 +155,7 @@ impl LogSearch<'_> {
             );
         }
         let room = most.saturating_sub(parts.iter().map(|part| part.count).sum());
-        parts.extend(self.in_range(proven_from, to, room, &mut charge).await?);
+        parts.extend(self.in_range(proven_from, to, room, &found_memory).await?);
         self.joined(parts).await
     }
 

@@ -12,7 +12,8 @@ use futures_util::stream::FuturesOrdered;
 use methods::{BlockRef, LogFilterParams};
 use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts};
-use resources::MemoryCharge;
+use parking_lot::Mutex;
+use resources::{AccountMemory, MemoryCharge, OverBudget};
 use tokio::task::yield_now;
 
 use super::LogSearch;
@@ -65,10 +66,10 @@ impl LogSearch<'_> {
         from: u64,
         to: BlockRef,
         room: u64,
-        charge: &mut MemoryCharge,
+        found_memory: &FoundMemory<'_>,
     ) -> Result<Vec<LogsText>, Failure> {
         if from == to.number {
-            return self.in_blocks(vec![to], room, charge).await;
+            return self.in_blocks(vec![to], room, found_memory).await;
         }
         let mut blocks = self.in_deep(from, to).await?;
         let mut blooms = FilterBlooms::of(self.filter);
@@ -76,25 +77,23 @@ impl LogSearch<'_> {
         blocks.extend(
             seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| block_ref(block.id)),
         );
-        self.in_blocks(blocks, room, charge).await
+        self.in_blocks(blocks, room, found_memory).await
     }
 
-    /// The logs of these blocks. The account is charged for them twice, because they are put together later.
     async fn in_blocks(
         &self,
         blocks: Vec<BlockRef>,
         room: u64,
-        charge: &mut MemoryCharge,
+        found_memory: &FoundMemory<'_>,
     ) -> Result<Vec<LogsText>, Failure> {
         let mut blocks = blocks.into_iter();
         let mut searches = FuturesOrdered::new();
         let mut numbers = VecDeque::new();
         let (mut all, mut count) = (Vec::new(), 0);
-        let (memory, mut bytes) = (self.remote.memory.of(self.account), 0);
         loop {
             for block in blocks.by_ref().take(BLOCKS_AT_ONCE - searches.len()) {
                 numbers.push_back(block.number);
-                searches.push_back(Box::pin(self.block_logs(block)) as Searching<'_>);
+                searches.push_back(Box::pin(self.block_logs(block, found_memory)) as Searching<'_>);
             }
             let Some(found) = searches.next().await else { break };
             let (found, number) = (found?, numbers.pop_front());
@@ -102,8 +101,6 @@ impl LogSearch<'_> {
             if count > room {
                 return Err(self.too_many(number.and_then(|number| number.checked_sub(1))));
             }
-            bytes += found.text.len();
-            memory.grow(charge, 2 * bytes)?;
             all.push(found);
             // Blocks that are at hand are searched without waiting for anybody, and a range may have many.
             yield_now().await;
@@ -117,7 +114,7 @@ impl LogSearch<'_> {
         self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(parts.iter())).await
     }
 
-    async fn block_logs(&self, block: BlockRef) -> Result<LogsText, Failure> {
+    async fn block_logs(&self, block: BlockRef, found_memory: &FoundMemory<'_>) -> Result<LogsText, Failure> {
         let asking = self.asking();
         let body = self.remote.body(asking, block).await?;
         if !FilterBlooms::of(self.filter).may_match(&body.header().logs_bloom) {
@@ -131,14 +128,42 @@ impl LogSearch<'_> {
         // The block need not be kept any more, and then nobody else accounts for it.
         let mut charge = MemoryCharge::default();
         self.remote.memory.of(self.account).grow(&mut charge, body.bytes() + receipts.bytes())?;
-        let search = move || {
-            let _charge = charge;
-            matching(&body, &receipts, &filter)
+        let search = move || (matching(&body, &receipts, &filter), charge);
+        let (found, block_charge) = match self.remote.threads.as_ref().filter(|_| !is_short) {
+            Some(threads) => threads.run(self.account, search).await.ok_or(Failure::OverCapacity)?,
+            None => search(),
         };
-        match self.remote.threads.as_ref().filter(|_| !is_short) {
-            Some(threads) => threads.run(self.account, search).await.ok_or(Failure::OverCapacity),
-            None => Ok(search()),
-        }
+        found_memory.add(found.text.len())?;
+        drop(block_charge);
+        Ok(found)
+    }
+}
+
+/// The memory of the logs that a search has found so far.
+///
+/// Each block's logs are charged as soon as they are found. They were charged when it was their turn in the answer: while the
+/// first block was late, each search held the logs of seven others without a charge.
+pub(super) struct FoundMemory<'a> {
+    memory: AccountMemory<'a>,
+    found: Mutex<FoundBytes>,
+}
+
+#[derive(Default)]
+struct FoundBytes {
+    bytes: usize,
+    charge: MemoryCharge,
+}
+
+impl<'a> FoundMemory<'a> {
+    pub(super) fn new(memory: AccountMemory<'a>) -> Self {
+        Self { memory, found: Mutex::default() }
+    }
+
+    /// Charges the account for more logs: twice, because they are copied into one answer at the end.
+    fn add(&self, bytes: usize) -> Result<(), OverBudget> {
+        let found = &mut *self.found.lock();
+        found.bytes += bytes;
+        self.memory.grow(&mut found.charge, 2 * found.bytes)
     }
 }
 
@@ -156,6 +181,8 @@ fn matching(body: &ProvenBody, receipts: &ProvenReceipts, filter: &LogFilterPara
             }
         });
     }
+    // Growth by doubling leaves room that nobody needs.
+    text.shrink_to_fit();
     LogsText { text: text.into(), count }
 }
 
