@@ -70,6 +70,9 @@ const PROVEN_BLOCKS: u64 = 1000;
 /// Blocks that a cold or warm log query spans.
 const LOG_RANGE: u64 = 10;
 
+/// As [`WARM`], with memory for all large answers at once: with the default, most of them would be refused.
+const WARM_WITH_MEMORY: &str = "[cache]\nbytes_max = 1\n[limits]\nmemory_bytes_max = 4294967296\n";
+
 /// Large answers at once, for the memory that they take.
 const LARGE_CONNECTIONS: u32 = 64;
 
@@ -231,7 +234,7 @@ fn uncached(rows: &[&PoolRow], node: &BenchServer, seconds: u64, folder: &Path) 
 /// The memory that many large answers take.
 fn large(rows: &[PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     let Some(row) = rows.last() else { return };
-    let gateway = peers::chaingate_pool(18663, node, WARM, folder);
+    let gateway = peers::chaingate_pool(18663, node, WARM_WITH_MEMORY, folder);
     check(&gateway, &row.bodies[..1]);
     let nginx = Nginx::start(NginxMode::Pass, 18665, node, folder);
     println!("\nmemory with {LARGE_CONNECTIONS} connections that ask for 6 MB each, no answer kept");
