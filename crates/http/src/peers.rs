@@ -196,7 +196,7 @@ impl AddressGroup {
     }
 }
 
-/// Addresses whose rate is stored. Each takes about 40 bytes.
+/// Addresses whose rate is stored. Each takes about 80 bytes.
 const REFUSED_ADDRESSES_MAX: usize = 1 << 16;
 
 /// Minimum time between two searches of a full table for addresses whose rate has recovered.
@@ -224,12 +224,13 @@ impl RefusedRates {
             self.cleared_at = now;
         }
         let has_room = self.by_address.len() < REFUSED_ADDRESSES_MAX;
+        let new_bucket = || TokenBucket::per_second(per_second.max(1));
         let bucket = if has_room || self.by_address.contains_key(&group) {
-            self.by_address.entry(group).or_insert_with(|| TokenBucket::new(per_second))
+            self.by_address.entry(group).or_insert_with(new_bucket)
         } else {
-            self.others.get_or_insert_with(|| TokenBucket::new(per_second))
+            self.others.get_or_insert_with(new_bucket)
         };
-        match bucket.take(now, 1) {
+        match bucket.take(1, now) {
             Err(RateExceeded { wait_ms, .. }) => Err(TooManyUnauthenticated { wait_ms }),
             Ok(()) => Ok(()),
         }

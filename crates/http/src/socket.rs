@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Switches to HTTP/2; the bytes `read` so far are read again.
     pub(super) fn switch_to_http2(&mut self, read: Vec<u8>) -> io::Result<()> {
-        self.frames = Some(Box::new(FrameWatch::new(PREFACE.len(), self.timers.clock.now())));
+        self.frames = Some(Box::new(FrameWatch::new(PREFACE.len())));
         self.linger_on_close();
         self.watch_frames(&read)?;
         self.replay = read;

@@ -158,7 +158,7 @@ pub(crate) async fn ask<A: Ask>(
     if now >= deadline {
         return Err(CallFailure::Deadline);
     }
-    rules.budgets.deposit(now);
+    rules.budgets.deposit();
     Driver::new(nodes, call, judge, rules, deadline).run().await
 }
 

@@ -4,11 +4,12 @@
 //! is sent. It is probed at intervals, because otherwise a wrong key would only be noticed in an outage.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use alloy_primitives::{B256, U64};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use resources::{Clock, DAY_S, DayQuota, MonoTime, TokenBucket};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
@@ -33,7 +34,10 @@ pub struct Partner<A> {
     quota: PartnerQuota,
     /// A block that its chain must have.
     checkpoint: Option<BlockId>,
-    usage: Mutex<PartnerUsage>,
+    /// Says which day it is.
+    clock: Clock,
+    created_at: Instant,
+    quota_state: Mutex<QuotaState>,
     probe_results: Mutex<ProbeResults>,
     /// Held by the probe that is under way.
     probing: tokio::sync::Mutex<()>,
@@ -60,56 +64,27 @@ const PROBE_EVERY: Duration = Duration::from_secs(600);
 /// Probes use at most one of this many calls of a partner's daily quota.
 const CALLS_PER_PROBE: u64 = 100;
 
-/// The calls that were sent in this second and on the last days.
+/// What is left of the quota.
 #[derive(Debug)]
-struct PartnerUsage {
-    second_began: Instant,
-    in_second: u64,
-    /// The current day first. Others are remembered because the clock may be corrected backwards over midnight, and no day may have
-    /// a second quota.
-    days: [CallsOnDay; DAYS_REMEMBERED],
+struct QuotaState {
+    second: TokenBucket,
+    day: DayQuota,
 }
-
-/// The calls of one day. Days are counted from 1970-01-01.
-#[derive(Clone, Copy, Debug, Default)]
-struct CallsOnDay {
-    day: u64,
-    calls: u64,
-}
-
-/// A correction of the clock concerns two days, a wrong date that is corrected three.
-const DAYS_REMEMBERED: usize = 4;
-
-impl PartnerUsage {
-    /// The calls of a day, which becomes the current one. A new day replaces the one that was current longest ago.
-    fn calls_on(&mut self, day: u64) -> &mut u64 {
-        if self.days[0].day != day {
-            match self.days.iter().position(|known| known.day == day) {
-                Some(found) => self.days[..=found].rotate_right(1),
-                None => {
-                    self.days.rotate_right(1);
-                    self.days[0] = CallsOnDay { day, calls: 0 };
-                }
-            }
-        }
-        &mut self.days[0].calls
-    }
-}
-
-const SECOND: Duration = Duration::from_secs(1);
-const DAY_SECONDS: u64 = 86_400;
 
 impl<A: Ask> Partner<A> {
     pub fn new(node: Node<A>, methods: Option<Vec<&'static str>>, quota: PartnerQuota) -> Self {
         // Nobody watches a partner. It counts as a member until a probe shows that it is of another chain.
         node.capabilities().admit();
-        let usage = PartnerUsage { second_began: Instant::now(), in_second: 0, days: Default::default() };
+        let second = TokenBucket::per_second(quota.calls_per_second);
+        let quota_state = QuotaState { second, day: DayQuota::new(quota.calls_per_day) };
         Self {
             node: Arc::new(node),
             methods,
             quota,
             checkpoint: None,
-            usage: Mutex::new(usage),
+            clock: Clock::default(),
+            created_at: Instant::now(),
+            quota_state: Mutex::new(quota_state),
             probe_results: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
         }
@@ -154,7 +129,7 @@ impl<A: Ask> Partner<A> {
 
     /// Time between two probes.
     pub(crate) fn probe_interval(&self) -> Duration {
-        let seconds = DAY_SECONDS.saturating_mul(CALLS_PER_PROBE) / self.quota.calls_per_day.max(1);
+        let seconds = DAY_S.saturating_mul(CALLS_PER_PROBE) / self.quota.calls_per_day.max(1);
         PROBE_EVERY.max(Duration::from_secs(seconds))
     }
 
@@ -254,21 +229,20 @@ impl<A: Ask> Partner<A> {
 
     /// Takes calls out of the quota, if all of them are left.
     pub fn take(&self, calls: u64) -> bool {
-        self.take_on(Instant::now(), today(), calls)
+        self.take_on(Instant::now(), self.clock.unix_seconds(), calls)
     }
 
-    fn take_on(&self, now: Instant, today: u64, calls: u64) -> bool {
-        let mut usage = self.usage.lock();
-        if now.saturating_duration_since(usage.second_began) >= SECOND {
-            (usage.second_began, usage.in_second) = (now, 0);
+    fn take_on(&self, now: Instant, unix_seconds: u64, calls: u64) -> bool {
+        let now = MonoTime::default().after(now.saturating_duration_since(self.created_at));
+        let QuotaState { second, day } = &mut *self.quota_state.lock();
+        if second.take(calls, now).is_err() {
+            return false;
         }
-        let has_quota = usage.in_second.saturating_add(calls) <= self.quota.calls_per_second
-            && usage.calls_on(today).saturating_add(calls) <= self.quota.calls_per_day;
-        if has_quota {
-            usage.in_second += calls;
-            *usage.calls_on(today) += calls;
+        let is_within_day = day.take(calls, unix_seconds).is_ok();
+        if !is_within_day {
+            second.put(calls);
         }
-        has_quota
+        is_within_day
     }
 }
 
@@ -277,17 +251,15 @@ fn question(method: &'static str, params: String) -> RpcCall {
     RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
 }
 
-/// The number of this day, which begins at 00:00 UTC.
-fn today() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / DAY_SECONDS)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const DAY_7: u64 = 7 * DAY_S;
 
     struct Nobody;
 
@@ -303,51 +275,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_and_a_day_have_their_budgets() {
+    async fn calls_are_limited_per_second_and_per_day() {
         let partner = partner(2, 5);
         let mut taken = Vec::new();
         for second in 0..4 {
             let now = Instant::now() + SECOND * second;
-            taken.push((0..3).filter(|_| partner.take_on(now, 7, 1)).count());
+            taken.push((0..3).filter(|_| partner.take_on(now, DAY_7, 1)).count());
         }
         assert_eq!(taken, [2, 2, 1, 0]);
-        assert!(partner.take_on(Instant::now() + SECOND * 9, 8, 1), "another day");
-    }
-
-    /// A step back over midnight gave a second budget for the day before, and another one when midnight came again.
-    #[tokio::test(start_paused = true)]
-    async fn a_clock_that_steps_back_over_midnight_gives_no_second_budget() {
-        let partner = partner(100, 5);
-        let take_all = |second, today| {
-            let now = Instant::now() + SECOND * second;
-            (0..10).filter(|_| partner.take_on(now, today, 1)).count()
-        };
-        assert_eq!(take_all(0, 7), 5);
-        assert_eq!(take_all(1, 8), 5, "midnight");
-        assert_eq!((take_all(2, 7), take_all(3, 8)), (0, 0), "a step back, and midnight again");
-        assert_eq!(take_all(4, 9), 5, "the next midnight");
-        assert_eq!(
-            (take_all(5, 9_999), take_all(6, 9), take_all(7, 10)),
-            (5, 0, 5),
-            "a wrong date for a while"
-        );
+        assert!(partner.take_on(Instant::now() + SECOND * 9, DAY_7 + DAY_S, 1), "another day");
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_that_belong_together_are_taken_together_or_not_at_all() {
         let (partner, now) = (partner(3, 5), Instant::now());
-        assert!(!partner.take_on(now, 7, 4));
-        assert!(partner.take_on(now, 7, 2));
-        assert!(!partner.take_on(now, 7, 2));
-        assert!(partner.take_on(now, 7, 1));
-        assert!(!partner.take_on(now + SECOND, 7, 3), "two are left of the day");
-        assert!(partner.take_on(now + SECOND, 7, 2));
+        assert!(!partner.take_on(now, DAY_7, 4));
+        assert!(partner.take_on(now, DAY_7, 2));
+        assert!(!partner.take_on(now, DAY_7, 2));
+        assert!(partner.take_on(now, DAY_7, 1));
+        assert!(!partner.take_on(now + SECOND, DAY_7, 3), "two are left of the day");
+        assert!(partner.take_on(now + SECOND, DAY_7, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn probes_leave_the_budget_to_callers() {
         assert_eq!(partner(1, 1_000_000).probe_interval(), PROBE_EVERY);
-        assert_eq!(partner(1, 100).probe_interval(), Duration::from_secs(DAY_SECONDS));
+        assert_eq!(partner(1, 100).probe_interval(), Duration::from_secs(DAY_S));
         let partner = partner(1, 0);
         partner.probe(Instant::now() + SECOND).await;
         assert_eq!(partner.node().counts().attempts.load(Relaxed), 0);

@@ -3,15 +3,17 @@
 
 mod account_id; // ids of accounts
 mod clock; // monotonic time and dates
+mod day_quota; // limits per day
 mod fair_share; // the rule that divides bounded resources between accounts
 mod memory; // the memory budget of bodies and replies
 mod thread_pool; // a pool for work that would delay connections
-mod token_bucket; // rate limits
+mod token_bucket; // limits per second
 mod histogram; // durations
 mod repeated_warning; // one log line for many equal events
 
 pub use account_id::AccountId;
 pub use clock::{Clock, MonoTime};
+pub use day_quota::{DAY_S, DayQuota, DayQuotaExceeded};
 pub use fair_share::is_within_share;
 pub use histogram::{BOUNDS_US, Histogram, HistogramSum};
 pub use memory::{
@@ -20,4 +22,4 @@ pub use memory::{
 };
 pub use repeated_warning::RepeatedWarning;
 pub use thread_pool::{THREADS_MAX, ThreadPool, lower_priority};
-pub use token_bucket::{RateExceeded, TokenBucket};
+pub use token_bucket::{BucketRate, RateExceeded, TokenBucket};

@@ -1,105 +1,269 @@
-//! A rate limit per second.
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! A rate limit: the only one of the workspace. Credits, requests without a key, frames, extra calls and calls to partners are
+//! all counted by it.
 
 use crate::clock::MonoTime;
 
-const SECOND_NS: u64 = 1_000_000_000;
+/// Balances are counted in billionths of a token, so that each nanosecond adds a whole number of them.
+const TOKEN: i128 = 1_000_000_000;
 
-/// The credits of the current second are used up.
+/// Billionths of a token that a rate of one token per second adds in a millisecond.
+const ADDED_PER_MS: u128 = 1_000_000;
+
+/// The bucket has too few tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateExceeded {
+    /// The capacity of the bucket.
     pub allowed: u64,
+    /// The tokens in use, those that were refused included.
     pub current: u64,
+    /// Time until the bucket has enough tokens.
     pub wait_ms: u64,
 }
 
-/// Credits per second, with a burst of one second.
+/// How a bucket fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketRate {
+    /// Tokens that each second adds. With 0, only [`TokenBucket::put`] adds some.
+    pub per_second: u64,
+    /// The most tokens that are saved up.
+    pub capacity: u64,
+}
+
+/// Tokens that are added over time and by [`Self::put`], up to a capacity, and taken by whatever is limited.
 ///
-/// The state is the time at which the bucket is full again. A call that costs more than the whole bucket is admitted when the
-/// bucket is full, and later calls wait for the difference; otherwise the smallest plan could never make the most expensive
-/// call.
-#[derive(Debug)]
+/// It is a plain value: whoever shares it puts it behind a mutex, together with what must change at the same time.
+#[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
-    per_second: u64,
-    full_at: AtomicU64,
+    rate: BucketRate,
+    /// Billionths of tokens at `refilled_at`. Negative while tokens are owed.
+    balance: i128,
+    refilled_at: MonoTime,
 }
 
 impl TokenBucket {
-    pub fn new(per_second: u64) -> Self {
-        Self { per_second: per_second.max(1), full_at: AtomicU64::new(0) }
+    pub fn full(rate: BucketRate) -> Self {
+        Self { rate, balance: i128::from(rate.capacity) * TOKEN, refilled_at: MonoTime::default() }
     }
 
-    pub fn take(&self, now: MonoTime, credits: u64) -> Result<(), RateExceeded> {
-        let cost_ns = self.nanoseconds(credits);
-        let mut seen = self.full_at.load(Relaxed);
-        loop {
-            let full_at = seen.max(now.0);
-            let debt_ns = full_at - now.0;
-            if debt_ns > SECOND_NS.saturating_sub(cost_ns) {
-                return Err(self.exceeded(debt_ns, cost_ns));
-            }
-            let after = full_at.saturating_add(cost_ns);
-            match self.full_at.compare_exchange_weak(seen, after, Relaxed, Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(changed) => seen = changed,
-            }
+    pub fn empty(rate: BucketRate, now: MonoTime) -> Self {
+        Self { rate, balance: 0, refilled_at: now }
+    }
+
+    /// A full bucket that saves up the tokens of one second.
+    pub fn per_second(tokens: u64) -> Self {
+        Self::full(BucketRate { per_second: tokens, capacity: tokens })
+    }
+
+    /// Takes all of the tokens or none. More than the capacity is always refused.
+    pub fn take(&mut self, tokens: u64, now: MonoTime) -> Result<(), RateExceeded> {
+        self.take_if_available(tokens, tokens, now)
+    }
+
+    /// Takes all of the tokens or none. More than the capacity is admitted when the bucket is full, and the difference is owed;
+    /// otherwise the smallest plan could never make the most expensive call.
+    pub fn take_or_owe(&mut self, tokens: u64, now: MonoTime) -> Result<(), RateExceeded> {
+        self.take_if_available(tokens, tokens.min(self.rate.capacity), now)
+    }
+
+    /// Adds tokens: those of a call that is not charged after all, or those that something else has earned.
+    pub fn put(&mut self, tokens: u64) {
+        self.add(i128::from(tokens) * TOKEN);
+    }
+
+    /// The whole tokens that can be taken.
+    pub fn available(&mut self, now: MonoTime) -> u64 {
+        self.refill(now);
+        u64::try_from(self.balance / TOKEN).unwrap_or(0)
+    }
+
+    /// Whether no tokens are in use, as in a new full bucket.
+    pub fn is_full(&mut self, now: MonoTime) -> bool {
+        self.refill(now);
+        self.balance == i128::from(self.rate.capacity) * TOKEN
+    }
+
+    fn take_if_available(&mut self, tokens: u64, needed: u64, now: MonoTime) -> Result<(), RateExceeded> {
+        self.refill(now);
+        if self.balance < i128::from(needed) * TOKEN {
+            return Err(self.exceeded(tokens, needed));
         }
+        self.balance -= i128::from(tokens) * TOKEN;
+        Ok(())
     }
 
-    /// Whether no credits are in use, as in a new bucket.
-    pub fn is_full(&self, now: MonoTime) -> bool {
-        self.full_at.load(Relaxed) <= now.0
+    /// Adds the tokens since the last refill. A time before that adds nothing.
+    fn refill(&mut self, now: MonoTime) {
+        let elapsed_ns = now.0.saturating_sub(self.refilled_at.0);
+        self.refilled_at = self.refilled_at.max(now);
+        self.add(i128::from(elapsed_ns).saturating_mul(i128::from(self.rate.per_second)));
     }
 
-    pub fn give_back(&self, credits: u64) {
-        let cost_ns = self.nanoseconds(credits);
-        let _always = self.full_at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_sub(cost_ns)));
+    fn add(&mut self, amount: i128) {
+        self.balance = self.balance.saturating_add(amount).min(i128::from(self.rate.capacity) * TOKEN);
     }
 
-    /// How long the bucket takes to refill `credits`.
-    fn nanoseconds(&self, credits: u64) -> u64 {
-        u64::try_from(u128::from(credits) * u128::from(SECOND_NS) / u128::from(self.per_second))
-            .unwrap_or(u64::MAX)
-    }
-
-    fn exceeded(&self, debt_ns: u64, cost_ns: u64) -> RateExceeded {
-        let wanted_ns = u128::from(debt_ns.saturating_add(cost_ns));
-        let current = u64::try_from(wanted_ns * u128::from(self.per_second) / u128::from(SECOND_NS));
-        let wait_ns = debt_ns - SECOND_NS.saturating_sub(cost_ns);
-        RateExceeded {
-            allowed: self.per_second,
-            current: current.unwrap_or(u64::MAX),
-            wait_ms: wait_ns.div_ceil(1_000_000),
-        }
+    fn exceeded(&self, tokens: u64, needed: u64) -> RateExceeded {
+        let BucketRate { per_second, capacity } = self.rate;
+        let in_use = (i128::from(capacity) + i128::from(tokens)) * TOKEN - self.balance;
+        let missing = (i128::from(needed) * TOKEN - self.balance).unsigned_abs();
+        let wait_ms = match u128::from(per_second) * ADDED_PER_MS {
+            0 => u64::MAX,
+            _ if needed > capacity => u64::MAX,
+            per_ms => u64::try_from(missing.div_ceil(per_ms)).unwrap_or(u64::MAX),
+        };
+        let current = u64::try_from(in_use / TOKEN).unwrap_or(u64::MAX);
+        RateExceeded { allowed: capacity, current, wait_ms }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    const SECOND_NS: u64 = 1_000_000_000;
     const MS: u64 = 1_000_000;
 
-    #[test]
-    fn used_up_credits_are_refused_with_the_time_to_wait() {
-        let bucket = TokenBucket::new(500);
-        let at = |ms: u64| MonoTime(SECOND_NS + ms * MS);
-        for _ in 0..6 {
-            assert_eq!(bucket.take(at(0), 80), Ok(()));
-        }
-        let refused = bucket.take(at(0), 80).unwrap_err();
-        assert_eq!(refused, RateExceeded { allowed: 500, current: 560, wait_ms: 120 });
-        assert!(bucket.take(at(119), 80).is_err());
-        assert_eq!(bucket.take(at(120), 80), Ok(()));
+    fn at(ms: u64) -> MonoTime {
+        MonoTime(SECOND_NS + ms * MS)
     }
 
     #[test]
-    fn a_call_that_costs_more_than_the_bucket_is_admitted_when_it_is_full() {
-        let bucket = TokenBucket::new(500);
-        let at = |ms: u64| MonoTime(SECOND_NS + ms * MS);
-        assert_eq!(bucket.take(at(0), 1_000), Ok(()));
-        assert!(bucket.take(at(1_000), 80).is_err());
-        assert_eq!(bucket.take(at(1_200), 80), Ok(()));
+    fn used_up_tokens_are_refused_with_the_time_to_wait() {
+        let mut bucket = TokenBucket::per_second(500);
+        for _ in 0..6 {
+            assert_eq!(bucket.take(80, at(0)), Ok(()));
+        }
+        let refused = bucket.take(80, at(0)).unwrap_err();
+        assert_eq!(refused, RateExceeded { allowed: 500, current: 560, wait_ms: 120 });
+        assert!(bucket.take(80, at(119)).is_err());
+        assert_eq!(bucket.take(80, at(120)), Ok(()));
+    }
+
+    #[test]
+    fn a_cost_above_the_capacity_is_owed_or_refused() {
+        let mut bucket = TokenBucket::per_second(500);
+        assert_eq!(bucket.take(501, at(0)).unwrap_err().wait_ms, u64::MAX);
+        assert_eq!(bucket.take_or_owe(1_000, at(0)), Ok(()));
+        assert_eq!(bucket.take_or_owe(80, at(1_000)).unwrap_err().wait_ms, 160);
+        assert!(bucket.take_or_owe(80, at(1_159)).is_err());
+        assert_eq!(bucket.take_or_owe(80, at(1_160)), Ok(()));
+    }
+
+    #[test]
+    fn without_a_rate_only_what_was_put_in_can_be_taken() {
+        let rate = BucketRate { per_second: 0, capacity: 3 };
+        let mut bucket = TokenBucket::empty(rate, at(0));
+        assert_eq!(bucket.take(1, at(1_000_000)).unwrap_err().wait_ms, u64::MAX);
+        bucket.put(9);
+        assert_eq!((bucket.available(at(0)), bucket.is_full(at(0))), (3, true));
+        assert_eq!(bucket.take(3, at(0)), Ok(()));
+        assert_eq!(bucket.available(at(0)), 0);
+    }
+
+    /// One step of a schedule.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Wait(u64),
+        Take(u64),
+        TakeOrOwe(u64),
+        Put(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..2 * SECOND_NS).prop_map(Step::Wait),
+            (0..30_u64).prop_map(Step::Take),
+            (0..30_u64).prop_map(Step::TakeOrOwe),
+            (0..5_u64).prop_map(Step::Put),
+        ]
+    }
+
+    /// The tokens of a bucket, times [`SECOND_NS`], computed from everything that happened since it was full.
+    fn tokens_by_history(rate: BucketRate, history: &[Step]) -> i128 {
+        let capacity = i128::from(rate.capacity) * i128::from(SECOND_NS);
+        history.iter().fold(capacity, |tokens, step| {
+            let change = match *step {
+                Step::Wait(ns) => i128::from(ns) * i128::from(rate.per_second),
+                Step::Put(count) => i128::from(count) * i128::from(SECOND_NS),
+                Step::Take(count) | Step::TakeOrOwe(count) => -i128::from(count) * i128::from(SECOND_NS),
+            };
+            capacity.min(tokens + change)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_grants_what_a_naive_model_grants(
+            per_second in 0..20_u64,
+            capacity in 1..20_u64,
+            steps in prop::collection::vec(step(), 0..60),
+        ) {
+            let rate = BucketRate { per_second, capacity };
+            let (mut bucket, mut now, mut history) = (TokenBucket::full(rate), at(0), Vec::new());
+            for step in steps {
+                let tokens = tokens_by_history(rate, &history);
+                let has = |count: u64| tokens >= i128::from(count) * i128::from(SECOND_NS);
+                let (granted, expected) = match step {
+                    Step::Wait(ns) => {
+                        now = MonoTime(now.0 + ns);
+                        (true, true)
+                    }
+                    Step::Put(count) => {
+                        bucket.put(count);
+                        (true, true)
+                    }
+                    Step::Take(count) => (bucket.take(count, now).is_ok(), has(count)),
+                    Step::TakeOrOwe(count) => {
+                        (bucket.take_or_owe(count, now).is_ok(), has(count.min(capacity)))
+                    }
+                };
+                prop_assert_eq!(granted, expected, "{:?} after {:?}", step, history);
+                if granted {
+                    history.push(step);
+                }
+            }
+        }
+
+        /// Whatever the schedule: between any two grants there are no more tokens than the capacity and what the time between them
+        /// adds. A time that goes back, as between two threads, counts as the latest one.
+        #[test]
+        fn no_schedule_grants_more_than_the_limit(
+            per_second in 1..20_u64,
+            capacity in 1..20_u64,
+            requests in prop::collection::vec((0..5 * SECOND_NS, 0..25_u64), 0..40),
+        ) {
+            let mut bucket = TokenBucket::full(BucketRate { per_second, capacity });
+            let mut granted: Vec<(u64, u64)> = Vec::new();
+            let mut latest_ns = 0;
+            for (ns, tokens) in requests {
+                latest_ns = ns.max(latest_ns);
+                if bucket.take(tokens, MonoTime(ns)).is_ok() {
+                    granted.push((latest_ns, tokens));
+                }
+            }
+            for (first, _) in &granted {
+                for (last, _) in &granted {
+                    let within = granted.iter().filter(|(ns, _)| (first..=last).contains(&ns));
+                    let total: u64 = within.map(|(_, tokens)| tokens).sum();
+                    let added = u128::from(last.saturating_sub(*first)) * u128::from(per_second);
+                    let allowed = u128::from(capacity) * u128::from(SECOND_NS) + added;
+                    prop_assert!(u128::from(total) * u128::from(SECOND_NS) <= allowed);
+                }
+            }
+        }
+
+        /// Whoever waits as long as a refusal says is admitted, and one millisecond less is too short.
+        #[test]
+        fn the_time_to_wait_is_exact(per_second in 1..2_000_u64, used in 1..40_u64, wanted in 1..40_u64) {
+            let mut bucket = TokenBucket::full(BucketRate { per_second, capacity: 40 });
+            bucket.take(used, at(0)).unwrap();
+            if let Err(refused) = bucket.take(wanted, at(0)) {
+                let mut asked_early = bucket;
+                prop_assert!(asked_early.take(wanted, at(refused.wait_ms - 1)).is_err());
+                prop_assert!(bucket.take(wanted, at(refused.wait_ms)).is_ok());
+            }
+        }
     }
 }

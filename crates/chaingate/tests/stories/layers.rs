@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("methods", &["jsonrpc", "settings"]),
     ("http_server", &["resources", "settings"]),
     ("archive", &[]),
-    ("nodes", &["jsonrpc"]),
+    ("nodes", &["jsonrpc", "resources"]),
     ("callers", &["methods", "resources", "settings"]),
     ("answers", &["archive", "methods", "nodes", "resources", "settings"]),
     (

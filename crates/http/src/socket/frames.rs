@@ -3,9 +3,7 @@
 //! `h2` does not report an incomplete head, and does not limit frames that cost work without requesting anything (window
 //! updates, pings, settings, priorities). Only the header of each frame is read here.
 
-use std::time::Duration;
-
-use resources::MonoTime;
+use resources::{BucketRate, MonoTime, TokenBucket};
 
 /// The connection preface of HTTP/2.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -44,7 +42,7 @@ const END_HEADERS: u8 = 0x4;
 const DATA_BYTES_MIN: usize = 64;
 
 impl FrameWatch {
-    pub(crate) fn new(preface_bytes: usize, now: MonoTime) -> Self {
+    pub(crate) fn new(preface_bytes: usize) -> Self {
         Self {
             preface_left: preface_bytes,
             header: [0; HEADER_BYTES],
@@ -53,18 +51,19 @@ impl FrameWatch {
             is_data: false,
             in_head: false,
             unfinished_since: None,
-            budget: FrameBudget::new(now),
+            budget: FrameBudget::new(),
         }
     }
 
-    /// Reads received bytes. `sent` are the bytes of replies sent on the connection so far.
+    /// Reads received bytes. `sent` are the bytes of replies sent on the connection so far. A connection that floods is closed:
+    /// the rest of its bytes is not read.
     pub(crate) fn feed(&mut self, bytes: &[u8], now: MonoTime, sent: u64) -> Result<(), FrameFlood> {
-        self.budget.refill(now, sent);
+        self.budget.earn_by_replies(sent);
         let preface = self.preface_left.min(bytes.len());
         self.preface_left -= preface;
         let mut rest = &bytes[preface..];
         while !rest.is_empty() {
-            rest = self.take(rest);
+            rest = self.read_part(rest, now)?;
             if !self.is_unfinished() {
                 self.unfinished_since = None;
             }
@@ -72,7 +71,7 @@ impl FrameWatch {
         if self.is_unfinished() {
             self.unfinished_since.get_or_insert(now);
         }
-        self.budget.check(now)
+        Ok(())
     }
 
     /// Since when a head, or a frame other than DATA, is incomplete. Bodies have a timeout of their own.
@@ -85,23 +84,23 @@ impl FrameWatch {
     }
 
     /// Reads a part of a frame; returns the bytes after it.
-    fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn read_part<'a>(&mut self, bytes: &'a [u8], now: MonoTime) -> Result<&'a [u8], FrameFlood> {
         if self.payload_left > 0 {
             let taken = self.payload_left.min(bytes.len());
             self.payload_left -= taken;
-            return &bytes[taken..];
+            return Ok(&bytes[taken..]);
         }
         let taken = (HEADER_BYTES - self.header_len).min(bytes.len());
         self.header[self.header_len..][..taken].copy_from_slice(&bytes[..taken]);
         self.header_len += taken;
         if self.header_len == HEADER_BYTES {
             self.header_len = 0;
-            self.begin_frame();
+            self.begin_frame(now)?;
         }
-        &bytes[taken..]
+        Ok(&bytes[taken..])
     }
 
-    fn begin_frame(&mut self) {
+    fn begin_frame(&mut self, now: MonoTime) -> Result<(), FrameFlood> {
         let [high, middle, low, kind, flags, ..] = self.header;
         self.payload_left = u32::from_be_bytes([0, high, middle, low]) as usize;
         self.is_data = kind == DATA;
@@ -109,30 +108,24 @@ impl FrameWatch {
             self.in_head = flags & END_HEADERS == 0;
         }
         match kind {
-            HEADERS => self.budget.earn(REQUEST_FRAMES),
+            HEADERS => self.budget.frames.put(REQUEST_FRAMES),
             DATA if self.payload_left >= DATA_BYTES_MIN => {}
-            RST_STREAM => self.budget.spend(RESET_FRAMES),
-            _ => self.budget.spend(1),
+            RST_STREAM => self.budget.spend(RESET_FRAMES, now)?,
+            _ => self.budget.spend(1, now)?,
         }
+        Ok(())
     }
 }
 
-/// Limits the frames of a connection that request nothing.
-///
-/// Each frame costs `FRAME_TIME`, and up to `BURST_TIME` of unused time is saved. Requests and the bytes of replies earn time
-/// for the frames that belong to them.
+/// Limits the frames of a connection that request nothing. Requests and the bytes of replies earn frames that belong to them.
 #[derive(Debug)]
 struct FrameBudget {
-    /// The time that the frames have used, in nanoseconds. The budget is used up when it exceeds the current time.
-    used_until: i64,
+    frames: TokenBucket,
     sent: u64,
 }
 
-/// Allows a hundred frames a second; idle connections send a few pings and settings a minute.
-const FRAME_TIME: Duration = Duration::from_millis(10);
-
-/// Allows a thousand frames at once.
-const BURST_TIME: Duration = Duration::from_secs(10);
+/// Idle connections send a few pings and settings a minute.
+const FRAME_RATE: BucketRate = BucketRate { per_second: 100, capacity: 1_000 };
 
 /// Frames that belong to a request: window updates and a short body.
 const REQUEST_FRAMES: u64 = 8;
@@ -144,39 +137,24 @@ const RESET_FRAMES: u64 = 10;
 const SENT_BYTES_PER_FRAME: u64 = 512;
 
 impl FrameBudget {
-    fn new(now: MonoTime) -> Self {
-        Self { used_until: nanos(now) - BURST_TIME.as_nanos() as i64, sent: 0 }
+    fn new() -> Self {
+        Self { frames: TokenBucket::full(FRAME_RATE), sent: 0 }
     }
 
-    fn refill(&mut self, now: MonoTime, sent: u64) {
-        self.earn(sent.saturating_sub(self.sent) / SENT_BYTES_PER_FRAME);
+    fn earn_by_replies(&mut self, sent: u64) {
+        self.frames.put(sent.saturating_sub(self.sent) / SENT_BYTES_PER_FRAME);
         self.sent = sent;
-        self.used_until = self.used_until.max(nanos(now) - BURST_TIME.as_nanos() as i64);
     }
 
-    fn earn(&mut self, frames: u64) {
-        self.used_until = self.used_until.saturating_sub(cost(frames));
+    fn spend(&mut self, frames: u64, now: MonoTime) -> Result<(), FrameFlood> {
+        self.frames.take(frames, now).map_err(|_| FrameFlood)
     }
-
-    fn spend(&mut self, frames: u64) {
-        self.used_until = self.used_until.saturating_add(cost(frames));
-    }
-
-    fn check(&self, now: MonoTime) -> Result<(), FrameFlood> {
-        if self.used_until > nanos(now) { Err(FrameFlood) } else { Ok(()) }
-    }
-}
-
-fn cost(frames: u64) -> i64 {
-    i64::try_from(frames).unwrap_or(i64::MAX).saturating_mul(FRAME_TIME.as_nanos() as i64)
-}
-
-fn nanos(time: MonoTime) -> i64 {
-    i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const PING: u8 = 0x6;
@@ -194,7 +172,7 @@ mod tests {
 
     /// Feeds each piece one second after the one before; returns since when something is unfinished.
     fn unfinished(pieces: &[&[u8]]) -> Option<MonoTime> {
-        let mut watch = FrameWatch::new(0, at(0));
+        let mut watch = FrameWatch::new(0);
         for (second, piece) in pieces.iter().enumerate() {
             watch.feed(piece, at(second as u64), 0).unwrap();
         }
@@ -229,7 +207,7 @@ mod tests {
     fn frames_may_arrive_in_any_pieces() {
         let frames = [frame(HEADERS, 0, 3), frame(CONTINUATION, END_HEADERS, 0), frame(DATA, 0, 70)].concat();
         for size in 1..frames.len() {
-            let mut watch = FrameWatch::new(2, at(0));
+            let mut watch = FrameWatch::new(2);
             watch.feed(b"pr", at(0), 0).unwrap();
             frames.chunks(size).for_each(|piece| watch.feed(piece, at(0), 0).unwrap());
             assert_eq!((watch.unfinished_since(), watch.payload_left), (None, 0), "{size}");
@@ -238,7 +216,7 @@ mod tests {
 
     /// How many times `frames` may be sent at once.
     fn at_once(frames: &[u8], sent_by_each: u64) -> usize {
-        let mut watch = FrameWatch::new(0, at(0));
+        let mut watch = FrameWatch::new(0);
         (1..10_000).find(|&count| watch.feed(frames, at(0), sent_by_each * count).is_err()).unwrap_or(10_000)
             as usize
     }
@@ -264,11 +242,10 @@ mod tests {
 
     #[test]
     fn the_budget_recovers_with_time() {
-        let mut watch = FrameWatch::new(0, at(0));
+        let mut watch = FrameWatch::new(0);
         let ping = frame(PING, 0, 8);
         (0..1_000).for_each(|_| watch.feed(&ping, at(0), 0).unwrap());
-        assert_eq!(watch.feed(&ping, at(0), 0), Err(FrameFlood));
-        (0..99).for_each(|_| watch.feed(&ping, at(1), 0).unwrap());
+        (0..100).for_each(|_| watch.feed(&ping, at(1), 0).unwrap());
         assert_eq!(watch.feed(&ping, at(1), 0), Err(FrameFlood));
     }
 }

@@ -133,7 +133,7 @@ impl Pool {
     /// Begins a call that several nodes answer. No node is asked before [`QuorumCall::next`].
     pub fn ask_several<'a>(&'a self, call: &'a RpcCall, deadline: Instant) -> QuorumCall<'a> {
         let begun = Instant::now();
-        self.rules.budgets.deposit(begun);
+        self.rules.budgets.deposit();
         let progress = vec![NodeProgress::NotAsked; self.nodes.len()];
         QuorumCall {
             pool: self,

@@ -43,7 +43,7 @@ impl<'a> FetchingTogether<'a> {
         calls: &'a [RpcCall],
         deadline: Instant,
     ) -> Self {
-        pool.rules.budgets.deposit(Instant::now());
+        pool.rules.budgets.deposit();
         let mut others = nodes;
         others.reverse();
         Self { pool, calls, deadline, runners: Vec::new(), others }
