@@ -11,10 +11,6 @@ use crate::budget::AnswerBudget;
 use crate::failure::Failure;
 use crate::limits::AnswerLimits;
 use crate::provenance::Provenance;
-use crate::query_plan::{
-    BlockPart, BlockQuery, FeeQuery, GatewayQuery, LogsQuery, NodeQuery, QueryPlan, SimulationKind,
-    SimulationQuery, StateQuery, StateValue, Subject, TransactionPart, TransactionQuery,
-};
 use crate::view::{ChainView, SnapshotSource, Source};
 use alloy_primitives::{B256, U256};
 use arc_swap::ArcSwap;
@@ -22,7 +18,10 @@ use archive::{
     Archive, BlockPlace, CallError, CallLimits, Deadline, LogLimits, LogsError, ReceiptData, Snapshot,
     StateSource, StoreError,
 };
-use methods::{BlockRef, CallMessage, LogBlocks, Query};
+use methods::{
+    BlockPart, BlockQuery, BlockRef, CallMessage, GatewayQuery, LogBlocks, LogsQuery, Query, SimulationKind,
+    SimulationQuery, StateQuery, StateValue, TransactionPart, TransactionQuery,
+};
 use std::{ops::ControlFlow, sync::Arc};
 
 /// The result of `web3_clientVersion`.
@@ -161,15 +160,15 @@ struct ArchiveReader<'a> {
 impl ArchiveReader<'_> {
     /// Writes the answer, and says at which block it is true.
     fn answer(&self, query: &Query<BlockRef>, json: &mut Json<'_>) -> Result<Option<BlockRef>, Failure> {
-        match QueryPlan::of(query).subject {
-            Subject::Gateway(query) => Ok(self.about_gateway(query, json)),
-            Subject::Logs(query) => self.logs(query, json).map(Some),
-            Subject::Node(NodeQuery::Fees(query)) => self.fees(query, json).map(Some),
-            Subject::Node(NodeQuery::State(query)) => self.state(query, json).map(Some),
-            Subject::Node(NodeQuery::Simulation(query)) => self.simulate(query, json).map(Some),
-            Subject::Node(NodeQuery::Block(query)) => self.about_block(query, json).map(Some),
-            Subject::Node(NodeQuery::Transaction(query)) => self.about_transaction(query, json),
-            Subject::Node(NodeQuery::RawTransactions(block)) => self.raw_records(block, json).map(Some),
+        match query {
+            Query::Gateway(query) => Ok(self.about_gateway(*query, json)),
+            Query::Fees(query) => self.fees(query, json).map(Some),
+            Query::State(query) => self.state(*query, json).map(Some),
+            Query::Simulation(query) => self.simulate(query, json).map(Some),
+            Query::Block(query) => self.about_block(*query, json).map(Some),
+            Query::Transaction(query) => self.about_transaction(*query, json),
+            Query::RawTransactions(block) => self.raw_records(*block, json).map(Some),
+            Query::Logs(query) => self.logs(query, json).map(Some),
         }
     }
 
@@ -190,25 +189,7 @@ impl ArchiveReader<'_> {
         None
     }
 
-    fn fees(&self, query: FeeQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
-        match query {
-            FeeQuery::GasPrice => {
-                let priority_fee = fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?;
-                json.quantity_u128(fees::next_base_fee(self.snapshot)? + priority_fee);
-                Ok(self.head())
-            }
-            FeeQuery::PriorityFee => {
-                json.quantity_u128(fees::priority_fee(self.priority_fee, self.snapshot, self.budget)?);
-                Ok(self.head())
-            }
-            FeeQuery::History { blocks, newest, percentiles } => {
-                fees::history(self.snapshot, self.budget, blocks, newest.number, percentiles, json)?;
-                Ok(newest)
-            }
-        }
-    }
-
-    fn state(&self, query: StateQuery, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+    fn state(&self, query: StateQuery<BlockRef>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let StateQuery { address, at, value } = query;
         let state = self.snapshot.state_at(at.number);
         match value {
@@ -226,7 +207,7 @@ impl ArchiveReader<'_> {
         Ok(at)
     }
 
-    fn about_block(&self, query: BlockQuery, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+    fn about_block(&self, query: BlockQuery<BlockRef>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let BlockQuery { block, part } = query;
         match part {
             BlockPart::Whole { full } => self.block(block, full, json),
@@ -389,9 +370,9 @@ impl ArchiveReader<'_> {
         Ok(at)
     }
 
-    fn logs(&self, query: LogsQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+    fn logs(&self, query: &LogsQuery<BlockRef>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let LogsQuery { filter, blocks } = query;
-        let (from, to) = match blocks {
+        let (from, to) = match *blocks {
             LogBlocks::One(block) => (block, block),
             LogBlocks::Range { from, to } => (from, to),
         };
@@ -444,14 +425,14 @@ impl ArchiveReader<'_> {
         Ok(to)
     }
 
-    fn simulate(&self, query: SimulationQuery<'_>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
-        let SimulationQuery { kind, message, at } = query;
+    fn simulate(&self, query: &SimulationQuery<BlockRef>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
+        let (message, at) = (&*query.message, query.at);
         let (header, limits) = self.simulation(message, at)?;
         let rules = self.snapshot.chain().rules_at(&header);
         let state = self.snapshot.state_at(at.number);
         let (request, overrides) = (message.request.clone(), overrides(message));
         let failed = |cause| self.call_failure(cause);
-        match kind {
+        match query.kind {
             SimulationKind::Call => {
                 let output = archive::call(state, rules, &header, request, overrides, &limits);
                 json.data(&output.map_err(failed)?);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use alloy_primitives::B256;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
-use methods::{BlockRef, LogFilterParams, Query};
+use methods::{BlockRef, GatewayQuery, LogFilterParams, Query};
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 use resources::ChargedReaders;
 
@@ -37,16 +37,19 @@ pub(super) struct CacheLookup<'a> {
     pub(super) head: Option<B256>,
 }
 
+/// The query of a key of which only the variant matters.
+const ANY_QUERY: Query<BlockRef> = Query::Gateway(GatewayQuery::ChainId);
+
 impl Hash for CacheLookup<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // As the derived hash of a key does it: the variant first, then its fields.
         match self.head {
             None => {
-                std::mem::discriminant(&CacheKey::Query(Query::ChainId)).hash(state);
+                std::mem::discriminant(&CacheKey::Query(ANY_QUERY)).hash(state);
                 self.query.hash(state);
             }
             Some(head) => {
-                std::mem::discriminant(&CacheKey::AtHead(Query::ChainId, B256::ZERO)).hash(state);
+                std::mem::discriminant(&CacheKey::AtHead(ANY_QUERY, B256::ZERO)).hash(state);
                 self.query.hash(state);
                 head.hash(state);
             }
@@ -231,11 +234,14 @@ impl Lifecycle<CacheKey, CachedAnswer> for Evictions {
 
 #[cfg(test)]
 mod tests {
+    use methods::{StateQuery, StateValue};
+
     use super::*;
 
     fn storage(position: u8, hash: u8) -> Query<BlockRef> {
         let at = BlockRef { number: 7, hash: B256::repeat_byte(hash) };
-        Query::StorageAt { address: Default::default(), position: B256::repeat_byte(position), at }
+        let value = StateValue::Storage { position: B256::repeat_byte(position) };
+        Query::State(StateQuery { address: Default::default(), at, value })
     }
 
     fn kept(text: &str) -> CachedAnswer {
@@ -280,7 +286,8 @@ mod tests {
         for number in 0..50_000_u32 {
             let position = B256::left_padding_from(&number.to_be_bytes());
             let at = BlockRef { number: 7, hash: B256::ZERO };
-            let query = Query::StorageAt { address: Default::default(), position, at };
+            let value = StateValue::Storage { position };
+            let query = Query::State(StateQuery { address: Default::default(), at, value });
             cache.keep(CacheLookup { query: &query, head: None }.key(), kept(&"x".repeat(100)));
         }
         assert!(cache.bytes() <= 1 << 20);

@@ -91,7 +91,7 @@ impl Embedded {
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let start = out.len();
-        let provenance = match method.work {
+        let provenance = match method.rules.work {
             WorkPlacement::Inline => contained(&**call.source, &call.query, &AnswerBudget::default(), out)?,
             WorkPlacement::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
                 Some(answered) => answered?,

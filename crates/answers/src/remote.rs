@@ -54,7 +54,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, Cacheable, Method, Network, Query};
+use methods::{BlockParam, BlockRef, Cacheable, LogsQuery, Method, Network, Query};
 use nodes::{CallFailure, CanonicalChain, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
@@ -62,7 +62,7 @@ use tokio::time::Instant;
 use crate::cache::{CacheLookup, CachedAnswer};
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Verification};
-use crate::query_plan::{LogsQuery, NodeQuery, QueryPlan, Subject};
+use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 use crate::shared::SharedAnswer;
 use crate::unanswered::{Reorganised, Repetition, Unanswered};
 
@@ -203,7 +203,7 @@ impl PoolSource {
         asking: Asking<'_>,
         canon: &Arc<CanonicalChain>,
         query: &Query<BlockRef>,
-        logs: LogsQuery<'_>,
+        logs: &LogsQuery<BlockRef>,
     ) -> Result<SharedAnswer, Failure> {
         let found = self.logs(asking.account, canon, logs, asking.deadline).await?;
         // A whole answer is kept when it is asked for a second time, or when it is proven.
@@ -228,15 +228,15 @@ impl PoolSource {
             answered = self.answer_proven_state(asking, node_query).await;
         }
         if answered.is_none() {
-            answered = self.answer_confirmed(asking, node_query).await;
+            answered = self.answer_confirmed(asking, method, node_query).await;
         }
         let fetched = match answered {
             Some(answered) => answered?,
-            None => self.ask(asking, node_query).await?,
+            None => self.ask(asking, method, node_query).await?,
         };
         let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
         match fetched.keep {
-            CacheDecision::On(block) if method.cacheable != Cacheable::Never => {
+            CacheDecision::On(block) if method.rules.cacheable != Cacheable::Never => {
                 let kept = kept(canon, &fetched.result, block, fetched.verified, fetched.given_by);
                 // An answer about a side block would never count as canonical.
                 if holds(canon, &kept) {
@@ -268,9 +268,14 @@ impl PoolSource {
     }
 
     /// Asks nodes until one gives an answer that can be passed on.
-    async fn ask(&self, asking: Asking<'_>, query: NodeQuery<'_>) -> Result<Fetched, Failure> {
+    async fn ask(
+        &self,
+        asking: Asking<'_>,
+        method: &Method,
+        query: NodeQuery<'_>,
+    ) -> Result<Fetched, Failure> {
         let Asking { account, canon, deadline, .. } = asking;
-        let call = encode::call(query, Some(self.gas_cap(canon)));
+        let call = encode::call(method, query, Some(self.gas_cap(canon)));
         let passed_on = PassedOn::new(self, account, Some(canon), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         // An answer that names a deep block of which nothing is known makes it known: who named another one is found out the

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::failure::Failure;
 use crate::view::ChainView;
-use methods::{BlockParam, BlockRef, LogBlocks, Method, MissingBlock, Query, Tag};
+use methods::{BlockParam, BlockRef, LogBlocks, LogsQuery, Method, MissingBlock, Query, Tag};
 
 /// A call whose blocks are settled.
 #[derive(Debug)]
@@ -64,15 +64,16 @@ pub fn resolve(
     query: Query<BlockParam>,
 ) -> Result<Resolved, Unresolved> {
     let pins = Pins { view, rules, method, head: view.head() };
-    if let Query::Logs { filter, blocks } = query {
-        return Ok(Resolved::Pinned(Query::Logs { filter, blocks: pins.log_blocks(blocks)? }));
+    if let Query::Logs(LogsQuery { filter, blocks }) = query {
+        let blocks = pins.log_blocks(blocks)?;
+        return Ok(Resolved::Pinned(Query::Logs(LogsQuery { filter, blocks })));
     }
     match query.try_map(|block| pins.pin(block)) {
         Ok(query) => Ok(Resolved::Pinned(query)),
         Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash | Unresolved::NotCanonical)
-            if method.missing != MissingBlock::Error =>
+            if method.rules.missing != MissingBlock::Error =>
         {
-            Ok(Resolved::Nothing(method.missing))
+            Ok(Resolved::Nothing(method.rules.missing))
         }
         Err(error) => Err(error),
     }

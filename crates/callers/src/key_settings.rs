@@ -6,7 +6,7 @@ use alloy_primitives::Address;
 use alloy_rpc_types_eth::state::AccountOverride;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use methods::{BlockParam, CallMessage, MethodId, Query};
+use methods::{BlockParam, CallMessage, MethodId, Query, StateQuery, StateValue};
 
 use crate::credit_limits::CreditLimits;
 use crate::denied::{Denied, KeyRestriction};
@@ -123,40 +123,25 @@ fn allows<T>(list: &Option<Vec<T>>, is_match: impl Fn(&T) -> bool) -> bool {
 
 /// Whether all contracts that a call names are allowed. A log filter without addresses names all contracts.
 ///
-/// Every query is listed, so that a new one cannot be forgotten. Block data is allowed whatever contracts it is about.
+/// Every kind of query is listed, so that a new one cannot be forgotten. Block data is allowed whatever contracts it is about.
 /// `eth_getTransactionCount` is allowed for any address, because wallets need the nonce of the account that they send
 /// from, which is never on a list of contracts.
 fn names_only_allowed(query: &Query<BlockParam>, allowed: &HashSet<Address>) -> bool {
     match query {
-        Query::StorageAt { address, .. } | Query::Balance { address, .. } | Query::Code { address, .. } => {
-            allowed.contains(address)
-        }
-        Query::Logs { filter, .. } => {
-            let addresses = &filter.addresses;
+        Query::State(StateQuery { address, value, .. }) => match value {
+            StateValue::Balance | StateValue::Code | StateValue::Storage { .. } => allowed.contains(address),
+            StateValue::TransactionCount => true,
+        },
+        Query::Simulation(query) => runs_only_allowed(&query.message, allowed),
+        Query::Logs(query) => {
+            let addresses = &query.filter.addresses;
             !addresses.is_empty() && addresses.iter().all(|address| allowed.contains(address))
         }
-        Query::Call { message, .. } | Query::EstimateGas { message, .. } => {
-            runs_only_allowed(message, allowed)
-        }
-        Query::ChainId
-        | Query::NetVersion
-        | Query::BlockNumber
-        | Query::Syncing
-        | Query::ClientVersion
-        | Query::Discover
-        | Query::GasPrice
-        | Query::MaxPriorityFeePerGas
-        | Query::FeeHistory { .. }
-        | Query::TransactionCount { .. }
-        | Query::Block { .. }
-        | Query::BlockTransactionCount { .. }
-        | Query::BlockReceipts { .. }
-        | Query::UncleCount { .. }
-        | Query::Uncle { .. }
-        | Query::TransactionByIndex { .. }
-        | Query::TransactionByHash { .. }
-        | Query::TransactionReceipt { .. }
-        | Query::RawBlockTransactions { .. } => true,
+        Query::Gateway(_)
+        | Query::Fees(_)
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use callers::{KeyRestriction, KeySettings};
 use jsonrpc::{Call, CallFault, RequestItem};
-use methods::{BlockParam, MethodId, Network, ParamFault, Query};
+use methods::{BlockParam, LogsQuery, MethodId, Network, ParamFault, Query, SimulationKind, SimulationQuery};
 
 use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
 
@@ -55,37 +55,24 @@ fn method(call: &Call<'_>, network: &Network) -> Result<MethodId, Unanswerable> 
 /// Checks parameters against the settings of the network.
 fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) -> Result<(), ParamFault> {
     match query {
-        Query::Logs { filter, .. } if filter.value_count() > log_params_max => {
-            Err(ParamFault::TooManyLogParams { count: filter.value_count(), max: log_params_max })
-        }
-        Query::Call { message, .. } if network.eth_call_requires_from && message.request.from.is_none() => {
+        Query::Logs(LogsQuery { filter, .. }) => match filter.value_count() {
+            count if count > log_params_max => {
+                Err(ParamFault::TooManyLogParams { count, max: log_params_max })
+            }
+            _ => Ok(()),
+        },
+        Query::Simulation(SimulationQuery { kind: SimulationKind::Call, message, .. })
+            if network.eth_call_requires_from && message.request.from.is_none() =>
+        {
             Err(ParamFault::Invalid { position: 0, reason: "from is required".into() })
         }
-        Query::Logs { .. }
-        | Query::Call { .. }
-        | Query::EstimateGas { .. }
-        | Query::ChainId
-        | Query::NetVersion
-        | Query::BlockNumber
-        | Query::Syncing
-        | Query::ClientVersion
-        | Query::Discover
-        | Query::GasPrice
-        | Query::MaxPriorityFeePerGas
-        | Query::FeeHistory { .. }
-        | Query::Balance { .. }
-        | Query::Code { .. }
-        | Query::TransactionCount { .. }
-        | Query::StorageAt { .. }
-        | Query::Block { .. }
-        | Query::BlockTransactionCount { .. }
-        | Query::BlockReceipts { .. }
-        | Query::UncleCount { .. }
-        | Query::Uncle { .. }
-        | Query::TransactionByIndex { .. }
-        | Query::TransactionByHash { .. }
-        | Query::TransactionReceipt { .. }
-        | Query::RawBlockTransactions { .. } => Ok(()),
+        Query::Simulation(_)
+        | Query::Gateway(_)
+        | Query::Fees(_)
+        | Query::State(_)
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_) => Ok(()),
     }
 }
 

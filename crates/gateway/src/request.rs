@@ -322,7 +322,7 @@ async fn try_answer(
 ) -> Result<Tried, ErrorReply> {
     let RequestContext { gateway, shard, id, .. } = *context;
     let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
-    let at_pending = methods::is_at_pending(method, &query);
+    let at_pending = method.is_forwarded_at_pending(&query);
     let view = view.for_call(method, &query, may_fail_over).await?;
     let query = match resolve(view.blocks(), &gateway.rules, method, query)? {
         Resolved::Nothing(missing) => {
@@ -335,7 +335,7 @@ async fn try_answer(
     let body = context.body.clone();
     let call = PinnedCall { method, query, may_fail_over, at_pending, repetition, body };
     let answer = view.answer(permit.account(), call, out).await;
-    if method.work == WorkPlacement::Inline {
+    if method.rules.work == WorkPlacement::Inline {
         shard.reads.record(gateway.clock.now().since(begun));
     }
     match answer {

@@ -7,8 +7,9 @@ use alloy_primitives::B256;
 
 use settings::Section;
 
+use crate::method::NetworkFamily;
 use crate::params::Tag;
-use crate::table::{METHODS, MethodId, NetworkFamily};
+use crate::table::{METHODS, MethodId};
 
 /// The settings of the network.
 #[derive(Clone, Debug)]
@@ -128,7 +129,7 @@ fn unsupported_tags(network: &mut Section<'_>) -> HashMap<Tag, Vec<&'static str>
 
 fn failover(methods: &mut Section<'_>) -> Vec<&'static str> {
     match methods.texts("failover") {
-        None => METHODS.iter().filter(|method| method.failover).map(|method| method.name).collect(),
+        None => METHODS.iter().filter(|method| method.rules.failover).map(|method| method.name).collect(),
         Some(names) => known_methods(methods, "failover", &names),
     }
 }

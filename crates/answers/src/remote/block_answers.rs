@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::BlockRef;
+use methods::{BlockPart, BlockQuery, BlockRef, TransactionPart, TransactionQuery};
 use nodes::ChainFamily;
 use nodes::proven::ProvenBody;
 use resources::MemoryCharge;
@@ -18,7 +18,7 @@ use super::proven_blocks::block_of;
 use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::failure::Failure;
 use crate::provenance::Verification;
-use crate::query_plan::{BlockPart, BlockQuery, NodeQuery, TransactionPart, TransactionQuery};
+use crate::query_plan::NodeQuery;
 use crate::results::json::Json;
 use crate::results::{LogWriter, write_pending_transaction, write_uncle};
 
@@ -65,7 +65,7 @@ impl PoolSource {
         }
     }
 
-    async fn block_part(&self, asking: Asking<'_>, query: BlockQuery) -> Result<Bytes, Failure> {
+    async fn block_part(&self, asking: Asking<'_>, query: BlockQuery<BlockRef>) -> Result<Bytes, Failure> {
         let BlockQuery { block, part } = query;
         match part {
             BlockPart::Whole { full } => self.block(asking, block, full).await,

@@ -7,53 +7,54 @@
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, CallMessage, LogBlocks, LogFilterParams, Tag};
+use methods::{
+    BlockParam, BlockPart, BlockQuery, BlockRef, CallMessage, FeeQuery, LogBlocks, LogFilterParams, Method,
+    SimulationKind, SimulationQuery, StateQuery, StateValue, Tag, TransactionPart, TransactionQuery,
+};
 use nodes::{Class, Needs, RpcCall};
 
-use crate::query_plan::{
-    BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, SimulationQuery, StateQuery, StateValue,
-    TransactionPart, TransactionQuery,
-};
+use crate::query_plan::NodeQuery;
 use crate::results::json::Json;
 
 /// A proof of more slots takes longer than other look-ups.
 const QUICK_PROOF_SLOTS_MAX: usize = 16;
 
-/// The call that answers a query. `gas_cap` is what a simulation may use, if anybody can tell.
-pub(super) fn call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> RpcCall {
+/// The call that answers a query of `method`. `gas_cap` is what a simulation may use, if anybody can tell.
+pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) -> RpcCall {
+    let method = method.name;
     match query {
-        NodeQuery::Fees(FeeQuery::GasPrice) => quick("eth_gasPrice", Needs::default(), |_| {}),
-        NodeQuery::Fees(FeeQuery::PriorityFee) => quick("eth_maxPriorityFeePerGas", Needs::default(), |_| {}),
+        NodeQuery::Fees(FeeQuery::NextBlock(_)) => quick(method, Needs::default(), |_| {}),
         NodeQuery::Fees(FeeQuery::History { blocks, newest, percentiles }) => {
-            of_class(Class::Bulk, "eth_feeHistory", data_of(&newest), |params| {
-                params.quantity(blocks);
+            of_class(Class::Bulk, method, data_of(newest), |params| {
+                params.quantity(*blocks);
                 params.quantity(newest.number);
                 params.percentiles(percentiles.iter().map(|percentile| percentile.get()));
             })
         }
-        NodeQuery::State(query) => state(query, |params| params.block(&query.at)),
-        NodeQuery::Simulation(query) => simulation(query, gas_cap, |params| params.block(&query.at)),
+        NodeQuery::State(query) => state(method, query, |params| params.block(&query.at)),
+        NodeQuery::Simulation(query) => simulation(method, query, gas_cap, |params| params.block(&query.at)),
         NodeQuery::Block(query) => block_part(query),
         NodeQuery::Transaction(TransactionQuery { hash, part }) => match part {
             TransactionPart::Transaction => transaction(hash),
             TransactionPart::Receipt => receipt(hash),
         },
-        NodeQuery::RawTransactions(block) => {
-            of_class(Class::Bulk, "zks_getRawBlockTransactions", data_of(&block), |params| {
-                params.raw(block.number.to_string().as_bytes());
-            })
-        }
+        NodeQuery::RawTransactions(block) => of_class(Class::Bulk, method, data_of(&block), |params| {
+            params.raw(block.number.to_string().as_bytes());
+        }),
     }
 }
 
-/// The call that answers a query about the pending block. `None` for queries that are not asked at `pending`.
-pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<RpcCall> {
+/// The call that answers a query of `method` about the pending block. `None` for queries that are not asked at `pending`.
+pub(super) fn pending_call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<RpcCall> {
+    let method = method.name;
     match query {
         NodeQuery::State(query) => match query.value {
-            StateValue::Balance | StateValue::TransactionCount => Some(state(query, ParamsWriter::pending)),
+            StateValue::Balance | StateValue::TransactionCount => {
+                Some(state(method, query, ParamsWriter::pending))
+            }
             StateValue::Code | StateValue::Storage { .. } => None,
         },
-        NodeQuery::Simulation(query) => Some(simulation(query, gas_cap, ParamsWriter::pending)),
+        NodeQuery::Simulation(query) => Some(simulation(method, query, gas_cap, ParamsWriter::pending)),
         NodeQuery::Fees(_)
         | NodeQuery::Block(_)
         | NodeQuery::Transaction(_)
@@ -61,13 +62,11 @@ pub(super) fn pending_call(query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option
     }
 }
 
-fn state(query: StateQuery, write_block: impl FnOnce(&mut ParamsWriter)) -> RpcCall {
-    let method = match query.value {
-        StateValue::Balance => "eth_getBalance",
-        StateValue::TransactionCount => "eth_getTransactionCount",
-        StateValue::Code => "eth_getCode",
-        StateValue::Storage { .. } => "eth_getStorageAt",
-    };
+fn state(
+    method: &'static str,
+    query: StateQuery<BlockRef>,
+    write_block: impl FnOnce(&mut ParamsWriter),
+) -> RpcCall {
     quick(method, state_of(&query.at), |params| {
         params.address(query.address);
         if let StateValue::Storage { position } = query.value {
@@ -78,19 +77,21 @@ fn state(query: StateQuery, write_block: impl FnOnce(&mut ParamsWriter)) -> RpcC
 }
 
 fn simulation(
-    query: SimulationQuery<'_>,
+    method: &'static str,
+    query: &SimulationQuery<BlockRef>,
     gas_cap: Option<u64>,
     write_block: impl FnOnce(&mut ParamsWriter),
 ) -> RpcCall {
-    let SimulationQuery { kind, message, at } = query;
-    let (method, gas) = match kind {
-        SimulationKind::Call => ("eth_call", call_gas(message, gas_cap)),
-        SimulationKind::Estimate => ("eth_estimateGas", estimate_gas(message, gas_cap)),
+    let message = &query.message;
+    let gas = match query.kind {
+        SimulationKind::Call => call_gas(message, gas_cap),
+        SimulationKind::Estimate => estimate_gas(message, gas_cap),
     };
-    of_message(method, message, gas, state_of(&at), write_block)
+    of_message(method, message, gas, state_of(&query.at), write_block)
 }
 
-fn block_part(query: BlockQuery) -> RpcCall {
+/// Names the block by its hash, however the caller named it.
+fn block_part(query: BlockQuery<BlockRef>) -> RpcCall {
     let BlockQuery { block, part } = query;
     match part {
         BlockPart::Whole { full: true } => whole_block(&block),
@@ -179,7 +180,8 @@ pub(super) fn uncle(block: &BlockRef, index: u64) -> RpcCall {
 
 /// The code of an account.
 pub(super) fn code(address: Address, at: &BlockRef) -> RpcCall {
-    state(StateQuery { address, at: *at, value: StateValue::Code }, |params| params.block(at))
+    let query = StateQuery { address, at: *at, value: StateValue::Code };
+    state("eth_getCode", query, |params| params.block(at))
 }
 
 /// An account and some of its storage slots, with their proofs.

@@ -6,7 +6,7 @@ use alloy_consensus::Transaction as _;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use methods::{BlockRef, Percentile};
+use methods::{BlockRef, FeeQuery, NextBlockFee, Percentile};
 use nodes::proven::{FeeFields, ProvenBody};
 
 use super::asking::Asking;
@@ -18,7 +18,6 @@ use super::pool_source::PoolSource;
 use super::suggested_fees::SuggestedFees;
 use crate::failure::Failure;
 use crate::provenance::Verification;
-use crate::query_plan::FeeQuery;
 use crate::results::json::Json;
 use crate::results::{
     BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
@@ -47,20 +46,15 @@ impl PoolSource {
     pub(super) async fn answer_fees(
         &self,
         asking: Asking<'_>,
-        query: FeeQuery<'_>,
+        query: &FeeQuery<BlockRef>,
     ) -> Option<Result<Fetched, Failure>> {
         let (block, result) = match query {
-            FeeQuery::GasPrice => {
-                let price = |fees: SuggestedFees| Some(u128::from(fees.next_base_fee?) + fees.priority_fee);
-                let fees = self.suggested_fees(asking).await;
-                (head(asking.canon), fees.map(|fees| price(fees).map(quantity)))
-            }
-            FeeQuery::PriorityFee => {
-                let fees = self.suggested_fees(asking).await;
-                (head(asking.canon), fees.map(|fees| Some(quantity(fees.priority_fee))))
+            FeeQuery::NextBlock(fee) => {
+                let fee = self.next_block_fee(asking, *fee).await;
+                (head(asking.canon), fee.map(|fee| fee.map(quantity)))
             }
             FeeQuery::History { blocks, newest, percentiles } => {
-                (newest, self.fee_history(asking, blocks, newest, percentiles).await)
+                (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
             }
         };
         let fetched = |result| Fetched {
@@ -71,6 +65,17 @@ impl PoolSource {
             given_by: None,
         };
         result.map(|result| result.map(fetched)).transpose()
+    }
+
+    /// A fee of the block after the head of the view; `None` if proven blocks do not give it.
+    async fn next_block_fee(&self, asking: Asking<'_>, fee: NextBlockFee) -> Result<Option<u128>, Failure> {
+        let fees = self.suggested_fees(asking).await?;
+        Ok(match fee {
+            NextBlockFee::GasPrice => {
+                fees.next_base_fee.map(|base_fee| u128::from(base_fee) + fees.priority_fee)
+            }
+            NextBlockFee::PriorityFee => Some(fees.priority_fee),
+        })
     }
 
     /// The suggestion at the head of the view. The blocks are fetched once for each head.

@@ -46,7 +46,7 @@ pub(super) fn kept(
 
 /// The head, if that is what answers of a method hang on.
 pub(super) fn at_head(canon: &CanonicalChain, method: &Method) -> Option<B256> {
-    (method.cacheable == Cacheable::Head).then(|| head(canon).hash)
+    (method.rules.cacheable == Cacheable::Head).then(|| head(canon).hash)
 }
 
 /// Whether what an answer hangs on is still canonical.

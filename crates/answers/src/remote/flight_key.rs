@@ -34,6 +34,8 @@ impl FlightKey {
 
 #[cfg(test)]
 mod tests {
+    use methods::{BlockPart, BlockQuery, StateQuery, StateValue};
+
     use super::*;
 
     #[test]
@@ -41,10 +43,11 @@ mod tests {
         let [one, other] = [AccountId::unique(), AccountId::unique()];
         let head = BlockRef { number: 7, hash: Default::default() };
         let key = |account, query: &Query<BlockRef>| FlightKey::of(account, head, query);
-        let small = Query::Balance { address: Default::default(), at: head };
+        let small = StateQuery { address: Default::default(), at: head, value: StateValue::Balance };
+        let small = Query::State(small);
         assert!(key(one, &small) == key(other, &small));
         assert_eq!(key(one, &small).paying_account(), AccountId::NONE);
-        let large = Query::BlockReceipts { block: head };
+        let large = Query::Block(BlockQuery { block: head, part: BlockPart::Receipts });
         assert!(key(one, &large) == key(one, &large) && key(one, &large) != key(other, &large));
         assert_eq!(key(one, &large).paying_account(), one);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::BlockParam;
+use methods::{BlockParam, TransactionPart};
 use nodes::proven::{LocationClaim, PendingTransaction, ProofFailure, ProvenBody, Unproven};
 use nodes::{BlockId, CallFailure, Judgement, Judging, RpcCall, RpcReply, Supplier};
 use parking_lot::Mutex;
@@ -19,7 +19,6 @@ use super::block_ids::head;
 use super::encode;
 use super::pool_source::PoolSource;
 use crate::failure::Failure;
-use crate::query_plan::TransactionPart;
 
 /// Claims up to this size are read at once.
 const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;

@@ -12,7 +12,7 @@ mod passed_on; // logs that nothing proves
 use std::sync::Arc;
 
 use bytes::Bytes;
-use methods::{BlockRef, LogBlocks, LogFilterParams};
+use methods::{BlockRef, LogBlocks, LogFilterParams, LogsQuery};
 use nodes::raw::read_logs;
 use nodes::{CanonicalChain, Supplier};
 use resources::AccountId;
@@ -28,7 +28,6 @@ use super::state::ConfirmedLogs;
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::{Origin, Verification};
-use crate::query_plan::LogsQuery;
 
 use passed_on::PassedLogs;
 use piece::{LogsText, Piece, cut, join};
@@ -69,10 +68,10 @@ impl PoolSource {
         &self,
         account: AccountId,
         canon: &Arc<CanonicalChain>,
-        query: LogsQuery<'_>,
+        query: &LogsQuery<BlockRef>,
         deadline: Instant,
     ) -> Result<LogAnswer, Failure> {
-        let LogsQuery { filter, blocks } = query;
+        let (filter, blocks) = (&query.filter, query.blocks);
         let (from, to) = ends(blocks);
         let supplier = Supplier::Nodes;
         let search =
@@ -105,9 +104,9 @@ impl PoolSource {
         &self,
         asking: Asking<'_>,
         canon: &Arc<CanonicalChain>,
-        query: LogsQuery<'_>,
+        query: &LogsQuery<BlockRef>,
     ) -> Result<Fetched, Failure> {
-        let LogsQuery { filter, blocks } = query;
+        let (filter, blocks) = (&query.filter, query.blocks);
         let Asking { account, deadline, supplier, .. } = asking;
         let (from, to) = ends(blocks);
         let search =

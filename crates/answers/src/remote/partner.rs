@@ -127,7 +127,7 @@ impl PoolSource {
         call: &PartnerCall<'_>,
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let asked = encode::call(query, Some(self.gas_cap(call.canon)));
+        let asked = encode::call(call.method, query, Some(self.gas_cap(call.canon)));
         let passed_on = PassedOn::new(self, call.account, Some(call.canon), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await

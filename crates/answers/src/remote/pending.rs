@@ -49,8 +49,8 @@ impl PoolSource {
         query: NodeQuery<'_>,
         origin: Origin,
     ) -> Result<Answer, Failure> {
-        let call =
-            encode::pending_call(query, canon.map(|canon| self.gas_cap(canon))).ok_or_else(not_at_pending)?;
+        let gas_cap = canon.map(|canon| self.gas_cap(canon));
+        let call = encode::pending_call(method, query, gas_cap).ok_or_else(not_at_pending)?;
         let passed_on = PassedOn::new(self, account, canon, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);

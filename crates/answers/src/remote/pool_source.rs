@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use methods::{
-    BlockParam, BlockRef, Checkpoint, DeadlineKind, Method, Network, NetworkFamily, WorkPlacement,
+    BlockParam, BlockRef, Checkpoint, DeadlineKind, GatewayQuery, Method, Network, NetworkFamily,
+    WorkPlacement,
 };
 use nodes::view::SeenBlock;
 use nodes::{BlockId, CanonicalChain, Endpoint, Pool};
@@ -32,7 +33,7 @@ use crate::cache::Cache;
 use crate::flights::Flights;
 use crate::limits::AnswerLimits;
 use crate::provenance::{Origin, Provenance, Verification};
-use crate::query_plan::{GatewayQuery, Subject};
+use crate::query_plan::Subject;
 use crate::results::Suggested;
 use crate::shared::SharedAnswer;
 
@@ -191,7 +192,7 @@ impl PoolSource {
 
     /// How long a call may take over all nodes that are asked.
     pub(super) fn time(&self, method: &Method) -> Duration {
-        match method.work {
+        match method.rules.work {
             WorkPlacement::Pooled(DeadlineKind::Logs) => self.limits.log_timeout,
             WorkPlacement::Pooled(DeadlineKind::Call) => self.limits.call_timeout,
             WorkPlacement::Inline | WorkPlacement::Pooled(DeadlineKind::Fees | DeadlineKind::Block) => {

@@ -193,32 +193,50 @@ fn blocks() -> Vec<ErrorExample> {
 }
 
 fn answers() -> Vec<ErrorExample> {
-    vec![
-        (
-            "the contract reverts; the message ends with the reason, if there is one",
-            Failure::Reverted { data: Bytes::new() }.into(),
-        ),
-        ("the EVM stops for another reason", Failure::Execution("out of gas".to_owned()).into()),
-        (
+    let failures = [
+        Failure::Reverted { data: Bytes::new() },
+        Failure::Execution("out of gas".to_owned()),
+        Failure::Refused("nonce too high".to_owned()),
+        Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 },
+        Failure::QueryTimeout,
+        Failure::NotIndexed { from: 4_096, to: 65_535 },
+        Failure::CallTimeout(Duration::from_secs(5)),
+        Failure::Unavailable,
+        Failure::Lacking,
+        Failure::CannotBeProven { transaction_type: 0x7e },
+        Failure::StateNotProven,
+        Failure::OverCapacity,
+        Failure::Broken(String::new()),
+    ];
+    let rows = failures.into_iter().filter_map(|failure| Some((when(&failure)?, failure.into())));
+    rows.chain([("the result does not fit into the reply of its batch", ReplyRefused::TooLarge.into())])
+        .collect()
+}
+
+/// When an answer fails like this. `None` if the same error is in another row.
+fn when(failure: &Failure) -> Option<&'static str> {
+    match failure {
+        Failure::Reverted { .. } => {
+            Some("the contract reverts; the message ends with the reason, if there is one")
+        }
+        Failure::Execution(_) => Some("the EVM stops for another reason"),
+        Failure::Refused(_) => Some("the message cannot be executed on this chain"),
+        Failure::TooManyResults { .. } => Some(
             "there are more logs than `log_results_max`; `data` is the longest range from the same start that fits",
-            Failure::TooManyResults { from: 0xb4, to: 0xe5, most: 10_000 }.into(),
         ),
-        ("a log query takes longer than `log_timeout_ms`", Failure::QueryTimeout.into()),
-        (
-            "the same, while the headers of old blocks are being fetched from nodes",
-            Failure::NotIndexed { from: 4_096, to: 65_535 }.into(),
-        ),
-        ("a call takes longer than `call_timeout_ms`", Failure::CallTimeout(Duration::from_secs(5)).into()),
-        ("the result does not fit into the reply of its batch", ReplyRefused::TooLarge.into()),
-        ("no node or partner can answer now", Failure::Unavailable.into()),
-        (
-            "the block has a transaction of an unknown type and cannot be proven",
-            Failure::CannotBeProven { transaction_type: 0x7e }.into(),
-        ),
-        (
-            "with `[integrity] state = \"prove\"` and a quorum of one node, no node gives proofs",
-            Failure::StateNotProven.into(),
-        ),
-        ("the gateway has a fault", Failure::Broken(String::new()).into()),
-    ]
+        Failure::QueryTimeout => Some("a log query takes longer than `log_timeout_ms`"),
+        Failure::NotIndexed { .. } => {
+            Some("the same, while the headers of old blocks are being fetched from nodes")
+        }
+        Failure::CallTimeout(_) => Some("a call takes longer than `call_timeout_ms`"),
+        Failure::Unavailable => Some("no node or partner can answer now"),
+        Failure::CannotBeProven { .. } => {
+            Some("the block has a transaction of an unknown type and cannot be proven")
+        }
+        Failure::StateNotProven => {
+            Some("with `[integrity] state = \"prove\"` and a quorum of one node, no node gives proofs")
+        }
+        Failure::Broken(_) => Some("the gateway has a fault"),
+        Failure::Lacking | Failure::OverCapacity => None,
+    }
 }

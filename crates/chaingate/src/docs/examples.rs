@@ -1,4 +1,4 @@
-//! One call of each method, and the reply that a gateway with the demo chain gives.
+//! The example of each method, and the reply that a gateway with the demo chain gives.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,95 +7,33 @@ use std::{env, fs, process};
 use gateway::gateway_state::GatewayState;
 use gateway::server::serve_stream;
 use jsonrpc::{Value, ValueKind};
-use methods::METHODS;
+use methods::{BlockParam, GatewayQuery, METHODS, Method, Query};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use crate::config::Config;
 use crate::source;
 
-/// A call and its reply.
+/// The example of a method, and the reply to it.
 pub(super) struct Example {
-    pub(super) method: &'static str,
-    /// The parameters as JSON.
-    pub(super) params: &'static str,
-    /// The whole reply as it came.
-    pub(super) reply: String,
+    pub(super) method: &'static Method,
+    /// What the parameters are read into.
+    pub(super) query: Query<BlockParam>,
+    /// The whole reply as it came. `rpc.discover` has none: its result is the OpenRPC document, which contains the examples.
+    reply: Option<String>,
 }
 
 impl Example {
-    pub(super) fn request(&self) -> String {
-        let Self { method, params, .. } = self;
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
-    }
-
     /// The result as JSON.
-    pub(super) fn result(&self) -> &str {
-        let mut members = Value::read(&self.reply).and_then(Value::members).into_iter().flatten();
-        members.find(|member| member.name == "result").map_or("null", |member| member.value.raw())
+    pub(super) fn result(&self) -> Option<&str> {
+        let mut members = Value::read(self.reply.as_deref()?).and_then(Value::members)?;
+        members.find(|member| member.name == "result").map(|member| member.value.raw())
     }
 
     /// The reply in several lines, with long strings and lists shortened.
-    pub(super) fn shown_reply(&self) -> String {
-        Value::read(&self.reply).map_or_else(String::new, |value| shown(value, 0))
+    pub(super) fn shown_reply(&self) -> Option<String> {
+        Some(shown(Value::read(self.reply.as_deref()?)?, 0))
     }
 }
-
-/// The parameters with which each method has a short and typical result on the demo chain.
-const PARAMS: &[(&str, &str)] = &[
-    ("eth_getStorageAt", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","0x0","latest"]"#),
-    (
-        "eth_getLogs",
-        r#"[{"address":"0x93C7a6D00849c44Ef3E92E95DCEFfccd447909Ae","fromBlock":"0x21","toBlock":"0x21"}]"#,
-    ),
-    ("eth_getUncleByBlockNumberAndIndex", r#"["0x9","0x1"]"#),
-    (
-        "eth_getUncleByBlockHashAndIndex",
-        r#"["0x273dc032ab73b3e23fae9c4ba873a075d41e8ca05df32ac7a0c7598ba6b36b5b","0x1"]"#,
-    ),
-    ("eth_getTransactionByBlockNumberAndIndex", r#"["0x48","0x0"]"#),
-    (
-        "eth_getTransactionByBlockHashAndIndex",
-        r#"["0xc8266b6f482fbd9dcfc7f9d31af54038efa36aa85fcd88e7154497bad9eb4f56","0x0"]"#,
-    ),
-    ("eth_getTransactionByHash", r#"["0x75833d471ead0a61f9d0458257a3c1f7f3702365bb5611aa32284c31d7cf692f"]"#),
-    (
-        "eth_getTransactionReceipt",
-        r#"["0x75833d471ead0a61f9d0458257a3c1f7f3702365bb5611aa32284c31d7cf692f"]"#,
-    ),
-    ("eth_getBlockReceipts", r#"["0x21"]"#),
-    ("eth_call", r#"[{"to":"0xA7918D253764E42d60C3ce2010a34d5a1e7C1398","data":"0x85bb7d69"},"latest"]"#),
-    (
-        "eth_estimateGas",
-        r#"[{"from":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","to":"0x70997970C51812dc3A010C7d01b50e0d17dc79C8","value":"0x1"}]"#,
-    ),
-    ("zks_getRawBlockTransactions", "[241]"),
-    ("eth_chainId", "[]"),
-    ("net_version", "[]"),
-    ("eth_syncing", "[]"),
-    ("web3_clientVersion", "[]"),
-    ("eth_blockNumber", "[]"),
-    ("eth_gasPrice", "[]"),
-    ("eth_maxPriorityFeePerGas", "[]"),
-    ("eth_feeHistory", r#"["0x2","0x50",[50]]"#),
-    ("eth_getBalance", r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","latest"]"#),
-    ("eth_getCode", r#"["0x90F79bf6EB2c4f870365E785982E1f101E93b906","latest"]"#),
-    ("eth_getTransactionCount", r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","latest"]"#),
-    ("eth_getBlockByNumber", r#"["0x5",false]"#),
-    ("eth_getBlockByHash", r#"["0x5d188de39fd4d4e36005680538cec8cb01d43396d9e0901f19ff2d08620c9304",false]"#),
-    ("eth_getBlockTransactionCountByNumber", r#"["0x21"]"#),
-    (
-        "eth_getBlockTransactionCountByHash",
-        r#"["0x2493ecf7e627e5576cb86006737f1d27ef70130cc2cc6c04384e940312820769"]"#,
-    ),
-    ("eth_getUncleCountByBlockNumber", r#"["0x9"]"#),
-    (
-        "eth_getUncleCountByBlockHash",
-        r#"["0x273dc032ab73b3e23fae9c4ba873a075d41e8ca05df32ac7a0c7598ba6b36b5b"]"#,
-    ),
-];
-
-/// The method without an example: its result is the OpenRPC document, which contains the examples.
-const WITHOUT_EXAMPLE: &str = "rpc.discover";
 
 /// An example of every method, in the order of the table. The demo chain is built in a temporary directory.
 pub(super) fn examples() -> Result<Vec<Example>, String> {
@@ -106,14 +44,19 @@ pub(super) fn examples() -> Result<Vec<Example>, String> {
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let each = METHODS.iter().filter(|method| method.name != WITHOUT_EXAMPLE).map(|method| {
-        let (method, params) = *PARAMS
-            .iter()
-            .find(|(name, _)| *name == method.name)
-            .ok_or_else(|| format!("docs/examples.rs has no example of {}", method.name))?;
-        let mut example = Example { method, params, reply: String::new() };
-        example.reply = runtime.block_on(ask(&state, &example.request()))?;
-        Ok(example)
+    let mut examples = examples_without_replies()?;
+    for example in &mut examples {
+        if example.query != Query::Gateway(GatewayQuery::Discover) {
+            example.reply = Some(runtime.block_on(ask(&state, &example.method.example_request()))?);
+        }
+    }
+    Ok(examples)
+}
+
+pub(super) fn examples_without_replies() -> Result<Vec<Example>, String> {
+    let each = METHODS.iter().map(|method| {
+        let query = method.example_query().map_err(|fault| format!("{}: {fault:?}", method.name))?;
+        Ok(Example { method, query, reply: None })
     });
     each.collect()
 }

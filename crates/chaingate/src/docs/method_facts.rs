@@ -7,7 +7,12 @@ use answers::Unresolved;
 use answers::{AnswerLimits, Failure};
 use gateway::errors::ErrorReply;
 use gateway::parse::Unanswerable;
-use methods::{DeadlineKind, Method, MissingBlock, NetworkFamily, Param, ParamFault, WorkPlacement};
+use methods::{
+    BlockParam, DeadlineKind, FeeQuery, NetworkFamily, Param, ParamFault, Query, SimulationKind,
+    WorkPlacement,
+};
+
+use super::examples::Example;
 
 /// What a parameter means.
 pub(super) fn about_param(param: Param) -> &'static str {
@@ -53,41 +58,59 @@ pub(super) fn param_default(param: Param) -> Option<&'static str> {
     }
 }
 
+/// The kind of a method, as nodes.md names it.
+pub(super) fn kind(query: &Query<BlockParam>) -> &'static str {
+    match query {
+        Query::Gateway(_) => "chain",
+        Query::Fees(_) => "fees",
+        Query::State(_) => "state",
+        Query::Simulation(_) => "simulation",
+        Query::Block(_) => "block",
+        Query::Transaction(_) => "transaction",
+        Query::RawTransactions(_) => "raw transactions",
+        Query::Logs(_) => "logs",
+    }
+}
+
+type ErrorCase = (&'static str, ErrorReply);
+
 /// When a method fails, and with which error, besides the errors of every method.
-pub(super) fn errors(method: &Method) -> Vec<(&'static str, ErrorReply)> {
-    let mut errors: Vec<(&'static str, ErrorReply)> = Vec::new();
-    if method.params.contains(&Param::StateBlock) {
-        errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
-        errors.push(("there is no block with this hash", Unresolved::NoHeaderForHash.into()));
-        errors.push((
-            "the block was reorganised away, and `requireCanonical` is set",
-            Unresolved::NotCanonical.into(),
-        ));
-    } else if method.missing == MissingBlock::Error && method.params.contains(&Param::NewestBlock) {
-        errors.push(("there is no block with this number", Unresolved::NoHeader.into()));
-    }
-    if method.params.contains(&Param::Filter) {
-        errors.extend(log_errors());
-    }
-    if method.params.contains(&Param::Call) {
-        errors.extend(call_errors());
-    }
-    if method.name == "eth_estimateGas" {
-        let text = "gas required exceeds allowance (30000000)".to_owned();
-        errors.push(("the message needs more gas than is allowed", Failure::Execution(text).into()));
-    }
-    if let WorkPlacement::Pooled(deadline) = method.work {
+pub(super) fn errors(example: &Example) -> Vec<ErrorCase> {
+    let rules = &example.method.rules;
+    let mut errors = match &example.query {
+        Query::State(_) => state_errors(),
+        Query::Simulation(query) => [state_errors(), simulation_errors(query.kind)].concat(),
+        Query::Fees(FeeQuery::History { .. }) => {
+            vec![("there is no block with this number", Unresolved::NoHeader.into())]
+        }
+        Query::Logs(_) => log_errors(),
+        Query::Gateway(_)
+        | Query::Fees(FeeQuery::NextBlock(_))
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_) => Vec::new(),
+    };
+    if let WorkPlacement::Pooled(deadline) = rules.work {
         errors.push(("the time limit passes", timeout(deadline).into()));
     }
-    if method.families == [NetworkFamily::Zksync] {
-        errors.push(("the network is not of the family zksync", Unanswerable::NotHere(method.name).into()));
+    if rules.families == [NetworkFamily::Zksync] {
+        let not_here = Unanswerable::NotHere(example.method.name);
+        errors.push(("the network is not of the family zksync", not_here.into()));
     }
     errors
 }
 
-fn log_errors() -> [(&'static str, ErrorReply); 6] {
+fn state_errors() -> Vec<ErrorCase> {
+    vec![
+        ("there is no block with this number", Unresolved::NoHeader.into()),
+        ("there is no block with this hash", Unresolved::NoHeaderForHash.into()),
+        ("the block was reorganised away, and `requireCanonical` is set", Unresolved::NotCanonical.into()),
+    ]
+}
+
+fn log_errors() -> Vec<ErrorCase> {
     let too_many_params = ParamFault::TooManyLogParams { count: 5_001, max: 5_000 };
-    [
+    vec![
         ("`fromBlock` or `toBlock` is `pending`", Unresolved::PendingLogs.into()),
         ("the range ends before it begins", Unresolved::BadRange.into()),
         ("the range ends after the newest block", Unresolved::BeyondHead.into()),
@@ -100,14 +123,22 @@ fn log_errors() -> [(&'static str, ErrorReply); 6] {
     ]
 }
 
-fn call_errors() -> [(&'static str, ErrorReply); 2] {
-    [
+fn simulation_errors(kind: SimulationKind) -> Vec<ErrorCase> {
+    let mut errors = vec![
         (
             "the contract reverts; the message ends with the reason, if there is one",
             Failure::Reverted { data: Bytes::new() }.into(),
         ),
         ("the EVM stops for another reason", Failure::Execution("out of gas".to_owned()).into()),
-    ]
+    ];
+    match kind {
+        SimulationKind::Call => {}
+        SimulationKind::Estimate => {
+            let text = "gas required exceeds allowance (30000000)".to_owned();
+            errors.push(("the message needs more gas than is allowed", Failure::Execution(text).into()));
+        }
+    }
+    errors
 }
 
 fn timeout(deadline: DeadlineKind) -> Failure {
@@ -118,9 +149,9 @@ fn timeout(deadline: DeadlineKind) -> Failure {
 }
 
 /// The limits of a method: each with its default and the configuration key that changes it.
-pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
+pub(super) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
-    if let WorkPlacement::Pooled(deadline) = method.work {
+    if let WorkPlacement::Pooled(deadline) = example.method.rules.work {
         let (time, key) = match deadline {
             DeadlineKind::Logs => (limits.log_timeout, "log_timeout_ms"),
             DeadlineKind::Call | DeadlineKind::Fees | DeadlineKind::Block => {
@@ -129,18 +160,26 @@ pub(super) fn limits(method: &Method, limits: &AnswerLimits) -> Vec<String> {
         };
         lines.push(format!("{} seconds (`{key}`)", time.as_secs()));
     }
-    if method.params.contains(&Param::Filter) {
-        lines.push(format!("{} logs (`log_results_max`)", limits.log_results_max));
-        lines.push(format!("{} addresses and topics (`log_params_max`)", limits.log_params_max));
-        let blocks = limits.log_blocks_max.map_or("any number of".to_owned(), |most| most.to_string());
-        lines.push(format!("{blocks} blocks (`log_blocks_max`)"));
-    }
-    if method.params.contains(&Param::Call) {
-        let multiple = limits.call_gas_multiple;
-        lines
-            .push(format!("gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"));
-        let memory = limits.call_memory_bytes_max >> 20;
-        lines.push(format!("{memory} MiB of EVM memory (`call_memory_bytes_max`)"));
+    match &example.query {
+        Query::Logs(_) => {
+            lines.push(format!("{} logs (`log_results_max`)", limits.log_results_max));
+            lines.push(format!("{} addresses and topics (`log_params_max`)", limits.log_params_max));
+            let blocks = limits.log_blocks_max.map_or("any number of".to_owned(), |most| most.to_string());
+            lines.push(format!("{blocks} blocks (`log_blocks_max`)"));
+        }
+        Query::Simulation(_) => {
+            let (multiple, memory) = (limits.call_gas_multiple, limits.call_memory_bytes_max >> 20);
+            lines.push(format!(
+                "gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"
+            ));
+            lines.push(format!("{memory} MiB of EVM memory (`call_memory_bytes_max`)"));
+        }
+        Query::Gateway(_)
+        | Query::Fees(_)
+        | Query::State(_)
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_) => {}
     }
     lines
 }

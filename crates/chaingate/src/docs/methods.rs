@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use answers::AnswerLimits;
 use gateway::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
-use methods::{Cacheable, METHODS, Method, MissingBlock, NetworkFamily, Param};
+use methods::{Cacheable, Method, MissingBlock, NetworkFamily, Param};
 
 use super::examples::Example;
 use super::types::{Shape, TYPES, members, of_param};
@@ -18,13 +18,14 @@ pub(super) fn document(examples: &[Example]) -> String {
          [demo chain](demo-chain.md), which `cargo run --release` serves:\n\n\
          ```\ncurl -s http://127.0.0.1:8545/v3/demo -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_chainId\",\"params\":[]}}'\n```\n\n\
          [wire.md](wire.md) describes the details, and [openrpc.json](openrpc.json) is this page for programs.\n\n\
-         Parameters in brackets are optional. [Types](#types) are at the end of this page.\n\n\
-         | method | parameters | result | credits |\n|---|---|---|---|\n"
+         Parameters in brackets are optional. [Types](#types) are at the end of this page. In front of nodes, the kind of a \
+         method says [what lying nodes can achieve](nodes.md#what-lying-nodes-can-achieve).\n\n\
+         | method | parameters | result | kind | credits |\n|---|---|---|---|---|\n"
     );
-    for method in METHODS {
+    for Example { method, query, .. } in examples {
         let (name, result, credits) = (method.name, escaped(method.result), method.credits);
-        let _ =
-            writeln!(text, "| [`{name}`](#{}) | {} | {result} | {credits} |", anchor(name), params(method));
+        let (anchor, params, kind) = (anchor(name), params(method), method_facts::kind(query));
+        let _ = writeln!(text, "| [`{name}`](#{anchor}) | {params} | {result} | {kind} | {credits} |");
     }
     let _ = writeln!(
         text,
@@ -39,9 +40,8 @@ pub(super) fn document(examples: &[Example]) -> String {
         REFUSED_BYTES >> 10
     );
     let defaults = Config::default();
-    for method in METHODS {
-        let example = examples.iter().find(|example| example.method == method.name);
-        section(&mut text, method, example, &defaults.limits.answer);
+    for example in examples {
+        section(&mut text, example, &defaults.limits.answer);
     }
     types(&mut text);
     text
@@ -53,28 +53,24 @@ fn anchor(name: &str) -> String {
 }
 
 fn params(method: &Method) -> String {
-    let named = method.params.iter().map(|param| param.name()).enumerate().map(|(position, name)| {
-        if position < method.optional_from { name.to_owned() } else { format!("[{name}]") }
-    });
-    named.collect::<Vec<_>>().join(", ")
+    let required = method.required.iter().map(|param| param.name().to_owned());
+    let optional = method.optional.iter().map(|param| format!("[{}]", param.name()));
+    required.chain(optional).collect::<Vec<_>>().join(", ")
 }
 
-fn section(text: &mut String, method: &Method, example: Option<&Example>, limits: &AnswerLimits) {
+fn section(text: &mut String, example: &Example, limits: &AnswerLimits) {
+    let method = example.method;
     let _ = writeln!(text, "\n## {}\n\n{}. Costs {} credits.", method.name, method.about, method.credits);
-    if let Some(example) = example {
-        let _ = write!(
-            text,
-            "\n```json\n{}\n```\n\n```text\n{}\n```\n",
-            example.request(),
-            example.shown_reply()
-        );
+    if let Some(reply) = example.shown_reply() {
+        let request = method.example_request();
+        let _ = write!(text, "\n```json\n{request}\n```\n\n```text\n{reply}\n```\n");
     }
-    if !method.params.is_empty() {
+    if method.params().next().is_some() {
         text.push_str("\n| # | parameter | type | default | |\n|---|---|---|---|---|\n");
     }
-    for (position, &param) in method.params.iter().enumerate() {
+    for (position, param) in method.params().enumerate() {
         let default = match method_facts::param_default(param) {
-            _ if position < method.optional_from => "required".to_owned(),
+            _ if position < method.required.len() => "required".to_owned(),
             Some(default) => format!("`{default}`"),
             None => "none".to_owned(),
         };
@@ -83,11 +79,11 @@ fn section(text: &mut String, method: &Method, example: Option<&Example>, limits
         let _ = writeln!(text, "| {position} | `{name}` | {kind} | {default} | {about} |");
     }
     let _ = writeln!(text, "\nResult: `{}`. {}", method.result, notes(method).join(" "));
-    let at_most = method_facts::limits(method, limits);
+    let at_most = method_facts::limits(example, limits);
     if !at_most.is_empty() {
         let _ = writeln!(text, "\nLimits: {}.", at_most.join(", "));
     }
-    let errors = method_facts::errors(method);
+    let errors = method_facts::errors(example);
     if !errors.is_empty() {
         text.push_str("\n| error | when |\n|---|---|\n");
     }
@@ -98,34 +94,34 @@ fn section(text: &mut String, method: &Method, example: Option<&Example>, limits
 
 fn notes(method: &Method) -> Vec<String> {
     let mut notes = Vec::new();
-    if method.params.iter().any(|&param| names_block(param)) {
-        notes.push(match method.missing {
+    if method.params().any(names_block) {
+        notes.push(match method.rules.missing {
             MissingBlock::Null => "`null` if the block does not exist.".to_owned(),
             MissingBlock::EmptyList => "`[]` if the block does not exist.".to_owned(),
             MissingBlock::Error => String::new(),
         });
     }
     notes.push(
-        match method.cacheable {
+        match method.rules.cacheable {
             Cacheable::Never => "",
-            Cacheable::BlockHash if method.params.is_empty() => "It never changes.",
+            Cacheable::BlockHash if method.params().next().is_none() => "It never changes.",
             Cacheable::BlockHash => "For the same block hash it never changes.",
             Cacheable::CanonicalBlock => "It changes only if a reorganisation replaces the block.",
             Cacheable::Head => "It changes with each block.",
         }
         .to_owned(),
     );
-    if method.asks_nodes_at_pending {
+    if method.rules.asks_nodes_at_pending {
         notes.push(
             "In front of nodes, a call at `pending` is forwarded to one node: the result includes the pending transactions of that node, is not \
              cached, and has `Chaingate-Verified: none`. On the embedded chain, `pending` means `latest`."
                 .to_owned(),
         );
     }
-    if method.families == [NetworkFamily::Zksync] {
+    if method.rules.families == [NetworkFamily::Zksync] {
         notes.push("Available on networks of the family zksync and on the demo chain.".to_owned());
     }
-    if method.failover {
+    if method.rules.failover {
         notes.push("A partner may answer during an outage.".to_owned());
     }
     notes.retain(|note| !note.is_empty());
@@ -184,4 +180,20 @@ fn object_section(text: &mut String, name: &str, object: &'static str) {
 /// Escapes bars, which would end the cell of a table.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::examples_without_replies;
+    use super::*;
+
+    #[test]
+    fn nodes_md_says_of_every_kind_what_lying_nodes_can_achieve() {
+        let page = include_str!("../../../../docs/nodes.md");
+        let (_, table) = page.split_once("| a lying minority |").unwrap();
+        for Example { method, query, .. } in &examples_without_replies().unwrap() {
+            let kind = method_facts::kind(query);
+            assert!(table.contains(&format!("**{kind}**")), "{} is of the kind {kind}", method.name);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The OpenRPC document: every method, for programs.
 
-use methods::{METHODS, Method};
+use methods::Method;
 use serde_json::{Map, Value, json};
 
 use super::examples::Example;
@@ -8,11 +8,7 @@ use super::method_facts;
 use super::types::{Shape, TYPES, Type, members, of_param};
 
 pub(super) fn document(examples: &[Example]) -> String {
-    let methods = METHODS.iter().map(|row| {
-        let example = examples.iter().find(|example| example.method == row.name);
-        method(row, example)
-    });
-    let methods: Vec<_> = methods.collect();
+    let methods: Vec<_> = examples.iter().map(method).collect();
     let schemas: Map<_, _> = TYPES.iter().map(|row| (row.name.to_owned(), component(row))).collect();
     let document = json!({
         "openrpc": "1.3.2",
@@ -35,9 +31,10 @@ pub(super) fn document(examples: &[Example]) -> String {
     text
 }
 
-fn method(method: &Method, example: Option<&Example>) -> Value {
-    let params = method.params.iter().enumerate().map(|(position, &param)| {
-        let required = position < method.optional_from;
+fn method(example: &Example) -> Value {
+    let method = example.method;
+    let params = method.params().enumerate().map(|(position, param)| {
+        let required = position < method.required.len();
         let mut schema = schema(of_param(param));
         if !required {
             // A parameter that may be left out may also be null.
@@ -49,14 +46,14 @@ fn method(method: &Method, example: Option<&Example>) -> Value {
         let about = method_facts::about_param(param);
         json!({ "name": param.name(), "description": about, "required": required, "schema": schema })
     });
-    let errors = method_facts::errors(method).into_iter().map(|(_, error)| {
+    let errors = method_facts::errors(example).into_iter().map(|(_, error)| {
         let mut object = json!({ "code": error.code, "message": error.message });
         if let Some(data) = &error.data {
             object["data"] = parsed(data);
         }
         object
     });
-    let examples = example.into_iter().map(|example| pairing(method, example));
+    let examples = example.result().map(|result| pairing(method, result));
     json!({
         "name": method.name,
         "summary": method.about,
@@ -64,24 +61,21 @@ fn method(method: &Method, example: Option<&Example>) -> Value {
         "params": params.collect::<Vec<_>>(),
         "result": { "name": "result", "schema": schema(method.result) },
         "errors": errors.collect::<Vec<_>>(),
-        "examples": examples.collect::<Vec<_>>(),
+        "examples": Vec::from_iter(examples),
         "x-credits": method.credits,
     })
 }
 
 /// An example with its parameters and its whole result.
-fn pairing(method: &Method, example: &Example) -> Value {
-    let values = parsed(example.params);
+fn pairing(method: &Method, result: &str) -> Value {
+    let values = parsed(method.example);
     let values = values.as_array().into_iter().flatten();
-    let params = method
-        .params
-        .iter()
-        .zip(values)
-        .map(|(param, value)| json!({ "name": param.name(), "value": value }));
+    let params =
+        method.params().zip(values).map(|(param, value)| json!({ "name": param.name(), "value": value }));
     json!({
         "name": "demo chain",
         "params": params.collect::<Vec<_>>(),
-        "result": { "name": "result", "value": parsed(example.result()) },
+        "result": { "name": "result", "value": parsed(result) },
     })
 }
 
@@ -122,11 +116,12 @@ fn schema(shape: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::examples_without_replies;
     use super::*;
 
     #[test]
     fn every_type_that_is_named_is_there_and_none_is_idle() {
-        let text = document(&[]);
+        let text = document(&examples_without_replies().unwrap());
         for row in TYPES {
             let name = format!("\"#/components/schemas/{}\"", row.name);
             assert!(text.contains(&name), "{} is never used", row.name);

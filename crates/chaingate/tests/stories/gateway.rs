@@ -11,7 +11,10 @@ use answers::{AnswerBudget, ArchiveSource, ChainView, Failure, Provenance, Snaps
 use chaingate::config::Config;
 use gateway::gateway_state::GatewayState;
 use gateway::server::Server;
-use methods::{BlockRef, LogBlocks, Query};
+use methods::{
+    BlockPart, BlockQuery, BlockRef, GatewayQuery, LogBlocks, LogsQuery, Query, SimulationKind,
+    SimulationQuery, StateQuery, StateValue,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{ReceivedReply, post};
@@ -190,27 +193,36 @@ impl Source for Chain {
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         let (result, at) = match query {
-            Query::ChainId => ("\"0x539\"".to_owned(), None),
-            Query::BlockNumber => (format!("\"{HEAD:#x}\""), Some(block(HEAD))),
-            Query::StorageAt { position, at, .. } => (format!("\"{position}\""), Some(*at)),
-            Query::Balance { at, .. } => (format!("\"{:#x}\"", at.number), Some(*at)),
-            Query::Block { block, .. } | Query::BlockReceipts { block } => {
+            Query::Gateway(GatewayQuery::ChainId) => ("\"0x539\"".to_owned(), None),
+            Query::Gateway(GatewayQuery::BlockNumber) => (format!("\"{HEAD:#x}\""), Some(block(HEAD))),
+            Query::State(StateQuery { at, value, .. }) => {
+                let result = match value {
+                    StateValue::Storage { position } => format!("\"{position}\""),
+                    StateValue::Balance => format!("\"{:#x}\"", at.number),
+                    StateValue::Code => format!("\"0x{}\"", "6001".repeat(8 << 10)),
+                    StateValue::TransactionCount => "null".to_owned(),
+                };
+                (result, Some(*at))
+            }
+            Query::Block(BlockQuery { block, part: BlockPart::Whole { .. } | BlockPart::Receipts }) => {
                 (format!("{{\"number\":\"{:#x}\"}}", block.number), Some(*block))
             }
-            Query::RawBlockTransactions { block } => ("[{}]".to_owned(), Some(*block)),
-            Query::Code { at, .. } => (format!("\"0x{}\"", "6001".repeat(8 << 10)), Some(*at)),
-            Query::TransactionByHash { .. } => ("null".to_owned(), None),
-            Query::Logs { blocks: LogBlocks::Range { from, to }, .. } => {
+            Query::RawTransactions(block) => ("[{}]".to_owned(), Some(*block)),
+            Query::Logs(LogsQuery { blocks: LogBlocks::Range { from, to }, .. }) => {
                 (format!("[\"{}-{}\"]", from.number, to.number), Some(*to))
             }
-            Query::Logs { blocks: LogBlocks::One(block), .. } => {
+            Query::Logs(LogsQuery { blocks: LogBlocks::One(block), .. }) => {
                 (format!("[\"{}\"]", block.number), Some(*block))
             }
-            Query::Call { message, at } => {
+            Query::Simulation(SimulationQuery { kind: SimulationKind::Call, message, at }) => {
                 let data = message.request.input.input().cloned().unwrap_or_default();
                 (self.run(&data, budget)?, Some(*at))
             }
-            _ => ("null".to_owned(), None),
+            Query::Gateway(_)
+            | Query::Fees(_)
+            | Query::Simulation(_)
+            | Query::Block(_)
+            | Query::Transaction(_) => ("null".to_owned(), None),
         };
         out.extend_from_slice(result.as_bytes());
         Ok(Provenance::archive(at))

@@ -53,7 +53,7 @@ impl Source for ChainAtHeight {
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         let number = match query {
-            Query::Balance { at, .. } => at.number,
+            Query::State(query) => query.at.number,
             _ => self.0,
         };
         out.extend_from_slice(format!("\"{number:#x}\"").as_bytes());

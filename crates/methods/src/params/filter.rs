@@ -43,7 +43,7 @@ pub enum LogBlocks<B> {
 }
 
 impl<B> LogBlocks<B> {
-    pub(super) fn try_map<C, E>(self, mut convert: impl FnMut(B) -> Result<C, E>) -> Result<LogBlocks<C>, E> {
+    pub(crate) fn try_map<C, E>(self, mut convert: impl FnMut(B) -> Result<C, E>) -> Result<LogBlocks<C>, E> {
         Ok(match self {
             Self::One(block) => LogBlocks::One(convert(block)?),
             Self::Range { from, to } => LogBlocks::Range { from: convert(from)?, to: convert(to)? },

@@ -1,4 +1,4 @@
-//! One reader per shape of parameters; the method table names them.
+//! One reader per shape of parameters. The rows of the method table name them, with what differs between methods.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,28 +7,30 @@ use jsonrpc::{Value, ValueKind};
 
 use super::block::{self, BlockParam};
 use super::call as call_object;
+use super::query::{
+    BlockPart, BlockQuery, FeeQuery, LogsQuery, Query, SimulationKind, SimulationQuery, StateQuery,
+    StateValue, TransactionPart, TransactionQuery,
+};
 use super::value::{self, ParamReader, ValueError};
-use super::{LogFilterParams, ParamFault, Percentile, Query, filter};
+use super::{LogFilterParams, ParamFault, Percentile, filter};
 
 type QueryResult = Result<Query<BlockParam>, ParamFault>;
+
+/// Reads a block in the spellings that a method accepts.
+type BlockReader = fn(Value<'_>) -> Result<BlockParam, ValueError>;
+
+/// An account, and the block whose state is read.
+pub(crate) fn state(params: &mut ParamReader<'_>, value: StateValue) -> QueryResult {
+    let address = params.required(value::address)?;
+    Ok(Query::State(StateQuery { address, at: at(params)?, value }))
+}
 
 pub(crate) fn storage_at(params: &mut ParamReader<'_>) -> QueryResult {
     let address = params.required(value::address)?;
     let text = params.required(|value| value::text(value, "a storage position"))?;
     let position = value::storage_position(&text).map_err(ParamFault::Text)?;
-    Ok(Query::StorageAt { address, position, at: at(params)? })
-}
-
-pub(crate) fn balance(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::Balance { address: params.required(value::address)?, at: at(params)? })
-}
-
-pub(crate) fn code(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::Code { address: params.required(value::address)?, at: at(params)? })
-}
-
-pub(crate) fn transaction_count(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::TransactionCount { address: params.required(value::address)?, at: at(params)? })
+    let value = StateValue::Storage { position };
+    Ok(Query::State(StateQuery { address, at: at(params)?, value }))
 }
 
 /// The block whose state is read; `latest` by default.
@@ -38,90 +40,55 @@ fn at(params: &mut ParamReader<'_>) -> Result<BlockParam, ParamFault> {
 
 pub(crate) fn logs(params: &mut ParamReader<'_>) -> QueryResult {
     let (filter, blocks): (LogFilterParams, _) = params.required(filter::filter)?;
-    Ok(Query::Logs { filter: Arc::new(filter), blocks })
+    Ok(Query::Logs(LogsQuery { filter: Arc::new(filter), blocks }))
 }
 
-pub(crate) fn call(params: &mut ParamReader<'_>) -> QueryResult {
+pub(crate) fn simulation(params: &mut ParamReader<'_>, kind: SimulationKind) -> QueryResult {
     let request = params.required(call_object::request)?;
     let at = at(params)?;
-    Ok(Query::Call { message: Box::new(call_object::message(request, params)?), at })
+    let message = Box::new(call_object::message(request, params)?);
+    Ok(Query::Simulation(SimulationQuery { kind, message, at }))
 }
 
-pub(crate) fn estimate_gas(params: &mut ParamReader<'_>) -> QueryResult {
-    let request = params.required(call_object::request)?;
-    let at = at(params)?;
-    Ok(Query::EstimateGas { message: Box::new(call_object::message(request, params)?), at })
+/// A block, and whether it has whole transactions.
+pub(crate) fn whole_block(params: &mut ParamReader<'_>, read_block: BlockReader) -> QueryResult {
+    let block = params.required(read_block)?;
+    let full = params.optional(value::boolean)?.unwrap_or(false);
+    Ok(Query::Block(BlockQuery { block, part: BlockPart::Whole { full } }))
 }
 
-pub(crate) fn block_by_number(params: &mut ParamReader<'_>) -> QueryResult {
-    let block = params.required(block::number_or_tag)?;
-    Ok(Query::Block { block, full: params.optional(value::boolean)?.unwrap_or(false) })
+/// A block.
+pub(crate) fn block_part(
+    params: &mut ParamReader<'_>,
+    read_block: BlockReader,
+    part: BlockPart,
+) -> QueryResult {
+    Ok(Query::Block(BlockQuery { block: params.required(read_block)?, part }))
 }
 
-pub(crate) fn block_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    let block = params.required(block::by_hash)?;
-    Ok(Query::Block { block, full: params.optional(value::boolean)?.unwrap_or(false) })
+/// A block, and the index of an item in it.
+pub(crate) fn block_item(
+    params: &mut ParamReader<'_>,
+    read_block: BlockReader,
+    part: fn(u64) -> BlockPart,
+) -> QueryResult {
+    let block = params.required(read_block)?;
+    Ok(Query::Block(BlockQuery { block, part: part(params.required(value::u64)?) }))
 }
 
-pub(crate) fn block_receipts(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::BlockReceipts { block: params.required(block::block_or_decimal)? })
+pub(crate) fn transaction(params: &mut ParamReader<'_>, part: TransactionPart) -> QueryResult {
+    Ok(Query::Transaction(TransactionQuery { hash: params.required(value::hash)?, part }))
 }
 
-pub(crate) fn transaction_count_by_number(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::BlockTransactionCount { block: params.required(block::number_or_tag)? })
-}
-
-pub(crate) fn transaction_count_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::BlockTransactionCount { block: params.required(block::by_hash)? })
-}
-
-pub(crate) fn uncle_count_by_number(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::UncleCount { block: params.required(block::number_or_tag)? })
-}
-
-pub(crate) fn uncle_count_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::UncleCount { block: params.required(block::by_hash)? })
-}
-
-pub(crate) fn uncle_by_number(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::Uncle { block: params.required(block::number_or_tag)?, index: params.required(value::u64)? })
-}
-
-pub(crate) fn uncle_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::Uncle { block: params.required(block::by_hash)?, index: params.required(value::u64)? })
-}
-
-pub(crate) fn transaction_by_number(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::TransactionByIndex {
-        block: params.required(block::number_or_tag)?,
-        index: params.required(value::u64)?,
-    })
-}
-
-pub(crate) fn transaction_by_block_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::TransactionByIndex {
-        block: params.required(block::by_hash)?,
-        index: params.required(value::u64)?,
-    })
-}
-
-pub(crate) fn transaction_by_hash(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::TransactionByHash { hash: params.required(value::hash)? })
-}
-
-pub(crate) fn transaction_receipt(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::TransactionReceipt { hash: params.required(value::hash)? })
-}
-
-pub(crate) fn raw_block_transactions(params: &mut ParamReader<'_>) -> QueryResult {
-    Ok(Query::RawBlockTransactions { block: params.required(block::integer)? })
+pub(crate) fn raw_transactions(params: &mut ParamReader<'_>) -> QueryResult {
+    Ok(Query::RawTransactions(params.required(block::integer)?))
 }
 
 pub(crate) fn fee_history(params: &mut ParamReader<'_>) -> QueryResult {
     let blocks = params.required(block_count)?;
     let newest = params.required(block::number_or_tag)?;
     let percentiles = params.optional(percentiles)?.unwrap_or_default();
-    Ok(Query::FeeHistory { blocks, newest, percentiles })
+    Ok(Query::Fees(FeeQuery::History { blocks, newest, percentiles }))
 }
 
 /// A number of blocks: a quantity, a JSON integer or a decimal string, because clients send all of them.
@@ -156,23 +123,4 @@ fn percentiles(value: Value<'_>) -> Result<Vec<Percentile>, ValueError> {
         percentiles.push(percentile);
     }
     Ok(percentiles)
-}
-
-macro_rules! without_params {
-    ($($name:ident => $query:ident),+ $(,)?) => {$(
-        pub(crate) fn $name(_: &mut ParamReader<'_>) -> QueryResult {
-            Ok(Query::$query)
-        }
-    )+};
-}
-
-without_params! {
-    chain_id => ChainId,
-    net_version => NetVersion,
-    block_number => BlockNumber,
-    syncing => Syncing,
-    client_version => ClientVersion,
-    discover => Discover,
-    gas_price => GasPrice,
-    max_priority_fee => MaxPriorityFeePerGas,
 }

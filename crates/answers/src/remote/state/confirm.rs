@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use bytes::Bytes;
+use methods::{Method, TransactionQuery};
 use nodes::proven::ProofFailure;
 use nodes::{CanonicalChain, ChainFamily, NodeReply, QuorumCall, QuorumEvent, RpcCall, Supplier};
 use resources::AccountId;
@@ -13,7 +14,7 @@ use super::statement::{Form, NoStatement, Statement};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::Verification;
-use crate::query_plan::{NodeQuery, TransactionQuery};
+use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::{block_ref, head};
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
@@ -77,19 +78,21 @@ impl PoolSource {
     pub(in crate::remote) async fn answer_confirmed(
         &self,
         asking: Asking<'_>,
+        method: &Method,
         query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
-        Some(self.confirm(asking, query, form).await)
+        Some(self.confirm(asking, method, query, form).await)
     }
 
     async fn confirm(
         &self,
         asking: Asking<'_>,
+        method: &Method,
         query: NodeQuery<'_>,
         form: Form,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(query, Some(self.gas_cap(asking.canon)));
+        let call = encode::call(method, query, Some(self.gas_cap(asking.canon)));
         let in_view = |statement| in_view(asking.canon, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
             Confirmation::Proven(answer) => answer,

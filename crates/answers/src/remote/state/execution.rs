@@ -19,13 +19,12 @@ use archive::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use methods::CallMessage;
+use methods::{BlockRef, CallMessage, SimulationKind, SimulationQuery};
 use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
 use super::proofs::ProvenAt;
 use crate::failure::Failure;
-use crate::query_plan::{SimulationKind, SimulationQuery};
 use crate::remote::asking::Asking;
 use crate::remote::encode;
 use crate::remote::pool_source::PoolSource;
@@ -69,10 +68,9 @@ impl PoolSource {
     pub(super) async fn simulate(
         &self,
         asking: Asking<'_>,
-        query: SimulationQuery<'_>,
+        query: &SimulationQuery<BlockRef>,
     ) -> Result<Simulated, Failure> {
-        let SimulationQuery { kind, message, at: block } = query;
-        let at = self.proven_at(asking, block).await?;
+        let at = self.proven_at(asking, query.at).await?;
         let chain_id = self.pool.chain_id();
         let chain = chain_id.and_then(|id| self.rules.at(id, asking.canon, &at.header));
         let Some(chain) = chain else { return Ok(Simulated::NoRules) };
@@ -84,7 +82,8 @@ impl PoolSource {
             deadline: Some(Deadline::at(asking.deadline.into_std(), self.limits.call_timeout)),
             cancel: Some(Arc::clone(&cancel.0)),
         };
-        let run = Run { kind, message: message.clone(), chain, at: at.header.clone(), limits };
+        let message = CallMessage::clone(&query.message);
+        let run = Run { kind: query.kind, message, chain, at: at.header.clone(), limits };
         let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
         let result = simulation.complete().await;
         drop(cancel);

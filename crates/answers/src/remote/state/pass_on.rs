@@ -3,7 +3,7 @@
 //! They must have the form of an answer. What says less than the view knows is none: the node is late, and another one is asked.
 
 use bytes::Bytes;
-use methods::BlockRef;
+use methods::{BlockPart, BlockRef};
 use nodes::proven::ProofFailure;
 use nodes::raw::is_json;
 use nodes::{CallFailure, CanonicalChain, ChainFamily, Client, Judgement, Judging, NodeReply, PoolAnswer};
@@ -13,7 +13,7 @@ use super::confirm::in_view;
 use super::statement::{Form, NoStatement, Statement};
 use crate::failure::Failure;
 use crate::provenance::Verification;
-use crate::query_plan::{BlockPart, NodeQuery};
+use crate::query_plan::NodeQuery;
 use crate::remote::block_ids::head;
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
 use crate::remote::node_failures;

@@ -2,14 +2,14 @@
 
 use alloy_primitives::{Address, B256, U256};
 use bytes::Bytes;
-use methods::BlockRef;
+use methods::{BlockRef, StateQuery, StateValue};
 use nodes::Supplier;
 
 use super::execution::Simulated;
 use super::proofs::ProvenAt;
 use crate::failure::Failure;
 use crate::provenance::Verification;
-use crate::query_plan::{NodeQuery, StateQuery, StateValue};
+use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::fetched::{CacheDecision, Fetched};
 use crate::remote::pool_source::PoolSource;
@@ -88,7 +88,7 @@ impl PoolSource {
         }
     }
 
-    async fn read_state(&self, asking: Asking<'_>, query: StateQuery) -> Result<Bytes, Failure> {
+    async fn read_state(&self, asking: Asking<'_>, query: StateQuery<BlockRef>) -> Result<Bytes, Failure> {
         let StateQuery { address, at, value } = query;
         match value {
             StateValue::Balance => self.balance(asking, at, address).await,

@@ -6,13 +6,14 @@ use std::borrow::Cow;
 
 use alloy_primitives::Bytes as Data;
 use bytes::Bytes;
+use methods::{
+    BlockPart, BlockQuery, BlockRef, FeeQuery, SimulationKind, StateValue, TransactionPart, TransactionQuery,
+};
 use nodes::dialect::{Execution, Meaning};
 use nodes::{CallerError, NodeReply};
 
 use self::record::{Record, RecordForm, RecordKind, RecordSubject};
-use crate::query_plan::{
-    BlockPart, BlockQuery, FeeQuery, NodeQuery, SimulationKind, StateValue, TransactionPart, TransactionQuery,
-};
+use crate::query_plan::NodeQuery;
 
 /// 256 bits.
 const QUANTITY_DIGITS_MAX: usize = 64;
@@ -115,7 +116,7 @@ impl Form {
     /// be proven, `with_blocks`, what is in them is confirmed, too.
     pub(super) fn of(query: NodeQuery<'_>, with_blocks: bool) -> Option<Self> {
         match query {
-            NodeQuery::Fees(FeeQuery::GasPrice | FeeQuery::PriorityFee) => Some(Self::Estimate),
+            NodeQuery::Fees(FeeQuery::NextBlock(_)) => Some(Self::Estimate),
             NodeQuery::Fees(FeeQuery::History { .. }) => Some(Self::Record(RecordForm {
                 kind: RecordKind::FeeHistory,
                 is_list: false,
@@ -137,7 +138,7 @@ impl Form {
         }
     }
 
-    fn of_block_part(query: BlockQuery) -> Self {
+    fn of_block_part(query: BlockQuery<BlockRef>) -> Self {
         let BlockQuery { block, part } = query;
         let one = |kind, about| RecordForm { kind, is_list: false, may_be_null: true, about };
         match part {
