@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use methods::{BlockParam, FeeQuery, GatewayQuery, METHODS, Method, MethodId, Query};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -25,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 20_000;
 pub enum AnswerKind {
     /// Blocks, which can be proven.
     Blocks,
-    /// State and fees.
+    /// State, fees, and what else no header commits to.
     State,
 }
 
@@ -173,17 +174,34 @@ impl TrueChain {
 }
 
 fn kind_of(method: &str) -> AnswerKind {
-    match method {
-        "eth_getStorageAt"
-        | "eth_getBalance"
-        | "eth_getTransactionCount"
-        | "eth_getCode"
-        | "eth_call"
-        | "eth_estimateGas"
-        | "eth_gasPrice"
-        | "eth_maxPriorityFeePerGas"
-        | "eth_feeHistory" => AnswerKind::State,
-        _ => AnswerKind::Blocks,
+    let row = MethodId::named(method).expect("a method of the table").row();
+    match example_query(row) {
+        Query::Gateway(_) | Query::Block(_) | Query::Transaction(_) | Query::Logs(_) => AnswerKind::Blocks,
+        Query::Fees(_) | Query::State(_) | Query::Simulation(_) | Query::RawTransactions(_) => {
+            AnswerKind::State
+        }
+    }
+}
+
+fn example_query(method: &Method) -> Query<BlockParam> {
+    method.example_query().expect("the parameters of an example are valid")
+}
+
+/// Whether a call without parameters is answered about the chain.
+fn is_about_chain(method: &Method) -> bool {
+    match example_query(method) {
+        Query::Gateway(query) => match query {
+            GatewayQuery::ChainId | GatewayQuery::NetVersion | GatewayQuery::BlockNumber => true,
+            GatewayQuery::Syncing | GatewayQuery::ClientVersion | GatewayQuery::Discover => false,
+        },
+        Query::Fees(FeeQuery::NextBlock(_)) => true,
+        Query::Fees(FeeQuery::History { .. })
+        | Query::State(_)
+        | Query::Simulation(_)
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_)
+        | Query::Logs(_) => false,
     }
 }
 
@@ -192,18 +210,15 @@ type CallList = Vec<(&'static str, Value)>;
 /// What is about no block in particular.
 fn about_chain() -> CallList {
     let unknown = format!("0x{}", "ab".repeat(32));
-    let mut asked = vec![
-        ("eth_chainId", json!([])),
-        ("net_version", json!([])),
-        ("eth_blockNumber", json!([])),
-        ("eth_gasPrice", json!([])),
-        ("eth_maxPriorityFeePerGas", json!([])),
+    let without_params = METHODS.iter().filter(|method| is_about_chain(method));
+    let mut asked: CallList = without_params.map(|method| (method.name, json!([]))).collect();
+    asked.extend([
         ("eth_feeHistory", json!(["0x5", "latest", [25, 75.5]])),
         ("eth_getTransactionByHash", json!([unknown])),
         ("eth_getTransactionReceipt", json!([unknown])),
         ("eth_getBlockByHash", json!([unknown, false])),
         ("eth_getBlockByNumber", json!(["0xffffff", false])),
-    ];
+    ]);
     for tag in ["earliest", "latest", "safe", "finalized"] {
         asked.push(("eth_getBlockByNumber", json!([tag, false])));
         asked.push(("eth_getBlockReceipts", json!([tag])));

@@ -4,6 +4,7 @@ use demo::accounts::{ALICE, ERIN};
 use demo::contracts::{CHATTER, TOKEN, TOUR};
 use demo::facts::{CHATTER_BLOCKS, RAW_BLOCKS, mapping_slot};
 use demo::{self, HEAD_NUMBER};
+use methods::METHODS;
 use rand::Rng;
 use serde_json::Value;
 
@@ -20,7 +21,9 @@ pub(super) struct Question {
 
 /// Questions of every kind to the demo chain.
 pub(super) fn all(node: &Demo) -> Vec<Question> {
-    let mut asked = fixed();
+    let examples = METHODS.iter().filter(|method| method.name != "rpc.discover");
+    let mut asked: Vec<_> = examples.map(|method| (method.name, method.example.to_owned())).collect();
+    asked.extend(fixed());
     for point in &demo::build().unwrap().facts.points {
         let (number, hash) = (point.block, point.block_hash);
         asked.push(("eth_getBlockByNumber", format!(r#"["{number:#x}",true]"#)));
@@ -64,10 +67,6 @@ fn fixed() -> Vec<(&'static str, String)> {
     let (first, last) = CHATTER_BLOCKS.into_inner();
     let raw = *RAW_BLOCKS.start();
     vec![
-        ("eth_chainId", "[]".to_owned()),
-        ("net_version", "[]".to_owned()),
-        ("eth_blockNumber", "[]".to_owned()),
-        ("eth_gasPrice", "[]".to_owned()),
         ("eth_feeHistory", r#"["0x5","latest",[25,75.5]]"#.to_owned()),
         ("eth_getStorageAt", format!(r#"["{tour}","0x0","latest"]"#)),
         ("eth_getStorageAt", format!(r#"["{tour}","{}","latest"]"#, mapping_slot(ERIN.address, 1))),
