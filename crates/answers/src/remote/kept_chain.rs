@@ -26,7 +26,7 @@ pub struct KeptChain {
     pub(super) account: AccountId,
     pub(super) recent: RwLock<RecentBlocks>,
     linked: Mutex<Linked>,
-    state: Mutex<FollowState>,
+    progress: Mutex<FollowProgress>,
     /// Told when there may be something to fill.
     pub(super) grown: Notify,
     filled_blocks: AtomicU64,
@@ -53,6 +53,22 @@ pub enum FollowState {
     Paused,
     /// The chain contradicts what is kept; nodes answer.
     Stopped,
+}
+
+/// Who writes blocks to the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BlockWriter {
+    /// Writes new blocks, as soon as they are deep enough.
+    NewBlocks,
+    /// Writes the older blocks that are missing.
+    MissingBlocks,
+}
+
+/// How following goes, and whose last write has failed.
+#[derive(Debug, Default)]
+struct FollowProgress {
+    state: FollowState,
+    has_failed: [bool; 2],
 }
 
 /// Whether the kept blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
@@ -94,7 +110,7 @@ impl KeptChain {
             account: AccountId::unique(),
             recent: RwLock::default(),
             linked: Mutex::default(),
-            state: Mutex::default(),
+            progress: Mutex::default(),
             grown: Notify::new(),
             filled_blocks: AtomicU64::new(0),
             disk_failures: AtomicU64::new(0),
@@ -199,49 +215,66 @@ impl KeptChain {
         self.grown.notify_one();
     }
 
-    pub(super) fn put_blocks(&self, blocks: &[EncodedBlock]) -> Result<(), StoreError> {
-        self.noted(self.store.put_blocks(blocks))
+    /// Writes blocks, and what chain they are of if that is not in the file yet.
+    pub(super) fn put_blocks(
+        &self,
+        writer: BlockWriter,
+        new_chain: Option<KeptChainId>,
+        blocks: &[EncodedBlock],
+    ) -> Result<(), StoreError> {
+        let named = new_chain.map_or(Ok(()), |chain| self.store.set_chain(chain));
+        let written = named.and_then(|()| self.store.put_blocks(blocks));
+        self.record_write(writer, self.count_failure(written))
     }
 
+    /// Writes headers that a log query has fetched. Following does not depend on them.
     pub(in crate::remote) fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
-        self.noted(self.store.put_headers(headers))
+        self.count_failure(self.store.put_headers(headers))
     }
 
-    pub(super) fn set_chain(&self, chain: KeptChainId) -> Result<(), StoreError> {
-        self.noted(self.store.set_chain(chain))
-    }
-
-    /// Says once that the disk cannot be written, and once that it can again.
-    fn noted(&self, written: Result<(), StoreError>) -> Result<(), StoreError> {
-        let mut state = self.state.lock();
-        match (&written, *state) {
-            (Err(cause), FollowState::Starting | FollowState::Following) => {
-                *state = FollowState::Paused;
-                tracing::error!(%cause, "blocks cannot be kept: following pauses until the disk can be written");
-            }
-            (Ok(()), FollowState::Paused) => {
-                *state = FollowState::Following;
-                tracing::info!("the disk can be written again: following goes on");
-            }
-            _ => {}
-        }
-        drop(state);
+    fn count_failure(&self, written: Result<(), StoreError>) -> Result<(), StoreError> {
         if written.is_err() {
             self.disk_failures.fetch_add(1, Relaxed);
         }
         written
     }
 
+    /// Logs once that the disk cannot be written, and once that it can again: when no writer fails any more. A full disk often has
+    /// room for the few new blocks and not for the many that are missing.
+    fn record_write(&self, writer: BlockWriter, written: Result<(), StoreError>) -> Result<(), StoreError> {
+        let mut progress = self.progress.lock();
+        progress.has_failed[writer as usize] = written.is_err();
+        let is_failing = progress.has_failed.contains(&true);
+        match (&written, progress.state) {
+            (Err(cause), FollowState::Starting | FollowState::Following) => {
+                progress.state = FollowState::Paused;
+                tracing::error!(%cause, "blocks cannot be kept: following pauses until the disk can be written");
+            }
+            (Ok(()), FollowState::Paused) if !is_failing => {
+                progress.state = FollowState::Following;
+                tracing::info!("the disk can be written again: following goes on");
+            }
+            _ => {}
+        }
+        written
+    }
+
+    /// Records that no more of the older blocks are wanted, so that a failure to write them does not matter any more.
+    pub(super) fn record_completeness(&self) {
+        // Nothing is written, which cannot fail.
+        let _written = self.record_write(BlockWriter::MissingBlocks, Ok(()));
+    }
+
     pub(super) fn has_begun(&self) {
-        let mut state = self.state.lock();
-        if *state == FollowState::Starting {
-            *state = FollowState::Following;
+        let mut progress = self.progress.lock();
+        if progress.state == FollowState::Starting {
+            progress.state = FollowState::Following;
         }
     }
 
     /// Gives up what is kept.
     pub(super) fn stop(&self, reason: &str) {
-        *self.state.lock() = FollowState::Stopped;
+        self.progress.lock().state = FollowState::Stopped;
         *self.linked.lock() = Linked::default();
         self.recent.write().clear();
         tracing::error!(
@@ -258,7 +291,7 @@ impl KeptChain {
 /// For the metrics.
 impl KeptChain {
     pub fn state(&self) -> FollowState {
-        *self.state.lock()
+        self.progress.lock().state
     }
 
     pub fn filled_blocks(&self) -> u64 {

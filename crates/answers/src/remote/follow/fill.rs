@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use crate::failure::Failure;
 use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER};
-use crate::remote::kept_chain::KeptChain;
+use crate::remote::kept_chain::{BlockWriter, KeptChain};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_blocks::{FetchTerms, block_of};
 use crate::remote::recent_blocks::RecentBlock;
@@ -98,8 +98,12 @@ impl KeptChain {
         let have = newest.end() - newest.start() + 1;
         let room = self.settings.blocks_max.map_or(u64::MAX, |most| most.saturating_sub(have));
         let lowest = lowest.max((top + 1).saturating_sub(room));
+        if lowest > top {
+            self.record_completeness();
+            return None;
+        }
         let header = snapshot.header(*newest.start()).ok().flatten()?;
-        (lowest <= top).then_some(Gap { top: BlockRef { number: top, hash: header.parent }, lowest, epoch })
+        Some(Gap { top: BlockRef { number: top, hash: header.parent }, lowest, epoch })
     }
 }
 
@@ -178,7 +182,7 @@ impl Filling<'_> {
             return Ok(());
         };
         let count = blocks.len() as u64;
-        let write = move || kept.put_blocks(&blocks);
+        let write = move || kept.put_blocks(BlockWriter::MissingBlocks, None, &blocks);
         match self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await {
             Ok(Ok(())) => {
                 self.kept.filled(count);

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
 use crate::remote::follow_thread::{ChainChanges, FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX};
-use crate::remote::kept_chain::KeptChain;
+use crate::remote::kept_chain::{BlockWriter, KeptChain};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
 
@@ -267,10 +267,7 @@ impl FollowLoop<'_> {
         let Some(kept) = self.remote.kept_chain().cloned() else { return true };
         let write = move || {
             let blocks: Vec<_> = group.iter().map(encoded).collect();
-            if let Some(chain) = new_chain {
-                kept.set_chain(chain)?;
-            }
-            kept.put_blocks(&blocks)
+            kept.put_blocks(BlockWriter::NewBlocks, new_chain, &blocks)
         };
         let written = self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await;
         matches!(written, Ok(Ok(())))

@@ -102,7 +102,7 @@ fn a_full_disk_pauses_following_until_there_is_room() {
     assert_eq!(get(gateway.operator, "/ready").status, 200);
     prlimit(pid, Resource::Fsize, all).unwrap();
     until("all blocks are kept", || kept(&gateway) == BLOCKS - 63);
-    assert_eq!(metric(gateway.operator, "chaingate_follow_running"), 1.0);
+    until("following goes on", || metric(gateway.operator, "chaingate_follow_running") == 1.0);
     proxy.set(Mood::Dead);
     has(&gateway, &node, (0..=BLOCKS).step_by(10));
     assert_eq!(gateway.lines_with("following pauses"), 1);
