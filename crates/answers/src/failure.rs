@@ -30,6 +30,8 @@ pub enum Failure {
     CannotBeProven { transaction_type: u64 },
     /// No node proves the state, and there are not enough nodes to confirm it.
     StateNotProven,
+    /// No node has the state of a block that was reorganised away.
+    SideStateGone,
     /// The pool has no place for more work.
     OverCapacity,
     /// Our own fault. The text is for the log only.

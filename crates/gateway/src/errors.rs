@@ -340,6 +340,7 @@ impl From<Failure> for ErrorReply {
             .counted(Outcome::Unavailable),
             Failure::StateNotProven => Self::call(DENIED, "state cannot be proven: no node gives proofs")
                 .counted(Outcome::Unavailable),
+            Failure::SideStateGone => Unresolved::NoHeaderForHash.into(),
             Failure::OverCapacity => over_capacity(),
             Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::OurFault),
         }

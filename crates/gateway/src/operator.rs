@@ -60,8 +60,8 @@ impl OperatorConfig {
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let address = section.address("operator", SocketAddr::from(([127, 0, 0, 1], 8546)));
         let hosts = section.texts("operator_hosts").unwrap_or_default();
-        if let Some(mistake) = hosts.iter().find_map(|host| hosts::host_mistake(host)) {
-            section.error("operator_hosts", mistake);
+        if let Some(reason) = hosts.iter().find_map(|host| hosts::invalid_host_reason(host)) {
+            section.error("operator_hosts", reason);
         }
         Self { address, hosts }
     }

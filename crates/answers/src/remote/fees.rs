@@ -69,13 +69,13 @@ impl PoolSource {
 
     /// A fee of the block after the head of the view; `None` if proven blocks do not give it.
     async fn next_block_fee(&self, asking: Asking<'_>, fee: NextBlockFee) -> Result<Option<u128>, Failure> {
-        let fees = self.suggested_fees(asking).await?;
-        Ok(match fee {
+        match fee {
             NextBlockFee::GasPrice => {
-                fees.next_base_fee.map(|base_fee| u128::from(base_fee) + fees.priority_fee)
+                let fees = self.suggested_fees(asking).await?;
+                Ok(fees.next_base_fee.map(|base_fee| u128::from(base_fee) + fees.priority_fee))
             }
-            NextBlockFee::PriorityFee => Some(fees.priority_fee),
-        })
+            NextBlockFee::PriorityFee => Ok(Some(self.suggested_fees(asking).await?.priority_fee)),
+        }
     }
 
     /// The suggestion at the head of the view. The blocks are fetched once for each head.

@@ -33,7 +33,7 @@ impl PoolSource {
         match self.pool.has_block(block.hash, deadline).await {
             Ok(true) => Ok(()),
             // The block is in memory, so only its state is gone.
-            Ok(false) if is_in_memory => Err(Failure::Refused("header for hash not found".to_owned())),
+            Ok(false) if is_in_memory => Err(Failure::SideStateGone),
             Ok(false) => {
                 canon.forget_side_block(&block.hash);
                 Ok(())
@@ -56,7 +56,7 @@ impl PoolSource {
             return Some(outcome);
         }
         match self.find_side_block(canon, block, query, deadline).await {
-            Err(gone @ Failure::Refused(_)) => Some(Err(gone)),
+            Err(Failure::SideStateGone) => Some(Err(Failure::SideStateGone)),
             _ if canon.side_block(&block.hash).is_none() => None,
             _ => Some(outcome),
         }

@@ -205,6 +205,7 @@ fn answers() -> Vec<ErrorExample> {
         Failure::Lacking,
         Failure::CannotBeProven { transaction_type: 0x7e },
         Failure::StateNotProven,
+        Failure::SideStateGone,
         Failure::OverCapacity,
         Failure::Broken(String::new()),
     ];
@@ -237,6 +238,6 @@ fn when(failure: &Failure) -> Option<&'static str> {
             Some("with `[integrity] state = \"prove\"` and a quorum of one node, no node gives proofs")
         }
         Failure::Broken(_) => Some("the gateway has a fault"),
-        Failure::Lacking | Failure::OverCapacity => None,
+        Failure::Lacking | Failure::SideStateGone | Failure::OverCapacity => None,
     }
 }

@@ -37,8 +37,8 @@ fn without_port(host: &str) -> Option<&str> {
     (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// What is wrong with an entry of the configuration.
-pub(crate) fn host_mistake(name: &str) -> Option<&'static str> {
+/// Why an entry of the configuration is not a host name; `None` if it is one.
+pub(crate) fn invalid_host_reason(name: &str) -> Option<&'static str> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let valid = !name.is_empty() && name.bytes().all(is_name);
     (!valid).then_some("must be host names without scheme and port, such as metrics.example.com")
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_bare_name() {
-        assert_eq!(host_mistake("metrics.example-1.com"), None);
+        assert_eq!(invalid_host_reason("metrics.example-1.com"), None);
         for wrong in ["", "metrics:80", "http://metrics", "a b", "*", "ü"] {
-            assert!(host_mistake(wrong).is_some(), "{wrong:?}");
+            assert!(invalid_host_reason(wrong).is_some(), "{wrong:?}");
         }
     }
 }

@@ -39,7 +39,7 @@ fn nodes_status(pool: &Pool) -> Value {
     })
 }
 
-/// What is kept of the chain of the nodes.
+/// The stored blocks of the nodes' chain.
 fn follow_status(kept: &KeptChain) -> Value {
     let snapshot = kept.snapshot();
     let ranges = snapshot.ranges().map(|range| json!({ "lowest": range.start(), "newest": range.end() }));
@@ -49,7 +49,7 @@ fn follow_status(kept: &KeptChain) -> Value {
             FollowState::Starting => "no node has shown its chain yet",
             FollowState::Following => "following",
             FollowState::Paused => "paused: the disk cannot be written",
-            FollowState::Stopped => "stopped: the chain contradicts what is kept, see the log",
+            FollowState::Stopped => "stopped: the chain contradicts the stored blocks, see the log",
         },
         "blocks": snapshot.block_count(),
         "ranges": ranges.collect::<Vec<_>>(),

@@ -122,7 +122,7 @@ fn usable_partners(out: &mut String, remote: &PoolSource) {
     }
 }
 
-/// Blocks that are kept, where some are to be.
+/// The stored blocks, if the gateway stores any.
 fn follow(out: &mut String, remote: &PoolSource) {
     let Some(kept) = remote.kept_chain() else { return };
     let snapshot = kept.snapshot();
@@ -132,13 +132,13 @@ fn follow(out: &mut String, remote: &PoolSource) {
     let mut gauge = |name: &str, help: &str, value: u64| one(out, name, "gauge", help, value);
     gauge(
         "chaingate_follow_running",
-        "1 while new blocks are kept; 0 before the first head, while the disk cannot be written, and after a contradiction.",
+        "1 while new blocks are stored; 0 before the first head, while the disk cannot be written, and after a contradiction.",
         is_following,
     );
-    gauge("chaingate_follow_blocks", "Blocks that are kept on disk.", snapshot.block_count());
+    gauge("chaingate_follow_blocks", "Blocks on disk.", snapshot.block_count());
     gauge(
         "chaingate_follow_headers",
-        "Headers that are kept on disk for log queries, those of kept blocks included.",
+        "Headers on disk for log queries, including those of stored blocks.",
         snapshot.header_count(),
     );
     let (lowest, highest) = newest.map_or((0, 0), |range| (*range.start(), *range.end()));
@@ -158,19 +158,19 @@ fn follow(out: &mut String, remote: &PoolSource) {
         memory_blocks as u64,
     );
     gauge("chaingate_follow_memory_bytes", "Bytes of memory of these blocks.", memory_bytes as u64);
-    gauge("chaingate_follow_file_bytes", "Bytes of the file of kept blocks.", kept.file_bytes());
+    gauge("chaingate_follow_file_bytes", "Bytes of the file of stored blocks.", kept.file_bytes());
     one(
         out,
         "chaingate_follow_filled_blocks_total",
         "counter",
-        "Older blocks that were fetched and kept.",
+        "Older blocks that were fetched and stored.",
         kept.filled_blocks(),
     );
     one(
         out,
         "chaingate_follow_disk_failures_total",
         "counter",
-        "Reads and writes of kept blocks that failed.",
+        "Reads and writes of stored blocks that failed.",
         kept.disk_failures(),
     );
 }
