@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::embedded::Embedded;
 use crate::limits::AnswerLimits;
 use crate::pool_backend::PoolBackend;
-use crate::remote::{FollowThread, PoolSource, start_following};
+use crate::remote::{FollowThread, PoolSource, StartedPool, start_following};
 use crate::request_view::RequestView;
 use crate::timings::Timings;
 use crate::view::{FixedSource, SnapshotSource, Source};
@@ -20,7 +20,7 @@ pub enum Sources {
     /// A chain of our own.
     Embedded(Arc<dyn SnapshotSource>),
     /// Nodes.
-    Remote(Box<PoolSource>),
+    Remote(Box<StartedPool>),
 }
 
 impl Sources {
@@ -28,7 +28,7 @@ impl Sources {
     pub fn archive(&self) -> Option<Arc<archive::Archive>> {
         match self {
             Self::Embedded(source) => source.own_archive().cloned(),
-            Self::Remote(remote) => remote.executed_chain().map(|chain| Arc::clone(chain.archive())),
+            Self::Remote(nodes) => nodes.executed_chain().map(|chain| Arc::clone(chain.archive())),
         }
     }
 }
@@ -86,9 +86,9 @@ impl Answers {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
                 Backend::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
             }
-            Sources::Remote(remote) => {
+            Sources::Remote(nodes) => {
                 let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
-                Backend::Pool(PoolBackend::start(*remote, threads, cache, memory, &timings, limits)?)
+                Backend::Pool(PoolBackend::start(*nodes, threads, cache, memory, &timings, limits)?)
             }
         };
         let follower = match &backend {

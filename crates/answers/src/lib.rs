@@ -33,8 +33,8 @@ pub use failure::Failure;
 pub use limits::AnswerLimits;
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use remote::{
-    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, PoolSource, check_genesis,
-    settings as remote_settings,
+    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, PoolSource, StartedPool,
+    check_genesis, settings as remote_settings,
 };
 pub use request_view::{CallView, PinnedCall, RequestView};
 pub use resolve::{ResolveRules, Resolved, Unresolved, resolve};

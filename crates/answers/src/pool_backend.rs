@@ -10,7 +10,8 @@ use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
 use super::remote::{
-    ExecutedChain, ExecutedView, FollowThread, NodeCall, PartnerView, PoolSource, start_executing,
+    ExecutedChain, ExecutedView, FollowThread, NodeCall, PartnerView, PoolSource, StartedPool,
+    start_executing,
 };
 use crate::cache::Cache;
 use crate::failure::Failure;
@@ -65,20 +66,20 @@ const PENDING_PATIENCE: Duration = Duration::from_secs(2);
 
 impl PoolBackend {
     pub(super) fn start(
-        remote: PoolSource,
+        nodes: StartedPool,
         threads: Arc<ThreadPool>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: &Arc<Timings>,
         limits: AnswerLimits,
     ) -> std::io::Result<Self> {
-        let executed = remote.executed_chain().map(|chain| {
+        let executed = nodes.executed_chain().map(|chain| {
             let (threads, cache, timings) = (Arc::clone(&threads), Arc::clone(&cache), Arc::clone(timings));
             let embedded =
                 Embedded::new(chain.source(), threads, cache, memory.clone(), timings, limits.clone());
             ExecutedBackend { chain: Arc::clone(chain), embedded }
         });
-        let remote = Arc::new(remote.within(threads, cache, memory, limits));
+        let remote = Arc::new(PoolSource::new(nodes, threads, cache, memory, limits));
         Ok(Self { _execution: start_executing(&remote)?, executed, remote })
     }
 

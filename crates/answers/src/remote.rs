@@ -25,6 +25,7 @@ mod proven_blocks; // proven blocks in memory
 mod proven_state; // accounts, slots and code that were proven
 mod suggested_fees; // what to pay in the next block
 mod touched; // what calls read
+mod started_pool; // nodes that are watched
 mod pool_source; // all of these, and the nodes
 
 // How answers are made from it:
@@ -82,6 +83,7 @@ pub use kept_chain::{FollowState, KeptChain};
 pub(crate) use partner_view::PartnerView;
 pub use pool_source::PoolSource;
 use sized_work::COPIED_AT_ONCE_BYTES_MAX;
+pub use started_pool::StartedPool;
 use state::PassedOn;
 
 /// How often a call is tried whose block stays where it is although no node could answer: nodes that change to another branch are without

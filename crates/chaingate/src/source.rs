@@ -6,7 +6,7 @@ use answers::{ArchiveSource, Sources};
 use archive::{Archive, OpenError};
 use demo;
 
-use answers::{FollowMode, PoolSource};
+use answers::{FollowMode, StartedPool};
 use methods::{Checkpoint, Network};
 
 use crate::config::Config;
@@ -16,17 +16,17 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
     if config.remote.nodes.is_empty() {
         return open_archive(config, progress).map(Sources::from);
     }
-    let remote = match config.remote.follow.mode {
+    let nodes = match config.remote.follow.mode {
         FollowMode::Off | FollowMode::Blocks => {
-            PoolSource::start(&config.remote, &config.network, &config.data_dir)?
+            StartedPool::start(&config.remote, &config.network, &config.data_dir)?
         }
         FollowMode::Full => {
             let archive = open_continued_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            PoolSource::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
+            StartedPool::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
         }
     };
-    Ok(Sources::Remote(Box::new(remote)))
+    Ok(Sources::Remote(Box::new(nodes)))
 }
 
 /// Opens the archive that is extended with the blocks of the nodes.

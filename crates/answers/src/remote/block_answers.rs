@@ -223,9 +223,11 @@ impl PoolSource {
             budget.charge_reply(out.capacity())?;
             Ok(Bytes::from(out))
         };
-        match self.threads.as_ref().filter(|_| work != Writing::Short) {
-            Some(threads) => threads.run(asking.account, job).await.ok_or(Failure::OverCapacity)?,
-            None => job(),
+        match work {
+            Writing::Short => job(),
+            Writing::Long { .. } => {
+                self.threads.run(asking.account, job).await.ok_or(Failure::OverCapacity)?
+            }
         }
     }
 }

@@ -176,13 +176,13 @@ impl PoolSource {
                 self.integrity.count(*failure);
             }
         };
-        let Some(threads) = self.threads.as_ref().filter(|_| bytes > PROVEN_AT_ONCE_BYTES_MAX) else {
+        if bytes <= PROVEN_AT_ONCE_BYTES_MAX {
             let proof = prove();
             count(&proof);
             return Proving::Done(proof);
-        };
+        }
         Proving::Elsewhere(Box::pin(async move {
-            let proof = threads.run(account, prove).await?;
+            let proof = self.threads.run(account, prove).await?;
             count(&proof);
             Some(proof)
         }))

@@ -118,9 +118,9 @@ impl TransactionSearch<'_> {
             TransactionPart::Transaction => LocationClaim::of_transaction(&result, hash),
             TransactionPart::Receipt => LocationClaim::of_receipt(&result),
         };
-        match self.remote.threads.as_ref().filter(|_| bytes > READ_AT_ONCE_BYTES_MAX) {
-            Some(threads) => threads.run(self.asking.account, read).await,
-            None => Some(read()),
+        match bytes > READ_AT_ONCE_BYTES_MAX {
+            true => self.remote.threads.run(self.asking.account, read).await,
+            false => Some(read()),
         }
     }
 

@@ -1,16 +1,12 @@
 //! The nodes as a source: what everything that answers from them shares.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use methods::{
-    BlockParam, BlockRef, Checkpoint, DeadlineKind, GatewayQuery, Method, Network, NetworkFamily,
-    WorkPlacement,
-};
+use methods::{BlockParam, BlockRef, DeadlineKind, GatewayQuery, Method, WorkPlacement};
 use nodes::view::SeenBlock;
-use nodes::{BlockId, CanonicalChain, Endpoint, Pool};
+use nodes::{CanonicalChain, Pool};
 use resources::{MemoryBudget, ThreadPool};
 
 use super::absent::AbsentReceipts;
@@ -19,16 +15,14 @@ use super::confirmations::Confirmations;
 use super::executed_chain::ExecutedChain;
 use super::failovers::Failovers;
 use super::flight_key::FlightKey;
-use super::follow_settings::FollowMode;
 use super::integrity::IntegrityPolicy;
 use super::kept_chain::KeptChain;
 use super::proven_blocks::ProvenBlocks;
 use super::proven_state::ProvenState;
-use super::settings::{self, PoolConfig};
+use super::started_pool::StartedPool;
 use super::state_mode::StateMode;
 use super::suggested_fees::SuggestedFees;
 use super::touched::TouchedState;
-use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
 use crate::flights::Flights;
 use crate::limits::AnswerLimits;
@@ -60,40 +54,32 @@ pub struct PoolSource {
     pub(super) state: StateMode,
     pub(super) confirmations: Confirmations,
     pub(super) memory: MemoryBudget,
-    /// Where large answers are read and proven, once this is within the limits of the answer step.
-    pub(super) threads: Option<Arc<ThreadPool>>,
+    /// Where large answers are read and proven.
+    pub(super) threads: Arc<ThreadPool>,
     pub(super) limits: AnswerLimits,
     pub(super) family: nodes::ChainFamily,
     pub(super) call_timeout: Duration,
 }
 
 impl PoolSource {
-    /// Begins to watch the nodes.
-    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
-        let kept = match config.follow.mode {
-            FollowMode::Off | FollowMode::Full => None,
-            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
-        };
-        let family = match network.families.as_slice() {
-            [NetworkFamily::Zksync] => nodes::ChainFamily::Zksync,
-            _ => nodes::ChainFamily::Ethereum,
-        };
-        let rules = ChainRules::open(network)?;
-        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
-        let state = config.state;
-        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
-        Ok(Self {
-            integrity: IntegrityPolicy::new(config.integrity),
-            state,
-            confirmations: Confirmations::default(),
+    /// Answers from these nodes, within the limits of the answer step.
+    pub(crate) fn new(
+        started: StartedPool,
+        threads: Arc<ThreadPool>,
+        cache: Arc<Cache>,
+        memory: MemoryBudget,
+        limits: AnswerLimits,
+    ) -> Self {
+        let StartedPool { pool, kept, rules, executed, integrity, state, family, call_timeout } = started;
+        Self {
             pool,
-            cache: Arc::new(Cache::new(0)),
-            blocks: ProvenBlocks::new(0),
+            cache,
+            blocks: ProvenBlocks::new(limits.proven_bytes_max),
             kept,
-            proven_state: ProvenState::new(0),
+            proven_state: ProvenState::new(limits.state_bytes_max),
             touched: TouchedState::default(),
             rules,
-            executed: None,
+            executed,
             absent: AbsentReceipts::default(),
             suggested_fees: Suggested::default(),
             flights: Flights::default(),
@@ -101,35 +87,20 @@ impl PoolSource {
             lookups: Flights::default(),
             partner_lookups: Flights::default(),
             failovers: Failovers::default(),
-            memory: MemoryBudget::new(usize::MAX),
-            threads: None,
-            limits: AnswerLimits::default(),
+            integrity,
+            state,
+            confirmations: Confirmations::default(),
+            memory,
+            threads,
+            limits,
             family,
-            call_timeout: config.call_timeout,
-        })
-    }
-
-    /// The same with an archive that the blocks of the nodes continue.
-    pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
-        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
+            call_timeout,
+        }
     }
 
     /// The archive that the blocks of the nodes continue, if there is one.
     pub fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
         self.executed.as_ref()
-    }
-
-    /// The same within the limits of the answer step.
-    pub(crate) fn within(
-        self,
-        threads: Arc<ThreadPool>,
-        cache: Arc<Cache>,
-        memory: MemoryBudget,
-        limits: AnswerLimits,
-    ) -> Self {
-        let blocks = ProvenBlocks::new(limits.proven_bytes_max);
-        let proven_state = ProvenState::new(limits.state_bytes_max);
-        Self { threads: Some(threads), cache, blocks, proven_state, memory, limits, ..self }
     }
 
     pub fn pool(&self) -> &Pool {
@@ -211,57 +182,4 @@ impl std::fmt::Debug for PoolSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PoolSource").field("pool", &self.pool).finish_non_exhaustive()
     }
-}
-
-fn pool_settings(
-    config: &PoolConfig,
-    network: &Network,
-    family: nodes::ChainFamily,
-) -> Result<nodes::PoolSettings, String> {
-    let partner = |partner: &settings::PartnerConfig| {
-        Ok::<_, String>(nodes::PartnerSettings {
-            remote: endpoint(&partner.remote)?,
-            methods: partner.methods.clone(),
-            quota: nodes::PartnerQuota {
-                calls_per_second: partner.calls_per_second,
-                calls_per_day: partner.calls_per_day,
-            },
-        })
-    };
-    Ok(nodes::PoolSettings {
-        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
-        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
-        family,
-        view: nodes::ViewSettings {
-            quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
-            checkpoint: network.checkpoint.map(checkpoint),
-            stale_after: config.head_stall,
-        },
-        watch: nodes::WatchSettings {
-            chain_id: network.chain_id,
-            genesis: network.genesis_hash,
-            checkpoint: network.checkpoint.map(checkpoint),
-            check_headers: family == nodes::ChainFamily::Ethereum,
-            poll_every: config.poll_interval,
-            ..nodes::WatchSettings::default()
-        },
-        reply_memory_bytes: config.reply_memory_bytes,
-    })
-}
-
-fn checkpoint(checkpoint: Checkpoint) -> BlockId {
-    BlockId { number: checkpoint.number, hash: checkpoint.hash }
-}
-
-fn endpoint(remote: &settings::NodeEndpoint) -> Result<nodes::EndpointSettings, String> {
-    let named = |error: nodes::EndpointError| match &remote.name {
-        Some(name) => format!("node {name}: {error}"),
-        None => format!("a node: {error}"),
-    };
-    let mut endpoint = Endpoint::parse(&remote.url).map_err(named)?.with_http2(remote.http2);
-    for (name, value) in &remote.headers {
-        endpoint = endpoint.with_header(name, value).map_err(named)?;
-    }
-    let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
-    Ok(nodes::EndpointSettings { name: remote.name.clone(), endpoint, heads })
 }

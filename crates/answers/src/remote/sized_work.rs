@@ -22,13 +22,11 @@ impl PoolSource {
         at_once_bytes_max: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        match self.threads.as_ref().filter(|_| bytes > at_once_bytes_max) {
-            Some(threads) => {
-                // As long as the longest of all calls may take.
-                let done = timeout(self.limits.log_timeout, threads.run(account, work)).await;
-                done.ok().flatten().ok_or(Failure::OverCapacity)
-            }
-            None => Ok(work()),
+        if bytes <= at_once_bytes_max {
+            return Ok(work());
         }
+        // As long as the longest of all calls may take.
+        let done = timeout(self.limits.log_timeout, self.threads.run(account, work)).await;
+        done.ok().flatten().ok_or(Failure::OverCapacity)
     }
 }

@@ -129,9 +129,9 @@ impl LogSearch<'_> {
         let mut charge = MemoryCharge::default();
         self.remote.memory.of(self.account).grow(&mut charge, body.bytes() + receipts.bytes())?;
         let search = move || (matching(&body, &receipts, &filter), charge);
-        let (found, block_charge) = match self.remote.threads.as_ref().filter(|_| !is_short) {
-            Some(threads) => threads.run(self.account, search).await.ok_or(Failure::OverCapacity)?,
-            None => search(),
+        let (found, block_charge) = match is_short {
+            true => search(),
+            false => self.remote.threads.run(self.account, search).await.ok_or(Failure::OverCapacity)?,
         };
         found_memory.add(found.text.len())?;
         drop(block_charge);

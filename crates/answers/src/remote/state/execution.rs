@@ -205,13 +205,8 @@ impl Simulation<'_> {
             (state, outcome, reads)
         };
         let Asking { account, deadline, .. } = self.at.asking;
-        let ran = match &self.remote.threads {
-            Some(threads) => {
-                let timeout = Failure::CallTimeout(self.remote.limits.call_timeout);
-                timeout_at(deadline, threads.run(account, job)).await.map_err(|_| timeout)?
-            }
-            None => Some(job()),
-        };
+        let timeout = Failure::CallTimeout(self.remote.limits.call_timeout);
+        let ran = timeout_at(deadline, self.remote.threads.run(account, job)).await.map_err(|_| timeout)?;
         let (state, outcome, reads) = ran.ok_or(Failure::OverCapacity)?;
         self.state = state;
         Ok((outcome, reads))

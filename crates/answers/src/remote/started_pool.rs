@@ -1,0 +1,119 @@
+//! Nodes that are watched, before the answer step says within which limits they are asked.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use methods::{Checkpoint, Network, NetworkFamily};
+use nodes::{BlockId, ChainFamily, Endpoint, Pool};
+
+use super::chain_rules::ChainRules;
+use super::executed_chain::ExecutedChain;
+use super::follow_settings::FollowMode;
+use super::integrity::IntegrityPolicy;
+use super::kept_chain::KeptChain;
+use super::settings::{self, PoolConfig};
+use super::state_mode::StateMode;
+use crate::archive_source::ArchiveSource;
+
+/// Nodes that are watched, and what the configuration says about their chain.
+pub struct StartedPool {
+    pub(super) pool: Arc<Pool>,
+    pub(super) kept: Option<Arc<KeptChain>>,
+    pub(super) rules: ChainRules,
+    pub(super) executed: Option<Arc<ExecutedChain>>,
+    pub(super) integrity: IntegrityPolicy,
+    pub(super) state: StateMode,
+    pub(super) family: ChainFamily,
+    pub(super) call_timeout: Duration,
+}
+
+impl StartedPool {
+    /// Begins to watch the nodes.
+    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
+        let kept = match config.follow.mode {
+            FollowMode::Off | FollowMode::Full => None,
+            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
+        };
+        let family = match network.families.as_slice() {
+            [NetworkFamily::Zksync] => ChainFamily::Zksync,
+            _ => ChainFamily::Ethereum,
+        };
+        let rules = ChainRules::open(network)?;
+        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
+        let state = config.state;
+        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
+        let integrity = IntegrityPolicy::new(config.integrity);
+        let call_timeout = config.call_timeout;
+        Ok(Self { pool, kept, rules, executed: None, integrity, state, family, call_timeout })
+    }
+
+    /// The same with an archive that the blocks of the nodes continue.
+    pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
+        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
+    }
+
+    /// The archive that the blocks of the nodes continue, if there is one.
+    pub(crate) fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
+        self.executed.as_ref()
+    }
+}
+
+impl std::fmt::Debug for StartedPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StartedPool").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+fn pool_settings(
+    config: &PoolConfig,
+    network: &Network,
+    family: ChainFamily,
+) -> Result<nodes::PoolSettings, String> {
+    let partner = |partner: &settings::PartnerConfig| {
+        Ok::<_, String>(nodes::PartnerSettings {
+            remote: endpoint(&partner.remote)?,
+            methods: partner.methods.clone(),
+            quota: nodes::PartnerQuota {
+                calls_per_second: partner.calls_per_second,
+                calls_per_day: partner.calls_per_day,
+            },
+        })
+    };
+    Ok(nodes::PoolSettings {
+        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
+        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
+        family,
+        view: nodes::ViewSettings {
+            quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
+            checkpoint: network.checkpoint.map(checkpoint),
+            stale_after: config.head_stall,
+        },
+        watch: nodes::WatchSettings {
+            chain_id: network.chain_id,
+            genesis: network.genesis_hash,
+            checkpoint: network.checkpoint.map(checkpoint),
+            check_headers: family == ChainFamily::Ethereum,
+            poll_every: config.poll_interval,
+            ..nodes::WatchSettings::default()
+        },
+        reply_memory_bytes: config.reply_memory_bytes,
+    })
+}
+
+fn checkpoint(checkpoint: Checkpoint) -> BlockId {
+    BlockId { number: checkpoint.number, hash: checkpoint.hash }
+}
+
+fn endpoint(remote: &settings::NodeEndpoint) -> Result<nodes::EndpointSettings, String> {
+    let named = |error: nodes::EndpointError| match &remote.name {
+        Some(name) => format!("node {name}: {error}"),
+        None => format!("a node: {error}"),
+    };
+    let mut endpoint = Endpoint::parse(&remote.url).map_err(named)?.with_http2(remote.http2);
+    for (name, value) in &remote.headers {
+        endpoint = endpoint.with_header(name, value).map_err(named)?;
+    }
+    let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
+    Ok(nodes::EndpointSettings { name: remote.name.clone(), endpoint, heads })
+}
