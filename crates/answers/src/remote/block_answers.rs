@@ -10,7 +10,7 @@ use nodes::proven::ProvenBody;
 use resources::MemoryCharge;
 
 use super::asking::Asking;
-use super::fetched::{CacheDecision, Fetched, NULL};
+use super::fetched::{CacheDecision, Fetched, NULL, written};
 use super::located::Located;
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
 use super::pool_source::PoolSource;
@@ -232,15 +232,8 @@ impl PoolSource {
     }
 }
 
-/// An answer that is true as long as its block is canonical.
 fn at(block: BlockRef, result: Result<Bytes, Failure>) -> Result<Fetched, Failure> {
-    result.map(|result| Fetched {
-        result,
-        block: Some(block),
-        verified: Verification::Proven,
-        keep: CacheDecision::On(Some(block)),
-        given_by: None,
-    })
+    result.map(|result| Fetched::proven(result, Some(block)))
 }
 
 /// An answer about a transaction that is in no block.
@@ -250,10 +243,4 @@ fn not_mined(result: Bytes, verified: Verification, keep: CacheDecision) -> Fetc
 
 fn quantity(number: usize) -> Bytes {
     written(|json| json.quantity(number as u64))
-}
-
-fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
-    let mut out = Vec::new();
-    write(&mut Json(&mut out));
-    out.into()
 }

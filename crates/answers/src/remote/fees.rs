@@ -12,12 +12,11 @@ use nodes::proven::{FeeFields, ProvenBody};
 use super::asking::Asking;
 use super::block_ids::block_ref;
 use super::block_ids::head;
-use super::fetched::{CacheDecision, Fetched};
+use super::fetched::Fetched;
 use super::mined::{blob_params, knows_blob_params};
 use super::pool_source::PoolSource;
 use super::suggested_fees::SuggestedFees;
 use crate::failure::Failure;
-use crate::provenance::Verification;
 use crate::results::json::Json;
 use crate::results::{
     BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
@@ -57,14 +56,7 @@ impl PoolSource {
                 (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
             }
         };
-        let fetched = |result| Fetched {
-            result,
-            block: Some(block),
-            verified: Verification::Proven,
-            keep: CacheDecision::On(Some(block)),
-            given_by: None,
-        };
-        result.map(|result| result.map(fetched)).transpose()
+        result.map(|result| result.map(|result| Fetched::proven(result, Some(block)))).transpose()
     }
 
     /// A fee of the block after the head of the view; `None` if proven blocks do not give it.

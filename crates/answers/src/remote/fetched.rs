@@ -9,6 +9,7 @@ use resources::ChargedReaders;
 use super::block_ids::{block_ref, head};
 use crate::cache::{CachedAnswer, GivenBy};
 use crate::provenance::{Answer, Origin, Provenance, Verification};
+use crate::results::json::Json;
 
 /// An answer, and how far it is verified.
 pub(super) struct Fetched {
@@ -21,6 +22,13 @@ pub(super) struct Fetched {
     pub(super) given_by: Option<GivenBy>,
 }
 
+impl Fetched {
+    /// An answer that the hash of this block commits to. It may be kept as long as the block is canonical.
+    pub(super) fn proven(result: Bytes, block: Option<BlockRef>) -> Self {
+        Self { result, block, verified: Verification::Proven, keep: CacheDecision::On(block), given_by: None }
+    }
+}
+
 /// Whether an answer may be kept.
 pub(super) enum CacheDecision {
     No,
@@ -31,6 +39,13 @@ pub(super) enum CacheDecision {
 }
 
 pub(super) const NULL: Bytes = Bytes::from_static(b"null");
+
+/// A result in a buffer of its own.
+pub(super) fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
+    let mut out = Vec::new();
+    write(&mut Json(&mut out));
+    out.into()
+}
 
 /// An answer as it is kept.
 pub(super) fn kept(

@@ -9,7 +9,6 @@ use nodes::{CanonicalChain, ChainFamily, NodeReply, QuorumCall, QuorumEvent, Rpc
 use resources::AccountId;
 
 use super::decision::{QuorumDecision, Vote, Voters, decide};
-use super::proven::proven;
 use super::statement::{Form, NoStatement, Statement};
 use crate::cache::GivenBy;
 use crate::failure::Failure;
@@ -151,7 +150,7 @@ impl PoolSource {
         }
         if let Some(query) = query {
             if let Some(result) = self.settle_difference(asking, query, call, &votes).await {
-                return Ok(Confirmation::Proven(Ok(proven(query, result))));
+                return Ok(Confirmation::Proven(Ok(Fetched::proven(result, query.block()))));
             }
             let is_undecided = matches!(decision, QuorumDecision::Undecided { .. });
             if is_undecided

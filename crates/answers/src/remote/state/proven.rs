@@ -8,13 +8,11 @@ use nodes::Supplier;
 use super::execution::Simulated;
 use super::proofs::ProvenAt;
 use crate::failure::Failure;
-use crate::provenance::Verification;
 use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
-use crate::remote::fetched::{CacheDecision, Fetched};
+use crate::remote::fetched::{Fetched, written};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::state_mode::StateMode;
-use crate::results::json::Json;
 
 /// Nodes that must be able to confirm an answer before it is delivered without its proof. One node alone could refuse proofs
 /// and then say what it likes.
@@ -52,7 +50,7 @@ impl PoolSource {
             | NodeQuery::RawTransactions(_) => return None,
         };
         match answered {
-            Ok(Simulated::Done(result)) => Some(Ok(proven(query, result))),
+            Ok(Simulated::Done(result)) => Some(Ok(Fetched::proven(result, query.block()))),
             Ok(Simulated::NoRules) => None,
             Err(Failure::StateNotProven) if self.can_do_without(asking.supplier) => None,
             // The proofs of a partner may have failed, and then its word is worth nothing.
@@ -146,16 +144,4 @@ impl PoolSource {
         let value = proof.slots.first().copied().unwrap_or_default();
         Ok(written(|json| json.data(&value.to_be_bytes::<32>())))
     }
-}
-
-/// An answer that is true as long as its block is canonical.
-pub(super) fn proven(query: NodeQuery<'_>, result: Bytes) -> Fetched {
-    let block = query.block();
-    Fetched { result, block, verified: Verification::Proven, keep: CacheDecision::On(block), given_by: None }
-}
-
-fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
-    let mut out = Vec::new();
-    write(&mut Json(&mut out));
-    out.into()
 }
