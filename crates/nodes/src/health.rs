@@ -19,7 +19,6 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Fault;
@@ -91,49 +90,43 @@ impl Availability {
 }
 
 /// The health of one node.
-#[derive(Debug, Default)]
-pub struct Health(Mutex<HealthState>);
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Health(HealthState);
 
 impl Health {
-    pub fn availability(&self, now: Instant) -> Availability {
-        self.0.lock().availability(now)
+    pub(crate) fn availability(&self, now: Instant) -> Availability {
+        self.0.availability(now)
     }
 
-    /// The availability, and whether the last call on the node failed.
-    pub(crate) fn availability_and_last_call(&self, now: Instant) -> (Availability, bool) {
-        let state = self.0.lock();
-        (state.availability(now), state.has_failed_call)
+    /// Whether the last call on the node failed.
+    pub(crate) fn has_failed_call(&self) -> bool {
+        self.0.has_failed_call
     }
 
     /// For how long the node is still excluded because it was proven wrong.
-    pub fn excluded_for(&self, now: Instant) -> Option<Duration> {
-        let until = self.0.lock().excluded_until?;
+    pub(crate) fn excluded_for(&self, now: Instant) -> Option<Duration> {
+        let until = self.0.excluded_until?;
         Some(until.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 
-    pub(crate) fn record(&self, observation: Observation, now: Instant) {
-        let mut state = self.0.lock();
-        *state = state.after(observation, now, rand::random::<u8>());
+    pub(crate) fn record(&mut self, observation: Observation, now: Instant) {
+        self.0 = self.0.after(observation, now, rand::random::<u8>());
     }
 
     /// When a node that is not up may be probed next. `None` if it is up, or if a probe is under way.
     #[cfg(test)]
     fn probe_at(&self) -> Option<Instant> {
-        let state = self.0.lock();
-        state.probe_at.filter(|_| !state.is_probed)
+        self.0.probe_at.filter(|_| !self.0.is_probed)
     }
 
     pub(crate) fn is_probe_due(&self, now: Instant) -> bool {
-        self.0.lock().is_probe_due(now)
+        self.0.is_probe_due(now)
     }
 
     /// Starts a probe if one is due and none is under way. Its outcome is recorded like that of any other call.
-    pub(crate) fn begin_probe(&self, now: Instant) -> bool {
-        let mut state = self.0.lock();
-        let probed = state.begin_probe(now);
-        if let Some(probed) = probed {
-            *state = probed;
-        }
+    pub(crate) fn begin_probe(&mut self, now: Instant) -> bool {
+        let probed = self.0.begin_probe(now);
+        self.0 = probed.unwrap_or(self.0);
         probed.is_some()
     }
 }

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Class;
@@ -23,7 +22,7 @@ const FALL_DIVISOR: u32 = 8;
 
 /// The latencies of one node.
 #[derive(Debug, Default)]
-pub(crate) struct Latency([Mutex<ClassLatency>; Class::ALL.len()]);
+pub(crate) struct Latency([ClassLatency; Class::ALL.len()]);
 
 #[derive(Debug, Default)]
 struct ClassLatency {
@@ -34,25 +33,25 @@ struct ClassLatency {
 
 impl Latency {
     /// Records how long an answer took, or how long one was waited for that never came.
-    pub(crate) fn record(&self, class: Class, took: Duration, now: Instant) {
-        let mut latency = self.0[index(class)].lock();
+    pub(crate) fn record(&mut self, class: Class, took: Duration, now: Instant) {
+        let latency = &mut self.0[index(class)];
         latency.estimate = Some(Estimate::after(latency.estimate, took, now));
         latency.histogram.record(took);
     }
 
     /// The expected latency at the time of the last answer; `None` before the first.
     pub(crate) fn last_expected(&self, class: Class) -> Option<Duration> {
-        self.0[index(class)].lock().estimate.map(|estimate| estimate.expected)
+        self.0[index(class)].estimate.map(|estimate| estimate.expected)
     }
 
     /// The expected latency of the next answer. It is zero for a node that was never asked, so that it is tried.
     pub(crate) fn expected(&self, class: Class, now: Instant) -> Duration {
-        self.0[index(class)].lock().estimate.map_or(Duration::ZERO, |estimate| estimate.at(now))
+        self.0[index(class)].estimate.map_or(Duration::ZERO, |estimate| estimate.at(now))
     }
 
     /// The 95th percentile of recent answers, once there are enough of them.
     pub(crate) fn p95(&self, class: Class) -> Option<Duration> {
-        self.0[index(class)].lock().histogram.p95()
+        self.0[index(class)].histogram.p95()
     }
 }
 
@@ -108,7 +107,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn latency_of(samples: impl IntoIterator<Item = Duration>) -> Latency {
-        let latency = Latency::default();
+        let mut latency = Latency::default();
         samples.into_iter().for_each(|took| latency.record(Class::Quick, took, Instant::now()));
         latency
     }
@@ -122,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn trouble_shows_at_once_and_is_forgiven_slowly() {
-        let latency = latency_of([MS; 50]);
+        let mut latency = latency_of([MS; 50]);
         assert_eq!(latency.expected(Class::Quick, Instant::now()), MS);
         latency.record(Class::Quick, 101 * MS, Instant::now());
         assert_eq!(latency.expected(Class::Quick, Instant::now()), 51 * MS);
@@ -143,7 +142,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_log_queries_say_nothing_about_look_ups() {
-        let latency = latency_of([MS; 50]);
+        let mut latency = latency_of([MS; 50]);
         for _ in 0..500 {
             latency.record(Class::Logs, Duration::from_secs(8), Instant::now());
         }

@@ -33,7 +33,7 @@ pub use attempt::{
 pub use call::{BlockId, Class, Needs, RpcCall, RpcReply};
 pub use exclusion::ExclusionReason;
 pub use family::ChainFamily;
-pub use health::{Availability, Health};
+pub use health::Availability;
 pub use node::{Capabilities, Node, NodeCounts};
 pub use partner::{Partner, PartnerQuota};
 pub use pool::{

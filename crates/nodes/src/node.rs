@@ -20,6 +20,7 @@ mod reply_times;
 mod tests;
 
 pub use capabilities::Capabilities;
+use capabilities::CapabilityState;
 pub(crate) use capabilities::{Membership, MissingCapability};
 pub use counts::NodeCounts;
 use presence::Presence;
@@ -50,14 +51,29 @@ pub struct Node<A> {
     /// Host and port, without credentials.
     name: String,
     client: A,
-    health: Health,
-    latency: Latency,
-    capabilities: Capabilities,
+    /// What changes with each call. Whoever considers the node takes this lock once.
+    state: Mutex<NodeState>,
     counts: NodeCounts,
     presence: Presence,
+}
+
+/// What is known of a node.
+#[derive(Debug, Default)]
+struct NodeState {
+    health: Health,
+    latency: Latency,
+    capabilities: CapabilityState,
     reply_times: ReplyTimes,
     /// Until when the node is asked after the others for the blocks of transactions.
-    locations_doubted_until: Mutex<Option<Instant>>,
+    locations_doubted_until: Option<Instant>,
+}
+
+/// How long a node usually takes, for the times of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UsualDelays {
+    pub(crate) hedge_delay: Duration,
+    /// How long the node may reply to no call before it counts as stopped.
+    pub(crate) silence_max: Duration,
 }
 
 impl<A: Ask> Node<A> {
@@ -66,13 +82,9 @@ impl<A: Ask> Node<A> {
         Self {
             name: name.into(),
             client,
-            health: Health::default(),
-            latency: Latency::default(),
-            capabilities: Capabilities::default(),
+            state: Mutex::default(),
             counts: NodeCounts::default(),
             presence: Presence::default(),
-            reply_times: ReplyTimes::default(),
-            locations_doubted_until: Mutex::default(),
         }
     }
 
@@ -80,40 +92,44 @@ impl<A: Ask> Node<A> {
     /// [`Self::record_success`] or [`Self::record_fault`].
     pub(crate) async fn ask(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         let asked_at = Instant::now();
-        let _in_flight = self.reply_times.begin_call(call.class, asked_at);
+        let in_flight = InFlightCall::begin(&self.state, call.class, asked_at);
         self.counts.attempts.fetch_add(1, Relaxed);
         let reply = self.client.ask(call, deadline).await;
         let now = Instant::now();
-        self.reply_times.record_end(now);
-        match reply {
-            Ok(_) => self.record_reply(call.class, asked_at, now),
-            Err(fault) => self.record_failure(fault, call.class, asked_at, now),
+        in_flight.end(now, |state| {
+            if reply.is_ok() {
+                state.record_reply(call.class, asked_at, now);
+            }
+        });
+        if let Err(fault) = reply {
+            self.record_failure(fault, call.class, asked_at, now);
         }
         reply
     }
 
     /// Records a reply that could be used, or whose error was the caller's fault.
     pub(crate) fn record_success(&self, now: Instant) {
-        self.health.record(Observation::Good, now);
+        self.state.lock().health.record(Observation::Good, now);
     }
 
     /// Records a fault that the node is to blame for.
     pub(crate) fn record_fault(&self, fault: Fault, now: Instant) {
         self.counts.count(fault);
-        self.health.record(Observation::Bad(fault), now);
+        self.state.lock().health.record(Observation::Bad(fault), now);
     }
 
     /// Records how a poll of its watcher ended.
     pub(crate) fn record_poll(&self, outcome: Result<(), Fault>, now: Instant) {
         match outcome {
             Ok(()) => {
-                self.reply_times.record_poll(now);
-                self.health.record(Observation::PollGood, now);
+                let mut state = self.state.lock();
+                state.reply_times.record_poll(now);
+                state.health.record(Observation::PollGood, now);
             }
             Err(fault) => {
                 self.counts.count(fault);
                 if !fault.is_our_shortage() {
-                    self.health.record(Observation::PollBad(fault), now);
+                    self.state.lock().health.record(Observation::PollBad(fault), now);
                 }
             }
         }
@@ -123,21 +139,90 @@ impl<A: Ask> Node<A> {
     /// if the node said nothing to anyone meanwhile: otherwise the call was slow, not the node.
     pub(crate) fn record_abandoned(&self, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
-        if waited >= self.hedge_delay(class) {
-            self.latency.record(class, waited, now);
-            if self.is_silent_since(asked_at) && (class == Class::Quick || waited >= SILENCE_MIN) {
-                self.reply_times.record_silence(now);
-                self.health.record(Observation::Silent, now);
+        let mut state = self.state.lock();
+        if waited >= state.hedge_delay(class) {
+            state.latency.record(class, waited, now);
+            let is_silent = state.reply_times.is_silent_since(asked_at);
+            if is_silent && (class == Class::Quick || waited >= SILENCE_MIN) {
+                state.reply_times.record_silence(now);
+                state.health.record(Observation::Silent, now);
             }
         }
     }
 
-    fn record_reply(&self, class: Class, asked_at: Instant, now: Instant) {
+    fn record_failure(&self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
+        self.counts.count(fault);
+        self.state.lock().record_failure(fault, class, asked_at, now);
+    }
+
+    /// Begins an attempt: a call to a node that is not up is as good as a probe.
+    pub(crate) fn begin_attempt(&self, class: Class, now: Instant) -> UsualDelays {
+        let mut state = self.state.lock();
+        state.health.begin_probe(now);
+        UsualDelays { hedge_delay: state.hedge_delay(class), silence_max: state.silence_max(class) }
+    }
+
+    /// Whether it has replied to no call since then.
+    pub(crate) fn is_silent_since(&self, then: Instant) -> bool {
+        self.state.lock().reply_times.is_silent_since(then)
+    }
+
+    /// Whether a call was given up because of its silence, and neither a call nor a poll was answered since.
+    pub(crate) fn has_fallen_silent(&self) -> bool {
+        self.state.lock().reply_times.has_fallen_silent()
+    }
+
+    /// Time without any reply after which a node that owes one to a call of this class seems to have stopped.
+    pub(crate) fn silence_max(&self, class: Class) -> Duration {
+        self.state.lock().silence_max(class)
+    }
+
+    /// How long an answer of this class may take before another node is asked too.
+    pub(crate) fn hedge_delay(&self, class: Class) -> Duration {
+        self.state.lock().hedge_delay(class)
+    }
+
+    /// Asks this node after the others, for a while, which block a transaction is in.
+    pub(crate) fn doubt_locations(&self, now: Instant) {
+        let until = &mut self.state.lock().locations_doubted_until;
+        *until = (*until).max(Some(now + LOCATIONS_DOUBTED_FOR));
+    }
+
+    /// This node as the choice sees it.
+    pub(crate) fn candidate(&self, call: &RpcCall, now: Instant) -> Candidate {
+        self.state.lock().candidate(call, now)
+    }
+
+    pub fn in_flight(&self, class: Class) -> u32 {
+        self.state.lock().reply_times.in_flight(class)
+    }
+
+    pub fn availability(&self, now: Instant) -> Availability {
+        self.state.lock().health.availability(now)
+    }
+
+    /// For how long the node is still excluded because it was proven wrong.
+    pub fn excluded_for(&self, now: Instant) -> Option<Duration> {
+        self.state.lock().health.excluded_for(now)
+    }
+
+    pub(crate) fn is_probe_due(&self, now: Instant) -> bool {
+        self.state.lock().health.is_probe_due(now)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn expected_latency(&self, class: Class, now: Instant) -> Duration {
+        self.state.lock().latency.expected(class, now)
+    }
+}
+
+impl NodeState {
+    fn record_reply(&mut self, class: Class, asked_at: Instant, now: Instant) {
         self.reply_times.record_reply(now);
         self.latency.record(class, now.saturating_duration_since(asked_at), now);
     }
 
-    fn record_failure(&self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
+    fn record_failure(&mut self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
         if fault == Fault::Timeout {
             self.latency.record(class, waited, now);
@@ -145,41 +230,25 @@ impl<A: Ask> Node<A> {
         let is_excused = match fault {
             Fault::Timeout if waited < self.hedge_delay(class) => true,
             // The query may be slow or its answer large. That is no fault of a node that answers other calls.
-            Fault::Timeout => class != Class::Quick && !self.is_silent_since(asked_at),
+            Fault::Timeout => class != Class::Quick && !self.reply_times.is_silent_since(asked_at),
             Fault::TooLarge => class != Class::Quick,
             fault => fault.is_our_shortage(),
         };
-        if is_excused {
-            self.counts.count(fault);
-        } else {
-            self.record_fault(fault, now);
+        if !is_excused {
+            self.health.record(Observation::Bad(fault), now);
         }
     }
 
-    /// Whether it has not answered for longer than is usual, and has said nothing to anyone meanwhile. It may have stopped, so other
-    /// nodes are asked first, long before enough calls have failed to lower its health.
-    fn is_unresponsive(&self, now: Instant) -> bool {
-        self.reply_times.is_unresponsive(|class| self.silence_max(class), now)
+    fn silence_max(&self, class: Class) -> Duration {
+        (self.p95(class) * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN)
     }
 
-    /// Whether it has replied to no call since then.
-    pub(crate) fn is_silent_since(&self, then: Instant) -> bool {
-        self.reply_times.is_silent_since(then)
+    fn hedge_delay(&self, class: Class) -> Duration {
+        self.p95(class).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
     }
 
-    /// Whether a call was given up because of its silence, and neither a call nor a poll was answered since.
-    pub(crate) fn has_fallen_silent(&self) -> bool {
-        self.reply_times.has_fallen_silent()
-    }
-
-    /// Time without any reply after which a node that owes one to a call of this class seems to have stopped.
-    pub(crate) fn silence_max(&self, class: Class) -> Duration {
-        (self.latency.p95(class).unwrap_or(unknown_p95(class)) * UNRESPONSIVE_FACTOR).max(UNRESPONSIVE_MIN)
-    }
-
-    /// How long an answer of this class may take before another node is asked too.
-    pub(crate) fn hedge_delay(&self, class: Class) -> Duration {
-        self.latency.p95(class).unwrap_or(unknown_p95(class)).clamp(HEDGE_DELAY_MIN, HEDGE_DELAY_MAX)
+    fn p95(&self, class: Class) -> Duration {
+        self.latency.p95(class).unwrap_or(unknown_p95(class))
     }
 
     /// The expected latency of the next answer. It shrinks while the node is idle, so that a slow node is tried again, but for one
@@ -192,29 +261,27 @@ impl<A: Ask> Node<A> {
         }
     }
 
-    /// Asks this node after the others, for a while, which block a transaction is in.
-    pub(crate) fn doubt_locations(&self, now: Instant) {
-        let mut until = self.locations_doubted_until.lock();
-        *until = (*until).max(Some(now + LOCATIONS_DOUBTED_FOR));
+    /// Whether the node has not answered for longer than is usual, and has said nothing to anyone meanwhile. It may have stopped,
+    /// so other nodes are asked first, long before enough calls have failed to lower its health.
+    fn is_unresponsive(&self, now: Instant) -> bool {
+        self.reply_times.is_unresponsive(|class| self.silence_max(class), now)
     }
 
     fn are_locations_doubted(&self, method: &str, now: Instant) -> bool {
-        LOCATION_METHODS.contains(&method)
-            && self.locations_doubted_until.lock().is_some_and(|until| now < until)
+        LOCATION_METHODS.contains(&method) && self.locations_doubted_until.is_some_and(|until| now < until)
     }
 
-    /// This node as the choice sees it.
-    pub(crate) fn candidate(&self, call: &RpcCall, now: Instant) -> Candidate {
-        let in_flight = self.in_flight(call.class);
+    fn candidate(&self, call: &RpcCall, now: Instant) -> Candidate {
+        let in_flight = self.reply_times.in_flight(call.class);
         let expected_us = self.expected(call.class, in_flight, now).as_micros().max(1);
-        let (availability, fails_calls) = self.health.availability_and_last_call(now);
+        let availability = self.health.availability(now);
         let is_doubted = self.is_unresponsive(now)
-            || self.has_fallen_silent()
+            || self.reply_times.has_fallen_silent()
             || self.are_locations_doubted(call.method, now);
         let capabilities = self.capabilities.for_call(call.method);
         Candidate {
             availability: if is_doubted { availability.max(Availability::Doubted) } else { availability },
-            fails_calls,
+            fails_calls: self.health.has_failed_call(),
             cost: u64::try_from(expected_us * (u128::from(in_flight) + 1)).unwrap_or(u64::MAX),
             head: capabilities.head_number,
             lowest_state: capabilities.lowest_state,
@@ -223,13 +290,35 @@ impl<A: Ask> Node<A> {
                 || capabilities.log_range_max < call.needs.log_blocks,
         }
     }
+}
 
-    pub fn in_flight(&self, class: Class) -> u32 {
-        self.reply_times.in_flight(class)
+/// A call in flight. Dropped, it ends without a reply.
+struct InFlightCall<'a> {
+    state: &'a Mutex<NodeState>,
+    class: Class,
+    is_ended: bool,
+}
+
+impl<'a> InFlightCall<'a> {
+    fn begin(state: &'a Mutex<NodeState>, class: Class, now: Instant) -> Self {
+        state.lock().reply_times.begin_call(class, now);
+        Self { state, class, is_ended: false }
     }
 
-    pub fn availability(&self, now: Instant) -> Availability {
-        self.health.availability(now)
+    /// Ends the call, and records something else under the same lock.
+    fn end(mut self, now: Instant, record: impl FnOnce(&mut NodeState)) {
+        self.is_ended = true;
+        let mut state = self.state.lock();
+        state.reply_times.end_call(self.class, now);
+        record(&mut state);
+    }
+}
+
+impl Drop for InFlightCall<'_> {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.state.lock().reply_times.drop_call(self.class);
+        }
     }
 }
 
@@ -238,17 +327,8 @@ impl<A> Node<A> {
         &self.name
     }
 
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    #[cfg(test)]
-    pub(crate) fn latency(&self) -> &Latency {
-        &self.latency
-    }
-
-    pub fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+    pub fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities(&self.state)
     }
 
     /// The client that calls go through. What is asked of it directly is not recorded.

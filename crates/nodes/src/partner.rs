@@ -220,7 +220,7 @@ impl<A: Ask> Partner<A> {
 
     /// Whether it is not down, or due for a probe. Nobody polls it, so calls are its probes.
     pub(crate) fn is_worth_asking(&self, now: Instant) -> bool {
-        self.node.availability(now) != Availability::Down || self.node.health().is_probe_due(now)
+        self.node.availability(now) != Availability::Down || self.node.is_probe_due(now)
     }
 
     pub fn quota(&self) -> PartnerQuota {

@@ -104,7 +104,7 @@ fn node_status(node: &PoolNode) -> Value {
 
 fn not_used_because(node: &PoolNode) -> Option<String> {
     let lie = || {
-        let seconds = node.health().excluded_for(Instant::now())?.as_secs();
+        let seconds = node.excluded_for(Instant::now())?.as_secs();
         Some(format!(
             "an answer of it was proven wrong: for {seconds} s it is asked only if nobody else can answer"
         ))

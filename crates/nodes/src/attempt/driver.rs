@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::next_action::{Action, AnotherAttempt, Ending, NodeFacts, Payment, next_action};
-use super::progress::{AskReason, AttemptOutcome, CallProgress, NodeStatus, RunningAttempt, UsualDelays};
+use super::progress::{AskReason, AttemptOutcome, CallProgress, NodeStatus, RunningAttempt};
 use super::{
     AttemptRules, CallFailure, ErrorMeaning, Judgement, Judging, NodeReply, PoolAnswer, RangeLimit,
     ResultJudge,
@@ -52,7 +52,7 @@ impl<A: Ask> NodeFacts for CallNodes<'_, A> {
     }
 
     fn is_probe_due(&self, node: usize, now: Instant) -> bool {
-        self.nodes[node].health().is_probe_due(now)
+        self.nodes[node].is_probe_due(now)
     }
 
     fn is_silent_since(&self, node: usize, then: Instant) -> bool {
@@ -153,11 +153,7 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
             AskReason::Retry { .. } => _ = node.counts().retries.fetch_add(1, Relaxed),
             AskReason::Hedge => _ = node.counts().hedges.fetch_add(1, Relaxed),
         }
-        // A call to a node that is not up is as good as a probe.
-        node.health().begin_probe(now);
-        let class = self.call.class;
-        let usual =
-            UsualDelays { hedge_delay: node.hedge_delay(class), silence_max: node.silence_max(class) };
+        let usual = node.begin_attempt(self.call.class, now);
         self.progress.record_started(position, reason, usual, now);
         self.replies.push((position, Box::pin(node.ask(self.call, self.progress.deadline()))));
     }

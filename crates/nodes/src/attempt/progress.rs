@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{NodeReply, RangeLimit};
 use crate::call::{Class, RpcCall};
+use crate::node::UsualDelays;
 
 /// Nodes that must report too many results of a log query before the call ends with that.
 const TOO_MANY_RESULTS_OPINIONS: usize = 2;
@@ -17,7 +18,7 @@ const OVERDUE_MIN: Duration = Duration::from_millis(250);
 /// Longest time after which a look-up is overdue, because look-ups seldom take longer. Twice the usual delay is always granted.
 const QUICK_OVERDUE_MAX: Duration = Duration::from_millis(500);
 /// Longest time after which a simulation or a whole block is overdue on a node that says nothing to anyone. It bounds
-/// [`crate::node::Node::silence_max`].
+/// [`UsualDelays::silence_max`].
 const SILENT_OVERDUE_MAX: Duration = Duration::from_millis(250);
 /// Part of the remaining time after which an attempt is overdue at the latest, so that another node has as much.
 const OVERDUE_TIME_PART: u32 = 2;
@@ -73,14 +74,6 @@ pub(super) enum AskReason {
         is_paid: bool,
     },
     Hedge,
-}
-
-/// How long a node usually takes, for the times of an attempt.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UsualDelays {
-    pub(super) hedge_delay: Duration,
-    /// How long the node may reply to no call before it counts as stopped.
-    pub(super) silence_max: Duration,
 }
 
 /// The outcome of one attempt.

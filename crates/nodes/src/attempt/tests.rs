@@ -1,7 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use proptest::prelude::*;
 use tokio::time::{advance, sleep};
 
 use super::script::{Act, MS, Script, quick};
@@ -11,6 +10,7 @@ use crate::dialect::Meaning as Words;
 use crate::health::{Availability, BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::node::{Membership, MissingCapability};
 
+mod honest_node;
 mod load;
 mod model;
 mod nulls;
@@ -456,47 +456,6 @@ async fn slow_log_queries_leave_the_estimate_of_look_ups_alone() {
     }
     let node = &pool.nodes[0];
     assert_eq!(node.hedge_delay(Class::Quick), before);
-    assert!(node.latency().expected(Class::Quick, Instant::now()) <= MS);
+    assert!(node.expected_latency(Class::Quick, Instant::now()) <= MS);
     assert_eq!(pool.availability(0), Availability::Up);
-}
-
-/// Everything that a node can do to a call.
-fn any_script() -> impl Strategy<Value = Script> {
-    let act = prop_oneof![
-        Just(Act::Hangs),
-        Just(Act::Answers(NULL)),
-        Just(Act::Answers(LIE)),
-        prop::sample::select(vec![NO_METHOD, NO_STATE, BROKEN]).prop_map(Act::Errs),
-        prop::sample::select(vec![Fault::Closed, Fault::RateLimited, Fault::Wrong, Fault::Timeout])
-            .prop_map(Act::Fails),
-    ];
-    (0_u32..2_000, act).prop_map(|(ms, act)| Script::new(ms * MS, act))
-}
-
-proptest! {
-    /// With one honest and responsive node that has the block, and a budget, the answer is that node's answer.
-    #[test]
-    fn one_honest_node_is_enough(
-        others in prop::collection::vec(any_script(), 0..7),
-        place in any::<prop::sample::Index>(),
-        took_ms in 0_u32..200,
-        seed in any::<u64>(),
-        may_hedge in any::<bool>(),
-        calls in 1_usize..4,
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-        runtime.block_on(async {
-            let mut scripts = others;
-            let place = place.index(scripts.len() + 1);
-            scripts.insert(place, Script::new(took_ms * MS, Act::Answers(DATA)));
-            let pool = Pool::seeded(scripts, seed);
-            let call = RpcCall { may_hedge, ..quick() };
-            for _ in 0..calls {
-                let deadline = Instant::now() + 1_000 * SECOND;
-                let answered = ask(&pool.nodes, &call, &judge, &pool.rules, deadline).await;
-                prop_assert_eq!(answered.map(|answered| answered.reply), result(DATA));
-            }
-            Ok(())
-        })?;
-    }
 }

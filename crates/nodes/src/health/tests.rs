@@ -5,7 +5,7 @@ use super::*;
 const CLOSED: Observation = Observation::Bad(Fault::Closed);
 
 fn health_after(observations: &[Observation]) -> Health {
-    let health = Health::default();
+    let mut health = Health::default();
     observations.iter().for_each(|&observation| health.record(observation, Instant::now()));
     health
 }
@@ -46,7 +46,7 @@ const WRONG: Observation = Observation::Bad(Fault::Wrong);
 /// A node that was proven wrong was probed after less than a second, and kept answering by its probes.
 #[tokio::test(start_paused = true)]
 async fn a_node_proven_wrong_is_excluded_for_minutes_and_comes_back_slowly() {
-    let health = health_after(&[WRONG]);
+    let mut health = health_after(&[WRONG]);
     let left = |health: &Health| health.excluded_for(Instant::now());
     assert_eq!(
         (health.availability(Instant::now()), left(&health)),
@@ -96,7 +96,7 @@ async fn too_many_requests_is_a_short_rest_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_down_is_probed_by_one_at_a_time() {
-    let health = health_after(&[CLOSED; 4]);
+    let mut health = health_after(&[CLOSED; 4]);
     assert!(!health.begin_probe(Instant::now()), "before its back-off is over");
     advance(BACK_OFF_MIN).await;
     assert!(health.begin_probe(Instant::now()));
@@ -107,7 +107,7 @@ async fn a_node_that_is_down_is_probed_by_one_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_never_reports_is_forgotten() {
-    let health = health_after(&[CLOSED; 4]);
+    let mut health = health_after(&[CLOSED; 4]);
     advance(BACK_OFF_MIN).await;
     assert!(health.begin_probe(Instant::now()));
     advance(PROBE_MAX).await;
@@ -116,7 +116,7 @@ async fn a_probe_that_never_reports_is_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn the_back_off_doubles_with_each_bad_probe_up_to_five_seconds() {
-    let health = health_after(&[CLOSED; 4]);
+    let mut health = health_after(&[CLOSED; 4]);
     let mut waits_ms = Vec::new();
     for _ in 0..9 {
         let due = health.probe_at().unwrap();
@@ -138,7 +138,7 @@ async fn late_faults_of_calls_that_were_in_flight_do_not_lengthen_the_back_off()
 
 #[tokio::test(start_paused = true)]
 async fn after_a_minute_down_it_is_up_again_within_seconds_of_its_return() {
-    let health = health_after(&[CLOSED; 4]);
+    let mut health = health_after(&[CLOSED; 4]);
     let dead_until = Instant::now() + Duration::from_secs(60);
     let mut now = Instant::now();
     while health.availability(now) != Availability::Up {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::NodeState;
 use crate::call::BlockId;
 use crate::exclusion::ExclusionReason;
 
@@ -35,40 +36,40 @@ pub(crate) enum Membership {
     Excluded,
 }
 
-/// What a node has, and whether it may be asked at all.
-#[derive(Debug, Default)]
-pub struct Capabilities(Mutex<CapabilityState>);
+/// What a node has, and whether it may be asked at all. Each method takes the lock of the node.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities<'a>(pub(super) &'a Mutex<NodeState>);
 
-impl Capabilities {
+impl Capabilities<'_> {
     pub(crate) fn membership(&self) -> Membership {
-        self.0.lock().membership
+        self.0.lock().capabilities.membership
     }
 
     #[cfg(test)]
     pub(crate) fn set_membership(&self, membership: Membership) {
-        self.0.lock().membership = membership;
+        self.0.lock().capabilities.membership = membership;
     }
 
     /// Lets the node be asked, because it is of this chain.
     pub(crate) fn admit(&self) {
-        let mut state = self.0.lock();
+        let state = &mut self.0.lock().capabilities;
         (state.membership, state.exclusion) = (Membership::Member, None);
     }
 
     /// Lets nothing be asked of the node.
     pub(crate) fn exclude(&self, reason: ExclusionReason) {
-        let mut state = self.0.lock();
+        let state = &mut self.0.lock().capabilities;
         (state.membership, state.exclusion) = (Membership::Excluded, Some(Arc::new(reason)));
     }
 
     /// Why the node is excluded.
     pub fn exclusion(&self) -> Option<Arc<ExclusionReason>> {
-        self.0.lock().exclusion.clone()
+        self.0.lock().capabilities.exclusion.clone()
     }
 
     /// The newest block that the node is known to have.
     pub fn head(&self) -> Option<BlockId> {
-        self.0.lock().head
+        self.0.lock().capabilities.head
     }
 
     pub fn head_number(&self) -> Option<u64> {
@@ -76,35 +77,35 @@ impl Capabilities {
     }
 
     pub(crate) fn set_head(&self, head: BlockId) {
-        self.0.lock().head = Some(head);
+        self.0.lock().capabilities.head = Some(head);
     }
 
     pub(crate) fn set_lowest_state(&self, block: u64) {
-        self.0.lock().lowest_state = block;
+        self.0.lock().capabilities.lowest_state = block;
     }
 
     /// The lowest block whose state it has, in the form in which this method needs it.
     pub(crate) fn lowest_state_for(&self, method: &str) -> u64 {
-        self.0.lock().lowest_state_for(method)
+        self.0.lock().capabilities.lowest_state_for(method)
     }
 
     /// The widest range of blocks that it searches for logs, as far as is known.
     pub(crate) fn log_range_max(&self) -> u64 {
-        self.0.lock().log_range_max.unwrap_or(u64::MAX)
+        self.0.lock().capabilities.log_range_max.unwrap_or(u64::MAX)
     }
 
     /// Lowers the widest range, to one block at the least, until the node is greeted again.
     pub(crate) fn narrow_log_range(&self, blocks: u64) {
-        self.0.lock().narrow_log_range(blocks);
+        self.0.lock().capabilities.narrow_log_range(blocks);
     }
 
     pub(crate) fn lacks(&self, method: &str) -> bool {
-        self.0.lock().missing_methods.contains(&method)
+        self.0.lock().capabilities.missing_methods.contains(&method)
     }
 
     /// Forgets what the node has refused, because its program may have been exchanged for another version.
     pub(crate) fn forget_refusals(&self) {
-        self.0.lock().forget_refusals();
+        self.0.lock().capabilities.forget_refusals();
     }
 
     /// Learns from the refusal of a call that needed `block`.
@@ -114,19 +115,7 @@ impl Capabilities {
         method: &'static str,
         block: Option<u64>,
     ) {
-        self.0.lock().record_missing(missing, method, block);
-    }
-
-    /// All that decides whether a call of this method can be sent to the node.
-    pub(super) fn for_call(&self, method: &str) -> CallCapabilities {
-        let state = self.0.lock();
-        CallCapabilities {
-            is_member: state.membership == Membership::Member,
-            has_method: !state.missing_methods.contains(&method),
-            head_number: state.head_number(),
-            lowest_state: state.lowest_state_for(method),
-            log_range_max: state.log_range_max.unwrap_or(u64::MAX),
-        }
+        self.0.lock().capabilities.record_missing(missing, method, block);
     }
 }
 
@@ -141,7 +130,7 @@ pub(super) struct CallCapabilities {
 }
 
 #[derive(Debug, Default)]
-struct CapabilityState {
+pub(super) struct CapabilityState {
     membership: Membership,
     exclusion: Option<Arc<ExclusionReason>>,
     head: Option<BlockId>,
@@ -154,6 +143,17 @@ struct CapabilityState {
 }
 
 impl CapabilityState {
+    /// All that decides whether a call of this method can be sent to the node.
+    pub(super) fn for_call(&self, method: &str) -> CallCapabilities {
+        CallCapabilities {
+            is_member: self.membership == Membership::Member,
+            has_method: !self.missing_methods.contains(&method),
+            head_number: self.head_number(),
+            lowest_state: self.lowest_state_for(method),
+            log_range_max: self.log_range_max.unwrap_or(u64::MAX),
+        }
+    }
+
     fn head_number(&self) -> Option<u64> {
         self.head.map(|head| head.number)
     }

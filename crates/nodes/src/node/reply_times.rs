@@ -2,80 +2,14 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::call::Class;
 use crate::latency::index;
 
+/// When a node has replied, and what it owes.
 #[derive(Debug, Default)]
-pub(super) struct ReplyTimes(Mutex<ReplyState>);
-
-impl ReplyTimes {
-    /// Counts a call as in flight until the guard is dropped.
-    pub(super) fn begin_call(&self, class: Class, now: Instant) -> InFlightGuard<'_> {
-        self.0.lock().begin_call(class, now);
-        InFlightGuard { times: self, class }
-    }
-
-    /// Records that a call has ended, with a reply or without.
-    pub(super) fn record_end(&self, now: Instant) {
-        self.0.lock().record_end(now);
-    }
-
-    pub(super) fn record_reply(&self, now: Instant) {
-        let mut state = self.0.lock();
-        state.last_reply = state.last_reply.max(Some(now));
-    }
-
-    /// Records that a poll was answered.
-    pub(super) fn record_poll(&self, now: Instant) {
-        let mut state = self.0.lock();
-        state.last_poll = state.last_poll.max(Some(now));
-    }
-
-    /// Records that a call was given up while the node said nothing to anyone.
-    pub(super) fn record_silence(&self, now: Instant) {
-        let mut state = self.0.lock();
-        state.last_silence = state.last_silence.max(Some(now));
-    }
-
-    pub(super) fn in_flight(&self, class: Class) -> u32 {
-        self.0.lock().calls[index(class)].in_flight
-    }
-
-    pub(super) fn is_silent_since(&self, then: Instant) -> bool {
-        self.0.lock().is_silent_since(then)
-    }
-
-    pub(super) fn has_fallen_silent(&self) -> bool {
-        self.0.lock().has_fallen_silent()
-    }
-
-    /// Whether calls of some class have gone unanswered for longer than `silence_max` allows.
-    pub(super) fn is_unresponsive(&self, silence_max: impl Fn(Class) -> Duration, now: Instant) -> bool {
-        let state = self.0.lock();
-        Class::ALL.into_iter().any(|class| {
-            let waited = state.calls[index(class)].unanswered_for(now);
-            waited.is_some_and(|waited| waited > silence_max(class))
-        })
-    }
-}
-
-/// A call in flight.
-pub(super) struct InFlightGuard<'a> {
-    times: &'a ReplyTimes,
-    class: Class,
-}
-
-impl Drop for InFlightGuard<'_> {
-    fn drop(&mut self) {
-        self.times.0.lock().calls[index(self.class)].in_flight -= 1;
-    }
-}
-
-#[derive(Debug, Default)]
-struct ReplyState {
+pub(super) struct ReplyTimes {
     calls: [ClassCalls; Class::ALL.len()],
     /// The last reply to a call of any class.
     last_reply: Option<Instant>,
@@ -100,8 +34,8 @@ impl ClassCalls {
     }
 }
 
-impl ReplyState {
-    fn begin_call(&mut self, class: Class, now: Instant) {
+impl ReplyTimes {
+    pub(super) fn begin_call(&mut self, class: Class, now: Instant) {
         let calls = &mut self.calls[index(class)];
         if calls.in_flight == 0 {
             calls.unanswered_since = Some(now);
@@ -109,17 +43,50 @@ impl ReplyState {
         calls.in_flight += 1;
     }
 
-    /// The time of the calls that are still under way starts anew, because the node has shown that it is there.
-    fn record_end(&mut self, now: Instant) {
+    /// Ends a call that was dropped before it had a reply.
+    pub(super) fn drop_call(&mut self, class: Class) {
+        self.calls[index(class)].in_flight -= 1;
+    }
+
+    /// Ends a call, with a reply or without. The time of those that are still under way starts anew, because the node has shown
+    /// that it is there.
+    pub(super) fn end_call(&mut self, class: Class, now: Instant) {
+        self.drop_call(class);
         self.calls.iter_mut().for_each(|calls| calls.unanswered_since = Some(now));
     }
 
-    fn is_silent_since(&self, then: Instant) -> bool {
+    pub(super) fn record_reply(&mut self, now: Instant) {
+        self.last_reply = self.last_reply.max(Some(now));
+    }
+
+    /// Records that a poll was answered.
+    pub(super) fn record_poll(&mut self, now: Instant) {
+        self.last_poll = self.last_poll.max(Some(now));
+    }
+
+    /// Records that a call was given up while the node said nothing to anyone.
+    pub(super) fn record_silence(&mut self, now: Instant) {
+        self.last_silence = self.last_silence.max(Some(now));
+    }
+
+    pub(super) fn in_flight(&self, class: Class) -> u32 {
+        self.calls[index(class)].in_flight
+    }
+
+    pub(super) fn is_silent_since(&self, then: Instant) -> bool {
         self.last_reply.is_none_or(|at| at <= then)
     }
 
-    fn has_fallen_silent(&self) -> bool {
+    pub(super) fn has_fallen_silent(&self) -> bool {
         self.last_silence > self.last_reply.max(self.last_poll)
+    }
+
+    /// Whether calls of some class have gone unanswered for longer than `silence_max` allows.
+    pub(super) fn is_unresponsive(&self, silence_max: impl Fn(Class) -> Duration, now: Instant) -> bool {
+        Class::ALL.into_iter().any(|class| {
+            let waited = self.calls[index(class)].unanswered_for(now);
+            waited.is_some_and(|waited| waited > silence_max(class))
+        })
     }
 }
 
@@ -142,14 +109,14 @@ mod tests {
             (Some(1), Some(1), Some(1), false),
         ] {
             let (last_reply, last_poll, last_silence) = (at(reply), at(poll), at(silence));
-            let state = ReplyState { last_reply, last_poll, last_silence, ..ReplyState::default() };
+            let state = ReplyTimes { last_reply, last_poll, last_silence, ..ReplyTimes::default() };
             assert_eq!(state.has_fallen_silent(), expected, "{reply:?} {poll:?} {silence:?}");
         }
     }
 
     #[test]
     fn a_node_is_silent_until_it_replies_to_anyone() {
-        let (start, mut state) = (Instant::now(), ReplyState::default());
+        let (start, mut state) = (Instant::now(), ReplyTimes::default());
         assert!(state.is_silent_since(start));
         state.last_reply = Some(start + SECOND);
         assert!(!state.is_silent_since(start));
@@ -158,8 +125,8 @@ mod tests {
 
     #[test]
     fn any_end_of_a_call_restarts_the_time_of_the_others() {
-        let (start, mut state) = (Instant::now(), ReplyState::default());
-        let unanswered_for = |state: &ReplyState, class, seconds| {
+        let (start, mut state) = (Instant::now(), ReplyTimes::default());
+        let unanswered_for = |state: &ReplyTimes, class, seconds| {
             state.calls[index(class)].unanswered_for(start + seconds * SECOND)
         };
         assert_eq!(unanswered_for(&state, Class::Quick, 9), None);
@@ -167,19 +134,19 @@ mod tests {
         state.begin_call(Class::Quick, start + SECOND);
         assert_eq!(unanswered_for(&state, Class::Quick, 3), Some(3 * SECOND));
         state.begin_call(Class::Logs, start + 2 * SECOND);
-        state.record_end(start + 3 * SECOND);
+        state.end_call(Class::Quick, start + 3 * SECOND);
         assert_eq!(unanswered_for(&state, Class::Quick, 4), Some(SECOND));
         assert_eq!(unanswered_for(&state, Class::Logs, 5), Some(2 * SECOND));
         assert_eq!(unanswered_for(&state, Class::Evm, 5), None, "none is in flight");
     }
 
     #[test]
-    fn a_call_is_in_flight_until_its_guard_is_dropped() {
-        let (now, times) = (Instant::now(), ReplyTimes::default());
-        let guard = times.begin_call(Class::Quick, now);
+    fn a_node_is_unresponsive_while_it_owes_a_reply_for_too_long() {
+        let (now, mut times) = (Instant::now(), ReplyTimes::default());
+        times.begin_call(Class::Quick, now);
         assert!(times.is_unresponsive(|_| SECOND, now + 2 * SECOND));
         assert!(!times.is_unresponsive(|_| SECOND, now + SECOND));
-        drop(guard);
+        times.drop_call(Class::Quick);
         assert_eq!(times.in_flight(Class::Quick), 0);
         assert!(!times.is_unresponsive(|_| SECOND, now + 2 * SECOND));
     }

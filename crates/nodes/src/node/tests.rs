@@ -22,7 +22,7 @@ async fn a_timeout_is_the_callers_if_it_was_a_slow_query_and_others_were_answere
     for _ in 0..4 {
         let (slow, ()) = tokio::join!(asked(&node, &logs, SECOND), async {
             advance(SECOND / 2).await;
-            node.record_reply(Class::Quick, Instant::now(), Instant::now());
+            node.state.lock().record_reply(Class::Quick, Instant::now(), Instant::now());
         });
         assert_eq!(slow, Err(Fault::Timeout));
     }
@@ -37,7 +37,7 @@ async fn a_look_up_that_is_never_answered_is_always_a_fault() {
     let node = node(Script::hangs());
     for _ in 0..4 {
         asked(&node, &quick(), SECOND).await.unwrap_err();
-        node.record_reply(Class::Logs, Instant::now(), Instant::now());
+        node.state.lock().record_reply(Class::Logs, Instant::now(), Instant::now());
     }
     assert_eq!(node.availability(Instant::now()), Availability::Down);
     assert!(node.counts().faults().any(|fault| fault == ("timeout", 4)));
@@ -84,7 +84,8 @@ async fn a_node_whose_locations_are_doubted_is_asked_after_the_others_for_locati
 
 #[tokio::test(start_paused = true)]
 async fn what_it_lacks_is_learned() {
-    let capabilities = Capabilities::default();
+    let node = node(Script::hangs());
+    let capabilities = node.capabilities();
     capabilities.set_head(BlockId { number: 100, hash: B256::ZERO });
     capabilities.record_missing(MissingCapability::Method, "eth_getProof", Some(5));
     capabilities.record_missing(MissingCapability::State, "eth_call", Some(40));

@@ -259,9 +259,7 @@ impl QuorumCall<'_> {
         let seems_down = node.availability(now) == Availability::Down
             || !node.answers_watcher()
             || node.has_fallen_silent();
-        // A call to a node that is not up is as good as a probe.
-        node.health().begin_probe(now);
-        let delay = node.hedge_delay(call.class);
+        let delay = node.begin_attempt(call.class, now).hedge_delay;
         let until = if seems_down { deadline.min(now + delay.max(DOWN_TIME_MAX)) } else { deadline };
         let overdue_after =
             if seems_down { Duration::ZERO } else { (delay * OVERDUE_FACTOR).max(OVERDUE_MIN) };

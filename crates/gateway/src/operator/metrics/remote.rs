@@ -214,7 +214,7 @@ fn left_out(out: &mut String, nodes: &[Named<'_>]) {
     );
     for (kind, node) in nodes {
         let identity = node.capabilities().exclusion().map(|reason| reason.name());
-        let lie = node.health().excluded_for(now).map(|_| "wrong_answer");
+        let lie = node.excluded_for(now).map(|_| "wrong_answer");
         for reason in identity.into_iter().chain(lie) {
             let _ok = writeln!(out, "{name}{{{kind}=\"{}\",reason=\"{reason}\"}} 1", label(node.name()));
         }
