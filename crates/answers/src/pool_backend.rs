@@ -95,7 +95,7 @@ impl PoolBackend {
         let executed = executed.map(|executed| (executed.chain.current_view(pool), &executed.embedded));
         // Both are of one moment.
         let canon = match &executed {
-            Some((executed, _)) => executed.canon().cloned(),
+            Some((executed, _)) => executed.canonical_chain().cloned(),
             None => pool.canonical_chain(),
         };
         PoolView { canon, executed, partner_view: OnceCell::new() }

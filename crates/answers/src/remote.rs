@@ -169,7 +169,8 @@ impl PoolSource {
         };
         let outcome = match outcome {
             Some(Err(Failure::Unavailable))
-                if self.correct_numbers(canon, &query, deadline).await && repetition != Repetition::No =>
+                if Box::pin(self.correct_numbers(canon, &query, deadline)).await
+                    && repetition != Repetition::No =>
             {
                 None
             }
@@ -178,7 +179,7 @@ impl PoolSource {
         match outcome {
             None => Err(Unanswered::Reorganised(Reorganised { query: Box::new(query), deadline })),
             Some(Err(Failure::Unavailable | Failure::Lacking)) if may_fail_over => {
-                Ok(self.fail_over(account, canon, method, &query).await?)
+                Ok(Box::pin(self.fail_over(account, canon, method, &query)).await?)
             }
             Some(outcome) => Ok(outcome?.lend(self.memory.of(account))?),
         }
@@ -195,7 +196,8 @@ impl PoolSource {
         let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
         match QueryPlan::of(query).subject {
             Subject::Gateway(_) => Err(Failure::Unavailable),
-            Subject::Logs(logs) => self.fetch_logs(asking, canon, query, logs).await,
+            // Boxed, as all futures below that are large and that most calls do not need: a call would copy them.
+            Subject::Logs(logs) => Box::pin(self.fetch_logs(asking, canon, query, logs)).await,
             Subject::Node(node_query) => self.fetch_answer(asking, method, query, node_query).await,
         }
     }
@@ -309,7 +311,7 @@ impl PoolSource {
         let may_be_another =
             |block: &BlockRef| block.number < canon.lowest() && canon.side_block(&block.hash).is_none();
         let Some(deep) = block.filter(may_be_another) else { return Ok(true) };
-        self.learn(canon, BlockParam::Number(deep.number), deadline).await?;
+        Box::pin(self.learn(canon, BlockParam::Number(deep.number), deadline)).await?;
         Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
     }
 }

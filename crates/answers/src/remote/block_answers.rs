@@ -55,12 +55,12 @@ impl PoolSource {
             return None;
         }
         match query {
-            NodeQuery::Block(query) => Some(at(query.block, self.block_part(asking, query).await)),
+            NodeQuery::Block(query) => Some(at(query.block, Box::pin(self.block_part(asking, query)).await)),
             NodeQuery::Transaction(TransactionQuery { hash, part }) => Some(match part {
-                TransactionPart::Transaction => self.transaction(asking, hash).await,
-                TransactionPart::Receipt => self.receipt(asking, hash).await,
+                TransactionPart::Transaction => Box::pin(self.transaction(asking, hash)).await,
+                TransactionPart::Receipt => Box::pin(self.receipt(asking, hash)).await,
             }),
-            NodeQuery::Fees(query) => self.answer_fees(asking, query).await,
+            NodeQuery::Fees(query) => Box::pin(self.answer_fees(asking, query)).await,
             NodeQuery::State(_) | NodeQuery::Simulation(_) | NodeQuery::RawTransactions(_) => None,
         }
     }

@@ -71,7 +71,7 @@ impl PoolSource {
             return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
         }
         let own = view.own().map(|own| &**own);
-        let (canon, reason) = (view.canon(), view.reason());
+        let (canon, reason) = (view.canonical_chain(), view.reason());
         let call = PartnerCall { account, canon, own, reason, method, query, deadline };
         self.share_partner_call(call).await
     }

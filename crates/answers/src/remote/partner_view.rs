@@ -53,7 +53,7 @@ impl PartnerView {
         Self { canon, is_of_partner, named: Mutex::default() }
     }
 
-    pub(super) fn canon(&self) -> &Arc<CanonicalChain> {
+    pub(super) fn canonical_chain(&self) -> &Arc<CanonicalChain> {
         &self.canon
     }
 

@@ -171,7 +171,7 @@ impl ExecutedView {
         replaced.or_else(|| (self.answers_all || has_blocks()).then_some(&self.source))
     }
 
-    pub(crate) fn canon(&self) -> Option<&Arc<CanonicalChain>> {
+    pub(crate) fn canonical_chain(&self) -> Option<&Arc<CanonicalChain>> {
         self.chains.canon.as_ref()
     }
 

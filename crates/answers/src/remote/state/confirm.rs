@@ -81,7 +81,7 @@ impl PoolSource {
         query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
         let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
-        Some(self.confirm(asking, method, query, form).await)
+        Some(Box::pin(self.confirm(asking, method, query, form)).await)
     }
 
     async fn confirm(

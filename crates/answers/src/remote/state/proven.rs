@@ -43,7 +43,7 @@ impl PoolSource {
         }
         let answered = match query {
             NodeQuery::Simulation(query) => Box::pin(self.simulate(asking, query)).await,
-            NodeQuery::State(query) => self.read_state(asking, query).await.map(Simulated::Done),
+            NodeQuery::State(query) => Box::pin(self.read_state(asking, query)).await.map(Simulated::Done),
             NodeQuery::Fees(_)
             | NodeQuery::Block(_)
             | NodeQuery::Transaction(_)
