@@ -1,12 +1,15 @@
 //! `/metrics` to the letter of the exposition format, and with a number of series that no caller can change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use testkit::http::{get, post};
 
 use crate::demo::{Demo, metric};
 use crate::gateway_under_test::{Gateway, call, chain_id};
 use crate::pool::front::Front;
+use crate::type_names::sources;
 
 /// More than all series of all methods together.
 const SERIES_MAX: usize = 2_000;
@@ -24,6 +27,7 @@ struct Sample {
 struct Family {
     name: String,
     kind: String,
+    help: String,
     samples: Vec<Sample>,
 }
 
@@ -38,7 +42,8 @@ fn families(page: &str) -> Vec<Family> {
             assert!(is_name(name) && !text.is_empty() && !text.contains('\\'), "{line}");
             let kind = lines.next().unwrap().strip_prefix(&format!("# TYPE {name} ")).unwrap();
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{kind}");
-            families.push(Family { name: name.to_owned(), kind: kind.to_owned(), samples: Vec::new() });
+            let (name, kind, help) = (name.to_owned(), kind.to_owned(), text.to_owned());
+            families.push(Family { name, kind, help, samples: Vec::new() });
         } else {
             let sample = sample(line);
             let family = families.last_mut().unwrap();
@@ -118,8 +123,14 @@ fn series(page: &str) -> BTreeSet<String> {
     let families = families(page);
     let names: BTreeSet<_> = families.iter().map(|family| &family.name).collect();
     assert_eq!(names.len(), families.len(), "no family stands in two places");
-    let mut series = BTreeSet::new();
+    let (mut series, rows) = (BTreeSet::new(), documented());
     for family in &families {
+        assert_eq!(
+            rows.get(&family.name),
+            Some(&(family.kind.clone(), family.help.clone())),
+            "{}",
+            family.name
+        );
         if family.kind == "histogram" {
             check_histogram(family);
         }
@@ -129,6 +140,39 @@ fn series(page: &str) -> BTreeSet<String> {
         }
     }
     series
+}
+
+/// The kind and the meaning of each metric in `docs/metrics.md`.
+fn documented() -> BTreeMap<String, (String, String)> {
+    let text = fs::read_to_string(workspace().join("docs/metrics.md")).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `chaingate_")?.strip_suffix(" |"));
+    let rows = rows.filter_map(|row| {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [name, kind, _labels, meaning] = cells[..] else { return None };
+        let name = format!("chaingate_{}", name.trim_end_matches('`'));
+        Some((name, (kind.to_owned(), meaning.to_owned())))
+    });
+    rows.collect()
+}
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A running gateway shows only the metrics of its configuration, so names and meanings are compared with the source.
+#[test]
+fn the_document_lists_every_metric() {
+    let folder = workspace().join("crates/gateway/src/operator");
+    let source: String = sources(&folder).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let literals: BTreeSet<&str> = source.split('"').collect();
+    let is_metric = |text: &&str| text.starts_with("chaingate_") && is_name(text);
+    let in_source: BTreeSet<&str> = literals.iter().copied().filter(is_metric).collect();
+    let rows = documented();
+    assert_eq!(rows.keys().map(String::as_str).collect::<BTreeSet<_>>(), in_source);
+    for (name, (kind, meaning)) in &rows {
+        assert!(literals.contains(meaning.as_str()), "{name} has another meaning in the source");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+    }
 }
 
 #[test]

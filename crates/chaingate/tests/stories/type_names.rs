@@ -35,7 +35,7 @@ fn a_second_definition_is_found() {
 }
 
 /// The source files in a folder without those of tests.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = Vec::new();
     for path in paths {
