@@ -3,8 +3,11 @@
 //! It takes one request after another from a connection, asks the real node, and passes on what comes back, changed as
 //! its mood demands. The mood may be changed while calls are under way.
 
+mod messages; // reading and writing HTTP
+mod tampering; // wrong results
+
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,6 +19,8 @@ use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
 use crate::proofs::{ProofLie, StateProofs, lie_about_state};
+use messages::{read_message, write};
+use tampering::{off_by_one, tamper, upside_down};
 
 /// How the node behind it seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -466,80 +471,4 @@ fn number_asked_for(call: &Value) -> Option<u64> {
 fn asks_for_head(call: &Value) -> bool {
     call["method"] == "eth_blockNumber"
         || call["method"] == "eth_getBlockByNumber" && call["params"][0] == "latest"
-}
-
-/// Adds one to every block number in a result.
-fn off_by_one(result: &mut Value) {
-    match result {
-        Value::Array(items) => items.iter_mut().for_each(off_by_one),
-        Value::Object(members) => {
-            for name in ["number", "blockNumber"] {
-                let number =
-                    members.get(name).and_then(Value::as_str).and_then(|text| text.strip_prefix("0x"));
-                if let Some(number) = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
-                    members.insert(name.to_owned(), json!(format!("{:#x}", number + 1)));
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Gives every transaction of a list another hash.
-fn tamper(transactions: &mut Value) {
-    for hash in transactions.as_array_mut().into_iter().flatten() {
-        let reversed =
-            hash.as_str().map(|text| text.trim_start_matches("0x").chars().rev().collect::<String>());
-        *hash = json!(reversed.map(|digits| format!("0x{digits}")));
-    }
-}
-
-/// A success becomes a failure and the other way round, and the logs are gone.
-fn upside_down(result: &mut Value) {
-    match result {
-        Value::Array(items) => items.iter_mut().for_each(upside_down),
-        Value::Object(members) => {
-            let status = if members.get("status") == Some(&json!("0x1")) { "0x0" } else { "0x1" };
-            members.insert("status".to_owned(), json!(status));
-            members.insert("logs".to_owned(), json!([]));
-        }
-        _ => {}
-    }
-}
-
-fn write(stream: &mut TcpStream, status: u16, body: &[u8]) -> io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status} Said\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(&[head.as_bytes(), body].concat())
-}
-
-/// The body of the next request or reply; `None` when the other side has gone.
-fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
-    let end = loop {
-        if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
-            break at + 4;
-        }
-        if !read_more(stream, unread)? {
-            return Ok(None);
-        }
-    };
-    let head = String::from_utf8_lossy(&unread[..end]).to_ascii_lowercase();
-    unread.drain(..end);
-    let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length:"));
-    let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
-    while unread.len() < length {
-        if !read_more(stream, unread)? {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-    Ok(Some(unread.drain(..length).collect()))
-}
-
-fn read_more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<bool> {
-    let mut buffer = [0; 16 << 10];
-    let length = stream.read(&mut buffer)?;
-    unread.extend_from_slice(&buffer[..length]);
-    Ok(length > 0)
 }
