@@ -100,7 +100,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
         let mut whole = ChargedBuffer::default();
         whole.reserve(memory, self.received.len(), length)?;
         whole.bytes_mut().extend_from_slice(self.received);
-        self.wait_for_body().await?;
+        self.begin_body().await?;
         while whole.bytes().len() < length {
             let left = length - whole.bytes().len();
             whole.reserve(memory, left.min(STEP_BYTES), length)?;
@@ -122,7 +122,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
         self.used = received;
         let mut left = length - received as u64;
         if left > 0 {
-            self.wait_for_body().await?;
+            self.begin_body().await?;
         }
         // On the heap, because an array would make the task of every connection larger.
         let mut discarded = Vec::with_capacity(left.min(STEP_BYTES as u64) as usize);
@@ -148,7 +148,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
         self.used = self.received.len();
         chunks.feed(self.received, bytes_max)?;
         if !chunks.is_whole() {
-            self.wait_for_body().await?;
+            self.begin_body().await?;
         }
         let mut piece = Vec::with_capacity(STEP_BYTES);
         while !chunks.is_whole() {
@@ -165,7 +165,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
     }
 
     /// Starts the timeout of the body, and sends `100 Continue` if the caller expects it.
-    async fn wait_for_body(&mut self) -> Result<(), Refused> {
+    async fn begin_body(&mut self) -> Result<(), Refused> {
         self.socket.set_wait(Wait::Body(self.socket.last_activity()));
         if self.expects_continue && self.received.is_empty() {
             self.socket.write_all(CONTINUE).await.map_err(|_| Refused::Broken)?;

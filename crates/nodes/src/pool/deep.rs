@@ -25,12 +25,12 @@ impl Pool {
     /// Asks which block has a number below the window. It is added to the chain only if a quorum of the nodes reports it.
     pub async fn learn_number(
         &self,
-        canon: &CanonicalChain,
+        canonical: &CanonicalChain,
         number: u64,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
         let found = self.agree_on_number(number, deadline).await?;
-        found.into_iter().for_each(|block| canon.add_deep_block(block));
+        found.into_iter().for_each(|block| canonical.add_deep_block(block));
         Ok(())
     }
 
@@ -38,12 +38,12 @@ impl Pool {
     /// one.
     pub async fn learn_number_again(
         &self,
-        canon: &CanonicalChain,
+        canonical: &CanonicalChain,
         number: u64,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
         let found = self.agree_on_number(number, deadline).await?;
-        found.into_iter().for_each(|block| canon.correct_deep_block(block));
+        found.into_iter().for_each(|block| canonical.correct_deep_block(block));
         Ok(())
     }
 
@@ -55,13 +55,13 @@ impl Pool {
     /// Asks for the block of a hash. It is added to the chain only if it is canonical.
     pub async fn learn_hash(
         &self,
-        canon: &CanonicalChain,
+        canonical: &CanonicalChain,
         hash: B256,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
         let Some(block) = self.with_hash(hash, deadline).await? else { return Ok(()) };
-        if !canon.knows_number(block.number) {
-            self.learn_number(canon, block.number, deadline).await?;
+        if !canonical.knows_number(block.number) {
+            self.learn_number(canonical, block.number, deadline).await?;
         }
         Ok(())
     }

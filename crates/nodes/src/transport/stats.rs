@@ -36,13 +36,13 @@ impl Drop for ConnectionGuard {
 /// The sums of the counters of all queues of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    pub connections_open: usize,
-    pub connections_made: u64,
+    pub(crate) connections_open: usize,
+    pub(crate) connections_made: u64,
     /// Calls sent, alone or in batches; one that is sent again counts again.
-    pub calls: u64,
+    pub(crate) calls: u64,
     pub batches: u64,
-    pub batched_calls: u64,
-    pub bytes_out: u64,
+    pub(crate) batched_calls: u64,
+    pub(crate) bytes_out: u64,
     /// Bodies of replies, inflated.
     pub bytes_in: u64,
 }

@@ -84,7 +84,7 @@ async fn another_block_0_breaks_a_branch() {
     let tip = other.grow(other.genesis, 5, SALT_A);
     assert_eq!(other.bring(&view, 0, tip), BranchLink::Broken);
     assert_eq!(
-        view.canonical_chain().and_then(|canon| canon.by_number(0)).map(|id| id.hash),
+        view.canonical_chain().and_then(|canonical| canonical.by_number(0)).map(|id| id.hash),
         Some(land.genesis)
     );
 }
@@ -143,16 +143,16 @@ async fn a_block_that_was_reorganised_away_stays_known_as_a_side_block() {
     let before = view.canonical_chain().unwrap();
     let other = land.grow(common, 3, SALT_B);
     (0..3).for_each(|node| land.show(&view, node, other));
-    let canon = view.canonical_chain().unwrap();
-    assert_eq!((head(&view).hash, canon.by_hash(&tip)), (other, None));
-    assert_eq!(canon.side_block(&tip), Some(lost));
-    assert_eq!(canon.side_block(&common), None, "it is on both branches");
+    let canonical = view.canonical_chain().unwrap();
+    assert_eq!((head(&view).hash, canonical.by_hash(&tip)), (other, None));
+    assert_eq!(canonical.side_block(&tip), Some(lost));
+    assert_eq!(canonical.side_block(&common), None, "it is on both branches");
     assert_eq!((before.by_hash(&tip), before.side_block(&tip)), (Some(lost), None), "it was canonical then");
     let back = land.grow(tip, 9, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, back));
-    let canon = view.canonical_chain().unwrap();
-    assert_eq!((canon.by_hash(&tip), canon.side_block(&tip)), (Some(lost), None));
-    assert!(canon.side_block(&other).is_some());
+    let canonical = view.canonical_chain().unwrap();
+    assert_eq!((canonical.by_hash(&tip), canonical.side_block(&tip)), (Some(lost), None));
+    assert!(canonical.side_block(&other).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +237,7 @@ async fn a_reorganisation_deeper_than_the_window_starts_an_epoch() {
     let (view, mut land, tip) = agreed(700);
     let before = view.canonical_chain().expect("there is a head");
     before.add_deep_block(BlockId { number: 100, hash: land.ancestor(tip, 600) });
-    assert!(view.canonical_chain().is_some_and(|canon| canon.by_number(100).is_some()));
+    assert!(view.canonical_chain().is_some_and(|canonical| canonical.by_number(100).is_some()));
     let other = land.grow(land.ancestor(tip, 300), 300, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
     let after = view.canonical_chain().expect("there is a head");
@@ -261,15 +261,18 @@ async fn the_window_moves_along_and_what_leaves_it_stays_known() {
         tip = land.grow(tip, 1, SALT_A);
         (0..3).for_each(|node| land.show(&view, node, tip));
     }
-    let canon = view.canonical_chain().expect("there is a head");
-    assert_eq!((canon.head().number, canon.lowest(), canon.window().len()), (2_300, 2_045, WINDOW_BLOCKS));
+    let canonical = view.canonical_chain().expect("there is a head");
+    assert_eq!(
+        (canonical.head().number, canonical.lowest(), canonical.window().len()),
+        (2_300, 2_045, WINDOW_BLOCKS)
+    );
     let mut hash = tip;
     for number in (45..=2_300).rev() {
-        assert_eq!(canon.by_number(number), Some(BlockId { number, hash }));
-        assert_eq!(canon.by_hash(&hash), Some(BlockId { number, hash }));
+        assert_eq!(canonical.by_number(number), Some(BlockId { number, hash }));
+        assert_eq!(canonical.by_hash(&hash), Some(BlockId { number, hash }));
         hash = land.ancestor(hash, 1);
     }
-    assert_eq!((canon.by_number(44), canon.by_number(2_301)), (None, None));
+    assert_eq!((canonical.by_number(44), canonical.by_number(2_301)), (None, None));
     assert!(view.state.lock().tree.len() <= WINDOW_BLOCKS * 5);
 }
 
@@ -301,14 +304,14 @@ async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
     let transaction = land.block(next).reported.transactions()[0];
     assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked);
     land.show(&view, 1, next);
-    let canon = view.canonical_chain().unwrap();
-    assert_eq!(canon.head().hash, next, "two have the block");
-    assert!(canon.head_block().unwrap().lists().is_none(), "and do not agree on its list");
+    let canonical = view.canonical_chain().unwrap();
+    assert_eq!(canonical.head().hash, next, "two have the block");
+    assert!(canonical.head_block().unwrap().lists().is_none(), "and do not agree on its list");
     assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked, "the same node has no second vote");
-    assert!(canon.head_block().unwrap().lists().is_none());
+    assert!(canonical.head_block().unwrap().lists().is_none());
     land.show(&view, 2, next);
-    assert_eq!(canon.contains_transaction(&transaction).map(|id| id.hash), Some(next));
-    assert_eq!(canon.contains_transaction(&B256::repeat_byte(0xee)), None);
+    assert_eq!(canonical.contains_transaction(&transaction).map(|id| id.hash), Some(next));
+    assert_eq!(canonical.contains_transaction(&B256::repeat_byte(0xee)), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,14 +348,17 @@ async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
     let (view, mut land, tip) = agreed(100);
     let at = |land: &Land, number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
     view.record_marks(0, at(&land, 90), at(&land, 60));
-    assert_eq!(view.canonical_chain().map(|canon| (canon.safe(), canon.finalized())), Some((None, None)));
+    assert_eq!(
+        view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized())),
+        Some((None, None))
+    );
     view.record_marks(1, at(&land, 80), at(&land, 50));
-    let canon = view.canonical_chain().expect("there is a head");
-    assert_eq!((canon.safe(), canon.finalized()), (at(&land, 80), at(&land, 50)));
+    let canonical = view.canonical_chain().expect("there is a head");
+    assert_eq!((canonical.safe(), canonical.finalized()), (at(&land, 80), at(&land, 50)));
     let fork = land.grow(land.ancestor(tip, 50), 20, SALT_B);
     view.record_marks(2, Some(land.id(fork)), Some(land.id(fork)));
     assert_eq!(
-        view.canonical_chain().and_then(|canon| canon.safe()),
+        view.canonical_chain().and_then(|canonical| canonical.safe()),
         at(&land, 80),
         "another branch has no say"
     );
@@ -367,7 +373,8 @@ async fn one_liar_of_two_moves_no_mark() {
     let tip = land.grow(land.genesis, 100, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, tip));
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    let marks = |view: &NodesView| view.canonical_chain().map(|canon| (canon.safe(), canon.finalized()));
+    let marks =
+        |view: &NodesView| view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized()));
     (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
     for lie in [at(100), at(10), Some(BlockId { number: 95, hash: B256::repeat_byte(0xee) }), None] {
         view.record_marks(1, lie, lie);
@@ -382,7 +389,8 @@ async fn one_liar_of_two_moves_no_mark() {
 async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
     let (view, land, tip) = agreed(100);
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    let marks = |view: &NodesView| view.canonical_chain().map(|canon| (canon.safe(), canon.finalized()));
+    let marks =
+        |view: &NodesView| view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized()));
     (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
     view.record_marks(2, at(70), at(40));
     view.set_counted(0, false);
@@ -401,10 +409,10 @@ async fn finalized_below_the_window_takes_equal_reports() {
     let at = |number: u64| Some(land.id(land.ancestor(tip, 700 - number)));
     view.record_marks(0, None, at(101));
     view.record_marks(1, None, at(100));
-    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), None);
+    assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), None);
     view.record_marks(1, None, at(101));
-    let canon = view.canonical_chain().expect("there is a head");
-    assert_eq!((canon.finalized(), canon.by_number(101)), (at(101), at(101)));
+    let canonical = view.canonical_chain().expect("there is a head");
+    assert_eq!((canonical.finalized(), canonical.by_number(101)), (at(101), at(101)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,10 +422,10 @@ async fn a_reorganisation_below_finalized_voids_it_until_a_quorum_has_a_new_one(
     (0..3).for_each(|node| view.record_marks(node, None, Some(old)));
     let other = land.grow(land.ancestor(tip, 20), 25, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
-    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), None);
+    assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), None);
     let new = Some(land.id(land.ancestor(other, 24)));
     (0..2).for_each(|node| view.record_marks(node, None, new));
-    assert_eq!(view.canonical_chain().and_then(|canon| canon.finalized()), new);
+    assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), new);
 }
 
 /// The nodes showed a chain with another block in the place of the checkpoint after they had been looked at.

@@ -61,7 +61,7 @@ impl<W: Watched> Prober<W> {
     async fn wait(&self, until: Instant, states: Option<u64>) {
         let mut changes = self.context.view.changes();
         while let Ok(Ok(())) = timeout_at(until, changes.changed()).await {
-            let head = changes.borrow_and_update().as_ref().map(|canon| canon.head().number);
+            let head = changes.borrow_and_update().as_ref().map(|canonical| canonical.head().number);
             if let (Some(states), Some(head)) = (states, head) {
                 self.node.set_lowest_state(head.saturating_sub(states));
             }

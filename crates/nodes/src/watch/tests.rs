@@ -62,10 +62,10 @@ impl Story {
 #[tokio::test(start_paused = true)]
 async fn the_window_is_filled_at_the_start_and_the_head_follows() {
     let mut story = Story::told(3, 1_000).await;
-    let canon = story.view.ready().await;
-    assert_eq!((canon.head().hash, canon.lowest()), (story.tip, 1_001 - WINDOW_BLOCKS as u64));
-    assert_eq!(canon.genesis().map(|genesis| genesis.hash), Some(story.genesis));
-    assert_eq!(canon.by_number(900).map(|id| id.hash), Some(story.world.ancestor(story.tip, 100)));
+    let canonical = story.view.ready().await;
+    assert_eq!((canonical.head().hash, canonical.lowest()), (story.tip, 1_001 - WINDOW_BLOCKS as u64));
+    assert_eq!(canonical.genesis().map(|genesis| genesis.hash), Some(story.genesis));
+    assert_eq!(canonical.by_number(900).map(|id| id.hash), Some(story.world.ancestor(story.tip, 100)));
     for _ in 0..10 {
         let head = story.grow(1);
         story.all_have(head);
@@ -185,9 +185,9 @@ async fn a_false_block_0_beside_a_node_without_one_is_no_outage() {
         story.nodes[1].script.lock().genesis_errors = errors;
         story.start();
         sleep(20 * SECOND).await;
-        let canon = story.view.ready().await;
-        assert_eq!(canon.head().hash, story.tip);
-        let genesis = canon.genesis().map(|genesis| genesis.hash);
+        let canonical = story.view.ready().await;
+        assert_eq!(canonical.head().hash, story.tip);
+        let genesis = canonical.genesis().map(|genesis| genesis.hash);
         assert_eq!(genesis, is_known.then_some(story.genesis), "{errors} errors");
     }
 }
@@ -272,9 +272,9 @@ async fn reorganisations_are_followed_with_the_parents_fetched() {
         let other = story.world.grow(story.world.ancestor(story.tip, depth), depth, 2);
         story.all_have(other);
         sleep(5 * SECOND).await;
-        let canon = story.view.ready().await;
-        assert_eq!(canon.head().hash, other, "depth {depth}");
-        assert_eq!(canon.epoch() - epoch, u64::from(depth == 300), "depth {depth}");
+        let canonical = story.view.ready().await;
+        assert_eq!(canonical.head().hash, other, "depth {depth}");
+        assert_eq!(canonical.epoch() - epoch, u64::from(depth == 300), "depth {depth}");
     }
 }
 
@@ -326,8 +326,9 @@ async fn safe_and_finalized_follow_and_some_nodes_have_none() {
         story.all_have(head);
         sleep(2 * SECOND).await;
     }
-    let canon = story.view.ready().await;
-    let marks = (canon.safe().map(|safe| safe.number), canon.finalized().map(|finalized| finalized.number));
+    let canonical = story.view.ready().await;
+    let marks =
+        (canonical.safe().map(|safe| safe.number), canonical.finalized().map(|finalized| finalized.number));
     assert!(matches!(marks, (Some(52..=56), Some(50..=54))), "{marks:?}");
 }
 
@@ -337,9 +338,9 @@ async fn safe_and_finalized_follow_and_some_nodes_have_none() {
 async fn the_first_head_comes_with_its_marks() {
     let story = Story::of(3, 50);
     story.start();
-    let canon = story.view.ready().await;
+    let canonical = story.view.ready().await;
     let number = |mark: Option<BlockId>| mark.map(|block| block.number);
-    assert_eq!((number(canon.safe()), number(canon.finalized())), (Some(48), Some(46)));
+    assert_eq!((number(canonical.safe()), number(canonical.finalized())), (Some(48), Some(46)));
 }
 
 #[tokio::test(start_paused = true)]
