@@ -338,7 +338,10 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-fn hash_of(blocks: &impl ReadableTable<u64, &'static [u8]>, number: u64) -> Result<Option<B256>, StoreError> {
+pub(crate) fn hash_of(
+    blocks: &impl ReadableTable<u64, &'static [u8]>,
+    number: u64,
+) -> Result<Option<B256>, StoreError> {
     let Some(row) = blocks.get(number)? else { return Ok(None) };
     Ok(Some(BlockRow::read(row.value())?.place.hash))
 }

@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_was_never_asked_promises_everything() {
+    async fn a_node_that_was_never_asked_has_an_expected_latency_of_zero() {
         let latency = latency_of([]);
         assert_eq!(latency.expected(Class::Quick, Instant::now()), Duration::ZERO);
         assert_eq!(latency.p95(Class::Quick), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trouble_shows_at_once_and_is_forgiven_slowly() {
+    async fn the_expected_latency_rises_quickly_and_falls_slowly() {
         let mut latency = latency_of([MS; 50]);
         assert_eq!(latency.expected(Class::Quick, Instant::now()), MS);
         latency.record(Class::Quick, 101 * MS, Instant::now());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_asked_any_more_is_forgotten() {
+    async fn the_expected_latency_of_an_idle_node_decays() {
         let latency = latency_of([100 * MS; 50]);
         advance(Duration::from_secs(1)).await;
         assert_eq!(latency.expected(Class::Quick, Instant::now()), 75 * MS);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_log_queries_say_nothing_about_look_ups() {
+    async fn slow_log_queries_do_not_change_the_latency_of_look_ups() {
         let mut latency = latency_of([MS; 50]);
         for _ in 0..500 {
             latency.record(Class::Logs, Duration::from_secs(8), Instant::now());

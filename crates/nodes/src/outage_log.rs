@@ -91,7 +91,7 @@ mod tests {
 
     /// "TLS failed" was told twice a second, for ever.
     #[test]
-    fn an_outage_is_told_once_and_then_less_and_less_often() {
+    fn an_outage_is_logged_once_and_then_less_and_less_often() {
         let (start, mut log) = (Instant::now(), OutageLog::default());
         let told: Vec<_> = (0..3_600)
             .filter_map(|second| Some((second, log.record_failure(start + SECOND * second)?)))
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_and_goes_is_not_told_each_time() {
+    fn a_node_that_comes_and_goes_is_not_logged_each_time() {
         let (start, mut log) = (Instant::now(), OutageLog::default());
         let mut told = 0;
         for second in (0..50).step_by(2) {

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_it_has_is_asked() {
+    async fn a_partner_is_asked_only_its_methods() {
         assert!(partner(1, 1).has("eth_getStorageAt"));
         assert!(!partner(1, 1).has("eth_call"));
     }

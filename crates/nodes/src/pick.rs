@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_answer_is_not_picked() {
+    fn nodes_that_cannot_answer_are_not_picked() {
         let behind = Candidate { head: Some(89), ..WELL };
         let unknown = Candidate { head: None, ..WELL };
         let pruned = Candidate { lowest_state: 91, ..WELL };
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn the_poorest_health_that_will_do_is_a_limit() {
+    fn nodes_below_the_worst_accepted_availability_are_not_picked() {
         let down = Candidate { availability: Availability::Down, ..WELL };
         assert_eq!(pick(&[down], NEEDS, Availability::Doubted, 7), None);
         assert_eq!(pick(&[down, WELL], NEEDS, Availability::Doubted, 7), Some(1));
     }
 
     #[test]
-    fn the_dearest_of_three_is_never_picked_and_the_others_both_are() {
+    fn the_most_expensive_of_three_nodes_is_never_picked() {
         let cost = |cost| Candidate { cost, ..WELL };
         let candidates = [cost(30), cost(10), cost(20)];
         let mut times = [0; 3];

@@ -6,7 +6,7 @@ use crate::{
     check::CheckedBlock,
     execute::{BlockExecutionResult, Receipt},
     logs::{LogBlock, LogIndexer, LogPacker, LogRow},
-    read::{account_as_of, code_by_hash, storage_as_of},
+    read::{account_as_of, code_by_hash, hash_of, storage_as_of},
     rows::{
         AccountRow, BlockPlace, BlockRow, ReceiptRow, Recipient, TransactionOutcome, TransactionRow,
         account_key, storage_key,
@@ -61,13 +61,6 @@ impl<'txn> BlockTables<'txn> {
             log_index: transaction.open_table(LOG_INDEX)?,
             meta: transaction.open_table(META)?,
         })
-    }
-
-    fn hash_of(&self, number: u64) -> Result<B256, StoreError> {
-        match self.blocks.get(number)? {
-            Some(row) => Ok(BlockRow::read(row.value())?.place.hash),
-            None => Ok(B256::ZERO),
-        }
     }
 
     /// Writes a proven block, and gives the place that it got.
@@ -331,7 +324,7 @@ impl StateSource for LatestState<'_, '_> {
     }
 
     fn block_hash(&self, number: u64) -> Result<B256, StoreError> {
-        self.noted(self.blocks.hash_of(number))
+        self.noted(hash_of(&self.blocks.blocks, number).map(Option::unwrap_or_default))
     }
 }
 

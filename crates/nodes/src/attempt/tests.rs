@@ -105,7 +105,7 @@ fn result(text: &'static str) -> Result<NodeReply, CallFailure> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_answered_by_one_node_and_no_other_is_bothered() {
+async fn a_call_is_answered_by_one_node_and_no_other_is_asked() {
     let pool = Pool::of([Script::answers(DATA), Script::answers(DATA), Script::answers(DATA)]);
     let answered = pool.ask(&quick()).await.unwrap();
     assert_eq!((Ok(answered.reply), answered.is_confirmed), (result(DATA), true));
@@ -113,7 +113,7 @@ async fn a_call_is_answered_by_one_node_and_no_other_is_bothered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_fails_another_answers() {
+async fn another_node_answers_when_one_fails() {
     let faults = [Fault::Connect, Fault::Closed, Fault::Garbled, Fault::WrongId, Fault::Status(503)];
     for (seed, fault) in (0..).zip(faults) {
         let pool = Pool::seeded(vec![Script::fails(fault), Script::answers(DATA)], seed);
@@ -286,7 +286,7 @@ async fn a_node_with_too_much_to_do_is_spared_for_a_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_moment_of_trouble_at_the_only_node_is_lived_through() {
+async fn a_single_node_is_asked_again_after_a_failure() {
     let pool = Pool::of([Script::fails(Fault::Closed)]);
     let (said, ()) = tokio::join!(pool.quick(), async {
         sleep(10 * MS).await;

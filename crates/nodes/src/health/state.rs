@@ -200,7 +200,7 @@ mod tests {
         /// Whatever happens in whatever order: no wait is longer than the longest one, and enough good replies always lead back
         /// up once it is over.
         #[test]
-        fn no_history_is_a_ban(
+        fn every_history_leads_back_up(
             history in prop::collection::vec((observation(), any::<u8>(), any::<bool>(), 0_u64..300_000), 0..60),
         ) {
             let (mut state, mut now) = (HealthState::default(), Instant::now());

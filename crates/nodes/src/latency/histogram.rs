@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_fades() {
+    fn old_latencies_are_forgotten() {
         let mut histogram = LatencyHistogram::default();
         (0..5_000).for_each(|_| histogram.record(SLOW));
         (0..3_000).for_each(|_| histogram.record(FAST));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_answers_tell_nothing() {
+    fn a_few_answers_give_no_percentile() {
         let mut histogram = LatencyHistogram::default();
         (1..TOTAL_MIN).for_each(|_| histogram.record(FAST));
         assert_eq!(histogram.p95(), None);

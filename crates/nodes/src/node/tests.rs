@@ -45,7 +45,7 @@ async fn a_look_up_that_is_never_answered_is_always_a_fault() {
 
 /// A reply that was larger than our memory for it counted as one that no honest node sends, and made its node seem down.
 #[tokio::test(start_paused = true)]
-async fn our_own_lack_of_memory_is_not_the_nodes_fault() {
+async fn a_lack_of_memory_is_not_a_fault_of_the_node() {
     let (node, now) = (node(Script::hangs()), Instant::now());
     for fault in [Fault::NoMemory, Fault::LargerThanMemory] {
         (0..20).for_each(|_| node.record_failure(fault, Class::Quick, now, now));
@@ -83,7 +83,7 @@ async fn a_node_whose_locations_are_doubted_is_asked_after_the_others_for_locati
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_lacks_is_learned() {
+async fn missing_capabilities_are_learned() {
     let node = node(Script::hangs());
     let capabilities = node.capabilities();
     capabilities.set_head(BlockId { number: 100, hash: B256::ZERO });
@@ -110,6 +110,6 @@ async fn what_it_lacks_is_learned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_debug_form_is_its_name_and_no_more() {
+async fn the_debug_output_is_only_the_name() {
     assert_eq!(format!("{:?}", node(Script::hangs())), r#"Node { name: "node-a:8545", .. }"#);
 }

@@ -101,7 +101,7 @@ async fn the_head_stays_when_nodes_fall_back_or_die() {
 
 /// The quorum was one of the nodes that were up. Two liars of five moved the head to their fork once the honest ones were dead.
 #[tokio::test(start_paused = true)]
-async fn the_living_are_no_quorum_because_others_are_dead() {
+async fn the_quorum_does_not_shrink_when_nodes_are_down() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
     view.set_nodes(5);
@@ -120,7 +120,7 @@ async fn the_living_are_no_quorum_because_others_are_dead() {
 
 /// With a quorum of one the operator prefers being served to being sure.
 #[tokio::test(start_paused = true)]
-async fn with_a_quorum_of_one_the_dead_hold_nobody_up() {
+async fn with_a_quorum_of_one_dead_nodes_delay_nothing() {
     let view = NodesView::new(ViewSettings { quorum: Some(1), ..ViewSettings::default() });
     let mut land = Land::new();
     view.set_nodes(3);

@@ -72,7 +72,7 @@ async fn a_stopped_node_costs_no_more_than_the_hedge_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_stopped_at_the_first_call_is_lived_through() {
+async fn a_node_that_stops_at_the_first_call_fails_no_call() {
     let pool = Arc::new(Pool::of([Script::hangs(), Script::answers(DATA), Script::answers(DATA)]));
     let outcomes = offered(&pool, 1_000, 2 * MS).await;
     assert_eq!(failures(&outcomes), 0);
@@ -101,7 +101,7 @@ async fn no_more_than_one_call_in_twenty_is_asked_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_pool_is_not_stormed() {
+async fn calls_to_a_dead_pool_are_limited() {
     for fault in [Fault::Status(503), Fault::Connect] {
         let pool = Arc::new(Pool::of([0, 1, 2].map(|_| Script::new(MS, Act::Fails(fault)))));
         let outcomes = offered(&pool, 20_000, MS / 2).await;
@@ -112,7 +112,7 @@ async fn a_dead_pool_is_not_stormed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_hangs_is_not_stormed() {
+async fn calls_to_a_hanging_pool_are_limited() {
     let pool = Arc::new(Pool::of([Script::hangs(), Script::hangs(), Script::hangs()]));
     offered(&pool, 5_000, 2 * MS).await;
     assert!(pool.asked() * 4 <= 5_000 * 5, "asked {} times for 5000 calls", pool.asked());
@@ -191,7 +191,7 @@ async fn a_node_that_becomes_slow_is_avoided() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_time_is_up_bothers_nobody() {
+async fn a_call_after_its_deadline_asks_no_node() {
     let pool = three();
     let answered = ask(&pool.nodes, &quick(), &judge, &pool.rules, Instant::now()).await;
     assert_eq!(answered.map(|answered| answered.reply), Err(CallFailure::Deadline));

@@ -158,7 +158,7 @@ async fn a_silent_node_is_given_up_after_its_time() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_known_at_once() {
+async fn a_refused_connection_is_a_fault_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
