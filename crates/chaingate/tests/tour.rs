@@ -54,7 +54,7 @@ fn next_step(page: &str) -> Option<(&str, &str, &str, &str)> {
 }
 
 #[test]
-fn the_tour_has_every_method_of_the_specification() {
+fn the_tour_tries_the_first_methods_of_the_table() {
     let tour = std::fs::read_to_string(PATH).unwrap();
     for method in &methods::METHODS[..12] {
         assert!(tour.contains(&format!("\"method\":\"{}\"", method.name)), "{} is not tried", method.name);

@@ -160,7 +160,7 @@ fn the_data_of_429_has_exactly_the_three_rates() {
 }
 
 #[test]
-fn failover_covers_the_two_methods_of_the_specification_unless_told_otherwise() {
+fn failover_covers_two_methods_by_default() {
     let marked: Vec<_> =
         METHODS.iter().filter(|method| method.rules.failover).map(|method| method.name).collect();
     assert_eq!(marked, ["eth_getStorageAt", "eth_getTransactionByBlockNumberAndIndex"]);
