@@ -68,7 +68,8 @@ pub(super) enum BlockWriter {
 #[derive(Debug, Default)]
 struct FollowProgress {
     state: FollowState,
-    has_failed: [bool; 2],
+    new_blocks_failed: bool,
+    missing_blocks_failed: bool,
 }
 
 /// Whether the kept blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
@@ -223,8 +224,9 @@ impl KeptChain {
         blocks: &[EncodedBlock],
     ) -> Result<(), StoreError> {
         let named = new_chain.map_or(Ok(()), |chain| self.store.set_chain(chain));
-        let written = named.and_then(|()| self.store.put_blocks(blocks));
-        self.record_write(writer, self.count_failure(written))
+        let written = self.count_failure(named.and_then(|()| self.store.put_blocks(blocks)));
+        self.record_write(writer, written.as_ref().err());
+        written
     }
 
     /// Writes headers that a log query has fetched. Following does not depend on them.
@@ -241,28 +243,29 @@ impl KeptChain {
 
     /// Logs once that the disk cannot be written, and once that it can again: when no writer fails any more. A full disk often has
     /// room for the few new blocks and not for the many that are missing.
-    fn record_write(&self, writer: BlockWriter, written: Result<(), StoreError>) -> Result<(), StoreError> {
+    fn record_write(&self, writer: BlockWriter, failure: Option<&StoreError>) {
         let mut progress = self.progress.lock();
-        progress.has_failed[writer as usize] = written.is_err();
-        let is_failing = progress.has_failed.contains(&true);
-        match (&written, progress.state) {
-            (Err(cause), FollowState::Starting | FollowState::Following) => {
+        match writer {
+            BlockWriter::NewBlocks => progress.new_blocks_failed = failure.is_some(),
+            BlockWriter::MissingBlocks => progress.missing_blocks_failed = failure.is_some(),
+        }
+        let is_failing = progress.new_blocks_failed || progress.missing_blocks_failed;
+        match (failure, progress.state) {
+            (Some(cause), FollowState::Starting | FollowState::Following) => {
                 progress.state = FollowState::Paused;
                 tracing::error!(%cause, "blocks cannot be kept: following pauses until the disk can be written");
             }
-            (Ok(()), FollowState::Paused) if !is_failing => {
+            (None, FollowState::Paused) if !is_failing => {
                 progress.state = FollowState::Following;
                 tracing::info!("the disk can be written again: following goes on");
             }
             _ => {}
         }
-        written
     }
 
     /// Records that no more of the older blocks are wanted, so that a failure to write them does not matter any more.
     pub(super) fn record_completeness(&self) {
-        // Nothing is written, which cannot fail.
-        let _written = self.record_write(BlockWriter::MissingBlocks, Ok(()));
+        self.record_write(BlockWriter::MissingBlocks, None);
     }
 
     pub(super) fn has_begun(&self) {
