@@ -1,8 +1,9 @@
 //! Time on the request path. The clock is read once when a request arrives and once when it is done.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since the start of the [`Clock`]. Fits into an atomic, and never goes backwards.
+/// Nanoseconds since the first [`Clock`] of the process was made. Fits into an atomic, and never goes backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MonoTime(pub u64);
 
@@ -18,6 +19,8 @@ impl MonoTime {
 }
 
 /// Reads the system's monotonic clock for durations and its wall clock for dates.
+///
+/// All clocks of a process have the same origin, so times of the request path and of background threads can be compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
@@ -25,7 +28,8 @@ pub struct Clock {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { origin: Instant::now() }
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        Self { origin: *ORIGIN.get_or_init(Instant::now) }
     }
 }
 

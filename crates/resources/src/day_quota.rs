@@ -35,6 +35,17 @@ impl DayQuota {
         Self { per_day, days: Default::default() }
     }
 
+    /// Changes the amount per day. What was used stays.
+    pub fn set_per_day(&mut self, per_day: u64) {
+        self.per_day = per_day;
+    }
+
+    /// Makes sure that at least this amount counts as used on a day, such as what was used before a restart.
+    pub fn raise_used(&mut self, amount: u64, unix_seconds: u64) {
+        let used = self.used_on(unix_seconds / DAY_S);
+        *used = amount.max(*used);
+    }
+
     /// Takes the whole amount or nothing.
     pub fn take(&mut self, amount: u64, unix_seconds: u64) -> Result<(), DayQuotaExceeded> {
         let per_day = self.per_day;
@@ -81,6 +92,27 @@ mod tests {
         quota.give_back(20, noon);
         assert_eq!(quota.take(20, noon), Ok(()));
         assert_eq!(quota.take(100, noon + DAY_S / 2), Ok(()));
+    }
+
+    #[test]
+    fn a_change_of_the_amount_keeps_what_was_used() {
+        let mut quota = DayQuota::new(100);
+        let noon = 20_000 * DAY_S + DAY_S / 2;
+        assert_eq!(quota.take(100, noon), Ok(()));
+        quota.set_per_day(150);
+        assert_eq!((quota.take(51, noon).is_err(), quota.take(50, noon)), (true, Ok(())));
+        quota.set_per_day(100);
+        assert!(quota.take(1, noon).is_err());
+    }
+
+    #[test]
+    fn what_was_used_before_a_restart_is_not_granted_again() {
+        let mut quota = DayQuota::new(100);
+        let noon = 20_000 * DAY_S + DAY_S / 2;
+        quota.take(30, noon).unwrap();
+        quota.raise_used(80, noon);
+        quota.raise_used(10, noon);
+        assert_eq!((quota.take(21, noon).is_err(), quota.take(20, noon)), (true, Ok(())));
     }
 
     /// The date was the start of the process plus the time since then, so the day began at the wrong time after a correction

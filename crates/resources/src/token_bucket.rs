@@ -65,6 +65,18 @@ impl TokenBucket {
         self.take_if_available(tokens, tokens.min(self.rate.capacity), now)
     }
 
+    /// Changes how the bucket fills. Tokens in it stay, up to the new capacity; a larger capacity adds none at once, so
+    /// changing the rate back and forth grants nothing.
+    pub fn set_rate(&mut self, rate: BucketRate, now: MonoTime) {
+        self.refill(now);
+        self.rate = rate;
+        self.add(0);
+    }
+
+    pub fn rate(&self) -> BucketRate {
+        self.rate
+    }
+
     /// Adds tokens: those of a call that is not charged after all, or those that something else has earned.
     pub fn put(&mut self, tokens: u64) {
         self.add(i128::from(tokens) * TOKEN);
@@ -162,6 +174,19 @@ mod tests {
         assert_eq!(bucket.available(at(0)), 0);
     }
 
+    #[test]
+    fn a_change_of_the_rate_keeps_the_tokens_up_to_the_new_capacity() {
+        let rate = |tokens| BucketRate { per_second: tokens, capacity: tokens };
+        let mut bucket = TokenBucket::per_second(500);
+        bucket.take_or_owe(100, at(0)).unwrap();
+        bucket.set_rate(rate(4_000), at(0));
+        assert_eq!(bucket.available(at(0)), 400);
+        assert_eq!(bucket.available(at(100)), 800);
+        bucket.set_rate(rate(50), at(100));
+        bucket.set_rate(rate(4_000), at(100));
+        assert_eq!(bucket.available(at(100)), 50);
+    }
+
     /// One step of a schedule.
     #[derive(Clone, Copy, Debug)]
     enum Step {
@@ -250,6 +275,33 @@ mod tests {
                     let added = u128::from(last.saturating_sub(*first)) * u128::from(per_second);
                     let allowed = u128::from(capacity) * u128::from(SECOND_NS) + added;
                     prop_assert!(u128::from(total) * u128::from(SECOND_NS) <= allowed);
+                }
+            }
+        }
+
+        /// Between any two grants there are no more tokens than the largest capacity and what the rates in force added.
+        #[test]
+        fn no_change_of_the_rate_grants_more_than_the_limits_in_force(
+            steps in prop::collection::vec((0..SECOND_NS, 0..25_u64, prop::option::of(1..20_u64)), 1..40),
+        ) {
+            let (mut bucket, mut now_ns, mut rate) = (TokenBucket::per_second(10), 0, 10);
+            let (mut added, mut granted) = (0_u128, Vec::new());
+            for (wait_ns, tokens, new_rate) in steps {
+                now_ns += wait_ns;
+                added += u128::from(wait_ns) * u128::from(rate);
+                if let Some(tokens) = new_rate {
+                    rate = tokens;
+                    bucket.set_rate(BucketRate { per_second: rate, capacity: rate }, MonoTime(now_ns));
+                }
+                if bucket.take(tokens, MonoTime(now_ns)).is_ok() {
+                    granted.push((added, tokens));
+                }
+            }
+            for first in 0..granted.len() {
+                let mut total = 0;
+                for (added, tokens) in &granted[first..] {
+                    total += u128::from(*tokens) * u128::from(SECOND_NS);
+                    prop_assert!(total <= 20 * u128::from(SECOND_NS) + added - granted[first].0);
                 }
             }
         }
