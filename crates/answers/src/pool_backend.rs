@@ -39,7 +39,7 @@ struct ExecutedBackend {
 /// The chain of the nodes as one request sees it.
 pub(super) struct PoolView<'b> {
     /// `None` before any node has shown its chain.
-    pub(super) canon: Option<Arc<CanonicalChain>>,
+    pub(super) chain: Option<Arc<CanonicalChain>>,
     /// What may be answered from the executed chain, and by whom.
     executed: Option<(ExecutedView, &'b Embedded)>,
     /// The chain as a partner tells it where nobody of our own can; empty until then.
@@ -50,7 +50,7 @@ impl PoolView<'_> {
     /// The newest block; `None` before any node has shown its chain.
     pub(super) fn head(&self) -> Option<u64> {
         let executed = self.executed.as_ref().and_then(|(executed, _)| executed.head());
-        let of_nodes = || self.canon.as_ref().map(|canon| canon.head().number);
+        let of_nodes = || self.chain.as_ref().map(|chain| chain.head().number);
         executed.map(|head| head.number).or_else(of_nodes)
     }
 
@@ -94,11 +94,11 @@ impl PoolBackend {
         let executed = self.executed.as_ref();
         let executed = executed.map(|executed| (executed.chain.current_view(pool), &executed.embedded));
         // Both are of one moment.
-        let canon = match &executed {
+        let chain = match &executed {
             Some((executed, _)) => executed.canonical_chain().cloned(),
             None => pool.canonical_chain(),
         };
-        PoolView { canon, executed, partner_view: OnceCell::new() }
+        PoolView { chain, executed, partner_view: OnceCell::new() }
     }
 
     /// Asks nodes, or else partners. With all of them down nobody knows what is pending, and the newest block is what comes
@@ -107,13 +107,13 @@ impl PoolBackend {
         &self,
         executed: &Embedded,
         call: EmbeddedCall<'_>,
-        canon: Option<&Arc<CanonicalChain>>,
+        chain: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let (account, canon) = (call.account.id, canon.map(|canon| &**canon));
-        let asked = self.remote.answer_pending(account, canon, method, &call.query, may_fail_over);
+        let (account, chain) = (call.account.id, chain.map(|chain| &**chain));
+        let asked = self.remote.answer_pending(account, chain, method, &call.query, may_fail_over);
         match Box::pin(asked).await {
             Err(Failure::Unavailable) if self.remote.pool().is_silent() => {
                 executed.answer(call, method, out).await
@@ -127,21 +127,21 @@ impl PoolBackend {
         &self,
         executed: &Embedded,
         call: EmbeddedCall<'_>,
-        canon: Option<&Arc<CanonicalChain>>,
+        chain: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         may_fail_over: bool,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let (start, account) = (out.len(), call.account.id);
         let may_be_pending = QueryPlan::of(&call.query).subject.may_be_pending();
-        let may_be_pending = canon.filter(|_| may_be_pending).map(|canon| (canon, call.query.clone()));
+        let may_be_pending = chain.filter(|_| may_be_pending).map(|chain| (chain, call.query.clone()));
         let answer = executed.answer(call, method, out).await?;
         let is_null = answer.shared.as_deref().unwrap_or(&out[start..]) == b"null";
-        if let Some((canon, query)) = may_be_pending
+        if let Some((chain, query)) = may_be_pending
             && is_null
             && !self.remote.pool().is_silent()
         {
-            let call = NodeCall { account, canon, method, may_fail_over, repetition: Repetition::No };
+            let call = NodeCall { account, chain, method, may_fail_over, repetition: Repetition::No };
             let by_nodes = Box::pin(self.remote.answer(call, query));
             if let Ok(Ok(pending)) = tokio::time::timeout(PENDING_PATIENCE, by_nodes).await {
                 out.truncate(start);

@@ -99,7 +99,7 @@ pub fn check_genesis(network: &Network) -> Result<(), String> {
 #[derive(Clone, Copy)]
 pub(super) struct NodeCall<'a> {
     pub(super) account: AccountId,
-    pub(super) canon: &'a Arc<CanonicalChain>,
+    pub(super) chain: &'a Arc<CanonicalChain>,
     pub(super) method: &'static Method,
     /// Whether a partner may be asked when nobody else can answer.
     pub(super) may_fail_over: bool,
@@ -107,22 +107,22 @@ pub(super) struct NodeCall<'a> {
 }
 
 impl PoolSource {
-    /// The answer to a query whose blocks are pinned to `canon`, if nobody has to be asked for it.
+    /// The answer to a query whose blocks are pinned to `chain`, if nobody has to be asked for it.
     pub(super) fn cached_answer(
         &self,
         account: AccountId,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         method: &Method,
         query: &Query<BlockRef>,
     ) -> Option<Result<Answer, Failure>> {
         let subject = QueryPlan::of(query).subject;
-        if let Some(result) = self.known(head(canon), subject) {
-            return Some(Ok(answer(Origin::Cache, Some(head(canon)), Verification::Confirmed, result)));
+        if let Some(result) = self.known(head(chain), subject) {
+            return Some(Ok(answer(Origin::Cache, Some(head(chain)), Verification::Confirmed, result)));
         }
-        let asked = CacheLookup { query, head: at_head(canon, method) };
-        let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(canon, kept)) else {
+        let asked = CacheLookup { query, head: at_head(chain, method) };
+        let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(chain, kept)) else {
             let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
-            return self.is_absent(canon, subject).then(absent);
+            return self.is_absent(chain, subject).then(absent);
         };
         let result = self.memory.of(account).lend(&kept.result, &kept.readers);
         let lent = result.map(|result| answer(Origin::Cache, kept.block, kept.verified, result));
@@ -130,13 +130,13 @@ impl PoolSource {
     }
 
     /// Whether a kept answer still counts: what it hangs on is canonical, and who gave it was not proven wrong since.
-    fn is_good(&self, canon: &CanonicalChain, kept: &CachedAnswer) -> bool {
-        holds(canon, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
+    fn is_good(&self, chain: &CanonicalChain, kept: &CachedAnswer) -> bool {
+        holds(chain, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
-    fn is_absent(&self, canon: &CanonicalChain, subject: Subject<'_>) -> bool {
-        subject.receipt().is_some_and(|hash| self.absent.has(head(canon), &hash))
+    fn is_absent(&self, chain: &CanonicalChain, subject: Subject<'_>) -> bool {
+        subject.receipt().is_some_and(|hash| self.absent.has(head(chain), &hash))
     }
 
     /// Asks nodes for an answer that is not kept.
@@ -145,21 +145,21 @@ impl PoolSource {
         call: NodeCall<'_>,
         query: Query<BlockRef>,
     ) -> Result<Answer, Unanswered> {
-        let NodeCall { account, canon, method, may_fail_over, repetition } = call;
+        let NodeCall { account, chain, method, may_fail_over, repetition } = call;
         let deadline = match repetition {
             Repetition::Yes { deadline: Some(deadline) } => deadline,
             _ => Instant::now() + self.time(method),
         };
-        let key = FlightKey::of(account, head(canon), &query);
+        let key = FlightKey::of(account, head(chain), &query);
         let pays = key.paying_account();
         let mut tries = 0;
         let outcome = loop {
-            let fetch = || self.fetch(pays, canon, method, &query, deadline);
+            let fetch = || self.fetch(pays, chain, method, &query, deadline);
             let fetched =
                 pin!(self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), fetch)));
             let outcome = match repetition {
                 Repetition::No => break Some(fetched.await),
-                Repetition::Yes { .. } => self.unless_reorganised(canon, &query, deadline, fetched).await,
+                Repetition::Yes { .. } => self.unless_reorganised(chain, &query, deadline, fetched).await,
             };
             tries += 1;
             let is_failed = matches!(outcome, Some(Err(Failure::Unavailable))) && !self.pool.is_out();
@@ -169,7 +169,7 @@ impl PoolSource {
         };
         let outcome = match outcome {
             Some(Err(Failure::Unavailable))
-                if Box::pin(self.correct_numbers(canon, &query, deadline)).await
+                if Box::pin(self.correct_numbers(chain, &query, deadline)).await
                     && repetition != Repetition::No =>
             {
                 None
@@ -179,7 +179,7 @@ impl PoolSource {
         match outcome {
             None => Err(Unanswered::Reorganised(Reorganised { query: Box::new(query), deadline })),
             Some(Err(Failure::Unavailable | Failure::Lacking)) if may_fail_over => {
-                Ok(Box::pin(self.fail_over(account, canon, method, &query)).await?)
+                Ok(Box::pin(self.fail_over(account, chain, method, &query)).await?)
             }
             Some(outcome) => Ok(outcome?.lend(self.memory.of(account))?),
         }
@@ -188,16 +188,16 @@ impl PoolSource {
     async fn fetch(
         &self,
         account: AccountId,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         method: &Method,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<SharedAnswer, Failure> {
-        let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
+        let asking = Asking { account, chain, deadline, supplier: Supplier::Nodes };
         match QueryPlan::of(query).subject {
             Subject::Gateway(_) => Err(Failure::Unavailable),
             // Boxed, as all futures below that are large and that most calls do not need: a call would copy them.
-            Subject::Logs(logs) => Box::pin(self.fetch_logs(asking, canon, query, logs)).await,
+            Subject::Logs(logs) => Box::pin(self.fetch_logs(asking, chain, query, logs)).await,
             Subject::Node(node_query) => self.fetch_answer(asking, method, query, node_query).await,
         }
     }
@@ -205,14 +205,14 @@ impl PoolSource {
     async fn fetch_logs(
         &self,
         asking: Asking<'_>,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         query: &Query<BlockRef>,
         logs: &LogsQuery<BlockRef>,
     ) -> Result<SharedAnswer, Failure> {
-        let found = self.logs(asking.account, canon, logs, asking.deadline).await?;
+        let found = self.logs(asking.account, chain, logs, asking.deadline).await?;
         // A whole answer is kept when it is asked for a second time, or when it is proven.
         if found.origin == Origin::Cache || found.verified > Verification::None {
-            let kept = kept(canon, &found.result, Some(found.block), found.verified, found.given_by);
+            let kept = kept(chain, &found.result, Some(found.block), found.verified, found.given_by);
             self.keep(asking.account, CacheLookup { query, head: None }, kept).await;
         }
         Ok(self.shared(found.origin, Some(found.block), found.verified, found.result))
@@ -225,7 +225,7 @@ impl PoolSource {
         query: &Query<BlockRef>,
         node_query: NodeQuery<'_>,
     ) -> Result<SharedAnswer, Failure> {
-        let canon = asking.canon;
+        let chain = asking.chain;
         let mut answered = self.answer_from_blocks(asking, node_query).await;
         let from_blocks = answered.is_some();
         if answered.is_none() {
@@ -241,16 +241,16 @@ impl PoolSource {
         let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
         match fetched.keep {
             CacheDecision::On(block) if method.rules.cacheable != Cacheable::Never => {
-                let kept = kept(canon, &fetched.result, block, fetched.verified, fetched.given_by);
+                let kept = kept(chain, &fetched.result, block, fetched.verified, fetched.given_by);
                 // An answer about a side block would never count as canonical.
-                if holds(canon, &kept) {
-                    self.keep(asking.account, CacheLookup { query, head: at_head(canon, method) }, kept)
+                if holds(chain, &kept) {
+                    self.keep(asking.account, CacheLookup { query, head: at_head(chain, method) }, kept)
                         .await;
                 }
             }
             CacheDecision::Absent if self.cache.is_on() => {
                 if let Some(hash) = Subject::Node(node_query).receipt() {
-                    self.absent.add(head(canon), hash);
+                    self.absent.add(head(chain), hash);
                 }
             }
             CacheDecision::On(_) | CacheDecision::Absent | CacheDecision::No => {}
@@ -278,9 +278,9 @@ impl PoolSource {
         method: &Method,
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let Asking { account, canon, deadline, .. } = asking;
-        let call = encode::call(method, query, Some(self.gas_cap(canon)));
-        let passed_on = PassedOn::new(self, account, Some(canon), query);
+        let Asking { account, chain, deadline, .. } = asking;
+        let call = encode::call(method, query, Some(self.gas_cap(chain)));
+        let passed_on = PassedOn::new(self, account, Some(chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         // An answer that names a deep block of which nothing is known makes it known: who named another one is found out the
         // next time. Each node may have named another one.
@@ -292,7 +292,7 @@ impl PoolSource {
             }
             let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
             let fetched = passed_on.settle(answered).await?;
-            if self.is_canonical(canon, fetched.block, deadline).await? {
+            if self.is_canonical(chain, fetched.block, deadline).await? {
                 let given_by = node.map(|node| self.given_by(&node, everyone));
                 return Ok(Fetched { given_by, ..fetched });
             }
@@ -304,14 +304,14 @@ impl PoolSource {
     /// asked for, once.
     async fn is_canonical(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         block: Option<BlockRef>,
         deadline: Instant,
     ) -> Result<bool, Failure> {
         let may_be_another =
-            |block: &BlockRef| block.number < canon.lowest() && canon.side_block(&block.hash).is_none();
+            |block: &BlockRef| block.number < chain.lowest() && chain.side_block(&block.hash).is_none();
         let Some(deep) = block.filter(may_be_another) else { return Ok(true) };
-        Box::pin(self.learn(canon, BlockParam::Number(deep.number), deadline)).await?;
-        Ok(canon.by_number(deep.number).map(block_ref) == Some(deep))
+        Box::pin(self.learn(chain, BlockParam::Number(deep.number), deadline)).await?;
+        Ok(chain.by_number(deep.number).map(block_ref) == Some(deep))
     }
 }

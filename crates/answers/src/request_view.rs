@@ -41,11 +41,11 @@ enum CallChain<'v> {
         backend: &'v PoolBackend,
         embedded: &'v Embedded,
         snapshot: &'v Arc<dyn Source>,
-        canon: Option<&'v Arc<CanonicalChain>>,
+        chain: Option<&'v Arc<CanonicalChain>>,
     },
     Nodes {
         backend: &'v PoolBackend,
-        canon: &'v Arc<CanonicalChain>,
+        chain: &'v Arc<CanonicalChain>,
     },
     Partner {
         backend: &'v PoolBackend,
@@ -101,13 +101,13 @@ impl<'b> RequestView<'b> {
             PinnedChain::Pool { backend, view } => (*backend, view),
         };
         if let Some((embedded, snapshot)) = view.executed_for(query) {
-            let canon = view.canon.as_ref();
-            return Ok(CallView(CallChain::Executed { backend, embedded, snapshot, canon }));
+            let chain = view.chain.as_ref();
+            return Ok(CallView(CallChain::Executed { backend, embedded, snapshot, chain }));
         }
         let named_by =
-            backend.remote.find_blocks(view.canon.as_ref(), &view.partner_view, method, query, may_fail_over);
+            backend.remote.find_blocks(view.chain.as_ref(), &view.partner_view, method, query, may_fail_over);
         Ok(CallView(match named_by.await? {
-            NamedBy::Nodes(canon) => CallChain::Nodes { backend, canon },
+            NamedBy::Nodes(chain) => CallChain::Nodes { backend, chain },
             NamedBy::Partner { view, deadline } => CallChain::Partner { backend, view, deadline },
         }))
     }
@@ -118,7 +118,7 @@ impl CallView<'_> {
     pub fn blocks(&self) -> &dyn ChainView {
         match self.0 {
             CallChain::Embedded { snapshot, .. } | CallChain::Executed { snapshot, .. } => &**snapshot,
-            CallChain::Nodes { canon, .. } => &**canon,
+            CallChain::Nodes { chain, .. } => &**chain,
             CallChain::Partner { view, .. } => view,
         }
     }
@@ -136,31 +136,31 @@ impl CallView<'_> {
                 let call = EmbeddedCall { account, source: snapshot, query, body };
                 embedded.answer(call, method, out).await
             }
-            CallChain::Executed { backend, embedded, snapshot, canon } => {
+            CallChain::Executed { backend, embedded, snapshot, chain } => {
                 let call = EmbeddedCall { account, source: snapshot, query, body };
                 match at_pending {
                     true => {
-                        backend.answer_at_pending(embedded, call, canon, method, may_fail_over, out).await
+                        backend.answer_at_pending(embedded, call, chain, method, may_fail_over, out).await
                     }
                     false => {
                         backend
-                            .answer_from_executed_chain(embedded, call, canon, method, may_fail_over, out)
+                            .answer_from_executed_chain(embedded, call, chain, method, may_fail_over, out)
                             .await
                     }
                 }
             }
-            CallChain::Nodes { backend: PoolBackend { remote, .. }, canon } if at_pending => {
-                let canon = Some(&**canon);
-                Box::pin(remote.answer_pending(account.id, canon, method, &query, may_fail_over)).await
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain } if at_pending => {
+                let chain = Some(&**chain);
+                Box::pin(remote.answer_pending(account.id, chain, method, &query, may_fail_over)).await
             }
             CallChain::Partner { backend: PoolBackend { remote, .. }, .. } if at_pending => {
                 Box::pin(remote.answer_pending(account.id, None, method, &query, may_fail_over)).await
             }
-            CallChain::Nodes { backend: PoolBackend { remote, .. }, canon } => {
-                match remote.cached_answer(account.id, canon, method, &query) {
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain } => {
+                match remote.cached_answer(account.id, chain, method, &query) {
                     Some(answer) => answer,
                     None => {
-                        let call = NodeCall { account: account.id, canon, method, may_fail_over, repetition };
+                        let call = NodeCall { account: account.id, chain, method, may_fail_over, repetition };
                         // Boxed: the future is large, and few calls need it.
                         return Box::pin(remote.answer(call, query)).await;
                     }

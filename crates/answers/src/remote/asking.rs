@@ -8,7 +8,7 @@ use tokio::time::Instant;
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) account: AccountId,
-    pub(super) canon: &'a CanonicalChain,
+    pub(super) chain: &'a CanonicalChain,
     pub(super) deadline: Instant,
     pub(super) supplier: Supplier,
 }

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::view::ChainView;
 
 /// The newest block of a chain.
-pub(super) fn head(canon: &CanonicalChain) -> BlockRef {
-    block_ref(canon.head())
+pub(super) fn head(chain: &CanonicalChain) -> BlockRef {
+    block_ref(chain.head())
 }
 
 pub(super) fn block_ref(id: BlockId) -> BlockRef {

@@ -34,25 +34,25 @@ const OUTAGE_TIMEOUT: Duration = Duration::from_millis(250);
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl PoolSource {
-    /// Finds who can say which blocks a query means: the nodes, of which `canon` is the chain, or (by plan) a partner where nobody of
+    /// Finds who can say which blocks a query means: the nodes, of which `chain` is the chain, or (by plan) a partner where nobody of
     /// our own can. `partner_view` is that of the request, and is begun for the first call that needs it.
     pub(crate) async fn find_blocks<'a>(
         &self,
-        canon: Option<&'a Arc<CanonicalChain>>,
+        chain: Option<&'a Arc<CanonicalChain>>,
         partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
         may_fail_over: bool,
     ) -> Result<NamedBy<'a>, Failure> {
-        if let Some(canon) = canon {
-            if query.blocks().all(|block| knows(canon, block)) {
-                return Ok(NamedBy::Nodes(canon));
+        if let Some(chain) = chain {
+            if query.blocks().all(|block| knows(chain, block)) {
+                return Ok(NamedBy::Nodes(chain));
             }
             // Boxed like what follows, because hardly any call has a use for the room that it takes.
-            let learned = self.with_outage_timeout(may_fail_over, self.learn_all(canon, query));
+            let learned = self.with_outage_timeout(may_fail_over, self.learn_all(chain, query));
             match Box::pin(learned).await {
                 Err(Failure::Unavailable) => {}
-                learned => return learned.map(|()| NamedBy::Nodes(canon)),
+                learned => return learned.map(|()| NamedBy::Nodes(chain)),
             }
         }
         if !may_fail_over {
@@ -60,19 +60,19 @@ impl PoolSource {
         }
         // All that a partner is asked for this call has as much time together as a call to our own nodes.
         let deadline = Instant::now() + self.time(method);
-        let view = Box::pin(self.view_of_partner(canon, partner_view, method, query, deadline)).await?;
+        let view = Box::pin(self.view_of_partner(chain, partner_view, method, query, deadline)).await?;
         Ok(NamedBy::Partner { view, deadline })
     }
 
     async fn view_of_partner<'a>(
         &self,
-        canon: Option<&Arc<CanonicalChain>>,
+        chain: Option<&Arc<CanonicalChain>>,
         partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
         query: &Query<BlockParam>,
         deadline: Instant,
     ) -> Result<&'a PartnerView, Failure> {
-        let begin = || PartnerView::begin(self, canon, method, deadline);
+        let begin = || PartnerView::begin(self, chain, method, deadline);
         let partner_view = partner_view.get_or_try_init(begin).await?;
         for block in query.blocks() {
             partner_view.learn(self, method, block, deadline).await?;
@@ -97,15 +97,15 @@ impl PoolSource {
     /// failure.
     pub(super) async fn unless_reorganised<T>(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Option<Result<T, Failure>> {
         let newest = query.blocks().max_by_key(|block| block.number);
-        let block = newest.map_or(canon.head(), |block| BlockId { number: block.number, hash: block.hash });
-        if let Some(side_block) = canon.side_block(&block.hash).map(block_ref) {
-            return self.unless_dropped(canon, side_block, query, deadline, work).await;
+        let block = newest.map_or(chain.head(), |block| BlockId { number: block.number, hash: block.hash });
+        if let Some(side_block) = chain.side_block(&block.hash).map(block_ref) {
+            return self.unless_dropped(chain, side_block, query, deadline, work).await;
         }
         let view = self.pool.view();
         let outcome = tokio::select! {
@@ -132,31 +132,31 @@ impl PoolSource {
     /// nodes may have told wrong ones. Returns whether a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> bool {
         let mut is_corrected = false;
         let may_be_another =
-            |block: &BlockRef| block.number < canon.lowest() && canon.side_block(&block.hash).is_none();
+            |block: &BlockRef| block.number < chain.lowest() && chain.side_block(&block.hash).is_none();
         for block in query.blocks().filter(may_be_another) {
             let look_up = || async {
-                let learned = self.pool.learn_number_again(canon, block.number, deadline).await;
+                let learned = self.pool.learn_number_again(chain, block.number, deadline).await;
                 learned.map_err(|_| Failure::Unavailable)
             };
-            let key = (canon.epoch(), BlockParam::Number(block.number));
+            let key = (chain.epoch(), BlockParam::Number(block.number));
             let looked = self.lookups.share(key, look_up).await;
-            is_corrected |= looked.is_ok() && canon.by_number(block.number).map(block_ref) != Some(block);
+            is_corrected |= looked.is_ok() && chain.by_number(block.number).map(block_ref) != Some(block);
         }
         is_corrected
     }
 
-    async fn learn_all(&self, canon: &CanonicalChain, query: &Query<BlockParam>) -> Result<(), Failure> {
+    async fn learn_all(&self, chain: &CanonicalChain, query: &Query<BlockParam>) -> Result<(), Failure> {
         let deadline = Instant::now() + self.call_timeout;
         for block in query.blocks() {
-            match side_block(canon, block) {
-                Some(side_block) => self.find_side_block(canon, side_block, query, deadline).await?,
-                None => self.learn(canon, block, deadline).await?,
+            match side_block(chain, block) {
+                Some(side_block) => self.find_side_block(chain, side_block, query, deadline).await?,
+                None => self.learn(chain, block, deadline).await?,
             }
         }
         Ok(())
@@ -166,30 +166,30 @@ impl PoolSource {
     /// which all pictures of an epoch learn from.
     pub(super) async fn learn(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         block: BlockParam,
         deadline: Instant,
     ) -> Result<(), Failure> {
-        if knows(canon, block) || self.learn_kept(canon, block) {
+        if knows(chain, block) || self.learn_kept(chain, block) {
             return Ok(());
         }
         let look_up = || async {
             let learned = match block {
-                BlockParam::Number(number) => self.pool.learn_number(canon, number, deadline).await,
-                BlockParam::Hash { hash, .. } => self.pool.learn_hash(canon, hash, deadline).await,
+                BlockParam::Number(number) => self.pool.learn_number(chain, number, deadline).await,
+                BlockParam::Hash { hash, .. } => self.pool.learn_hash(chain, hash, deadline).await,
                 BlockParam::Tag(_) => Ok(()),
             };
             learned.map_err(|_| Failure::Unavailable)
         };
-        self.lookups.share((canon.epoch(), block), look_up).await
+        self.lookups.share((chain.epoch(), block), look_up).await
     }
 }
 
 /// Whether the view can say what canonical block is meant, without asking anyone.
-fn knows(canon: &CanonicalChain, block: BlockParam) -> bool {
+fn knows(chain: &CanonicalChain, block: BlockParam) -> bool {
     match block {
-        BlockParam::Number(number) => canon.knows_number(number),
-        BlockParam::Hash { hash, .. } => canon.by_hash(&hash).is_some(),
+        BlockParam::Number(number) => chain.knows_number(number),
+        BlockParam::Hash { hash, .. } => chain.by_hash(&hash).is_some(),
         BlockParam::Tag(_) => true,
     }
 }

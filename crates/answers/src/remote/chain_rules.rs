@@ -34,11 +34,11 @@ impl ChainRules {
     pub(super) fn at(
         &self,
         chain_id: u64,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         header: &Header,
     ) -> Option<Arc<ChainSpec>> {
         let spec = match &self.configured {
-            Some(chain) => chain.is_of(chain_id, canon).then(|| Arc::clone(&chain.spec))?,
+            Some(configured) => configured.is_of(chain_id, chain).then(|| Arc::clone(&configured.spec))?,
             None => self.public(chain_id)?,
         };
         Some(spec).filter(|spec| spec.covers(header))
@@ -59,7 +59,7 @@ impl ChainRules {
 
 impl ConfiguredChain {
     /// Whether the nodes are of this chain, as far as they show their genesis block.
-    fn is_of(&self, chain_id: u64, canon: &CanonicalChain) -> bool {
+    fn is_of(&self, chain_id: u64, chain: &CanonicalChain) -> bool {
         let is_same = |hash: B256| {
             let is_same = hash == self.genesis_hash;
             if !is_same {
@@ -67,7 +67,7 @@ impl ConfiguredChain {
             }
             is_same
         };
-        self.spec.chain_id() == chain_id && canon.genesis().is_none_or(|genesis| is_same(genesis.hash))
+        self.spec.chain_id() == chain_id && chain.genesis().is_none_or(|genesis| is_same(genesis.hash))
     }
 }
 

@@ -86,13 +86,13 @@ impl ExecutedChain {
 
     /// Archive and view as they are now.
     pub(crate) fn current_view(&self, pool: &Pool) -> ExecutedView {
-        let (snapshot, canon) = (self.source.snapshot(), pool.canonical_chain());
+        let (snapshot, chain) = (self.source.snapshot(), pool.canonical_chain());
         let known = self.chains.load_full();
-        if known.is_of(&snapshot, canon.as_ref()) {
+        if known.is_of(&snapshot, chain.as_ref()) {
             return ExecutedView::new(known, pool);
         }
         let replaced = self.replaced_chains(snapshot.head().number);
-        let chains = Arc::new(AlignedChains::new(snapshot, canon, replaced));
+        let chains = Arc::new(AlignedChains::new(snapshot, chain, replaced));
         self.chains.store(Arc::clone(&chains));
         ExecutedView::new(chains, pool)
     }

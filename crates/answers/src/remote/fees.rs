@@ -50,7 +50,7 @@ impl PoolSource {
         let (block, result) = match query {
             FeeQuery::NextBlock(fee) => {
                 let fee = self.next_block_fee(asking, *fee).await;
-                (head(asking.canon), fee.map(|fee| fee.map(quantity)))
+                (head(asking.chain), fee.map(|fee| fee.map(quantity)))
             }
             FeeQuery::History { blocks, newest, percentiles } => {
                 (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
@@ -72,7 +72,7 @@ impl PoolSource {
 
     /// The suggestion at the head of the view. The blocks are fetched once for each head.
     async fn suggested_fees(&self, asking: Asking<'_>) -> Result<SuggestedFees, Failure> {
-        let newest = head(asking.canon);
+        let newest = head(asking.chain);
         if let Some(known) = self.suggested_fees.at(newest.hash) {
             return Ok(known);
         }
@@ -146,10 +146,10 @@ impl PoolSource {
         newest: BlockRef,
         oldest: u64,
     ) -> Result<Vec<BlockRef>, Failure> {
-        let canon = asking.canon;
-        if oldest >= canon.lowest() {
+        let chain = asking.chain;
+        if oldest >= chain.lowest() {
             return Ok((oldest..=newest.number)
-                .filter_map(|number| canon.by_number(number))
+                .filter_map(|number| chain.by_number(number))
                 .map(block_ref)
                 .collect());
         }

@@ -49,34 +49,34 @@ pub(super) fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
 
 /// An answer as it is kept.
 pub(super) fn kept(
-    canon: &CanonicalChain,
+    chain: &CanonicalChain,
     result: &Bytes,
     block: Option<BlockRef>,
     verified: Verification,
     given_by: Option<GivenBy>,
 ) -> CachedAnswer {
-    let (result, deep_in, readers) = (result.clone(), deep_in(canon, block), ChargedReaders::default());
+    let (result, deep_in, readers) = (result.clone(), deep_in(chain, block), ChargedReaders::default());
     CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
 }
 
 /// The head, if that is what answers of a method hang on.
-pub(super) fn at_head(canon: &CanonicalChain, method: &Method) -> Option<B256> {
-    (method.rules.cacheable == Cacheable::Head).then(|| head(canon).hash)
+pub(super) fn at_head(chain: &CanonicalChain, method: &Method) -> Option<B256> {
+    (method.rules.cacheable == Cacheable::Head).then(|| head(chain).hash)
 }
 
 /// Whether what an answer hangs on is still canonical.
-pub(super) fn holds(canon: &CanonicalChain, kept: &CachedAnswer) -> bool {
+pub(super) fn holds(chain: &CanonicalChain, kept: &CachedAnswer) -> bool {
     let Some(block) = kept.block else { return true };
-    match canon.by_number(block.number) {
+    match chain.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
         // Nobody remembers which block has this number.
-        None => kept.deep_in == Some(canon.epoch()),
+        None => kept.deep_in == Some(chain.epoch()),
     }
 }
 
 /// The epoch in which the number of a block cannot change any more, if it is that deep.
-pub(super) fn deep_in(canon: &CanonicalChain, block: Option<BlockRef>) -> Option<u64> {
-    block.filter(|block| block.number < canon.lowest()).map(|_| canon.epoch())
+pub(super) fn deep_in(chain: &CanonicalChain, block: Option<BlockRef>) -> Option<u64> {
+    block.filter(|block| block.number < chain.lowest()).map(|_| chain.epoch())
 }
 
 /// An answer whose bytes are shared.

@@ -112,16 +112,16 @@ impl PoolSource {
     }
 
     /// Makes the view know a block below its window that is kept. Says whether it is.
-    pub(super) fn learn_kept(&self, canon: &CanonicalChain, block: BlockParam) -> bool {
+    pub(super) fn learn_kept(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
         let Some(kept) = &self.kept else { return false };
         let found = match block {
-            BlockParam::Number(number) => kept.by_number(canon, number),
-            BlockParam::Hash { hash, .. } => kept.by_hash(canon, &hash),
+            BlockParam::Number(number) => kept.by_number(chain, number),
+            BlockParam::Hash { hash, .. } => kept.by_hash(chain, &hash),
             BlockParam::Tag(_) => None,
         };
         let Some(BlockRef { number, hash }) = found else { return false };
-        canon.add_deep_block(nodes::BlockId { number, hash });
-        canon.knows_number(number)
+        chain.add_deep_block(nodes::BlockId { number, hash });
+        chain.knows_number(number)
     }
 }
 

@@ -168,8 +168,8 @@ impl KeptChain {
     }
 
     /// The canonical block of a number, if it is kept.
-    pub(in crate::remote) fn by_number(&self, canon: &CanonicalChain, number: u64) -> Option<BlockRef> {
-        if self.linked_from(canon.epoch()).is_none_or(|from| number < from) {
+    pub(in crate::remote) fn by_number(&self, chain: &CanonicalChain, number: u64) -> Option<BlockRef> {
+        if self.linked_from(chain.epoch()).is_none_or(|from| number < from) {
             return None;
         }
         self.reading(|snapshot| {
@@ -180,18 +180,18 @@ impl KeptChain {
     }
 
     /// The canonical block of a hash, if it is kept.
-    pub(in crate::remote) fn by_hash(&self, canon: &CanonicalChain, hash: &B256) -> Option<BlockRef> {
+    pub(in crate::remote) fn by_hash(&self, chain: &CanonicalChain, hash: &B256) -> Option<BlockRef> {
         let number = self.reading(|snapshot| snapshot.number_of(hash))?;
-        self.by_number(canon, number).filter(|block| block.hash == *hash)
+        self.by_number(chain, number).filter(|block| block.hash == *hash)
     }
 
     /// The canonical block of a transaction, if it is kept.
-    pub(in crate::remote) fn place(&self, canon: &CanonicalChain, transaction: &B256) -> Option<BlockRef> {
+    pub(in crate::remote) fn place(&self, chain: &CanonicalChain, transaction: &B256) -> Option<BlockRef> {
         let recent = self.recent.read().place(transaction);
-        let is_canonical = |block: &BlockRef| canon.by_hash(&block.hash).is_some();
+        let is_canonical = |block: &BlockRef| chain.by_hash(&block.hash).is_some();
         recent.filter(is_canonical).or_else(|| {
             let (number, _) = self.reading(|snapshot| snapshot.place(transaction))?;
-            self.by_number(canon, number)
+            self.by_number(chain, number)
         })
     }
 

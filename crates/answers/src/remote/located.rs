@@ -68,12 +68,12 @@ impl PoolSource {
         asking: Asking<'_>,
         hash: B256,
     ) -> Result<Option<Located>, Failure> {
-        let canon = asking.canon;
+        let chain = asking.chain;
         let known = self.blocks.place(&hash);
-        let known = known.filter(|block| canon.by_number(block.number).map(block_ref) == Some(*block));
-        let kept = || self.kept_chain()?.place(canon, &hash);
+        let known = known.filter(|block| chain.by_number(block.number).map(block_ref) == Some(*block));
+        let kept = || self.kept_chain()?.place(chain, &hash);
         let known = known.or_else(kept);
-        let Some(block) = known.or_else(|| canon.contains_transaction(&hash).map(block_ref)) else {
+        let Some(block) = known.or_else(|| chain.contains_transaction(&hash).map(block_ref)) else {
             return Ok(None);
         };
         let body = self.body(asking, block).await?;
@@ -142,7 +142,7 @@ impl TransactionSearch<'_> {
     fn is_without(&self, node: usize) -> Judgement {
         let is_of_nodes = self.asking.supplier.is_of_pool();
         // Nobody watches the head of a partner.
-        if is_of_nodes && !self.remote.pool.has_reached(node, head(self.asking.canon).number) {
+        if is_of_nodes && !self.remote.pool.has_reached(node, head(self.asking.chain).number) {
             return Judgement::Late;
         }
         self.found.lock().without.insert(node);
@@ -155,27 +155,27 @@ impl TransactionSearch<'_> {
     }
 
     async fn verify_block(&self, node: usize, claimed: BlockId) -> Judgement {
-        let canon = self.asking.canon;
+        let chain = self.asking.chain;
         // A hash proves the number of its block.
-        if canon.by_hash(&claimed.hash).is_some_and(|canonical| canonical != claimed) {
+        if chain.by_hash(&claimed.hash).is_some_and(|canonical| canonical != claimed) {
             return self.convict(ProofFailure::NotInBlock);
         }
         // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
-        if claimed.number > head(canon).number {
+        if claimed.number > head(chain).number {
             return self.is_without(node);
         }
         let number = BlockParam::Number(claimed.number);
         let is_of_nodes = self.asking.supplier.is_of_pool();
-        if is_of_nodes && self.remote.learn(canon, number, self.asking.deadline).await.is_err() {
+        if is_of_nodes && self.remote.learn(chain, number, self.asking.deadline).await.is_err() {
             return Judgement::Late;
         }
-        match canon.by_number(claimed.number) {
+        match chain.by_number(claimed.number) {
             Some(canonical) if canonical == claimed => self.look_into(claimed).await,
             // Which block has this number is what the partner says.
             None if !is_of_nodes => self.look_into(claimed).await,
             // The node is on another branch, and may be the first on one that the others change to. So it neither has it in this
             // chain nor says that it is in none. No branch is this long, and the next place may be made up, too.
-            Some(_) if is_of_nodes && claimed.number < canon.lowest() => {
+            Some(_) if is_of_nodes && claimed.number < chain.lowest() => {
                 self.remote.pool.doubt_locations(node);
                 Judgement::Late
             }

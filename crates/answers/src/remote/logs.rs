@@ -37,7 +37,7 @@ use proven::FoundMemory;
 struct LogSearch<'a> {
     remote: &'a PoolSource,
     account: AccountId,
-    canon: &'a Arc<CanonicalChain>,
+    chain: &'a Arc<CanonicalChain>,
     filter: &'a Arc<LogFilterParams>,
     /// Where the caller's range begins, for the error that says how much would fit.
     from: u64,
@@ -67,7 +67,7 @@ impl PoolSource {
     pub(super) async fn logs(
         &self,
         account: AccountId,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         query: &LogsQuery<BlockRef>,
         deadline: Instant,
     ) -> Result<LogAnswer, Failure> {
@@ -75,7 +75,7 @@ impl PoolSource {
         let (from, to) = ends(blocks);
         let supplier = Supplier::Nodes;
         let search =
-            LogSearch { remote: self, account, canon, filter, from: from.number, deadline, supplier };
+            LogSearch { remote: self, account, chain, filter, from: from.number, deadline, supplier };
         let proven_from = search.proven_from(from, to);
         let given_by = self.given_by_anyone();
         if self.proves_blocks() && proven_from <= to.number {
@@ -103,14 +103,14 @@ impl PoolSource {
     pub(super) async fn partner_logs(
         &self,
         asking: Asking<'_>,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         query: &LogsQuery<BlockRef>,
     ) -> Result<Fetched, Failure> {
         let (filter, blocks) = (&query.filter, query.blocks);
         let Asking { account, deadline, supplier, .. } = asking;
         let (from, to) = ends(blocks);
         let search =
-            LogSearch { remote: self, account, canon, filter, from: from.number, deadline, supplier };
+            LogSearch { remote: self, account, chain, filter, from: from.number, deadline, supplier };
         let (result, verified) = if !self.proves_blocks() {
             match search.pass_on(blocks, self.limits.log_results_max).await? {
                 PassedLogs::Logs { result, .. } => (result, Verification::None),
@@ -135,7 +135,7 @@ impl PoolSource {
 impl LogSearch<'_> {
     fn asking(&self) -> Asking<'_> {
         let Self { account, deadline, supplier, .. } = *self;
-        Asking { account, canon: self.canon, deadline, supplier }
+        Asking { account, chain: self.chain, deadline, supplier }
     }
 
     /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it.
@@ -224,15 +224,15 @@ impl LogSearch<'_> {
     async fn pieces(&self, from: u64, to: u64) -> Result<Vec<Piece>, Failure> {
         // Each piece is looked for under a key that holds the filter, which is hashed whole each time.
         let hashed_bytes = self.filter.heap_bytes() * piece::count(from, to);
-        let (canon, filter) = (Arc::clone(self.canon), Arc::clone(self.filter));
+        let (chain, filter) = (Arc::clone(self.chain), Arc::clone(self.filter));
         let (cache, pool) = (Arc::clone(&self.remote.cache), Arc::clone(&self.remote.pool));
         let find = move || {
-            let mut pieces = piece::of(&canon, &filter, from, to);
+            let mut pieces = piece::of(&chain, &filter, from, to);
             for piece in &mut pieces {
                 piece.found = piece.key.as_ref().and_then(|key| {
                     let kept = cache.get_logs(key)?;
                     let is_trusted = kept.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
-                    let is_good = is_trusted && holds(&canon, &kept);
+                    let is_good = is_trusted && holds(&chain, &kept);
                     is_good.then_some(LogsText { text: kept.result, count: kept.count })
                 });
             }
@@ -253,7 +253,7 @@ impl LogSearch<'_> {
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
         // The filter is hashed whole for each piece that is kept.
         let bytes = results.iter().map(Bytes::len).sum::<usize>() + self.filter.heap_bytes() * pieces.len();
-        let (canon, cache) = (Arc::clone(self.canon), Arc::clone(&self.remote.cache));
+        let (chain, cache) = (Arc::clone(self.chain), Arc::clone(&self.remote.cache));
         let verified = self.remote.pieces_verified();
         let may_keep = self.remote.may_keep(verified);
         let cut_and_keep = move || {
@@ -262,7 +262,7 @@ impl LogSearch<'_> {
                 let found = piece.found.get_or_insert_default();
                 // The end of a range of which a node may be late is not kept, unless it is a whole chunk.
                 if let Some(key) = piece.key.take().filter(|_| may_keep && (sure || piece.is_chunk)) {
-                    cache.keep(key, piece::kept(found, piece.to, &canon, verified, Some(given_by)));
+                    cache.keep(key, piece::kept(found, piece.to, &chain, verified, Some(given_by)));
                 }
             }
             pieces
@@ -352,8 +352,8 @@ fn part_end(from: u64, to: u64, most: u64) -> u64 {
 }
 
 /// The block that a number stands for.
-pub(super) fn canonical(canon: &CanonicalChain, number: u64) -> Option<BlockRef> {
-    canon.by_number(number).map(block_ref)
+pub(super) fn canonical(chain: &CanonicalChain, number: u64) -> Option<BlockRef> {
+    chain.by_number(number).map(block_ref)
 }
 
 #[cfg(test)]

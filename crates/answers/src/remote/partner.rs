@@ -34,7 +34,7 @@ impl PartnerView {
 struct PartnerCall<'a> {
     account: AccountId,
     /// The chain that the call is about.
-    canon: &'a Arc<CanonicalChain>,
+    chain: &'a Arc<CanonicalChain>,
     /// The chain of our own nodes, if they have shown one.
     own: Option<&'a CanonicalChain>,
     reason: FailoverReason,
@@ -48,12 +48,12 @@ impl PoolSource {
     pub(super) async fn fail_over(
         &self,
         account: AccountId,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         method: &'static Method,
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
         let (reason, deadline) = (FailoverReason::Answer, Instant::now() + self.time(method));
-        let call = PartnerCall { account, canon, own: Some(canon), reason, method, query, deadline };
+        let call = PartnerCall { account, chain, own: Some(chain), reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
@@ -71,8 +71,8 @@ impl PoolSource {
             return Ok(answer(Origin::Partner, Some(view.head()), Verification::None, result));
         }
         let own = view.own().map(|own| &**own);
-        let (canon, reason) = (view.canonical_chain(), view.reason());
-        let call = PartnerCall { account, canon, own, reason, method, query, deadline };
+        let (chain, reason) = (view.canonical_chain(), view.reason());
+        let call = PartnerCall { account, chain, own, reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
@@ -83,7 +83,7 @@ impl PoolSource {
     }
 
     async fn share_partner_call(&self, call: PartnerCall<'_>) -> Result<Answer, Failure> {
-        let key = FlightKey::of(call.account, head(call.canon), call.query);
+        let key = FlightKey::of(call.account, head(call.chain), call.query);
         let (asker, pays) = (call.account, key.paying_account());
         let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
         self.partner_flights.share(key, ask).await?.lend(self.memory.of(asker))
@@ -91,13 +91,13 @@ impl PoolSource {
 
     /// Block data is proven like that of nodes, and so is state where it is proven at all. What is left is a partner's word.
     async fn ask_partner(&self, call: PartnerCall<'_>) -> Result<SharedAnswer, Failure> {
-        let PartnerCall { account, canon, query, deadline, .. } = call;
+        let PartnerCall { account, chain, query, deadline, .. } = call;
         let supplier = Supplier::Partners { method: call.method.name };
-        let asking = Asking { account, canon, deadline, supplier };
+        let asking = Asking { account, chain, deadline, supplier };
         let fetched = match QueryPlan::of(query).subject {
             // The gateway has answered what it knows, and partners are not asked which chain this is.
             Subject::Gateway(_) => return Err(Failure::Unavailable),
-            Subject::Logs(query) => self.partner_logs(asking, canon, query).await?,
+            Subject::Logs(query) => self.partner_logs(asking, chain, query).await?,
             Subject::Node(query) => {
                 let mut answered = self.answer_from_blocks(asking, query).await;
                 if answered.is_none() {
@@ -127,8 +127,8 @@ impl PoolSource {
         call: &PartnerCall<'_>,
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let asked = encode::call(call.method, query, Some(self.gas_cap(call.canon)));
-        let passed_on = PassedOn::new(self, call.account, Some(call.canon), query);
+        let asked = encode::call(call.method, query, Some(self.gas_cap(call.chain)));
+        let passed_on = PassedOn::new(self, call.account, Some(call.chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await
     }

@@ -27,8 +27,8 @@ use crate::view::ChainView;
 #[derive(Debug)]
 pub(crate) struct PartnerView {
     /// The chain of our own nodes, or one of which only the partner's head is known. The same for all calls of the request.
-    canon: Arc<CanonicalChain>,
-    /// Whether `canon` is the partner's, because no node of our own has shown a chain.
+    chain: Arc<CanonicalChain>,
+    /// Whether `chain` is the partner's, because no node of our own has shown a chain.
     is_of_partner: bool,
     /// What the partner was asked for; `None` for a block that does not exist.
     named: Mutex<HashMap<BlockParam, Option<BlockRef>>>,
@@ -38,28 +38,28 @@ impl PartnerView {
     /// Begins with the head: our own if we have one, and else the partner's.
     pub(super) async fn begin(
         remote: &PoolSource,
-        canon: Option<&Arc<CanonicalChain>>,
+        chain: Option<&Arc<CanonicalChain>>,
         method: &'static Method,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let canon = match canon {
-            Some(canon) => return Ok(Self::of(Arc::clone(canon), false)),
+        let chain = match chain {
+            Some(chain) => return Ok(Self::of(Arc::clone(chain), false)),
             None => remote.block_at_partner(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
         };
-        Ok(Self::of(Arc::new(CanonicalChain::of_head((*canon).clone())), true))
+        Ok(Self::of(Arc::new(CanonicalChain::of_head((*chain).clone())), true))
     }
 
-    fn of(canon: Arc<CanonicalChain>, is_of_partner: bool) -> Self {
-        Self { canon, is_of_partner, named: Mutex::default() }
+    fn of(chain: Arc<CanonicalChain>, is_of_partner: bool) -> Self {
+        Self { chain, is_of_partner, named: Mutex::default() }
     }
 
     pub(super) fn canonical_chain(&self) -> &Arc<CanonicalChain> {
-        &self.canon
+        &self.chain
     }
 
     /// The chain of our own nodes, if they have shown one.
     pub(super) fn own(&self) -> Option<&Arc<CanonicalChain>> {
-        Some(&self.canon).filter(|_| !self.is_of_partner)
+        Some(&self.chain).filter(|_| !self.is_of_partner)
     }
 
     /// Makes sure that this can say what block is meant, if there is such a block.
@@ -87,8 +87,8 @@ impl PartnerView {
             BlockParam::Tag(Tag::Latest) => true,
             BlockParam::Tag(_) => !self.is_of_partner,
             // Those of the window, or one that is not there yet.
-            BlockParam::Number(number) => self.canon.knows_number(number),
-            BlockParam::Hash { hash, .. } => self.canon.by_hash(&hash).is_some(),
+            BlockParam::Number(number) => self.chain.knows_number(number),
+            BlockParam::Hash { hash, .. } => self.chain.by_hash(&hash).is_some(),
         };
         is_known || self.named.lock().contains_key(&block)
     }
@@ -106,10 +106,10 @@ impl PartnerView {
         };
         let block = block_ref(block.id);
         // Whatever is that high and on the chain is known without asking.
-        if block.number >= self.canon.lowest() {
+        if block.number >= self.chain.lowest() {
             return Ok(None);
         }
-        let canonical = match self.canon.by_number(block.number) {
+        let canonical = match self.chain.by_number(block.number) {
             Some(known) => Some(block_ref(known)),
             None => {
                 let told =
@@ -127,26 +127,26 @@ impl PartnerView {
 
 impl ChainView for PartnerView {
     fn head(&self) -> BlockRef {
-        head(&self.canon)
+        head(&self.chain)
     }
 
     fn finalized(&self) -> Option<BlockRef> {
-        let known = self.canon.finalized().map(block_ref);
+        let known = self.chain.finalized().map(block_ref);
         known.or_else(|| self.named(BlockParam::Tag(Tag::Finalized)))
     }
 
     fn safe(&self) -> Option<BlockRef> {
-        let known = self.canon.safe().map(block_ref);
+        let known = self.chain.safe().map(block_ref);
         known.or_else(|| self.named(BlockParam::Tag(Tag::Safe)))
     }
 
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
-        let known = self.canon.by_number(number).map(block_ref);
+        let known = self.chain.by_number(number).map(block_ref);
         Ok(known.or_else(|| self.named(BlockParam::Number(number))))
     }
 
     fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
-        let known = self.canon.by_hash(&hash).map(block_ref);
+        let known = self.chain.by_hash(&hash).map(block_ref);
         Ok(known.or_else(|| self.named(by_hash(hash))))
     }
 }

@@ -16,26 +16,26 @@ use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 
 impl PoolSource {
-    /// `query` is pinned to the newest block, which says who may be asked. `canon` is the chain of the nodes, if they have shown one.
+    /// `query` is pinned to the newest block, which says who may be asked. `chain` is the chain of the nodes, if they have shown one.
     pub(crate) async fn answer_pending(
         &self,
         account: AccountId,
-        canon: Option<&CanonicalChain>,
+        chain: Option<&CanonicalChain>,
         method: &Method,
         query: &Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
         let Subject::Node(query) = QueryPlan::of(query).subject else { return Err(not_at_pending()) };
-        let by_nodes = match canon {
+        let by_nodes = match chain {
             Some(_) => {
-                let asked = self.ask_pending(account, canon, method, query, Origin::Node);
+                let asked = self.ask_pending(account, chain, method, query, Origin::Node);
                 self.with_outage_timeout(may_fail_over, asked).await
             }
             None => Err(Failure::Unavailable),
         };
         match by_nodes {
             Err(Failure::Unavailable) if may_fail_over => {
-                self.ask_pending(account, canon, method, query, Origin::Partner).await
+                self.ask_pending(account, chain, method, query, Origin::Partner).await
             }
             answered => answered,
         }
@@ -44,14 +44,14 @@ impl PoolSource {
     async fn ask_pending(
         &self,
         account: AccountId,
-        canon: Option<&CanonicalChain>,
+        chain: Option<&CanonicalChain>,
         method: &Method,
         query: NodeQuery<'_>,
         origin: Origin,
     ) -> Result<Answer, Failure> {
-        let gas_cap = canon.map(|canon| self.gas_cap(canon));
+        let gas_cap = chain.map(|chain| self.gas_cap(chain));
         let call = encode::pending_call(method, query, gas_cap).ok_or_else(not_at_pending)?;
-        let passed_on = PassedOn::new(self, account, canon, query);
+        let passed_on = PassedOn::new(self, account, chain, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);
         let answered = match origin {

@@ -172,8 +172,8 @@ impl PoolSource {
         }
     }
 
-    pub(super) fn gas_cap(&self, canon: &CanonicalChain) -> u64 {
-        let gas_limit = canon.head_block().map_or(0, |block| block.gas_limit);
+    pub(super) fn gas_cap(&self, chain: &CanonicalChain) -> u64 {
+        let gas_limit = chain.head_block().map_or(0, |block| block.gas_limit);
         gas_limit.saturating_mul(self.limits.call_gas_multiple)
     }
 }

@@ -79,7 +79,7 @@ pub(super) struct FetchKey {
 
 impl FetchKey {
     pub(super) fn of(asking: Asking<'_>, block: BlockRef) -> Self {
-        let is_deep = block.number < asking.canon.lowest();
+        let is_deep = block.number < asking.chain.lowest();
         let account = is_deep.then_some(asking.account);
         Self { account, hash: block.hash, supplier: asking.supplier }
     }

@@ -87,7 +87,7 @@ pub(super) struct Fetch<K> {
 
 impl<K> Fetch<K> {
     pub(super) fn of(asking: Asking<'_>, block: BlockRef, key: K) -> Self {
-        let is_deep = block.number < asking.canon.lowest();
+        let is_deep = block.number < asking.chain.lowest();
         Self { account: is_deep.then_some(asking.account), supplier: asking.supplier, key }
     }
 

@@ -77,10 +77,10 @@ impl RecentBlocks {
 
     /// Forgets blocks below a number. When there are too many, or they take too much, those that are not canonical go, too, and then
     /// the lowest ones. Gives the lowest number of which blocks may be in memory.
-    pub(super) fn tidy(&mut self, lowest: u64, bytes_max: usize, canon: &CanonicalChain) -> u64 {
+    pub(super) fn tidy(&mut self, lowest: u64, bytes_max: usize, chain: &CanonicalChain) -> u64 {
         let is_full = self.blocks.len() > RECENT_BLOCKS_MAX || self.bytes > bytes_max;
         let before = self.blocks.len();
-        self.retain(|block| block.number >= lowest && (!is_full || canon.by_hash(&block.hash).is_some()));
+        self.retain(|block| block.number >= lowest && (!is_full || chain.by_hash(&block.hash).is_some()));
         let lowest = self.lowest_within(bytes_max).max(lowest);
         self.retain(|block| block.number >= lowest);
         if self.blocks.len() < before {
@@ -153,16 +153,16 @@ mod tests {
         let view = NodesView::new(nodes::ViewSettings::default());
         let seen = |block: &RecentBlock| SeenBlock::restored(block.body.hash(), block.body.header());
         view.restore(seen(&blocks[9]), blocks[..9].iter().rev().map(seen).collect());
-        let canon = view.canonical_chain().unwrap();
+        let chain = view.canonical_chain().unwrap();
         let mut recent = RecentBlocks::default();
         blocks.iter().for_each(|block| recent.put(block.clone()));
         let (all, each) = (recent.bytes(), blocks[0].bytes());
         assert!(each > 50_000 && all == 10 * each, "{each} {all}");
-        assert_eq!(recent.tidy(2, usize::MAX, &canon), 2);
+        assert_eq!(recent.tidy(2, usize::MAX, &chain), 2);
         assert_eq!((recent.len(), recent.bytes()), (8, 8 * each));
-        assert_eq!(recent.tidy(2, 3 * each + 1, &canon), 7, "the newest stay");
+        assert_eq!(recent.tidy(2, 3 * each + 1, &chain), 7, "the newest stay");
         assert_eq!((recent.len(), recent.bytes()), (3, 3 * each));
-        assert_eq!(recent.tidy(2, 0, &canon), 9, "and one of them whatever it takes");
+        assert_eq!(recent.tidy(2, 0, &chain), 9, "and one of them whatever it takes");
         assert_eq!((recent.len(), recent.bytes()), (1, each));
     }
 }

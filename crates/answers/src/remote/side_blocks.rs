@@ -11,9 +11,9 @@ use super::pool_source::PoolSource;
 use crate::failure::Failure;
 
 /// The block that is meant, if it is a side block.
-pub(super) fn side_block(canon: &CanonicalChain, block: BlockParam) -> Option<BlockRef> {
+pub(super) fn side_block(chain: &CanonicalChain, block: BlockParam) -> Option<BlockRef> {
     let BlockParam::Hash { hash, .. } = block else { return None };
-    canon.side_block(&hash).map(block_ref)
+    chain.side_block(&hash).map(block_ref)
 }
 
 impl PoolSource {
@@ -21,7 +21,7 @@ impl PoolSource {
     /// that cannot be found is forgotten.
     pub(super) async fn find_side_block<B: Copy>(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         block: BlockRef,
         query: &Query<B>,
         deadline: Instant,
@@ -35,7 +35,7 @@ impl PoolSource {
             // The block is in memory, so only its state is gone.
             Ok(false) if is_in_memory => Err(Failure::SideStateGone),
             Ok(false) => {
-                canon.forget_side_block(&block.hash);
+                chain.forget_side_block(&block.hash);
                 Ok(())
             }
             Err(_) => Err(Failure::Unavailable),
@@ -45,7 +45,7 @@ impl PoolSource {
     /// Runs `work` on a query about a side block. `None` if it has been forgotten, because the nodes have dropped it meanwhile.
     pub(super) async fn unless_dropped<T>(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         block: BlockRef,
         query: &Query<BlockRef>,
         deadline: Instant,
@@ -55,9 +55,9 @@ impl PoolSource {
         if !matches!(outcome, Err(Failure::Unavailable)) {
             return Some(outcome);
         }
-        match self.find_side_block(canon, block, query, deadline).await {
+        match self.find_side_block(chain, block, query, deadline).await {
             Err(Failure::SideStateGone) => Some(Err(Failure::SideStateGone)),
-            _ if canon.side_block(&block.hash).is_none() => None,
+            _ if chain.side_block(&block.hash).is_none() => None,
             _ => Some(outcome),
         }
     }
@@ -65,7 +65,7 @@ impl PoolSource {
     /// A call for data of a block. For a side block, nodes are asked that are on its branch, too, although they do not have the canonical
     /// block of its number.
     pub(super) fn on_any_branch(&self, block: BlockRef, call: RpcCall) -> RpcCall {
-        let is_side_block = |canon: &Arc<CanonicalChain>| canon.side_block(&block.hash).is_some();
+        let is_side_block = |chain: &Arc<CanonicalChain>| chain.side_block(&block.hash).is_some();
         match self.pool.view().peek().as_ref().is_some_and(is_side_block) {
             true => RpcCall { needs: Needs::default(), ..call },
             false => call,

@@ -23,14 +23,14 @@ pub(super) fn text(gateway: &GatewayState) -> String {
 }
 
 fn nodes_status(pool: &Pool) -> Value {
-    let (view, canon) = (pool.view(), pool.canonical_chain());
+    let (view, chain) = (pool.view(), pool.canonical_chain());
     json!({
         "chain_id": pool.chain_id(),
-        "genesis": canon.as_ref().and_then(|canon| canon.genesis()).map(|genesis| genesis.hash),
-        "head": canon.as_ref().map(|canon| block(canon.head())),
+        "genesis": chain.as_ref().and_then(|chain| chain.genesis()).map(|genesis| genesis.hash),
+        "head": chain.as_ref().map(|chain| block(chain.head())),
         "head_age_seconds": view.head_age().map(|age| age.as_secs()),
-        "safe": canon.as_ref().and_then(|canon| canon.safe()).map(block),
-        "finalized": canon.as_ref().and_then(|canon| canon.finalized()).map(block),
+        "safe": chain.as_ref().and_then(|chain| chain.safe()).map(block),
+        "finalized": chain.as_ref().and_then(|chain| chain.finalized()).map(block),
         "checkpoint": view.checkpoint().map(block),
         "refused_head": view.refused_head().map(block),
         "quorum": view.quorum(),

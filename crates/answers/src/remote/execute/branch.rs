@@ -50,9 +50,9 @@ impl PoolSource {
         snapshot: &Snapshot,
         lowest: u64,
     ) -> Result<MissingBranch, NoBranch> {
-        let canon = asking.canon;
+        let chain = asking.chain;
         let head = snapshot.head();
-        let mut canonical: VecDeque<BlockRef> = canon
+        let mut canonical: VecDeque<BlockRef> = chain
             .window()
             .iter()
             .map(|block| block_ref(block.id))
@@ -62,11 +62,11 @@ impl PoolSource {
         if let Some(branch) = part(snapshot, &canonical)? {
             return Ok(branch);
         }
-        if lowest >= canon.lowest() {
+        if lowest >= chain.lowest() {
             return Err(NoBranch::TooDeep);
         }
-        let top = self.deep_top(head, canon, asking.deadline).await?;
-        if top.number + 1 < canon.lowest() {
+        let top = self.deep_top(head, chain, asking.deadline).await?;
+        if top.number + 1 < chain.lowest() {
             canonical.clear();
         }
         let headers = self.headers_down(asking, top, lowest).await.map_err(|_| NoBranch::Unknown)?;
@@ -78,17 +78,17 @@ impl PoolSource {
     async fn deep_top(
         &self,
         head: u64,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         deadline: Instant,
     ) -> Result<BlockRef, NoBranch> {
-        let below_window = canon.lowest().saturating_sub(1);
+        let below_window = chain.lowest().saturating_sub(1);
         if head + SPAN_BLOCKS >= below_window {
-            let lowest = canon.window().first().ok_or(NoBranch::Unknown)?;
+            let lowest = chain.window().first().ok_or(NoBranch::Unknown)?;
             return Ok(BlockRef { number: below_window, hash: lowest.parent });
         }
         let number = head + SPAN_BLOCKS;
-        self.learn(canon, BlockParam::Number(number), deadline).await.map_err(|_| NoBranch::Unknown)?;
-        canon.by_number(number).map(block_ref).ok_or(NoBranch::Unknown)
+        self.learn(chain, BlockParam::Number(number), deadline).await.map_err(|_| NoBranch::Unknown)?;
+        chain.by_number(number).map(block_ref).ok_or(NoBranch::Unknown)
     }
 }
 

@@ -39,12 +39,12 @@ const STOPPED_TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Starts the thread that keeps the archive at the head. `None` where no archive is continued.
 pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
-    let Some(chain) = remote.executed_chain().cloned() else { return Ok(None) };
+    let Some(executed_chain) = remote.executed_chain().cloned() else { return Ok(None) };
     let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
     let thread = FollowThread::start(move || async move {
         let live = ExecutionLoop {
             remote: &remote,
-            chain: &chain,
+            executed_chain: &executed_chain,
             worker,
             account: AccountId::unique(),
             is_written: true,
@@ -57,7 +57,7 @@ pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
 
 struct ExecutionLoop<'a> {
     remote: &'a PoolSource,
-    chain: &'a Arc<ExecutedChain>,
+    executed_chain: &'a Arc<ExecutedChain>,
     worker: ExecutionWorker,
     /// In whose share of the pool of threads blocks are proven: nobody else's.
     account: AccountId,
@@ -83,9 +83,9 @@ impl ExecutionLoop<'_> {
     async fn keep_up(mut self) {
         let mut changes = self.remote.pool.view().changes();
         loop {
-            let canon = changes.borrow_and_update().clone();
-            let pause = match canon {
-                Some(canon) => self.step(&canon, &mut changes).await,
+            let chain = changes.borrow_and_update().clone();
+            let pause = match chain {
+                Some(chain) => self.step(&chain, &mut changes).await,
                 None => Duration::MAX,
             };
             if !pause.is_zero() {
@@ -96,20 +96,20 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes what is missing, or some of it. Gives how long to wait for a change of the view.
-    async fn step(&mut self, canon: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Duration {
-        let advanced = self.advance(canon, changes).await;
-        self.chain.forget_old_snapshots(self.remote.pool());
+    async fn step(&mut self, chain: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Duration {
+        let advanced = self.advance(chain, changes).await;
+        self.executed_chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
             !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(NotExecuted::Disk(_))));
         let is_unknown = matches!(advanced, Err(NotExecuted::UnknownType(_)));
         self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
         match advanced {
             Ok(true) => {
-                self.chain.set_state(ExecutionState::AtHead);
+                self.executed_chain.set_state(ExecutionState::AtHead);
                 Duration::MAX
             }
             Ok(false) => {
-                self.chain.set_state(ExecutionState::Behind);
+                self.executed_chain.set_state(ExecutionState::Behind);
                 Duration::ZERO
             }
             Err(NotExecuted::ForNow) => TRIED_AGAIN_AFTER,
@@ -122,11 +122,11 @@ impl ExecutionLoop<'_> {
                     );
                 }
                 let reason = format!("the archive cannot be read or written: {cause}");
-                self.chain.set_state(ExecutionState::Stopped(reason));
+                self.executed_chain.set_state(ExecutionState::Stopped(reason));
                 TRIED_AGAIN_AFTER
             }
             Err(NotExecuted::ForGood(reason) | NotExecuted::UnknownType(reason)) => {
-                self.chain.set_stopped(reason);
+                self.executed_chain.set_stopped(reason);
                 STOPPED_TRIED_AGAIN_AFTER
             }
         }
@@ -135,16 +135,16 @@ impl ExecutionLoop<'_> {
     /// Goes towards the head of the view. `false` if more is to be done.
     async fn advance(
         &self,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         changes: &mut ChainChanges,
     ) -> Result<bool, NotExecuted> {
-        let archive = self.chain.archive();
-        archive.set_finalized(canon.finalized().map(|block| block.number));
+        let archive = self.executed_chain.archive();
+        archive.set_finalized(chain.finalized().map(|block| block.number));
         let snapshot = archive.snapshot();
-        self.check_genesis(canon)?;
+        self.check_genesis(chain)?;
         let head = snapshot.head();
-        let lowest = archive.lowest_replaceable(head.min(canon.head().number));
-        let branch = self.remote.branch_of(self.asking(canon), &snapshot, lowest).await;
+        let lowest = archive.lowest_replaceable(head.min(chain.head().number));
+        let branch = self.remote.branch_of(self.asking(chain), &snapshot, lowest).await;
         // It would keep pages from being used again while blocks are executed.
         drop(snapshot);
         let mut branch = branch.map_err(|reason| why_no_branch(reason, head, lowest))?;
@@ -153,28 +153,28 @@ impl ExecutionLoop<'_> {
         }
         // Those below the window are canonical, and so is what the archive will have.
         branch.blocks.iter().for_each(|block| {
-            canon.add_deep_block(nodes::BlockId { number: block.number, hash: block.hash });
+            chain.add_deep_block(nodes::BlockId { number: block.number, hash: block.hash });
         });
-        let is_last = branch.blocks.last().map(|block| block.hash) == Some(canon.head().hash);
+        let is_last = branch.blocks.last().map(|block| block.hash) == Some(chain.head().hash);
         if branch.ancestor == head {
-            self.extend(canon, branch).await?;
+            self.extend(chain, branch).await?;
             return Ok(is_last);
         }
         let is_whole = branch.blocks.len() <= REPLACED_AT_ONCE;
         branch.blocks.truncate(REPLACED_AT_ONCE);
-        self.reorganise(canon, branch, changes).await?;
+        self.reorganise(chain, branch, changes).await?;
         Ok(is_last && is_whole)
     }
 
     /// Another genesis means another chain, and none of its blocks fits.
-    fn check_genesis(&self, canon: &CanonicalChain) -> Result<(), NotExecuted> {
+    fn check_genesis(&self, chain: &CanonicalChain) -> Result<(), NotExecuted> {
         let ours = self
-            .chain
+            .executed_chain
             .archive()
             .current()
             .genesis_hash()
             .map_err(|cause| NotExecuted::Disk(cause.to_string()))?;
-        match canon.genesis() {
+        match chain.genesis() {
             Some(theirs) if theirs.hash != ours => Err(NotExecuted::ForGood(format!(
                 "the archive holds the chain with genesis {ours}, the nodes the one with genesis {}; \
                  use another data_dir or other nodes",
@@ -185,26 +185,28 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes blocks that follow the archive's head, while further ones are fetched.
-    async fn extend(&self, canon: &Arc<CanonicalChain>, branch: MissingBranch) -> Result<(), NotExecuted> {
-        self.chain.set_executing();
+    async fn extend(&self, chain: &Arc<CanonicalChain>, branch: MissingBranch) -> Result<(), NotExecuted> {
+        self.executed_chain.set_executing();
         let (sender, mut receiver) = mpsc::channel(WAITING_BLOCKS_MAX);
-        let chain = Arc::clone(self.chain);
+        let executed_chain = Arc::clone(self.executed_chain);
         let execution = self.worker.run(move || {
             let blocks = std::iter::from_fn(move || receiver.blocking_recv());
-            chain.archive().follow_blocks(blocks, &mut BlockCounter { chain: &chain, blocks: 0 })
+            executed_chain
+                .archive()
+                .follow_blocks(blocks, &mut BlockCounter { executed_chain: &executed_chain, blocks: 0 })
         });
-        let fetched = self.send_blocks(canon, &branch.blocks, sender).await;
+        let fetched = self.send_blocks(chain, &branch.blocks, sender).await;
         executed(execution.await)?;
         fetched
     }
 
     async fn send_blocks(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         blocks: &[BlockRef],
         sender: mpsc::Sender<Block>,
     ) -> Result<(), NotExecuted> {
-        let mut fetched = std::pin::pin!(self.fetch(canon, blocks));
+        let mut fetched = std::pin::pin!(self.fetch(chain, blocks));
         while let Some(block) = fetched.next().await {
             if sender.send(block?).await.is_err() {
                 // Execution has ended, and says why.
@@ -217,45 +219,46 @@ impl ExecutionLoop<'_> {
     /// Replaces blocks of the archive. Nothing changes before the whole branch is there.
     async fn reorganise(
         &self,
-        canon: &CanonicalChain,
+        chain: &CanonicalChain,
         branch: MissingBranch,
         changes: &mut ChainChanges,
     ) -> Result<(), NotExecuted> {
         let mut blocks = Vec::with_capacity(branch.blocks.len());
-        let mut fetched = std::pin::pin!(self.fetch(canon, &branch.blocks));
+        let mut fetched = std::pin::pin!(self.fetch(chain, &branch.blocks));
         while let Some(block) = fetched.next().await {
             blocks.push(block?);
         }
         if changes.has_changed().unwrap_or(false) && !still_leads_there(changes, &branch) {
             return Err(NotExecuted::ForNow);
         }
-        let (chain, ancestor) = (Arc::clone(self.chain), branch.ancestor);
-        let depth = chain.head().saturating_sub(ancestor);
+        let (executed_chain, ancestor) = (Arc::clone(self.executed_chain), branch.ancestor);
+        let depth = executed_chain.head().saturating_sub(ancestor);
         tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
-        chain.remember_replaced(ReplacedBranch { ancestor, snapshot: chain.source().snapshot() });
-        let replaced = self.worker.run(move || chain.archive().reorganise(ancestor, blocks));
-        executed(replaced.await).inspect_err(|_| self.chain.forget_newest_replaced())?;
-        self.chain.counts.reorganisations.fetch_add(1, Relaxed);
-        self.chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
+        executed_chain
+            .remember_replaced(ReplacedBranch { ancestor, snapshot: executed_chain.source().snapshot() });
+        let replaced = self.worker.run(move || executed_chain.archive().reorganise(ancestor, blocks));
+        executed(replaced.await).inspect_err(|_| self.executed_chain.forget_newest_replaced())?;
+        self.executed_chain.counts.reorganisations.fetch_add(1, Relaxed);
+        self.executed_chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
         Ok(())
     }
 
     /// Blocks in their order, some of them fetched ahead.
     fn fetch<'s>(
         &'s self,
-        canon: &'s CanonicalChain,
+        chain: &'s CanonicalChain,
         blocks: &'s [BlockRef],
     ) -> impl Stream<Item = Result<Block, NotExecuted>> + 's {
-        stream::iter(blocks).map(move |block| self.fetch_one(canon, *block)).buffered(FETCHED_AT_ONCE)
+        stream::iter(blocks).map(move |block| self.fetch_one(chain, *block)).buffered(FETCHED_AT_ONCE)
     }
 
-    fn asking<'c>(&self, canon: &'c CanonicalChain) -> Asking<'c> {
+    fn asking<'c>(&self, chain: &'c CanonicalChain) -> Asking<'c> {
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        Asking { account: self.account, canon, deadline, supplier: Supplier::Nodes }
+        Asking { account: self.account, chain, deadline, supplier: Supplier::Nodes }
     }
 
-    async fn fetch_one(&self, canon: &CanonicalChain, block: BlockRef) -> Result<Block, NotExecuted> {
-        let asking = self.asking(canon);
+    async fn fetch_one(&self, chain: &CanonicalChain, block: BlockRef) -> Result<Block, NotExecuted> {
+        let asking = self.asking(chain);
         let held = |failure| why_not_fetched(failure, block.number);
         let body = self.remote.body(asking, block).await.map_err(held)?;
         let uncles = self.remote.uncles(asking, &body).await.map_err(held)?;
@@ -272,9 +275,9 @@ impl ExecutionLoop<'_> {
 
 /// Whether a branch is still part of the chain of the view.
 fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {
-    let canon = changes.borrow();
+    let chain = changes.borrow();
     let last = branch.blocks.last();
-    last.zip(canon.as_ref()).is_some_and(|(last, canon)| canon.by_hash(&last.hash).is_some())
+    last.zip(chain.as_ref()).is_some_and(|(last, chain)| chain.by_hash(&last.hash).is_some())
 }
 
 fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> NotExecuted {
@@ -312,13 +315,13 @@ fn executed(
 
 /// Counts blocks as they are executed.
 struct BlockCounter<'a> {
-    chain: &'a ExecutedChain,
+    executed_chain: &'a ExecutedChain,
     blocks: u64,
 }
 
 impl ImportObserver for BlockCounter<'_> {
     fn progressed(&mut self, progress: &ImportProgress) {
         let new = progress.blocks - std::mem::replace(&mut self.blocks, progress.blocks);
-        self.chain.counts.blocks.fetch_add(new, Relaxed);
+        self.executed_chain.counts.blocks.fetch_add(new, Relaxed);
     }
 }

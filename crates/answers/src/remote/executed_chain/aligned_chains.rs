@@ -17,7 +17,7 @@ use crate::view::{ChainView, Source};
 pub(super) struct AlignedChains {
     snapshot: Arc<dyn Source>,
     /// `None` before any node has shown its chain.
-    canon: Option<Arc<CanonicalChain>>,
+    chain: Option<Arc<CanonicalChain>>,
     /// The newest block that both have; `None` where that is not known.
     common: Option<u64>,
     /// Chains that the archive had before, the newest first.
@@ -27,29 +27,29 @@ pub(super) struct AlignedChains {
 impl AlignedChains {
     pub(super) fn new(
         snapshot: Arc<dyn Source>,
-        canon: Option<Arc<CanonicalChain>>,
+        chain: Option<Arc<CanonicalChain>>,
         replaced: Vec<Arc<dyn Source>>,
     ) -> Self {
-        let common = canon.as_ref().and_then(|canon| newest_common_block(&*snapshot, canon));
-        Self { snapshot, canon, common, replaced }
+        let common = chain.as_ref().and_then(|chain| newest_common_block(&*snapshot, chain));
+        Self { snapshot, chain, common, replaced }
     }
 
-    pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, canon: Option<&Arc<CanonicalChain>>) -> bool {
-        let is_same_canon = match (&self.canon, canon) {
+    pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, chain: Option<&Arc<CanonicalChain>>) -> bool {
+        let is_same_canon = match (&self.chain, chain) {
             (Some(ours), Some(other)) => Arc::ptr_eq(ours, other),
             (None, None) => true,
             _ => false,
         };
         // That the archive's head is on the chain may be learned later, where it is below the window.
         let is_settled =
-            self.common.is_some() || canon.is_none_or(|canon| self.snapshot.head().number >= canon.lowest());
+            self.common.is_some() || chain.is_none_or(|chain| self.snapshot.head().number >= chain.lowest());
         is_same_canon && is_settled && addr_eq(Arc::as_ptr(&self.snapshot), Arc::as_ptr(snapshot))
     }
 
     /// Whether the archive has the newest block of the view, and no other.
     fn is_at_head(&self) -> bool {
-        match &self.canon {
-            Some(canon) => block_ref(canon.head()) == self.snapshot.head(),
+        match &self.chain {
+            Some(chain) => block_ref(chain.head()) == self.snapshot.head(),
             None => true,
         }
     }
@@ -61,7 +61,7 @@ impl AlignedChains {
 
     /// Whether the archive and the view have the same block of this name.
     fn has(&self, block: BlockParam) -> bool {
-        let Some((canon, common)) = self.canon.as_ref().zip(self.common) else { return false };
+        let Some((chain, common)) = self.chain.as_ref().zip(self.common) else { return false };
         let is_common = |mark: Option<nodes::BlockId>| mark.is_some_and(|mark| mark.number <= common);
         match block {
             BlockParam::Number(number) => number <= common,
@@ -70,8 +70,8 @@ impl AlignedChains {
                 .block_by_hash(hash)
                 .is_ok_and(|found| found.is_some_and(|at| at.number <= common)),
             BlockParam::Tag(Tag::Earliest) => true,
-            BlockParam::Tag(Tag::Finalized) => is_common(canon.finalized()),
-            BlockParam::Tag(Tag::Safe) => is_common(canon.safe()),
+            BlockParam::Tag(Tag::Finalized) => is_common(chain.finalized()),
+            BlockParam::Tag(Tag::Safe) => is_common(chain.safe()),
             BlockParam::Tag(Tag::Latest | Tag::Pending) => false,
         }
     }
@@ -85,7 +85,7 @@ impl AlignedChains {
             return None;
         };
         let has_it = |chain: &dyn Source| chain.block_by_hash(hash).is_ok_and(|found| found.is_some());
-        if has_it(&*self.snapshot) || self.canon.as_ref().is_some_and(|canon| canon.by_hash(&hash).is_some())
+        if has_it(&*self.snapshot) || self.chain.as_ref().is_some_and(|chain| chain.by_hash(&hash).is_some())
         {
             return None;
         }
@@ -95,18 +95,18 @@ impl AlignedChains {
     /// A mark of the view, and never above what was executed.
     fn executed(&self, mark: fn(&CanonicalChain) -> Option<nodes::BlockId>) -> Option<BlockRef> {
         let (mark, head) =
-            (block_ref(self.canon.as_ref().and_then(|canon| mark(canon))?), self.snapshot.head());
+            (block_ref(self.chain.as_ref().and_then(|chain| mark(chain))?), self.snapshot.head());
         Some(if mark.number > head.number { head } else { mark })
     }
 }
 
 /// The newest block that the archive and the view have in common.
-fn newest_common_block(snapshot: &dyn Source, canon: &CanonicalChain) -> Option<u64> {
-    let top = snapshot.head().number.min(canon.head().number);
-    let lowest = top.min(canon.lowest());
+fn newest_common_block(snapshot: &dyn Source, chain: &CanonicalChain) -> Option<u64> {
+    let top = snapshot.head().number.min(chain.head().number);
+    let lowest = top.min(chain.lowest());
     (lowest..=top).rev().find(|number| {
         let ours = snapshot.block_by_number(*number).ok().flatten();
-        ours.is_some() && canon.by_number(*number).map(block_ref) == ours
+        ours.is_some() && chain.by_number(*number).map(block_ref) == ours
     })
 }
 
@@ -172,7 +172,7 @@ impl ExecutedView {
     }
 
     pub(crate) fn canonical_chain(&self) -> Option<&Arc<CanonicalChain>> {
-        self.chains.canon.as_ref()
+        self.chains.chain.as_ref()
     }
 
     pub(crate) fn head(&self) -> Option<BlockRef> {

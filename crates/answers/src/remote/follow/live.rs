@@ -39,9 +39,9 @@ pub(super) async fn keep_up(remote: &PoolSource, kept: &KeptChain) -> String {
     let mut live =
         FollowLoop { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
     loop {
-        let canon = live.changes.borrow_and_update().clone();
-        let is_done = match canon {
-            Some(canon) => match live.advance(&canon).await {
+        let chain = live.changes.borrow_and_update().clone();
+        let is_done = match chain {
+            Some(chain) => match live.advance(&chain).await {
                 Ok(is_done) => is_done,
                 Err(reason) => return reason,
             },
@@ -70,22 +70,22 @@ struct FollowLoop<'a> {
 
 impl FollowLoop<'_> {
     /// Catches up with the view. `false` if something is left to do.
-    async fn advance(&mut self, canon: &Arc<CanonicalChain>) -> Result<bool, String> {
-        self.check_chain(canon)?;
-        self.link(canon).await?;
+    async fn advance(&mut self, chain: &Arc<CanonicalChain>) -> Result<bool, String> {
+        self.check_chain(chain)?;
+        self.link(chain).await?;
         self.kept.has_begun();
-        let wanted = self.wanted(canon);
-        let all_fetched = self.fetch(canon, wanted.clone()).await?;
-        let all_stored = self.store(canon, wanted).await?;
-        self.forget(canon);
+        let wanted = self.wanted(chain);
+        let all_fetched = self.fetch(chain, wanted.clone()).await?;
+        let all_stored = self.store(chain, wanted).await?;
+        self.forget(chain);
         Ok(all_fetched && all_stored)
     }
 
     /// Checks that the kept blocks are of the chain of the nodes.
-    fn check_chain(&self, canon: &CanonicalChain) -> Result<(), String> {
+    fn check_chain(&self, chain: &CanonicalChain) -> Result<(), String> {
         let Some(kept) = self.kept.snapshot().chain() else { return Ok(()) };
         let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != kept.chain_id);
-        let genesis = canon.genesis().map(|block| block.hash);
+        let genesis = chain.genesis().map(|block| block.hash);
         let is_other_genesis = kept.genesis.zip(genesis).is_some_and(|(kept, seen)| kept != seen);
         match is_other_id || is_other_genesis {
             true => Err(format!("the kept blocks are of another chain, with chain id {}", kept.chain_id)),
@@ -94,26 +94,26 @@ impl FollowLoop<'_> {
     }
 
     /// Sees whether the newest kept block is on the chain of the view.
-    async fn link(&self, canon: &CanonicalChain) -> Result<(), String> {
+    async fn link(&self, chain: &CanonicalChain) -> Result<(), String> {
         let snapshot = self.kept.snapshot();
         let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
-        let number = canon.head().number.min(*range.end());
-        let is_deep = number < canon.lowest();
-        if !range.contains(&number) || is_deep && self.kept.linked_from(canon.epoch()).is_some() {
+        let number = chain.head().number.min(*range.end());
+        let is_deep = number < chain.lowest();
+        if !range.contains(&number) || is_deep && self.kept.linked_from(chain.epoch()).is_some() {
             return Ok(());
         }
         if is_deep {
             let deadline = Instant::now() + FETCH_TIME_MAX;
             // Where too few nodes can say, the blocks in between will show it.
-            let _unknown = self.remote.learn(canon, BlockParam::Number(number), deadline).await;
-            if !canon.knows_number(number) {
+            let _unknown = self.remote.learn(chain, BlockParam::Number(number), deadline).await;
+            if !chain.knows_number(number) {
                 return Ok(());
             }
         }
-        let Some(canonical) = canon.by_number(number) else { return Ok(()) };
+        let Some(canonical) = chain.by_number(number) else { return Ok(()) };
         match snapshot.header(number) {
             Ok(Some(header)) if header.hash == canonical.hash => {
-                self.kept.link(canon.epoch(), number);
+                self.kept.link(chain.epoch(), number);
                 Ok(())
             }
             Ok(Some(header)) => Err(reorganised(number, header.hash, canonical.hash)),
@@ -126,8 +126,8 @@ impl FollowLoop<'_> {
     }
 
     /// The blocks that should be in memory or, the lower ones, in the file.
-    fn wanted(&mut self, canon: &CanonicalChain) -> RangeInclusive<u64> {
-        let head = canon.head().number;
+    fn wanted(&mut self, chain: &CanonicalChain) -> RangeInclusive<u64> {
+        let head = chain.head().number;
         let first = *self.first.get_or_insert(head);
         let newest_kept = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
         let lowest = match (newest_kept, self.kept.settings.from) {
@@ -135,18 +135,18 @@ impl FollowLoop<'_> {
             (None, Some(from)) => from,
             (None, None) => first,
         };
-        lowest.max(canon.lowest())..=head
+        lowest.max(chain.lowest())..=head
     }
 
     /// Fetches what is missing, the newest block first. `false` if something is missing still, or the view has changed.
     async fn fetch(
         &mut self,
-        canon: &Arc<CanonicalChain>,
+        chain: &Arc<CanonicalChain>,
         wanted: RangeInclusive<u64>,
     ) -> Result<bool, String> {
-        let missing = self.missing(canon, wanted);
+        let missing = self.missing(chain, wanted);
         let this = &*self;
-        let fetches = missing.into_iter().map(|block| this.fetch_block(canon, block));
+        let fetches = missing.into_iter().map(|block| this.fetch_block(chain, block));
         let mut fetches = stream::iter(fetches).buffer_unordered(BLOCKS_AT_ONCE);
         let (mut is_done, mut unknown_type) = (true, None);
         while let Some(fetched) = fetches.next().await {
@@ -179,14 +179,14 @@ impl FollowLoop<'_> {
     }
 
     /// Canonical blocks that are not in memory, downwards.
-    fn missing(&mut self, canon: &CanonicalChain, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
-        let head = block_ref(canon.head());
+    fn missing(&mut self, chain: &CanonicalChain, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
+        let head = block_ref(chain.head());
         let before = self.head.replace(head);
-        let is_reorganised = before.is_some_and(|before| canon.by_hash(&before.hash).is_none());
+        let is_reorganised = before.is_some_and(|before| chain.by_hash(&before.hash).is_none());
         let mut recent = self.kept.recent.write();
         let mut missing = Vec::new();
         let wanted = *wanted.start().max(&self.lowest_in_memory)..=*wanted.end();
-        for block in wanted.rev().filter_map(|number| canon.by_number(number)).map(block_ref) {
+        for block in wanted.rev().filter_map(|number| chain.by_number(number)).map(block_ref) {
             match recent.get(&block.hash).cloned() {
                 // Its transactions may have been in other blocks meanwhile.
                 Some(known) if is_reorganised => recent.put(known),
@@ -197,9 +197,9 @@ impl FollowLoop<'_> {
         missing
     }
 
-    async fn fetch_block(&self, canon: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
+    async fn fetch_block(&self, chain: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
         let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
-        let asking = Asking { account, canon, deadline, supplier: Supplier::Nodes };
+        let asking = Asking { account, chain, deadline, supplier: Supplier::Nodes };
         let body = self.remote.body(asking, block).await?;
         let (uncles, receipts) =
             tokio::try_join!(self.remote.uncles(asking, &body), self.remote.receipts(asking, &body))?;
@@ -207,32 +207,32 @@ impl FollowLoop<'_> {
     }
 
     /// Writes what cannot be reorganised any more. `false` if the disk cannot be written.
-    async fn store(&self, canon: &CanonicalChain, wanted: RangeInclusive<u64>) -> Result<bool, String> {
-        let Some(newest) = storable(canon) else { return Ok(true) };
+    async fn store(&self, chain: &CanonicalChain, wanted: RangeInclusive<u64>) -> Result<bool, String> {
+        let Some(newest) = storable(chain) else { return Ok(true) };
         let mut next = *wanted.start();
         let newest = newest.min(*wanted.end());
         loop {
             let (mut group, mut bytes) = (Vec::new(), 0);
             while next <= newest && group.len() < GROUP_BLOCKS_MAX && bytes < GROUP_BYTES_MAX {
-                let Some(block) = self.block_to_store(canon, next).await else { break };
+                let Some(block) = self.block_to_store(chain, next).await else { break };
                 bytes += block.bytes();
                 group.push(block);
                 next += 1;
             }
             let Some(lowest) = group.first() else { return Ok(true) };
             self.check_parent(lowest)?;
-            if !self.store_group(canon, group).await {
+            if !self.store_group(chain, group).await {
                 return Ok(false);
             }
-            self.kept.link(canon.epoch(), next - 1);
+            self.kept.link(chain.epoch(), next - 1);
         }
     }
 
     /// A canonical block that is due; fetched again if memory had no room for it.
-    async fn block_to_store(&self, canon: &CanonicalChain, number: u64) -> Option<RecentBlock> {
-        let block = canon.by_number(number).map(block_ref)?;
+    async fn block_to_store(&self, chain: &CanonicalChain, number: u64) -> Option<RecentBlock> {
+        let block = chain.by_number(number).map(block_ref)?;
         match self.kept.recent(&block.hash) {
-            None if number < self.lowest_in_memory => self.fetch_block(canon, block).await.ok(),
+            None if number < self.lowest_in_memory => self.fetch_block(chain, block).await.ok(),
             recent => recent,
         }
     }
@@ -255,15 +255,15 @@ impl FollowLoop<'_> {
         }
     }
 
-    async fn store_group(&self, canon: &CanonicalChain, group: Vec<RecentBlock>) -> bool {
-        let chain = self
+    async fn store_group(&self, chain: &CanonicalChain, group: Vec<RecentBlock>) -> bool {
+        let named = self
             .remote
             .pool
             .chain_id()
-            .map(|chain_id| KeptChainId { chain_id, genesis: canon.genesis().map(|block| block.hash) });
+            .map(|chain_id| KeptChainId { chain_id, genesis: chain.genesis().map(|block| block.hash) });
         let known = self.kept.snapshot().chain();
         let new_chain =
-            chain.filter(|chain| known.is_none_or(|known| known.genesis.is_none() && known != *chain));
+            named.filter(|named| known.is_none_or(|known| known.genesis.is_none() && known != *named));
         let Some(kept) = self.remote.kept_chain().cloned() else { return true };
         let write = move || {
             let blocks: Vec<_> = group.iter().map(encoded).collect();
@@ -274,22 +274,22 @@ impl FollowLoop<'_> {
     }
 
     /// Forgets what is in the file, or too deep to be on its way there.
-    fn forget(&mut self, canon: &CanonicalChain) {
+    fn forget(&mut self, chain: &CanonicalChain) {
         let newest = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
         let stored =
-            newest.filter(|newest| canon.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
-        let unstored = (canon.head().number + 1).saturating_sub(WINDOW_BLOCKS as u64);
+            newest.filter(|newest| chain.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
+        let unstored = (chain.head().number + 1).saturating_sub(WINDOW_BLOCKS as u64);
         let lowest = stored.max(unstored);
-        self.lowest_in_memory = self.kept.recent.write().tidy(lowest, RECENT_BYTES_MAX, canon);
+        self.lowest_in_memory = self.kept.recent.write().tidy(lowest, RECENT_BYTES_MAX, chain);
     }
 }
 
 /// The newest block that cannot be reorganised any more. What has left the view's window counts as such however long nothing is
 /// finalized, because the view would not connect to anything below it.
-fn storable(canon: &CanonicalChain) -> Option<u64> {
-    let head = canon.head().number;
+fn storable(chain: &CanonicalChain) -> Option<u64> {
+    let head = chain.head().number;
     let deep = head.checked_sub(UNSTORED_BLOCKS_MIN)?;
-    let finalized = canon.finalized().map_or(u64::MAX, |block| block.number);
+    let finalized = chain.finalized().map_or(u64::MAX, |block| block.number);
     let leaving = head.saturating_sub(WINDOW_BLOCKS as u64 - 1);
     Some(deep.min(finalized).max(leaving))
 }

@@ -36,9 +36,9 @@ struct Scanned {
 impl LogSearch<'_> {
     /// Blocks of a range below the window that may have logs that match, upwards.
     pub(super) async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
-        let lowest = self.canon.lowest();
+        let lowest = self.chain.lowest();
         // The lowest block of the window names the one below it.
-        let below_window = self.canon.block(lowest).map(|block| block.parent);
+        let below_window = self.chain.block(lowest).map(|block| block.parent);
         let top = match (lowest.checked_sub(1), below_window) {
             _ if to.number < lowest => to,
             (Some(number), Some(hash)) if from < lowest => BlockRef { number, hash },

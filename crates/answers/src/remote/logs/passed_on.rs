@@ -64,11 +64,11 @@ impl LogSearch<'_> {
         let mut found: Vec<BlockId> = logs.iter().map(|log| log.block).collect();
         found.dedup();
         // A block that was named by its hash need not be canonical.
-        if !matches!(blocks, LogBlocks::One(_)) && self.canon.contradicts(&found) {
+        if !matches!(blocks, LogBlocks::One(_)) && self.chain.contradicts(&found) {
             return Judgement::Late;
         }
         // Nothing is known there of the blocks, and a node may have dropped them.
-        let is_deep = ends(blocks).0.number < self.canon.lowest();
+        let is_deep = ends(blocks).0.number < self.chain.lowest();
         if is_deep && found.is_empty() { Judgement::Doubtful } else { Judgement::Believed }
     }
 

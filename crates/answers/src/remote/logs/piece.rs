@@ -54,7 +54,7 @@ pub(super) fn count(from: u64, to: u64) -> usize {
 }
 
 /// Cuts a range into pieces, upwards.
-pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, from: u64, to: u64) -> Vec<Piece> {
+pub(super) fn of(chain: &CanonicalChain, filter: &Arc<LogFilterParams>, from: u64, to: u64) -> Vec<Piece> {
     if count(from, to) == 0 {
         return vec![Piece::without_key(from, to)];
     }
@@ -65,7 +65,7 @@ pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, from: u6
         let last = chunk.saturating_add(CHUNK_BLOCKS - 1);
         let end = last.min(to);
         let is_chunk = start == chunk && end == last;
-        let key = Some(key(canon, filter, start, end));
+        let key = Some(key(chain, filter, start, end));
         pieces.push(Piece { from: start, to: end, key, is_chunk, found: None });
         let Some(next) = end.checked_add(1) else { break };
         start = next;
@@ -73,30 +73,30 @@ pub(super) fn of(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, from: u6
     pieces
 }
 
-fn key(canon: &CanonicalChain, filter: &Arc<LogFilterParams>, first: u64, last: u64) -> CacheKey {
-    CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(canon, last) }
+fn key(chain: &CanonicalChain, filter: &Arc<LogFilterParams>, first: u64, last: u64) -> CacheKey {
+    CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(chain, last) }
 }
 
 /// The block on which a chunk hangs. Far below the head its hash need not be known: the epoch stands for it.
-fn anchor(canon: &CanonicalChain, last: u64) -> BlockRef {
-    canonical(canon, last).unwrap_or(BlockRef { number: last, hash: B256::ZERO })
+fn anchor(chain: &CanonicalChain, last: u64) -> BlockRef {
+    canonical(chain, last).unwrap_or(BlockRef { number: last, hash: B256::ZERO })
 }
 
 /// A chunk as it is kept: a copy, because the answer that it was cut from may be many times as large.
 pub(super) fn kept(
     found: &LogsText,
     last: u64,
-    canon: &Arc<CanonicalChain>,
+    chain: &Arc<CanonicalChain>,
     verified: Verification,
     given_by: Option<GivenBy>,
 ) -> CachedAnswer {
-    let block = Some(anchor(canon, last));
+    let block = Some(anchor(chain, last));
     CachedAnswer {
         result: Bytes::copy_from_slice(&found.text),
         block,
         verified,
         given_by,
-        deep_in: deep_in(canon, block),
+        deep_in: deep_in(chain, block),
         count: found.count,
         readers: ChargedReaders::default(),
     }

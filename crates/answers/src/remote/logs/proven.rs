@@ -44,7 +44,7 @@ type Searching<'a> = Pin<Box<dyn Future<Output = Result<LogsText, Failure>> + Se
 impl LogSearch<'_> {
     /// The lowest block of a range from which on its logs are proven.
     pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
-        let lowest = self.canon.lowest();
+        let lowest = self.chain.lowest();
         let deep_blocks = to.number.min(lowest).saturating_sub(from.number);
         let is_provable = match self.supplier {
             Supplier::Nodes | Supplier::Node { .. } => {
@@ -73,7 +73,7 @@ impl LogSearch<'_> {
         }
         let mut blocks = self.in_deep(from, to).await?;
         let mut blooms = FilterBlooms::of(self.filter);
-        let seen = (from.max(self.canon.lowest())..=to.number).filter_map(|number| self.canon.block(number));
+        let seen = (from.max(self.chain.lowest())..=to.number).filter_map(|number| self.chain.block(number));
         blocks.extend(
             seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| block_ref(block.id)),
         );

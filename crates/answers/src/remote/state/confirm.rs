@@ -91,8 +91,8 @@ impl PoolSource {
         query: NodeQuery<'_>,
         form: Form,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(method, query, Some(self.gas_cap(asking.canon)));
-        let in_view = |statement| in_view(asking.canon, query, statement);
+        let call = encode::call(method, query, Some(self.gas_cap(asking.chain)));
+        let in_view = |statement| in_view(asking.chain, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
             Confirmation::Proven(answer) => answer,
             Confirmation::Agreed { statement, given_by } => {
@@ -325,7 +325,7 @@ impl PoolSource {
         let block = match query.transaction() {
             // A transaction that is pending or unknown may be in a block any moment.
             Some(_) => is_in,
-            None => query.block().or(Some(head(asking.canon))),
+            None => query.block().or(Some(head(asking.chain))),
         };
         let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
         Ok(Fetched { result, block, verified: Verification::Confirmed, keep, given_by: Some(given_by) })
@@ -343,19 +343,19 @@ fn some_find_it_too_wide(votes: &[Vote]) -> bool {
 /// What a node says of a transaction, as it is in the view of the call: nothing is known there of blocks above the head, and
 /// what most nodes list in a block is not missing.
 pub(super) fn in_view(
-    canon: &CanonicalChain,
+    chain: &CanonicalChain,
     query: NodeQuery<'_>,
     statement: Statement,
 ) -> Result<Statement, NoStatement> {
     let Some(TransactionQuery { hash, .. }) = query.transaction() else { return Ok(statement) };
     let block = if let Statement::Record(record) = &statement { record.block } else { None };
     match block {
-        Some(block) if block.number > head(canon).number => Ok(Statement::Result(NULL)),
-        Some(block) => match canon.by_number(block.number).map(block_ref) {
+        Some(block) if block.number > head(chain).number => Ok(Statement::Result(NULL)),
+        Some(block) => match chain.by_number(block.number).map(block_ref) {
             Some(canonical) if canonical != block => Err(NoStatement::NotThere),
             _ => Ok(statement),
         },
-        None if canon.contains_transaction(&hash).is_some() => Err(NoStatement::NotThere),
+        None if chain.contains_transaction(&hash).is_some() => Err(NoStatement::NotThere),
         None => Ok(statement),
     }
 }

@@ -72,18 +72,18 @@ impl PoolSource {
     ) -> Result<Simulated, Failure> {
         let at = self.proven_at(asking, query.at).await?;
         let chain_id = self.pool.chain_id();
-        let chain = chain_id.and_then(|id| self.rules.at(id, asking.canon, &at.header));
-        let Some(chain) = chain else { return Ok(Simulated::NoRules) };
+        let spec = chain_id.and_then(|id| self.rules.at(id, asking.chain, &at.header));
+        let Some(spec) = spec else { return Ok(Simulated::NoRules) };
         let cancel = CancelOnDrop::default();
         let state = CallState::new(Arc::clone(&self.proven_state.parts), at.header.state_root);
         let limits = CallLimits {
-            gas_cap: self.gas_cap(asking.canon),
+            gas_cap: self.gas_cap(asking.chain),
             memory_bytes_max: self.limits.call_memory_bytes_max,
             deadline: Some(Deadline::at(asking.deadline.into_std(), self.limits.call_timeout)),
             cancel: Some(Arc::clone(&cancel.0)),
         };
         let message = CallMessage::clone(&query.message);
-        let run = Run { kind: query.kind, message, chain, at: at.header.clone(), limits };
+        let run = Run { kind: query.kind, message, spec, at: at.header.clone(), limits };
         let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
         let result = simulation.complete().await;
         drop(cancel);
@@ -105,7 +105,7 @@ impl Drop for CancelOnDrop {
 struct Run {
     kind: SimulationKind,
     message: CallMessage,
-    chain: Arc<ChainSpec>,
+    spec: Arc<ChainSpec>,
     at: Arc<alloy_consensus::Header>,
     limits: CallLimits,
 }
@@ -114,7 +114,7 @@ impl Run {
     /// Runs on what is known; writes the result as JSON.
     fn on(&self, state: &CallState) -> (Result<Bytes, CallError>, StateReads) {
         let state = PartialState::new(state);
-        let (rules, request) = (self.chain.rules_at(&self.at), self.message.request.clone());
+        let (rules, request) = (self.spec.rules_at(&self.at), self.message.request.clone());
         let overrides = overrides(&self.message);
         let mut out = Vec::new();
         let written = match self.kind {
@@ -265,9 +265,9 @@ impl Simulation<'_> {
     /// Hashes of earlier blocks: from the view, or by parent hashes.
     async fn fetch_block_hashes(&mut self, parts: &StateParts) -> Result<(), Failure> {
         let asking = self.at.asking;
-        let canon = asking.canon;
-        let is_on_chain = canon.side_block(&self.at.block.hash).is_none();
-        let known = |number: u64| canon.by_number(number).filter(|_| is_on_chain && number >= canon.lowest());
+        let chain = asking.chain;
+        let is_on_chain = chain.side_block(&self.at.block.hash).is_none();
+        let known = |number: u64| chain.by_number(number).filter(|_| is_on_chain && number >= chain.lowest());
         let is_unknown = |number: &&u64| known(**number).is_none();
         if let Some(lowest) = parts.block_hashes.iter().find(is_unknown) {
             // A message that says that it is in another block could else ask for every header of the chain.

@@ -26,7 +26,7 @@ pub(in crate::remote) struct PassedOn<'a> {
     /// In whose share of the threads large answers are read.
     account: AccountId,
     /// The chain that the nodes agree on, once they have shown one.
-    canon: Option<&'a CanonicalChain>,
+    chain: Option<&'a CanonicalChain>,
     query: NodeQuery<'a>,
     /// `None` where anything is passed on that is JSON.
     form: Option<Form>,
@@ -36,14 +36,14 @@ impl<'a> PassedOn<'a> {
     pub(in crate::remote) fn new(
         remote: &'a PoolSource,
         account: AccountId,
-        canon: Option<&'a CanonicalChain>,
+        chain: Option<&'a CanonicalChain>,
         query: NodeQuery<'a>,
     ) -> Self {
         // Members that we do not know are left out, unless the operator wants what nodes say as it is.
         let keeps_members = !remote.integrity.proves();
         let form = Form::of(query, remote.family == ChainFamily::Zksync)
             .filter(|form| !keeps_members || !matches!(form, Form::Record(_)));
-        Self { remote, account, canon, query, form }
+        Self { remote, account, chain, query, form }
     }
 
     pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_> {
@@ -77,8 +77,8 @@ impl<'a> PassedOn<'a> {
 
     /// A statement as it is in the view of the call. One of unknown form names no block and stays as it is.
     fn in_view(&self, statement: Statement) -> Result<Statement, NoStatement> {
-        match (self.form, self.canon) {
-            (Some(_), Some(canon)) => in_view(canon, self.query, statement),
+        match (self.form, self.chain) {
+            (Some(_), Some(chain)) => in_view(chain, self.query, statement),
             _ => Ok(statement),
         }
     }
@@ -112,7 +112,7 @@ impl<'a> PassedOn<'a> {
         };
         let block = match self.query.transaction() {
             Some(_) => is_in,
-            None => self.query.block().or(self.canon.map(head)),
+            None => self.query.block().or(self.chain.map(head)),
         };
         let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
         Ok(Fetched { result, block, verified: Verification::None, keep, given_by: None })
@@ -121,12 +121,12 @@ impl<'a> PassedOn<'a> {
     /// Whether there is something to say, as far as the view can tell.
     fn is_there(&self) -> Option<bool> {
         let lists = |block: BlockRef| {
-            let seen = self.canon?.block(block.number).filter(|seen| seen.id.hash == block.hash)?;
+            let seen = self.chain?.block(block.number).filter(|seen| seen.id.hash == block.hash)?;
             seen.lists()
         };
         match self.query {
             NodeQuery::Transaction(query) => {
-                self.canon.and_then(|canon| canon.contains_transaction(&query.hash)).map(|_| true)
+                self.chain.and_then(|chain| chain.contains_transaction(&query.hash)).map(|_| true)
             }
             NodeQuery::Block(query) => match query.part {
                 BlockPart::Transaction { index } => {

@@ -49,7 +49,7 @@ fn view(out: &mut String, remote: &PoolSource) {
         stale,
     );
     let finalized =
-        view.canonical_chain().and_then(|canon| canon.finalized()).map_or(0, |block| block.number);
+        view.canonical_chain().and_then(|chain| chain.finalized()).map_or(0, |block| block.number);
     one(
         out,
         "chaingate_finalized_block",
