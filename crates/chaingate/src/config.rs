@@ -19,6 +19,8 @@ use settings::{ConfigErrors, KnownKey, Section};
 #[derive(Debug)]
 pub struct Config {
     pub data_dir: PathBuf,
+    /// Whether the kernel may write the memory of the process, with keys and secrets in it, to a core dump.
+    pub core_dumps: bool,
     pub network: Network,
     pub listen: ListenConfig,
     pub keys: Vec<StaticKey>,
@@ -78,6 +80,7 @@ impl Config {
         let remote = remote::PoolConfig::read(root, is_ethereum);
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
+            core_dumps: root.flag("core_dumps", false),
             listen: ListenConfig::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
             limits,

@@ -12,7 +12,7 @@ use archive::Archive;
 use gateway::log;
 use gateway::server::Server;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, banner};
@@ -23,6 +23,9 @@ use crate::source;
 pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let mut config = settings.load()?;
     let _log = log::start()?;
+    if !config.core_dumps {
+        forbid_core_dumps();
+    }
     let wanted = config.limits.listen.connections_max;
     config.limits.listen.connections_max = affordable_connections(wanted);
     let sources = open_sources(&config)?;
@@ -65,6 +68,16 @@ fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSo
         tracing::warn!(%error, "cannot open the import socket; stop the gateway to import blocks");
     });
     logged.ok()
+}
+
+/// Keeps the memory of the process, with keys and secrets in it, out of core dumps and away from debuggers of the same user.
+fn forbid_core_dumps() {
+    let limited = setrlimit(Resource::Core, Rlimit { current: Some(0), ..getrlimit(Resource::Core) });
+    // The limit does not apply where the kernel hands core dumps to a program.
+    let forbidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    if let Err(error) = limited.and(forbidden) {
+        tracing::warn!(%error, "cannot switch core dumps off; a crash may write keys and secrets to disk");
+    }
 }
 
 /// File descriptors that are not callers' connections: the archive, listeners, runtimes, connections to nodes and from

@@ -140,6 +140,7 @@ const fn key(
 #[rustfmt::skip]
 pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key(TOP, "data_dir", "", "directory of the archive and of the blocks that are stored from nodes"),
+    key(TOP, "core_dumps", "", "whether a crash may leave a core dump. Core dumps contain keys and secrets, so they are off; while they are off, debuggers of the same user cannot attach, either"),
 
     key("[network]", "name", "", "name of the network, in metrics and in `networks` of keys. With the name `demo` and without nodes, the gateway creates and serves the demo chain, with the key `demo`"),
     key("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: decides which methods exist"),

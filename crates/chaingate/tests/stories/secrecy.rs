@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -155,4 +156,27 @@ fn no_log_line_shows_the_credentials_of_a_node() {
     for line in log.iter().map(String::as_str).chain(metrics.text().lines()) {
         assert!(!line.contains("canary"), "{line}");
     }
+}
+
+/// A core dump contains every key that the gateway has, in memory of its own and in that of its connections.
+#[test]
+fn a_crash_leaves_no_core_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = Command::new("sh")
+        .args(["-c", "ulimit -c unlimited && exec sleep 600"])
+        .current_dir(folder.path())
+        .spawn()
+        .unwrap();
+    until("the shell has become the program", || {
+        fs::read_to_string(format!("/proc/{}/comm", other.id())).unwrap().trim() == "sleep"
+    });
+    let quit = Command::new("sh").args(["-c", &format!("kill -QUIT {}", other.id())]).status().unwrap();
+    assert!(quit.success());
+    if !other.wait().unwrap().core_dumped() {
+        return testkit::skip::report("no program leaves a core dump on this machine");
+    }
+    let gateway = Process::start_with_data("", "info", "ulimit -c unlimited;", |_| {});
+    gateway.signal("QUIT");
+    let (status, _log) = gateway.ended();
+    assert_eq!((status.signal(), status.core_dumped()), (Some(3), false));
 }
