@@ -8,12 +8,17 @@ mod hashed_secret; // secrets stored as keyed hashes
 mod origins; // web origins that may use a key
 mod token_verifier; // JSON Web Tokens
 mod key_settings; // restrictions of one key
+mod key_rules; // the same as plain data
+mod stored_settings; // the settings of stored keys
 mod static_key; // keys of the configuration file
 mod directory; // accounts and their keys
+pub mod administration; // changes of accounts and keys
 
 pub use credit_limits::LimitExceeded;
 pub use denied::{Denied, KeyRestriction};
 pub use directory::{Account, ApiKey, Directory};
+pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
 pub use plans::Plans;
 pub use static_key::{StaticKey, add_demo_key, read_keys};
+pub use stored_settings::KeySettingsChange;

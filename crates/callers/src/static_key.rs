@@ -1,19 +1,15 @@
 //! `[[key]]`: the keys of the configuration file.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use alloy_primitives::Address;
-use methods::{MethodId, Network};
+use methods::Network;
 use settings::Section;
 
-use crate::credit_limits::CreditLimits;
 use crate::hashed_secret::HashedSecret;
-use crate::key_settings::{Credentials, KeySettings};
-use crate::origins::OriginPattern;
+use crate::key_rules::{KeyRuleError, KeyRules};
+use crate::key_settings::KeySettings;
 use crate::plans::{Plan, Plans};
-use crate::token_verifier::TokenVerifier;
 
 /// A key of the configuration file.
 pub struct StaticKey {
@@ -104,84 +100,32 @@ fn check_against_others(section: &mut Section<'_>, key: &StaticKey, before: &[St
 
 /// Reads the restrictions of a key; `None` if there are none.
 fn settings(section: &mut Section<'_>, network: &Network) -> Option<Arc<KeySettings>> {
-    let settings = KeySettings {
-        credentials: credentials(section),
-        other_network: list(section, "networks").is_some_and(|networks| !networks.contains(&network.name)),
-        origins: parsed(section, "origins", "an origin such as https://*.example.com", OriginPattern::parse),
-        user_agents: list(section, "user_agents"),
-        addresses: parsed(section, "addresses", "an address", |text| text.parse::<Address>().ok())
-            .map(HashSet::from_iter),
-        methods: parsed(section, "methods", "a method", MethodId::named),
-        credit_limits: CreditLimits::new(
-            section.limit("credits_per_second", None),
-            section.limit("credits_per_day", None),
-        ),
-    };
-    settings.restricts_anything().then(|| Arc::new(settings))
-}
-
-fn credentials(section: &mut Section<'_>) -> Credentials {
     let secret = section.optional_text("secret");
     if secret.as_deref().is_some_and(str::is_empty) {
         section.error("secret", "must not be empty");
     }
-    let secret_required = section.flag("secret_required", secret.is_some());
-    if secret_required && secret.is_none() {
-        section.error("secret_required", "needs a secret");
-    }
-    let tokens = tokens(section);
-    let token_required = section.flag("jwt_required", tokens.is_some());
-    if token_required && tokens.is_none() {
-        section.error("jwt_required", "needs jwt_public_keys");
-    }
-    if token_required && secret_required && tokens.is_some() && secret.is_some() {
-        let message =
-            "a request carries a secret or a token, not both; set secret_required or jwt_required to false";
-        section.error("jwt_public_keys", message);
-    }
-    Credentials { secret: secret.as_deref().map(HashedSecret::new), secret_required, tokens, token_required }
-}
-
-fn tokens(section: &mut Section<'_>) -> Option<TokenVerifier> {
-    let audience = section.optional_text("jwt_audience");
-    let Some(pems) = list(section, "jwt_public_keys") else {
-        if audience.is_some() {
-            section.error("jwt_audience", "needs jwt_public_keys");
-        }
-        return None;
+    let rules = KeyRules {
+        secret_required: Some(section.flag("secret_required", secret.is_some())),
+        jwt_audience: section.optional_text("jwt_audience"),
+        jwt_public_keys: section.texts("jwt_public_keys"),
+        jwt_required: None,
+        origins: section.texts("origins"),
+        user_agents: section.texts("user_agents"),
+        addresses: section.texts("addresses"),
+        methods: section.texts("methods"),
+        networks: section.texts("networks"),
+        credits_per_second: section.limit("credits_per_second", None),
+        credits_per_day: section.limit("credits_per_day", None),
     };
-    match TokenVerifier::new(&pems, audience.as_deref()) {
-        Ok(tokens) => Some(tokens),
-        Err(position) => {
-            let message =
-                format!("number {position} must be the PEM of a public key for RS256, ES256 or EdDSA");
-            section.error("jwt_public_keys", &message);
+    let jwt_required = section.flag("jwt_required", rules.jwt_public_keys.is_some());
+    let rules = KeyRules { jwt_required: Some(jwt_required), ..rules };
+    match rules.compile(secret.as_deref().map(HashedSecret::new), &network.name) {
+        Ok(settings) => settings.map(Arc::new),
+        Err(errors) => {
+            for KeyRuleError { field, message } in errors {
+                section.error(field, &message);
+            }
             None
         }
     }
-}
-
-/// Reads an allow-list. An empty list is an error, because it would allow nothing.
-fn list(section: &mut Section<'_>, key: &str) -> Option<Vec<String>> {
-    let texts = section.texts(key)?;
-    if texts.is_empty() {
-        section.error(key, "an empty list allows nothing; leave it out to allow everything");
-    }
-    Some(texts)
-}
-
-fn parsed<T>(
-    section: &mut Section<'_>,
-    key: &str,
-    expected: &str,
-    read: impl Fn(&str) -> Option<T>,
-) -> Option<Vec<T>> {
-    let mut entries = Vec::new();
-    for text in list(section, key)? {
-        match read(&text) {
-            Some(entry) => entries.push(entry),
-            None => section.error(key, &format!("`{text}` is not {expected}")),
-        }
-    }
-    Some(entries)
 }

@@ -19,7 +19,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("http_server", &["resources", "settings"]),
     ("archive", &[]),
     ("nodes", &["jsonrpc", "resources"]),
-    ("callers", &["methods", "resources", "settings"]),
+    ("store", &[]),
+    ("callers", &["methods", "resources", "settings", "store"]),
     ("answers", &["archive", "methods", "nodes", "resources", "settings"]),
     (
         "gateway",

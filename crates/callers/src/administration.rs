@@ -1,0 +1,426 @@
+//! Accounts and keys that operators create and change: the one place of the rules for changes. The command line and the
+//! administration interface both use it.
+//!
+//! Every change is one transaction with its entry in the audit log. A key is shown once, when it is created.
+
+mod audit; // entries of the audit log
+mod credential; // new keys and their handles
+mod summaries; // accounts and keys as operators see them
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus, Store, StoreFailure, StoreTransaction};
+use tokio::sync::OnceCell;
+
+pub use self::audit::AuditEntry;
+pub use self::summaries::{AccountSummary, KeySummary, NewKey};
+use crate::key_rules::KeyRuleError;
+use crate::plans::{Plan, Plans};
+use crate::stored_settings::{KeySettingsChange, StoredSettings};
+
+/// Characters of the name of an account or a key.
+const NAME_CHARACTERS_MAX: usize = 100;
+
+/// The longest time for which an old key is accepted after a rotation.
+pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
+
+/// Why a change was not made, or a question not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdministrationError {
+    #[error("there is no {what} `{name}`")]
+    NotFound { what: &'static str, name: String },
+    #[error("there is a {what} `{name}` already")]
+    AlreadyExists { what: &'static str, name: String },
+    #[error("{field}: {message}")]
+    Invalid { field: &'static str, message: String },
+    #[error("the plan `{plan}` allows {max} keys")]
+    TooManyKeys { plan: String, max: u64 },
+    #[error("{0}")]
+    StoreUnavailable(String),
+}
+
+impl From<StoreFailure> for AdministrationError {
+    fn from(failure: StoreFailure) -> Self {
+        Self::StoreUnavailable(failure.to_string())
+    }
+}
+
+impl From<KeyRuleError> for AdministrationError {
+    fn from(KeyRuleError { field, message }: KeyRuleError) -> Self {
+        Self::Invalid { field, message }
+    }
+}
+
+/// What a new key is to be.
+#[derive(Clone, Debug, Default)]
+pub struct KeyCreation {
+    /// The name of its account.
+    pub account: String,
+    pub name: String,
+    /// When it expires, in seconds since 1970.
+    pub expires_at: Option<i64>,
+    pub settings: KeySettingsChange,
+}
+
+/// Changes accounts and keys in the store. `actor` is who makes the change, for the audit log.
+#[derive(Debug)]
+pub struct Administration {
+    store: Store,
+    plans: Plans,
+    hash_key: OnceCell<HashKey>,
+}
+
+impl Administration {
+    pub fn new(store: Store, plans: Plans) -> Self {
+        Self { store, plans, hash_key: OnceCell::new() }
+    }
+
+    pub async fn create_account(
+        &self,
+        actor: &str,
+        name: &str,
+        plan: &str,
+    ) -> Result<AccountSummary, AdministrationError> {
+        check_name("name", name)?;
+        let plan = self.plan(plan)?;
+        let mut change = self.store.begin_change().await?;
+        let (now, status) = (unix_seconds(), AccountStatus::Active);
+        let (name, plan) = (name.to_owned(), plan.name.clone());
+        let mut account = AccountRow { id: 0, name, plan, status, created_at: now };
+        account.id = match change.insert_account(&account).await {
+            Err(StoreFailure::AlreadyExists) => {
+                return Err(AdministrationError::AlreadyExists { what: "account", name: account.name });
+            }
+            inserted => inserted?,
+        };
+        audit::add(&mut change, actor, "account.create", &account.name, &[("plan", &account.plan)]).await?;
+        self.commit(change).await?;
+        Ok(account.into())
+    }
+
+    /// The next accounts in the order of their ids; empty after the last one.
+    pub async fn list_accounts(&self, after_id: i64) -> Result<Vec<AccountSummary>, AdministrationError> {
+        Ok(self.store.accounts_after(after_id).await?.into_iter().map(Into::into).collect())
+    }
+
+    pub async fn suspend_account(
+        &self,
+        actor: &str,
+        name: &str,
+    ) -> Result<AccountSummary, AdministrationError> {
+        self.set_account_status(actor, name, AccountStatus::Suspended, "account.suspend").await
+    }
+
+    pub async fn resume_account(
+        &self,
+        actor: &str,
+        name: &str,
+    ) -> Result<AccountSummary, AdministrationError> {
+        self.set_account_status(actor, name, AccountStatus::Active, "account.resume").await
+    }
+
+    async fn set_account_status(
+        &self,
+        actor: &str,
+        name: &str,
+        status: AccountStatus,
+        action: &str,
+    ) -> Result<AccountSummary, AdministrationError> {
+        let mut change = self.store.begin_change().await?;
+        let mut account = account_named(&mut change, name).await?;
+        account.status = status;
+        change.update_account(&account).await?;
+        audit::add(&mut change, actor, action, name, &[]).await?;
+        self.commit(change).await?;
+        Ok(account.into())
+    }
+
+    /// Moves an account to another plan. The account must not have more keys than that plan allows.
+    pub async fn set_plan(
+        &self,
+        actor: &str,
+        name: &str,
+        plan: &str,
+    ) -> Result<AccountSummary, AdministrationError> {
+        let plan = self.plan(plan)?;
+        let mut change = self.store.begin_change().await?;
+        let mut account = account_named(&mut change, name).await?;
+        check_key_count(&mut change, &account, plan, 0).await?;
+        let before = std::mem::replace(&mut account.plan, plan.name.clone());
+        change.update_account(&account).await?;
+        let details = [("before", before.as_str()), ("plan", account.plan.as_str())];
+        audit::add(&mut change, actor, "account.plan", name, &details).await?;
+        self.commit(change).await?;
+        Ok(account.into())
+    }
+
+    pub async fn create_key(
+        &self,
+        actor: &str,
+        creation: &KeyCreation,
+    ) -> Result<NewKey, AdministrationError> {
+        check_name("name", &creation.name)?;
+        let now = unix_seconds();
+        if creation.expires_at.is_some_and(|at| at <= now) {
+            let message = "must be in the future".to_owned();
+            return Err(AdministrationError::Invalid { field: "expires_at", message });
+        }
+        let hash_key = self.hash_key().await?;
+        let (key, id) = credential::new_key_and_id()?;
+        let mut settings = StoredSettings::default();
+        settings.change(&creation.settings, hash_key, &id)?;
+        let settings = checked_json(&settings, hash_key, &id)?;
+        let mut change = self.store.begin_change().await?;
+        let account = account_named(&mut change, &creation.account).await?;
+        check_key_count(&mut change, &account, self.plan(&account.plan)?, 1).await?;
+        let row = KeyRow {
+            prefix: credential::prefix(&key),
+            hash: hash_key.hash_key(key.as_bytes()),
+            id,
+            account_id: account.id,
+            name: creation.name.clone(),
+            created_at: now,
+            last_used_at: None,
+            expires_at: creation.expires_at,
+            status: KeyStatus::Active,
+            settings,
+        };
+        change.insert_key(&row).await?;
+        let details = [("account", account.name.as_str()), ("name", row.name.as_str())];
+        audit::add(&mut change, actor, "key.create", &row.id, &details).await?;
+        self.commit(change).await?;
+        Ok(NewKey { key, summary: KeySummary::new(row, &account.name) })
+    }
+
+    /// The next keys of an account in the order of their handles, revoked ones included; empty after the last one.
+    pub async fn list_keys(
+        &self,
+        account: &str,
+        after_id: &str,
+    ) -> Result<Vec<KeySummary>, AdministrationError> {
+        let account = self.store.account_named(account).await?.ok_or_else(|| no_account(account))?;
+        let rows = self.store.keys_of(account.id, after_id).await?;
+        Ok(rows.into_iter().map(|row| KeySummary::new(row, &account.name)).collect())
+    }
+
+    /// Creates a key with the name and the settings of another one, which stays valid for `overlap_seconds`. Until then the
+    /// account may have one key more than its plan allows. The secret of the old key is also that of the new one only if
+    /// `secret` repeats it, because the store does not know it.
+    pub async fn rotate_key(
+        &self,
+        actor: &str,
+        id: &str,
+        overlap_seconds: u64,
+        secret: Option<&str>,
+    ) -> Result<NewKey, AdministrationError> {
+        if overlap_seconds > OVERLAP_SECONDS_MAX {
+            let message = format!("must be at most {OVERLAP_SECONDS_MAX} seconds");
+            return Err(AdministrationError::Invalid { field: "overlap_seconds", message });
+        }
+        let (now, hash_key) = (unix_seconds(), self.hash_key().await?);
+        let (key, new_id) = credential::new_key_and_id()?;
+        let mut change = self.store.begin_change().await?;
+        let (mut old, account) = valid_key(&mut change, id, now).await?;
+        let settings = rotated_settings(&old, hash_key, &new_id, secret)?;
+        let overlap_end = now.saturating_add(i64::try_from(overlap_seconds).unwrap_or(i64::MAX));
+        let new = KeyRow {
+            prefix: credential::prefix(&key),
+            hash: hash_key.hash_key(key.as_bytes()),
+            id: new_id,
+            created_at: now,
+            last_used_at: None,
+            settings,
+            ..old.clone()
+        };
+        old.expires_at = Some(old.expires_at.map_or(overlap_end, |at| at.min(overlap_end)));
+        change.update_key(&old).await?;
+        check_key_count(&mut change, &account, self.plan(&account.plan)?, 0).await?;
+        change.insert_key(&new).await?;
+        audit::add(&mut change, actor, "key.rotate", id, &[("new_key", &new.id)]).await?;
+        self.commit(change).await?;
+        Ok(NewKey { key, summary: KeySummary::new(new, &account.name) })
+    }
+
+    pub async fn revoke_key(&self, actor: &str, id: &str) -> Result<KeySummary, AdministrationError> {
+        self.change_key(actor, "key.revoke", id, |key| {
+            key.status = KeyStatus::Revoked;
+            Ok(Vec::new())
+        })
+        .await
+    }
+
+    pub async fn rename_key(
+        &self,
+        actor: &str,
+        id: &str,
+        name: &str,
+    ) -> Result<KeySummary, AdministrationError> {
+        check_name("name", name)?;
+        self.change_key(actor, "key.rename", id, |key| {
+            let before = std::mem::replace(&mut key.name, name.to_owned());
+            Ok(vec![("before", before), ("name", name.to_owned())])
+        })
+        .await
+    }
+
+    /// Changes allow-lists, the secret, public keys of tokens and limits of a key.
+    pub async fn set_key_settings(
+        &self,
+        actor: &str,
+        id: &str,
+        settings_change: &KeySettingsChange,
+    ) -> Result<KeySummary, AdministrationError> {
+        let hash_key = self.hash_key().await?;
+        self.change_key(actor, "key.settings", id, |key| {
+            let mut settings = StoredSettings::parse(&key.settings)?;
+            settings.change(settings_change, hash_key, id)?;
+            key.settings = checked_json(&settings, hash_key, id)?;
+            Ok(audit::settings_details(&settings, settings_change))
+        })
+        .await
+    }
+
+    async fn change_key(
+        &self,
+        actor: &str,
+        action: &str,
+        id: &str,
+        edit: impl FnOnce(&mut KeyRow) -> Result<Vec<(&'static str, String)>, AdministrationError>,
+    ) -> Result<KeySummary, AdministrationError> {
+        let mut change = self.store.begin_change().await?;
+        let (mut key, account) = key_and_account(&mut change, id).await?;
+        let details = edit(&mut key)?;
+        change.update_key(&key).await?;
+        let details: Vec<(&str, &str)> =
+            details.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        audit::add(&mut change, actor, action, id, &details).await?;
+        self.commit(change).await?;
+        Ok(KeySummary::new(key, &account.name))
+    }
+
+    /// The newest entries of the audit log before the entry with the id `before`, the newest first.
+    pub async fn audit_entries(
+        &self,
+        before: Option<i64>,
+        count: u32,
+    ) -> Result<Vec<AuditEntry>, AdministrationError> {
+        let rows = self.store.audit_entries(before.unwrap_or(i64::MAX), i64::from(count)).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    fn plan(&self, name: &str) -> Result<&Plan, AdministrationError> {
+        self.plans.named(name).ok_or_else(|| {
+            let names: Vec<_> = self.plans.names().collect();
+            let message = format!("unknown plan `{name}`; must be one of {}", names.join(", "));
+            AdministrationError::Invalid { field: "plan", message }
+        })
+    }
+
+    async fn hash_key(&self) -> Result<&HashKey, AdministrationError> {
+        Ok(self.hash_key.get_or_try_init(|| self.store.hash_key()).await?)
+    }
+
+    async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {
+        change.commit().await?;
+        Ok(())
+    }
+}
+
+async fn account_named(change: &mut StoreTransaction, name: &str) -> Result<AccountRow, AdministrationError> {
+    change.account_named(name).await?.ok_or_else(|| no_account(name))
+}
+
+fn no_account(name: &str) -> AdministrationError {
+    AdministrationError::NotFound { what: "account", name: name.to_owned() }
+}
+
+async fn key_and_account(
+    change: &mut StoreTransaction,
+    id: &str,
+) -> Result<(KeyRow, AccountRow), AdministrationError> {
+    let not_found = || AdministrationError::NotFound { what: "key", name: id.to_owned() };
+    let key = change.key(id).await?.ok_or_else(not_found)?;
+    let account = change.account(key.account_id).await?.ok_or_else(not_found)?;
+    Ok((key, account))
+}
+
+/// A key that is neither revoked nor expired.
+async fn valid_key(
+    change: &mut StoreTransaction,
+    id: &str,
+    now: i64,
+) -> Result<(KeyRow, AccountRow), AdministrationError> {
+    let (key, account) = key_and_account(change, id).await?;
+    if key.status == KeyStatus::Revoked || key.expires_at.is_some_and(|at| at <= now) {
+        let message = "is revoked or has expired; create a new key instead".to_owned();
+        return Err(AdministrationError::Invalid { field: "id", message });
+    }
+    Ok((key, account))
+}
+
+/// Refuses more valid keys, `added` ones included, than the plan allows.
+async fn check_key_count(
+    change: &mut StoreTransaction,
+    account: &AccountRow,
+    plan: &Plan,
+    added: u64,
+) -> Result<(), AdministrationError> {
+    let Some(max) = plan.keys_max else { return Ok(()) };
+    let count = change.count_valid_keys(account.id, unix_seconds()).await?;
+    if u64::try_from(count).unwrap_or(0).saturating_add(added) > max {
+        return Err(AdministrationError::TooManyKeys { plan: plan.name.clone(), max });
+    }
+    Ok(())
+}
+
+/// The settings of the key that replaces `old`. A secret is hashed with the handle of its key and has to be given again.
+fn rotated_settings(
+    old: &KeyRow,
+    hash_key: &HashKey,
+    new_id: &str,
+    secret: Option<&str>,
+) -> Result<String, AdministrationError> {
+    let mut settings = StoredSettings::parse(&old.settings)?;
+    if settings.secret_hash.is_some() && secret.is_none() {
+        let message = "the key has a secret; give the secret of the new key".to_owned();
+        return Err(AdministrationError::Invalid { field: "secret", message });
+    }
+    let secret = secret.map(|secret| Some(secret.to_owned()));
+    let change = KeySettingsChange { secret, ..KeySettingsChange::default() };
+    settings.change(&change, hash_key, new_id)?;
+    checked_json(&settings, hash_key, new_id)
+}
+
+/// The settings as they are stored, if they are valid. The name of the network does not matter for that.
+fn checked_json(
+    settings: &StoredSettings,
+    hash_key: &HashKey,
+    key_id: &str,
+) -> Result<String, AdministrationError> {
+    let compiled = settings.compile(hash_key, key_id, "");
+    if let Err(errors) = compiled
+        && let Some(first) = errors.into_iter().next()
+    {
+        return Err(first.into());
+    }
+    Ok(settings.to_json()?)
+}
+
+fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
+    let length = name.chars().count();
+    let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
+        && name.trim() == name
+        && !name.chars().any(char::is_control);
+    if is_valid {
+        return Ok(());
+    }
+    let message = format!(
+        "must have 1 to {NAME_CHARACTERS_MAX} characters, without control characters and outer spaces"
+    );
+    Err(AdministrationError::Invalid { field, message })
+}
+
+fn unix_seconds() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}

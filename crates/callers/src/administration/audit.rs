@@ -1,0 +1,65 @@
+//! Entries of the audit log: who changed what, and when. They contain no keys and no secrets.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use store::{AuditRow, StoreFailure, StoreTransaction};
+
+use super::unix_seconds;
+use crate::stored_settings::{KeySettingsChange, StoredSettings};
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditEntry {
+    /// Increases with each entry.
+    pub id: i64,
+    /// Seconds since 1970.
+    pub at: i64,
+    pub actor: String,
+    /// Such as `key.revoke`.
+    pub action: String,
+    /// The name of an account or the handle of a key.
+    pub subject: String,
+    pub details: Value,
+}
+
+impl From<AuditRow> for AuditEntry {
+    fn from(AuditRow { id, at, actor, action, subject, details }: AuditRow) -> Self {
+        let details = serde_json::from_str(&details).unwrap_or(Value::String(details));
+        Self { id, at, actor, action, subject, details }
+    }
+}
+
+/// Adds an entry to a change.
+pub(super) async fn add(
+    change: &mut StoreTransaction,
+    actor: &str,
+    action: &str,
+    subject: &str,
+    details: &[(&str, &str)],
+) -> Result<(), StoreFailure> {
+    let member = |&(name, value): &(&str, &str)| (name.to_owned(), Value::String(value.to_owned()));
+    let details: Map<String, Value> = details.iter().map(member).collect();
+    let entry = AuditRow {
+        id: 0,
+        at: unix_seconds(),
+        actor: actor.to_owned(),
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        details: Value::Object(details).to_string(),
+    };
+    change.add_audit_entry(&entry).await
+}
+
+/// What the settings of a key are after a change. Of a secret only its presence is told.
+pub(super) fn settings_details(
+    settings: &StoredSettings,
+    change: &KeySettingsChange,
+) -> Vec<(&'static str, String)> {
+    let rules = serde_json::to_string(&settings.rules).unwrap_or_default();
+    let secret = match &change.secret {
+        None => "unchanged",
+        Some(None) => "removed",
+        Some(Some(_)) => "replaced",
+    };
+    vec![("settings", rules), ("secret", secret.to_owned())]
+}

@@ -1,0 +1,28 @@
+//! The store of accounts, keys and the audit log: a SQLite file or a PostgreSQL database.
+//!
+//! This crate knows rows and statements, and no rules: which change is allowed is decided in `callers::administration`.
+//! Keys and secrets are never stored, only their keyed hashes. Nothing on the request path uses this crate.
+//!
+//! Every change increments the revision of the store and stamps the changed rows with it, in one transaction that holds
+//! the lock of the revision. Transactions therefore commit in the order of their revisions, and whoever reads the rows
+//! after a revision misses none.
+
+mod failure; // why an operation failed
+mod location; // which database is used
+mod hash_key; // keyed hashes of keys and secrets
+mod rows; // accounts, keys, audit entries
+mod columns; // columns of statements → rows
+mod backend; // the two kinds of databases
+mod migrations; // the tables, and how older ones are brought up to date
+mod pool; // opens a database
+mod transaction; // changes
+mod store; // reads
+mod listener; // notifications about changes
+
+pub use failure::StoreFailure;
+pub use hash_key::{HASH_BYTES, HashKey};
+pub use listener::ChangeListener;
+pub use location::StoreLocation;
+pub use rows::{AccountRow, AccountStatus, AuditRow, KeyRow, KeyStatus, RowPosition};
+pub use store::{PAGE_ROWS, Store};
+pub use transaction::StoreTransaction;

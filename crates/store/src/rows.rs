@@ -1,0 +1,100 @@
+//! The rows of the store: plain data without rules. Times are seconds since 1970, UTC.
+
+use crate::hash_key::HASH_BYTES;
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountRow {
+    pub id: i64,
+    /// Unique in the store.
+    pub name: String,
+    /// The name of a plan of the configuration.
+    pub plan: String,
+    pub status: AccountStatus,
+    pub created_at: i64,
+}
+
+/// Whether the keys of an account are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountStatus {
+    Active,
+    Suspended,
+}
+
+impl AccountStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+        }
+    }
+
+    /// Any unknown text is a suspension, so that a mistake in the table lets nobody in.
+    pub(crate) fn named(name: &str) -> Self {
+        if name == Self::Active.name() { Self::Active } else { Self::Suspended }
+    }
+}
+
+/// A key of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The handle with which operators name the key: `k_` and 12 hexadecimal digits. It is not a secret.
+    pub id: String,
+    pub account_id: i64,
+    pub name: String,
+    /// The first characters of the key, with which people recognise it.
+    pub prefix: String,
+    /// The keyed hash of the key.
+    pub hash: [u8; HASH_BYTES],
+    pub created_at: i64,
+    pub last_used_at: Option<i64>,
+    pub expires_at: Option<i64>,
+    pub status: KeyStatus,
+    /// The restrictions of the key as JSON.
+    pub settings: String,
+}
+
+/// Whether a key is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    Active,
+    Revoked,
+}
+
+impl KeyStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// Any unknown text is a revocation, so that a mistake in the table lets nobody in.
+    pub(crate) fn named(name: &str) -> Self {
+        if name == Self::Active.name() { Self::Active } else { Self::Revoked }
+    }
+}
+
+/// One entry of the audit log: who changed what, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Increases with each entry; 0 before the entry is stored.
+    pub id: i64,
+    pub at: i64,
+    /// Who made the change, such as `admin api` or `cli`.
+    pub actor: String,
+    /// What was done, such as `key.revoke`.
+    pub action: String,
+    /// What was changed: the name of an account or the handle of a key.
+    pub subject: String,
+    /// What it was changed to, as JSON, without keys and secrets.
+    pub details: String,
+}
+
+/// The position of a row in the order of changes. `R` is the id of the row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowPosition<R> {
+    /// The revision of the store that changed the row last.
+    pub revision: i64,
+    pub id: R,
+}

@@ -1,0 +1,192 @@
+//! The store, and everything that is read from it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sqlx::Row;
+use tokio::sync::OnceCell;
+
+use crate::backend::{BackendPool, OnBackend, each_backend};
+use crate::columns::{AccountColumns, KeyColumns, hash_bytes};
+use crate::failure::StoreFailure;
+use crate::hash_key::HashKey;
+use crate::listener::ChangeListener;
+use crate::location::StoreLocation;
+use crate::pool::{self, within_timeout};
+use crate::rows::{AccountRow, AuditRow, KeyRow, RowPosition};
+use crate::transaction::StoreTransaction;
+
+/// Rows that one statement reads at most, so that a million keys never wait in one reply of the database.
+pub const PAGE_ROWS: i64 = 5_000;
+
+/// Keys whose last use one transaction records at most.
+const USED_KEYS_MAX: usize = 1_000;
+
+/// A handle of the store; clones share its connections.
+///
+/// The database is opened by the first operation, and again by the next one if that fails, so a store that is down at the
+/// start is used as soon as it is back. The connections belong to the runtime of that operation: each runtime needs its own
+/// `Store`.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<OpenStore>,
+}
+
+struct OpenStore {
+    location: StoreLocation,
+    pool: OnceCell<BackendPool>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({})", self.shared.location)
+    }
+}
+
+impl Store {
+    pub fn new(location: StoreLocation) -> Self {
+        Self { shared: Arc::new(OpenStore { location, pool: OnceCell::new() }) }
+    }
+
+    pub fn location(&self) -> &StoreLocation {
+        &self.shared.location
+    }
+
+    /// Connects and brings the tables up to date, unless that is done already.
+    pub async fn prepare(&self) -> Result<(), StoreFailure> {
+        self.pool().await.map(drop)
+    }
+
+    pub(crate) async fn pool(&self) -> Result<&BackendPool, StoreFailure> {
+        let OpenStore { location, pool } = &*self.shared;
+        pool.get_or_try_init(|| within_timeout(pool::open(location))).await
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        if let Some(pool) = self.shared.pool.get() {
+            each_backend!(pool, pool => pool.close().await);
+        }
+    }
+
+    /// Begins a change of the store.
+    pub async fn begin_change(&self) -> Result<StoreTransaction, StoreFailure> {
+        StoreTransaction::begin(self.pool().await?).await
+    }
+
+    /// Notifications about changes that any process makes; SQLite has none.
+    pub async fn listen(&self) -> Result<Option<ChangeListener>, StoreFailure> {
+        match self.pool().await? {
+            OnBackend::Sqlite(_) => Ok(None),
+            OnBackend::Postgres(pool) => ChangeListener::start(pool).await.map(Some),
+        }
+    }
+
+    /// The secret with which keys and secrets are hashed.
+    pub async fn hash_key(&self) -> Result<HashKey, StoreFailure> {
+        let query = "SELECT hash_key FROM store_state WHERE id = 1";
+        let bytes: Vec<u8> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
+        });
+        Ok(HashKey::from_bytes(hash_bytes(bytes)?))
+    }
+
+    /// The number of the newest change.
+    pub async fn revision(&self) -> Result<i64, StoreFailure> {
+        let query = "SELECT revision FROM store_state WHERE id = 1";
+        Ok(each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
+        }))
+    }
+
+    /// The next [`PAGE_ROWS`] accounts in the order in which they were changed last.
+    pub async fn accounts_changed_after(
+        &self,
+        position: &RowPosition<i64>,
+    ) -> Result<Vec<(RowPosition<i64>, AccountRow)>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
+                     WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
+        let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(position.revision).bind(position.id).bind(PAGE_ROWS);
+            within_timeout(query.fetch_all(pool)).await?
+        });
+        Ok(rows.into_iter().map(AccountColumns::into_row_at).collect())
+    }
+
+    /// The next [`PAGE_ROWS`] keys in the order in which they were changed last.
+    pub async fn keys_changed_after(
+        &self,
+        position: &RowPosition<String>,
+    ) -> Result<Vec<(RowPosition<String>, KeyRow)>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
+                     revision FROM api_keys WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
+        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(PAGE_ROWS);
+            within_timeout(query.fetch_all(pool)).await?
+        });
+        rows.into_iter().map(KeyColumns::into_row_at).collect()
+    }
+
+    /// The next [`PAGE_ROWS`] accounts in the order of their ids.
+    pub async fn accounts_after(&self, id: i64) -> Result<Vec<AccountRow>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
+                     WHERE id > $1 ORDER BY id LIMIT $2";
+        let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(id).bind(PAGE_ROWS).fetch_all(pool)).await?
+        });
+        Ok(rows.into_iter().map(|columns| columns.into_row_at().1).collect())
+    }
+
+    /// The next [`PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
+    pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRow>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
+                     revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(PAGE_ROWS);
+            within_timeout(query.fetch_all(pool)).await?
+        });
+        rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()
+    }
+
+    /// The account with a name.
+    pub async fn account_named(&self, name: &str) -> Result<Option<AccountRow>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
+        let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(name).fetch_optional(pool)).await?
+        });
+        Ok(row.map(|columns| columns.into_row_at().1))
+    }
+
+    /// The newest `count` entries of the audit log before the entry `before`, the newest first.
+    pub async fn audit_entries(&self, before: i64, count: i64) -> Result<Vec<AuditRow>, StoreFailure> {
+        let query = "SELECT id, at, actor, action, subject, details FROM audit_entries \
+                     WHERE id < $1 ORDER BY id DESC LIMIT $2";
+        type Columns = (i64, i64, String, String, String, String);
+        let rows: Vec<Columns> = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(before).bind(count.clamp(0, PAGE_ROWS));
+            within_timeout(query.fetch_all(pool)).await?
+        });
+        let row =
+            |(id, at, actor, action, subject, details)| AuditRow { id, at, actor, action, subject, details };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// Records when keys were used last. This is not a change that others follow, so the revision stays.
+    pub async fn record_key_uses(&self, uses: &[(String, i64)]) -> Result<(), StoreFailure> {
+        // In one order everywhere, so that two processes cannot wait for each other.
+        let mut uses: Vec<&(String, i64)> = uses.iter().collect();
+        uses.sort();
+        let update = "UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)";
+        for uses in uses.chunks(USED_KEYS_MAX) {
+            let mut transaction = within_timeout(pool::begin(self.pool().await?)).await?;
+            for (id, at) in uses {
+                each_backend!(&mut transaction, connection => {
+                    let query = sqlx::query(update).bind(at).bind(id);
+                    within_timeout(query.execute(&mut **connection)).await.map(drop)
+                })?;
+            }
+            within_timeout(pool::commit(transaction)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Changes of the store. One transaction is one change: it has one revision, and is committed as a whole or not at all.
+
+use std::fmt;
+
+use sqlx::Row;
+
+use crate::backend::{BackendPool, BackendTransaction, OnBackend, each_backend};
+use crate::columns::{AccountColumns, KeyColumns};
+use crate::failure::StoreFailure;
+use crate::listener::CHANNEL;
+use crate::pool::{self, within_timeout};
+use crate::rows::{AccountRow, AuditRow, KeyRow};
+
+/// An open change. Dropping it undoes everything.
+///
+/// While it is open, no other change can begin, so everything that it reads stays true until it is committed.
+pub struct StoreTransaction {
+    transaction: BackendTransaction,
+    revision: i64,
+}
+
+impl fmt::Debug for StoreTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreTransaction({})", self.revision)
+    }
+}
+
+impl StoreTransaction {
+    pub(crate) async fn begin(pool: &BackendPool) -> Result<Self, StoreFailure> {
+        let mut transaction = within_timeout(pool::begin(pool)).await?;
+        let update = "UPDATE store_state SET revision = revision + 1 WHERE id = 1 RETURNING revision";
+        let revision = each_backend!(&mut transaction, connection => {
+            within_timeout(sqlx::query(update).fetch_one(&mut **connection)).await?.try_get(0)?
+        });
+        Ok(Self { transaction, revision })
+    }
+
+    /// Commits the change and notifies all processes; returns its revision.
+    ///
+    /// If this fails because the connection broke, the change may have been made all the same.
+    pub async fn commit(mut self) -> Result<i64, StoreFailure> {
+        if let OnBackend::Postgres(connection) = &mut self.transaction {
+            let notify =
+                sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(self.revision.to_string());
+            within_timeout(notify.execute(&mut **connection)).await?;
+        }
+        within_timeout(pool::commit(self.transaction)).await?;
+        Ok(self.revision)
+    }
+
+    pub async fn account_named(&mut self, name: &str) -> Result<Option<AccountRow>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
+        let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
+            within_timeout(sqlx::query_as(query).bind(name).fetch_optional(&mut **connection)).await?
+        });
+        Ok(row.map(|columns| columns.into_row_at().1))
+    }
+
+    pub async fn account(&mut self, id: i64) -> Result<Option<AccountRow>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE id = $1";
+        let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
+            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(&mut **connection)).await?
+        });
+        Ok(row.map(|columns| columns.into_row_at().1))
+    }
+
+    /// Adds an account; `account.id` is ignored, and the new id returned.
+    pub async fn insert_account(&mut self, account: &AccountRow) -> Result<i64, StoreFailure> {
+        let insert = "INSERT INTO accounts (name, plan, status, created_at, revision) \
+                      VALUES ($1, $2, $3, $4, $5) RETURNING id";
+        let AccountRow { id: _, name, plan, status, created_at } = account;
+        Ok(each_backend!(&mut self.transaction, connection => {
+            let insert = sqlx::query(insert)
+                .bind(name).bind(plan).bind(status.name()).bind(created_at).bind(self.revision);
+            within_timeout(insert.fetch_one(&mut **connection)).await?.try_get(0)?
+        }))
+    }
+
+    /// Writes the plan and the status of an account.
+    pub async fn update_account(&mut self, account: &AccountRow) -> Result<(), StoreFailure> {
+        let update = "UPDATE accounts SET plan = $1, status = $2, revision = $3 WHERE id = $4";
+        each_backend!(&mut self.transaction, connection => {
+            let update = sqlx::query(update)
+                .bind(&account.plan).bind(account.status.name()).bind(self.revision).bind(account.id);
+            within_timeout(update.execute(&mut **connection)).await.map(drop)
+        })
+    }
+
+    pub async fn key(&mut self, id: &str) -> Result<Option<KeyRow>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
+                     revision FROM api_keys WHERE id = $1";
+        let row: Option<KeyColumns> = each_backend!(&mut self.transaction, connection => {
+            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(&mut **connection)).await?
+        });
+        row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
+    }
+
+    /// How many keys of an account are accepted at `now`: neither revoked nor expired.
+    pub async fn count_valid_keys(&mut self, account_id: i64, now: i64) -> Result<i64, StoreFailure> {
+        let query = "SELECT COUNT(*) FROM api_keys WHERE account_id = $1 AND status = 'active' \
+                     AND (expires_at IS NULL OR expires_at > $2)";
+        Ok(each_backend!(&mut self.transaction, connection => {
+            let query = sqlx::query(query).bind(account_id).bind(now);
+            within_timeout(query.fetch_one(&mut **connection)).await?.try_get(0)?
+        }))
+    }
+
+    pub async fn insert_key(&mut self, key: &KeyRow) -> Result<(), StoreFailure> {
+        let insert = "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, \
+                      status, settings, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        each_backend!(&mut self.transaction, connection => {
+            let insert = sqlx::query(insert)
+                .bind(&key.id).bind(key.account_id).bind(&key.name).bind(&key.prefix).bind(&key.hash[..])
+                .bind(key.created_at).bind(key.last_used_at).bind(key.expires_at)
+                .bind(key.status.name()).bind(&key.settings).bind(self.revision);
+            within_timeout(insert.execute(&mut **connection)).await.map(drop)
+        })
+    }
+
+    /// Writes what can change of a key: its name, expiry, status and settings.
+    pub async fn update_key(&mut self, key: &KeyRow) -> Result<(), StoreFailure> {
+        let update = "UPDATE api_keys SET name = $1, expires_at = $2, status = $3, settings = $4, revision = $5 \
+                      WHERE id = $6";
+        each_backend!(&mut self.transaction, connection => {
+            let update = sqlx::query(update)
+                .bind(&key.name).bind(key.expires_at).bind(key.status.name()).bind(&key.settings)
+                .bind(self.revision).bind(&key.id);
+            within_timeout(update.execute(&mut **connection)).await.map(drop)
+        })
+    }
+
+    /// Adds an entry to the audit log; `entry.id` is ignored.
+    pub async fn add_audit_entry(&mut self, entry: &AuditRow) -> Result<(), StoreFailure> {
+        let insert =
+            "INSERT INTO audit_entries (at, actor, action, subject, details) VALUES ($1, $2, $3, $4, $5)";
+        let AuditRow { id: _, at, actor, action, subject, details } = entry;
+        each_backend!(&mut self.transaction, connection => {
+            let insert = sqlx::query(insert).bind(at).bind(actor).bind(action).bind(subject).bind(details);
+            within_timeout(insert.execute(&mut **connection)).await.map(drop)
+        })
+    }
+}
