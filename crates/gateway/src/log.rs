@@ -80,7 +80,7 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 13] = [
+const CRATES_WITHOUT_SECRETS: [&str; 14] = [
     "answers",
     "archive",
     "callers",
@@ -88,6 +88,7 @@ const CRATES_WITHOUT_SECRETS: [&str; 13] = [
     "chaingate",
     "demo",
     "gateway",
+    "http1_framing",
     "http_server",
     "jsonrpc",
     "methods",

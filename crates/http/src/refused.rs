@@ -1,5 +1,7 @@
 //! Why a request is refused before its body is parsed.
 
+use http1_framing::FramingError;
+
 /// Why a request is refused before its body is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -20,4 +22,13 @@ pub enum Refused {
     TooSlow,
     /// The account has used up its share of memory or threads.
     OverCapacity,
+}
+
+impl From<FramingError> for Refused {
+    fn from(error: FramingError) -> Self {
+        match error {
+            FramingError::Ambiguous => Self::Ambiguous,
+            FramingError::LinesTooLong => Self::TooLarge,
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use http1_framing::FramingError;
 use tokio::time::Instant;
 
 /// A block by number and hash.
@@ -131,6 +132,14 @@ impl Fault {
     /// Whether our memory is short, and nothing is wrong with the node.
     pub(crate) fn is_our_shortage(self) -> bool {
         matches!(self, Self::NoMemory | Self::LargerThanMemory)
+    }
+}
+
+impl From<FramingError> for Fault {
+    fn from(error: FramingError) -> Self {
+        match error {
+            FramingError::Ambiguous | FramingError::LinesTooLong => Self::Garbled,
+        }
     }
 }
 

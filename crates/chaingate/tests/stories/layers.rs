@@ -13,12 +13,13 @@ use imports::Crate;
 /// Every crate of the product and the crates of ours that it may import, the lowest layer first.
 const LAYERS: &[(&str, &[&str])] = &[
     ("jsonrpc", &[]),
+    ("http1_framing", &[]),
     ("settings", &[]),
     ("resources", &[]),
     ("methods", &["jsonrpc", "settings"]),
-    ("http_server", &["resources", "settings"]),
+    ("http_server", &["http1_framing", "resources", "settings"]),
     ("archive", &[]),
-    ("nodes", &["jsonrpc", "resources"]),
+    ("nodes", &["http1_framing", "jsonrpc", "resources"]),
     ("store", &[]),
     ("callers", &["methods", "resources", "settings", "store"]),
     ("answers", &["archive", "methods", "nodes", "resources", "settings"]),

@@ -5,12 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http1_framing::BodyFraming;
 use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::Sleep;
 
 use super::chunks::ChunkedBody;
-use super::head::{BodyFraming, ParsedHead};
+use super::head::ParsedHead;
 use crate::refused::Refused;
 use crate::request_body::{self, ReceivedBody};
 use crate::socket::{ByteStream, Socket, Wait};
@@ -144,7 +145,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> Result<ReceivedBody<'a>, Refused> {
-        let (mut chunks, mut charge) = (ChunkedBody::default(), MemoryCharge::default());
+        let (mut chunks, mut charge) = (ChunkedBody::new(), MemoryCharge::default());
         self.used = self.received.len();
         chunks.feed(self.received, bytes_max)?;
         if !chunks.is_whole() {
@@ -161,7 +162,7 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
                 _ => return Err(Refused::Broken),
             }
         }
-        Ok(ReceivedBody { bytes: chunks.into_whole().into(), charge })
+        Ok(ReceivedBody { bytes: chunks.into_data().into(), charge })
     }
 
     /// Starts the timeout of the body, and sends `100 Continue` if the caller expects it.

@@ -2,8 +2,10 @@
 //!
 //! Only fuzzing uses it, to compare the framing with another HTTP server.
 
+use http1_framing::BodyFraming;
+
 use super::chunks::ChunkedBody;
-use super::head::{BodyFraming, HeadEndSearch, parse};
+use super::head::{HeadEndSearch, parse};
 
 /// An accepted request.
 #[derive(Debug)]
@@ -37,9 +39,9 @@ fn first_request(bytes: &[u8]) -> Option<(FramedRequest<'_>, Option<&[u8]>)> {
             Some((FramedRequest { head, body: body.to_vec() }, parsed.keep_alive.then_some(rest)))
         }
         BodyFraming::Chunks => {
-            let mut chunks = ChunkedBody::default();
+            let mut chunks = ChunkedBody::new();
             chunks.feed(rest, usize::MAX).ok()?;
-            chunks.is_whole().then(|| (FramedRequest { head, body: chunks.into_whole() }, None))
+            chunks.is_whole().then(|| (FramedRequest { head, body: chunks.into_data() }, None))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The head of an HTTP/1.1 reply.
 
+use http1_framing::{BodyFraming, FramingHeaders};
+
 use crate::call::Fault;
 
 /// The most headers of a reply. Providers send up to thirty.
@@ -10,18 +12,10 @@ const HEADERS_MAX: usize = 64;
 pub(super) struct ReplyHead {
     pub(super) bytes: usize,
     pub(super) status: u16,
-    pub(super) body: BodyLength,
+    /// `None`: the body ends with the connection.
+    pub(super) body: Option<BodyFraming>,
     pub(super) gzip: bool,
     pub(super) keep_alive: bool,
-}
-
-/// Where the body ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyLength {
-    Known(usize),
-    Chunked,
-    /// The body ends with the connection.
-    UntilClose,
 }
 
 impl ReplyHead {
@@ -34,75 +28,25 @@ impl ReplyHead {
             httparse::Status::Complete(length) => length,
         };
         let status = response.code.ok_or(Fault::Garbled)?;
-        let mut fields = HeaderFields { keep_alive: response.version == Some(1), ..HeaderFields::default() };
+        let is_http10 = response.version != Some(1);
+        let (mut framing, mut gzip) = (FramingHeaders::default(), false);
         for header in response.headers.iter() {
-            fields.read(header)?;
+            framing.read(header.name, header.value)?;
+            gzip |= header.name.eq_ignore_ascii_case("content-encoding") && is_gzip(header.value)?;
         }
-        let body = fields.body_length(status);
-        let keep_alive = fields.keep_alive && body != BodyLength::UntilClose && !fields.is_ambiguous();
-        Ok(Some(Self { bytes: length, status, body, gzip: fields.gzip, keep_alive }))
+        let body = framing.reply_body(is_http10, status)?;
+        let keep_alive = framing.keeps_connection(is_http10) && body.is_some();
+        Ok(Some(Self { bytes: length, status, body, gzip, keep_alive }))
     }
 }
 
-/// The header fields that matter.
-#[derive(Default)]
-struct HeaderFields {
-    length: Option<usize>,
-    chunked: bool,
-    gzip: bool,
-    keep_alive: bool,
-}
-
-impl HeaderFields {
-    fn read(&mut self, header: &httparse::Header<'_>) -> Result<(), Fault> {
-        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        let value = header.value.trim_ascii();
-        if is("content-length") {
-            let length = digits(value).ok_or(Fault::Garbled)?;
-            if self.length.replace(length).is_some_and(|other| other != length) {
-                return Err(Fault::Garbled);
-            }
-        } else if is("transfer-encoding") {
-            if !value.eq_ignore_ascii_case(b"chunked") || self.chunked {
-                return Err(Fault::Garbled);
-            }
-            self.chunked = true;
-        } else if is("content-encoding") {
-            self.gzip |= value.eq_ignore_ascii_case(b"gzip");
-            if !self.gzip && !value.is_empty() && !value.eq_ignore_ascii_case(b"identity") {
-                return Err(Fault::Garbled);
-            }
-        } else if is("connection") {
-            self.keep_alive = keeps_alive(value, self.keep_alive);
-        }
-        Ok(())
+/// Whether the body is compressed. Encodings that were not requested are refused.
+fn is_gzip(encoding: &[u8]) -> Result<bool, Fault> {
+    match encoding.trim_ascii() {
+        gzip if gzip.eq_ignore_ascii_case(b"gzip") => Ok(true),
+        plain if plain.is_empty() || plain.eq_ignore_ascii_case(b"identity") => Ok(false),
+        _ => Err(Fault::Garbled),
     }
-
-    /// Whether two headers say where the body ends. One is followed, and the connection is not used again.
-    fn is_ambiguous(&self) -> bool {
-        self.chunked && self.length.is_some()
-    }
-
-    fn body_length(&self, status: u16) -> BodyLength {
-        match self.length {
-            _ if matches!(status, 100..200 | 204 | 304) => BodyLength::Known(0),
-            _ if self.chunked => BodyLength::Chunked,
-            Some(length) => BodyLength::Known(length),
-            None => BodyLength::UntilClose,
-        }
-    }
-}
-
-fn digits(value: &[u8]) -> Option<usize> {
-    let plain = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    if plain { std::str::from_utf8(value).ok()?.parse().ok() } else { None }
-}
-
-fn keeps_alive(value: &[u8], usual: bool) -> bool {
-    let says = |word: &[u8]| {
-        value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word))
-    };
-    !says(b"close") && (usual || says(b"keep-alive"))
 }
 
 #[cfg(test)]
@@ -119,10 +63,10 @@ mod tests {
 
     #[test]
     fn the_body_ends_where_the_head_says() {
-        assert_eq!(whole("HTTP/1.1 200 OK\nContent-Length: 12").body, BodyLength::Known(12));
-        assert_eq!(whole("HTTP/1.1 200 OK\ntransfer-encoding: chunked").body, BodyLength::Chunked);
-        assert_eq!(whole("HTTP/1.1 200 OK").body, BodyLength::UntilClose);
-        assert_eq!(whole("HTTP/1.1 204 No Content").body, BodyLength::Known(0));
+        assert_eq!(whole("HTTP/1.1 200 OK\nContent-Length: 12").body, Some(BodyFraming::Bytes(12)));
+        assert_eq!(whole("HTTP/1.1 200 OK\ntransfer-encoding: chunked").body, Some(BodyFraming::Chunks));
+        assert_eq!(whole("HTTP/1.1 200 OK").body, None);
+        assert_eq!(whole("HTTP/1.1 204 No Content").body, Some(BodyFraming::Bytes(0)));
         assert_eq!(ReplyHead::parse(b"HTTP/1.1 200 OK\r\nContent-"), Ok(None));
     }
 
@@ -132,7 +76,8 @@ mod tests {
         assert!(!whole("HTTP/1.1 200 OK\nContent-Length: 1\nConnection: x, Close").keep_alive);
         assert!(!whole("HTTP/1.0 200 OK\nContent-Length: 1").keep_alive);
         assert!(whole("HTTP/1.0 200 OK\nContent-Length: 1\nConnection: keep-alive").keep_alive);
-        assert!(!whole("HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked").keep_alive);
+        let both = "HTTP/1.1 200 OK\nContent-Length: 1\nConnection: close\nConnection: keep-alive";
+        assert!(!whole(both).keep_alive, "the first is not taken back");
         assert!(!whole("HTTP/1.1 200 OK").keep_alive);
     }
 
@@ -140,6 +85,9 @@ mod tests {
     fn heads_that_contradict_themselves_are_refused() {
         for lines in [
             "HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 2",
+            "HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 1",
+            "HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked",
+            "HTTP/1.0 200 OK\nTransfer-Encoding: chunked",
             "HTTP/1.1 200 OK\nContent-Length: +1",
             "HTTP/1.1 200 OK\nContent-Length: 99999999999999999999999",
             "HTTP/1.1 200 OK\nTransfer-Encoding: gzip, chunked",

@@ -1,6 +1,7 @@
 //! Exchanges over HTTP/1.1: a request is sent in one write, and its reply is read.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http1_framing::{BodyFraming, ChunkDecoder, ChunkStep, LineLimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -8,7 +9,7 @@ use crate::call::Fault;
 
 use super::dial::NodeStream;
 use super::gzip;
-use super::head::{BodyLength, ReplyHead};
+use super::head::ReplyHead;
 use super::http_reply::NodeHttpReply;
 use super::limits::EndpointLimits;
 use super::receive::ReceiveContext;
@@ -22,6 +23,9 @@ const SMALL_BODY_BYTES: usize = 16 << 10;
 
 /// The most provisional replies (1xx) before the final one. None is requested.
 const PROVISIONAL_MAX: usize = 4;
+
+/// The most bytes of a chunk's size and extensions, or of all trailers, which are a few checksums at most.
+const CHUNK_LINE_BYTES_MAX: usize = 4 << 10;
 
 /// How an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,13 +138,19 @@ impl Http1 {
         }
     }
 
-    async fn body(&mut self, body_length: BodyLength, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        match body_length {
-            BodyLength::Known(length) if length > context.limits.reply_bytes_max => Err(Fault::TooLarge),
-            BodyLength::Known(length) if length <= SMALL_BODY_BYTES => self.small(length).await,
-            BodyLength::Known(length) => self.large(length, context).await,
-            BodyLength::Chunked => self.chunked(context).await,
-            BodyLength::UntilClose => self.until_close(context).await,
+    /// Reads a body. Without a framing, it ends with the connection.
+    async fn body(
+        &mut self,
+        framing: Option<BodyFraming>,
+        context: &ReceiveContext<'_>,
+    ) -> Result<Bytes, Fault> {
+        match framing {
+            Some(BodyFraming::Bytes(length)) => match within(length, context.limits.reply_bytes_max)? {
+                length if length <= SMALL_BODY_BYTES => self.small(length).await,
+                length => self.large(length, context).await,
+            },
+            Some(BodyFraming::Chunks) => self.chunked(context).await,
+            None => self.until_close(context).await,
         }
     }
 
@@ -175,56 +185,21 @@ impl Http1 {
 
     async fn chunked(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
         let mut body = context.buffer(0).await?;
+        let mut decoder = ChunkDecoder::new(LineLimit::PerChunk(CHUNK_LINE_BYTES_MAX));
         loop {
-            let size = self.chunk_size().await?;
-            if size > context.limits.reply_bytes_max.saturating_sub(body.bytes().len()) {
-                return Err(Fault::TooLarge);
-            }
-            if size == 0 {
-                self.trailers().await?;
-                return Ok(body.freeze());
-            }
-            body.reserve(size, context.until).await?;
-            self.pour(body.bytes(), size).await?;
-            while self.inbox.len() < 2 {
-                self.more().await?;
-            }
-            if *self.inbox.split_to(2) != *b"\r\n" {
-                return Err(Fault::Garbled);
-            }
-        }
-    }
-
-    async fn chunk_size(&mut self) -> Result<usize, Fault> {
-        loop {
-            match httparse::parse_chunk_size(&self.inbox).map_err(|_| Fault::Garbled)? {
-                httparse::Status::Complete((bytes, size)) => {
-                    let _line = self.inbox.split_to(bytes);
-                    return usize::try_from(size).map_err(|_| Fault::TooLarge);
+            let (used, next) = decoder.read_lines(&self.inbox)?;
+            self.inbox.advance(used);
+            match next {
+                ChunkStep::Line => self.more().await?,
+                ChunkStep::Data(size) => {
+                    let free = context.limits.reply_bytes_max.saturating_sub(body.bytes().len());
+                    let length = within(size, free)?;
+                    body.reserve(length, context.until).await?;
+                    self.pour(body.bytes(), length).await?;
+                    decoder.take_data(size);
                 }
-                httparse::Status::Partial if self.inbox.len() > CHUNK_LINE_BYTES_MAX => {
-                    return Err(Fault::Garbled);
-                }
-                httparse::Status::Partial => self.more().await?,
+                ChunkStep::End => return Ok(body.freeze()),
             }
-        }
-    }
-
-    /// Skips the trailers after the last chunk.
-    async fn trailers(&mut self) -> Result<(), Fault> {
-        let mut seen = 0;
-        loop {
-            while let Some(end) = memchr::memchr(b'\n', &self.inbox) {
-                let line = self.inbox.split_to(end + 1);
-                if line.trim_ascii().is_empty() {
-                    return Ok(());
-                }
-                seen += line.len();
-            }
-            if seen + self.inbox.len() > TRAILER_BYTES_MAX {
-                return Err(Fault::Garbled);
-            }
-            self.more().await?;
         }
     }
 
@@ -246,8 +221,7 @@ impl Http1 {
     }
 }
 
-/// The longest line with the size of a chunk and its extensions.
-const CHUNK_LINE_BYTES_MAX: usize = 256;
-
-/// The most bytes of trailers, which are a few checksums at most.
-const TRAILER_BYTES_MAX: usize = 4 << 10;
+/// A length that the node states, if it is allowed.
+fn within(length: u64, bytes_max: usize) -> Result<usize, Fault> {
+    usize::try_from(length).ok().filter(|&length| length <= bytes_max).ok_or(Fault::TooLarge)
+}
