@@ -9,7 +9,7 @@
 //! | a result whose proof fails           | proven wrong, if an-   | another                                          |
 //! |                                      | other proves the same  |                                                  |
 //! | an error of the caller's own         | good                   | done, with that error                            |
-//! | "not here"                           | good, and it is learned| another                                          |
+//! | no such method, block or state       | good, and it is learned| another                                          |
 //! | "too wide a range"                   | good, and it is learned| another; when none is left, the widest range     |
 //! | "too many results"                   | good                   | another; when a second says so, done with that   |
 //! | an error that a caller may have made | nothing                | another                                          |
@@ -137,8 +137,9 @@ pub enum NodeReply {
 pub enum CallFailure {
     #[error("no node could answer")]
     Unavailable,
-    /// Asking again later does not help either.
-    #[error("no node has what the call needs")]
+    /// Every node that was asked lacks the method, the block or the state of the call, or no node was asked because all are
+    /// known to lack the method or the state. A node may get the block later; the method and the state it may not.
+    #[error("no node has the method, the block or the state of the call")]
     Lacking,
     #[error("no answer before the deadline")]
     Deadline,

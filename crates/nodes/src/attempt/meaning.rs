@@ -8,7 +8,7 @@ use crate::node::MissingCapability;
 pub(crate) enum ErrorMeaning {
     /// The caller's fault: any node would return it.
     Caller(CallerError),
-    /// This node lacks what the call needs.
+    /// This node lacks the method, the block or the state of the call.
     NotHere(MissingCapability),
     /// This node searches fewer blocks at once, or returns fewer logs.
     Limit(RangeLimit),

@@ -42,7 +42,7 @@ pub(super) enum NodeStatus {
     Empty,
     /// It answered with a doubtful result that is not empty.
     Doubtful,
-    /// It does not have what the call needs.
+    /// It does not have the method, the block or the state of the call.
     Lacking,
     /// It grants less than the call asks for.
     Limited(RangeLimit),
@@ -158,7 +158,7 @@ impl CallProgress {
         limits.max_by_key(|(_, limit)| limit.blocks)
     }
 
-    /// Whether those that were asked lack what the call needs, and none of them failed.
+    /// Whether a node lacks the method, the block or the state of the call, and no node failed.
     pub(super) fn is_lacking(&self) -> bool {
         let is_failed = |status: &NodeStatus| matches!(status, NodeStatus::Failed | NodeStatus::Behind);
         !self.nodes.iter().any(is_failed) && self.nodes.contains(&NodeStatus::Lacking)

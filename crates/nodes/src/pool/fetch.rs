@@ -39,8 +39,8 @@ impl<T> fmt::Debug for Proving<'_, T> {
 pub enum NotFetched {
     #[error("no node could deliver it")]
     Unavailable,
-    /// Every node that could be asked says that it does not have it, or not the method.
-    #[error("no node has it")]
+    /// Every node that could be asked lacks the method, the block or the state of the call.
+    #[error("no node has the method, the block or the state of the call")]
     Lacking,
     #[error("no node delivered it before the deadline")]
     Deadline,
