@@ -64,11 +64,20 @@ pub fn resolve(
     query: Query<BlockParam>,
 ) -> Result<Resolved, Unresolved> {
     let pins = Pins { view, rules, method, head: view.head() };
-    if let Query::Logs(LogsQuery { filter, blocks }) = query {
-        let blocks = pins.log_blocks(blocks)?;
-        return Ok(Resolved::Pinned(Query::Logs(LogsQuery { filter, blocks })));
-    }
-    match query.try_map(|block| pins.pin(block)) {
+    let pinned = match query {
+        Query::Logs(LogsQuery { filter, blocks }) => {
+            let blocks = pins.log_blocks(blocks)?;
+            return Ok(Resolved::Pinned(Query::Logs(LogsQuery { filter, blocks })));
+        }
+        query @ (Query::Gateway(_)
+        | Query::Fees(_)
+        | Query::State(_)
+        | Query::Simulation(_)
+        | Query::Block(_)
+        | Query::Transaction(_)
+        | Query::RawTransactions(_)) => query.try_map(|block| pins.pin(block)),
+    };
+    match pinned {
         Ok(query) => Ok(Resolved::Pinned(query)),
         Err(Unresolved::NoHeader | Unresolved::NoHeaderForHash | Unresolved::NotCanonical)
             if method.rules.missing != MissingBlock::Error =>

@@ -25,7 +25,10 @@ impl PoolSource {
         query: &Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
-        let Subject::Node(query) = QueryPlan::of(query).subject else { return Err(not_at_pending()) };
+        let query = match QueryPlan::of(query).subject {
+            Subject::Node(query) => query,
+            Subject::Gateway(_) | Subject::Logs(_) => return Err(not_at_pending()),
+        };
         let by_nodes = match chain {
             Some(_) => {
                 let asked = self.ask_pending(account, chain, method, query, Origin::Node);
