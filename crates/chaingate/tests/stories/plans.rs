@@ -130,9 +130,32 @@ fn every_method_costs_what_the_price_list_says() {
             "eth_getBlockReceipts" => 1_000,
             "eth_estimateGas" => 300,
             "eth_getLogs" => 255,
-            name if name.starts_with("eth_getUncleBy") || name.contains("AndIndex") => 150,
+            "eth_getUncleByBlockNumberAndIndex"
+            | "eth_getUncleByBlockHashAndIndex"
+            | "eth_getTransactionByBlockNumberAndIndex"
+            | "eth_getTransactionByBlockHashAndIndex" => 150,
+            "eth_getStorageAt"
+            | "eth_getTransactionByHash"
+            | "eth_getTransactionReceipt"
+            | "eth_call"
+            | "zks_getRawBlockTransactions"
+            | "web3_clientVersion"
+            | "rpc.discover"
+            | "eth_blockNumber"
+            | "eth_gasPrice"
+            | "eth_maxPriorityFeePerGas"
+            | "eth_feeHistory"
+            | "eth_getBalance"
+            | "eth_getCode"
+            | "eth_getTransactionCount"
+            | "eth_getBlockByNumber"
+            | "eth_getBlockByHash"
+            | "eth_getBlockTransactionCountByNumber"
+            | "eth_getBlockTransactionCountByHash"
+            | "eth_getUncleCountByBlockNumber"
+            | "eth_getUncleCountByBlockHash" => 80,
             "eth_chainId" | "net_version" | "eth_syncing" => 5,
-            _ => 80,
+            name => panic!("{name} is not in the price list"),
         };
         assert_eq!(method.credits, credits, "{}", method.name);
     }
