@@ -1,20 +1,20 @@
 //! Every documented key of the configuration has an effect, and a test that shows it.
 
+#[path = "settings/nodes.rs"]
+mod nodes; // the keys of nodes, partners and the pool
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::server::Server;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
-use testkit::proxy::{Mood, Proxy};
 
 use crate::demo::{Demo, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -26,7 +26,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("data_dir", "startup", "a_chain_that_is_not_there_is_found_by_check"),
     ("[network] name", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] family", "calls", "a_method_of_another_network_is_told_apart"),
-    ("[network] chain_id", "settings", "nodes_of_another_chain_id_are_left_out"),
+    ("[network] chain_id", "settings/nodes", "nodes_of_another_chain_id_are_left_out"),
     ("[network] genesis", "pool/proven_state", "a_genesis_file_that_is_no_use_is_refused"),
     ("[network] genesis_hash", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
     ("[network] checkpoint.number", "pool/identity", "the_configured_genesis_and_checkpoint_decide_who_is_used"),
@@ -96,26 +96,26 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] pool_threads", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
     ("[limits] pool_queue_max", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
     ("[[node]] url", "pool/moods", "what_comes_through_the_pool_is_what_the_node_says"),
-    ("[[node]] name", "settings", "metrics_have_the_names_of_nodes_and_partners"),
-    ("[[node]] ws_url", "settings", "a_node_is_connected_to_as_its_entry_says"),
-    ("[[node]] headers", "settings", "a_node_is_connected_to_as_its_entry_says"),
-    ("[[node]] http2", "settings", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[node]] name", "settings/nodes", "metrics_have_the_names_of_nodes_and_partners"),
+    ("[[node]] ws_url", "settings/nodes", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[node]] headers", "settings/nodes", "a_node_is_connected_to_as_its_entry_says"),
+    ("[[node]] http2", "settings/nodes", "a_node_is_connected_to_as_its_entry_says"),
     ("[[partner]] url", "pool/failover", "a_partner_answers_for_plans_that_have_failover"),
     ("[[partner]] methods", "pool/failover", "a_partner_has_a_budget_and_methods"),
     ("[[partner]] calls_per_second", "pool/failover", "every_call_to_a_partner_is_out_of_its_budget"),
     ("[[partner]] calls_per_day", "pool/failover", "a_partner_has_a_budget_and_methods"),
-    ("[[partner]] name", "settings", "metrics_have_the_names_of_nodes_and_partners"),
-    ("[[partner]] headers", "settings", "a_partner_is_connected_to_as_its_entry_says"),
-    ("[[partner]] http2", "settings", "a_partner_is_connected_to_as_its_entry_says"),
-    ("[pool] quorum", "settings", "a_head_needs_as_many_nodes_as_the_quorum_says"),
-    ("[pool] call_timeout_ms", "settings", "a_call_to_nodes_has_the_time_that_the_pool_gives_it"),
-    ("[pool] poll_interval_ms", "settings", "nodes_are_polled_as_often_as_the_pool_says"),
+    ("[[partner]] name", "settings/nodes", "metrics_have_the_names_of_nodes_and_partners"),
+    ("[[partner]] headers", "settings/nodes", "a_partner_is_connected_to_as_its_entry_says"),
+    ("[[partner]] http2", "settings/nodes", "a_partner_is_connected_to_as_its_entry_says"),
+    ("[pool] quorum", "settings/nodes", "a_head_needs_as_many_nodes_as_the_quorum_says"),
+    ("[pool] call_timeout_ms", "settings/nodes", "a_call_to_nodes_has_the_time_that_the_pool_gives_it"),
+    ("[pool] poll_interval_ms", "settings/nodes", "nodes_are_polled_as_often_as_the_pool_says"),
     (
         "[pool] reply_memory_bytes",
         "pool/memory",
         "large_and_inflated_replies_stay_within_their_memory_and_cost_no_answer",
     ),
-    ("[pool] head_stall_ms", "settings", "a_head_that_stands_still_for_too_long_is_not_ready"),
+    ("[pool] head_stall_ms", "settings/nodes", "a_head_that_stands_still_for_too_long_is_not_ready"),
     ("[cache] enabled", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
@@ -342,169 +342,4 @@ fn answers_are_kept_only_where_there_is_a_cache_with_room() {
     assert!(is_kept(""));
     assert!(!is_kept("enabled = false"));
     assert!(!is_kept("bytes_max = 10"));
-}
-
-#[test]
-fn nodes_of_another_chain_id_are_left_out() {
-    let chain = Demo::with("");
-    let chain_id = chain.call("eth_chainId", "[]")["result"].as_str().unwrap().to_owned();
-    let chain_id = u64::from_str_radix(&chain_id[2..], 16).unwrap();
-    let with_id = |id: u64| {
-        let proxy = Proxy::start(chain.public, "/v3/demo");
-        let rest = format!("[network]\nname = \"x\"\nchain_id = {id}\n{}", node(&proxy.url()));
-        (Configured::with("", &rest), proxy)
-    };
-    let (right, _proxy) = with_id(chain_id);
-    until("it is ready", || right.is_ready());
-    let (wrong, proxy) = with_id(chain_id + 1);
-    until("the node is asked for its chain", || proxy.asked("eth_chainId", "[]") > 0);
-    assert!(!wrong.is_ready());
-    assert_eq!(wrong.ask("eth_blockNumber", "[]")["error"]["code"], -32002);
-}
-
-#[test]
-fn a_head_needs_as_many_nodes_as_the_quorum_says() {
-    let chain = Demo::with("");
-    let proxies = [Proxy::start(chain.public, "/v3/demo"), Proxy::start(chain.public, "/v3/demo")];
-    proxies[1].set(Mood::Dead);
-    let nodes: String = proxies.iter().map(|proxy| node(&proxy.url())).collect();
-    let gateway = Configured::with("", &format!("{nodes}[pool]\nquorum = 2\npoll_interval_ms = 20\n"));
-    until("one node has said who it is", || proxies[0].asked("eth_chainId", "[]") > 0);
-    assert!(!gateway.is_ready());
-    proxies[1].set(Mood::Honest);
-    until("it is ready", || gateway.is_ready());
-}
-
-#[test]
-fn a_call_to_nodes_has_the_time_that_the_pool_gives_it() {
-    let chain = Demo::with("");
-    let proxy = Proxy::start(chain.public, "/v3/demo");
-    let gateway = Configured::with("", &format!("{}[pool]\ncall_timeout_ms = 100\n", node(&proxy.url())));
-    until("it is ready", || gateway.is_ready());
-    proxy.set(Mood::Hung);
-    let started = Instant::now();
-    let reply = gateway.ask("eth_getBalance", r#"["0x00000000000000000000000000000000000000aa","latest"]"#);
-    assert_eq!(reply["error"]["code"], -32002, "{reply}");
-    assert!(started.elapsed() < Duration::from_secs(7), "the default is 8 s");
-}
-
-#[test]
-fn nodes_are_polled_as_often_as_the_pool_says() {
-    let chain = Demo::with("");
-    let polled = |interval_ms: u64| {
-        let proxy = Proxy::start(chain.public, "/v3/demo");
-        let pool = format!("[pool]\npoll_interval_ms = {interval_ms}\n");
-        let gateway = Configured::with("", &format!("{}{pool}", node(&proxy.url())));
-        until("it is ready", || gateway.is_ready());
-        (gateway, proxy)
-    };
-    let (_rarely, rare) = polled(3_600_000);
-    let (_often, frequent) = polled(10);
-    let polls = |proxy: &Proxy| proxy.asked("eth_getBlockByNumber", r#"["latest",false]"#);
-    let (before, frequent_before) = (polls(&rare), polls(&frequent));
-    until("the other is polled", || polls(&frequent) > frequent_before + 30);
-    assert!(polls(&rare) < before + 5, "{} after {before}", polls(&rare));
-}
-
-#[test]
-fn a_head_that_stands_still_for_too_long_is_not_ready() {
-    let chain = Demo::with("");
-    let proxy = Proxy::start(chain.public, "/v3/demo");
-    let ready_then_not = |pool: &str| {
-        let gateway =
-            Configured::with("", &format!("{}[pool]\npoll_interval_ms = 20\n{pool}", node(&proxy.url())));
-        until("it is ready", || gateway.is_ready());
-        gateway
-    };
-    let (patient, hasty) = (ready_then_not(""), ready_then_not("head_stall_ms = 5000\n"));
-    until("it is not ready any more", || !hasty.is_ready());
-    assert!(patient.is_ready());
-}
-
-/// A server that answers nothing and passes on what each connection sends first.
-struct Recorder {
-    address: SocketAddr,
-    heard: Receiver<String>,
-}
-
-impl Recorder {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (sender, heard) = mpsc::channel();
-        thread::spawn(move || {
-            let mut kept = Vec::new();
-            for stream in listener.incoming().map_while(Result::ok) {
-                let sender = sender.clone();
-                kept.push(stream.try_clone().unwrap());
-                thread::spawn(move || record(stream, &sender));
-            }
-        });
-        Self { address, heard }
-    }
-
-    /// Waits for a connection that begins like this.
-    fn hears(&self, wanted: impl Fn(&str) -> bool) {
-        let heard = |_| self.heard.recv_timeout(Duration::from_secs(60)).expect("a connection comes");
-        assert!((0..100).map(heard).any(|text| wanted(&text)));
-    }
-}
-
-fn record(mut stream: TcpStream, heard: &mpsc::Sender<String>) {
-    let mut buffer = [0; 4_096];
-    if let Ok(length) = stream.read(&mut buffer) {
-        let _test_is_over = heard.send(String::from_utf8_lossy(&buffer[..length]).to_lowercase());
-    }
-}
-
-const HTTP2_PREFACE: &str = "pri * http/2.0";
-
-#[test]
-fn a_node_is_connected_to_as_its_entry_says() {
-    let (plain, http2, socket) = (Recorder::start(), Recorder::start(), Recorder::start());
-    let _gateway = Configured::with(
-        "",
-        &format!(
-            "[[node]]\nurl = \"http://{}/path\"\nheaders = [\"X-Token: t0ken\"]\nws_url = \"ws://{}/heads\"\n\
-             [[node]]\nurl = \"http://{}\"\nhttp2 = true\n",
-            plain.address, socket.address, http2.address
-        ),
-    );
-    plain.hears(|text| text.starts_with("post /path http/1.1") && text.contains("x-token: t0ken"));
-    socket.hears(|text| text.starts_with("get /heads http/1.1") && text.contains("upgrade: websocket"));
-    http2.hears(|text| text.starts_with(HTTP2_PREFACE));
-}
-
-#[test]
-fn a_partner_is_connected_to_as_its_entry_says() {
-    let (silent, plain, http2) = (Recorder::start(), Recorder::start(), Recorder::start());
-    for (partner, setting) in [(&plain, "headers = [\"X-Token: t0ken\"]"), (&http2, "http2 = true")] {
-        let partner = format!("[[partner]]\nurl = \"http://{}\"\n{setting}\n", partner.address);
-        let gateway =
-            Configured::with("", &format!("{}{partner}", node(&format!("http://{}", silent.address))));
-        let storage = json!(["0x00000000000000000000000000000000000000aa", "0x0", "latest"]).to_string();
-        let body = call("eth_getStorageAt", &storage);
-        let mut wire = TestConnection::connect(gateway.public);
-        wire.send(request("/v3/growth", "", body.as_bytes()));
-        match setting {
-            "http2 = true" => http2.hears(|text| text.starts_with(HTTP2_PREFACE)),
-            _ => plain.hears(|text| text.contains("x-token: t0ken")),
-        }
-    }
-}
-
-#[test]
-fn metrics_have_the_names_of_nodes_and_partners() {
-    let silent = Recorder::start();
-    let url = format!("http://{}", silent.address);
-    let gateway = Configured::with(
-        "",
-        &format!(
-            "[[node]]\nurl = \"{url}\"\nname = \"alpha\"\n[[partner]]\nurl = \"{url}/p\"\nname = \"beta\"\n"
-        ),
-    );
-    let page = get(gateway.operator, "/metrics");
-    for label in ["{node=\"alpha\"", "{partner=\"beta\""] {
-        assert!(page.text().contains(label), "{}", page.text());
-    }
 }
