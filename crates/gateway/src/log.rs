@@ -80,7 +80,7 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 14] = [
+const CRATES_WITHOUT_SECRETS: [&str; 15] = [
     "answers",
     "archive",
     "callers",
@@ -95,6 +95,7 @@ const CRATES_WITHOUT_SECRETS: [&str; 14] = [
     "nodes",
     "resources",
     "settings",
+    "store",
 ];
 
 /// Whether a line may be logged, whatever `RUST_LOG` says.
