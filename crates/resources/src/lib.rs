@@ -13,7 +13,7 @@ mod repeated_warning; // one log line for many equal events
 
 pub use account_id::AccountId;
 pub use clock::{Clock, MonoTime};
-pub use day_quota::{DAY_S, DayQuota, DayQuotaExceeded};
+pub use day_quota::{DAY_S, DayLease, DayQuota, DayQuotaExceeded};
 pub use fair_share::is_within_share;
 pub use histogram::{BOUNDS_US, Histogram, HistogramSum};
 pub use memory::{
