@@ -1,42 +1,30 @@
 //! Credit limits of an account or a key: a token bucket per second, and a quota per day.
+//!
+//! The request path takes credits from memory only. If the limits are shared with other instances, a thread of
+//! [`SharedLimits`] reports their use and changes the part that belongs to this instance.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use resources::{BucketRate, DayQuota, DayQuotaExceeded, MonoTime, RateExceeded, TokenBucket};
+use resources::MonoTime;
 
-/// Why credits were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitExceeded {
-    /// The credits of the current second are used up.
-    Second { allowed: u64, current: u64, wait_ms: u64 },
-    /// The credits of the current day are used up.
-    Day { wait_s: u64 },
-}
-
-impl From<RateExceeded> for LimitExceeded {
-    fn from(RateExceeded { allowed, current, wait_ms }: RateExceeded) -> Self {
-        Self::Second { allowed, current, wait_ms }
-    }
-}
-
-impl From<DayQuotaExceeded> for LimitExceeded {
-    fn from(DayQuotaExceeded { wait_s }: DayQuotaExceeded) -> Self {
-        Self::Day { wait_s }
-    }
-}
+use crate::limit_state::{LimitExceeded, LimitState};
+use crate::shared_limits::SharedLimits;
 
 /// Credits per second and per day; each limit is optional, and can be changed while it is in use.
 #[derive(Debug, Default)]
 pub struct CreditLimits {
     /// Not set before there is a limit, so that unlimited accounts take no lock.
-    state: OnceLock<Mutex<LimitState>>,
+    state: OnceLock<Arc<Mutex<LimitState>>>,
+    /// Not set if this instance counts for itself.
+    sharing: OnceLock<SharedName>,
 }
 
-#[derive(Debug, Default)]
-struct LimitState {
-    second: Option<TokenBucket>,
-    day: Option<DayQuota>,
+/// Under which name the limits are shared with other instances.
+#[derive(Debug)]
+struct SharedName {
+    shared: Arc<SharedLimits>,
+    name: Box<str>,
 }
 
 impl CreditLimits {
@@ -52,26 +40,30 @@ impl CreditLimits {
         if per_second.is_none() && per_day.is_none() && self.state.get().is_none() {
             return;
         }
-        let LimitState { second, day } = &mut *self.state.get_or_init(Mutex::default).lock();
-        *second = per_second.map(|credits| bucket_of(credits.max(1), *second, now));
-        *day = per_day.map(|credits| {
-            let mut quota = day.unwrap_or_else(|| DayQuota::new(credits));
-            quota.set_per_day(credits);
-            quota
-        });
+        let mut state = self.state.get_or_init(Arc::default).lock();
+        state.set_limits(per_second.map(|credits| credits.max(1)), per_day, now);
+        if let Some(sharing) = self.sharing.get() {
+            state.share_as(&sharing.name);
+        }
+    }
+
+    /// From now on the limits hold over all instances that use the same name. The first name stays.
+    pub fn share_as(&self, name: &str, shared: &Arc<SharedLimits>) {
+        self.sharing.get_or_init(|| SharedName { shared: Arc::clone(shared), name: name.into() });
+        if let Some(state) = self.state.get() {
+            state.lock().share_as(name);
+        }
     }
 
     /// Makes sure that at least this many credits count as used today, such as those that were used before a restart.
     pub fn raise_used_today(&self, credits: u64, unix_seconds: u64) {
-        let Some(state) = self.state.get() else { return };
-        if let Some(day) = &mut state.lock().day {
-            day.raise_used(credits, unix_seconds);
+        if let Some(state) = self.state.get() {
+            state.lock().raise_used_today(credits, unix_seconds);
         }
     }
 
     pub fn is_limited(&self) -> bool {
-        let is_limited = |LimitState { second, day }: &LimitState| second.is_some() || day.is_some();
-        self.state.get().is_some_and(|state| is_limited(&state.lock()))
+        self.state.get().is_some_and(|state| state.lock().is_limited())
     }
 
     /// Takes the credits from both limits, or from neither. `unix_seconds` is called only if there is a limit per day.
@@ -81,39 +73,22 @@ impl CreditLimits {
         unix_seconds: impl FnOnce() -> u64,
         credits: u64,
     ) -> Result<(), LimitExceeded> {
-        let Some(state) = self.state.get() else { return Ok(()) };
-        let LimitState { second, day } = &mut *state.lock();
-        if let Some(second) = second {
-            second.take_or_owe(credits, now)?;
+        let Some(shared_state) = self.state.get() else { return Ok(()) };
+        let mut state = shared_state.lock();
+        if state.is_to_be_activated()
+            && let Some(sharing) = self.sharing.get()
+        {
+            sharing.shared.activate(shared_state, &mut state, now);
         }
-        if let Some(day) = day {
-            day.take(credits, unix_seconds()).inspect_err(|_| {
-                if let Some(second) = second {
-                    second.put(credits);
-                }
-            })?;
-        }
-        Ok(())
+        state.take(now, unix_seconds, credits)
     }
 
     /// Returns the credits of a call that is not charged after all.
     pub fn give_back(&self, unix_seconds: u64, credits: u64) {
-        let Some(state) = self.state.get() else { return };
-        let LimitState { second, day } = &mut *state.lock();
-        if let Some(second) = second {
-            second.put(credits);
-        }
-        if let Some(day) = day {
-            day.give_back(credits, unix_seconds);
+        if let Some(state) = self.state.get() {
+            state.lock().give_back(unix_seconds, credits);
         }
     }
-}
-
-/// The bucket of a limit per second: a full one for a new limit, else the present one at another rate.
-fn bucket_of(credits: u64, present: Option<TokenBucket>, now: MonoTime) -> TokenBucket {
-    let Some(mut bucket) = present else { return TokenBucket::per_second(credits) };
-    bucket.set_rate(BucketRate { per_second: credits, capacity: credits }, now);
-    bucket
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! the position of a guess in the table or learn from timing how much of it was right, and no key can reach a log.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
 use resources::AccountId;
 
@@ -13,6 +13,7 @@ use crate::credit_limits::CreditLimits;
 use crate::hashed_secret::keyed_hash;
 use crate::key_settings::KeySettings;
 use crate::plans::Plan;
+use crate::shared_limits::SharedLimits;
 use crate::static_key::StaticKey;
 
 /// An account, with the limits that all of its keys share.
@@ -54,6 +55,8 @@ pub struct ApiKey {
 pub struct Directory {
     hash_secret: [u64; 2],
     keys: HashMap<u128, Arc<ApiKey>>,
+    /// Not set if this instance counts limits for itself.
+    shared_limits: OnceLock<Arc<SharedLimits>>,
 }
 
 impl std::fmt::Debug for Directory {
@@ -64,7 +67,8 @@ impl std::fmt::Debug for Directory {
 
 impl Directory {
     pub fn new(static_keys: &[StaticKey]) -> Self {
-        let mut directory = Self { hash_secret: rand::random(), keys: HashMap::new() };
+        let mut directory =
+            Self { hash_secret: rand::random(), keys: HashMap::new(), shared_limits: OnceLock::new() };
         let mut accounts: HashMap<&str, Arc<Account>> = HashMap::new();
         for entry in static_keys {
             let account = accounts
@@ -75,6 +79,26 @@ impl Directory {
             directory.keys.insert(keyed_hash(directory.hash_secret, entry.key.as_bytes()), key);
         }
         directory
+    }
+
+    /// From now on limits hold over all instances that use the same Redis.
+    ///
+    /// Accounts and keys of the configuration are the same on two instances if they have the same names.
+    pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
+        let shared = self.shared_limits.get_or_init(|| Arc::clone(shared));
+        for key in self.keys.values() {
+            let account = &key.account;
+            account.credit_limits.share_as(&format!("static-account:{}", account.name), shared);
+            if let Some(settings) = &key.settings {
+                let name = format!("static-key:{}/{}", account.name, key.name);
+                settings.credit_limits().share_as(&name, shared);
+            }
+        }
+    }
+
+    /// The limits that other instances use, too.
+    pub fn shared_limits(&self) -> Option<&Arc<SharedLimits>> {
+        self.shared_limits.get()
     }
 
     pub fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {

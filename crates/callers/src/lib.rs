@@ -2,6 +2,10 @@
 //! headers as arguments.
 
 mod plans; // plans and their defaults
+mod demand; // credits that callers ask for
+mod limit_share; // the part of a limit that belongs to this instance
+mod limit_state; // what is left of one limit
+mod shared_limits; // limits over many instances, divided by Redis
 mod credit_limits; // credits per second and per day
 mod denied; // why a request was rejected
 mod hashed_secret; // secrets stored as keyed hashes
@@ -14,11 +18,12 @@ mod static_key; // keys of the configuration file
 mod directory; // accounts and their keys
 pub mod administration; // changes of accounts and keys
 
-pub use credit_limits::LimitExceeded;
 pub use denied::{Denied, KeyRestriction};
 pub use directory::{Account, ApiKey, Directory};
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
+pub use limit_state::LimitExceeded;
 pub use plans::Plans;
+pub use shared_limits::{LimitSharing, RedisUrl, SharedLimits, SharedLimitsStatus};
 pub use static_key::{StaticKey, add_demo_key, read_keys};
 pub use stored_settings::KeySettingsChange;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use answers::Sources;
 use answers::remote_settings as remote;
-use callers::{Plans, StaticKey};
+use callers::{Plans, RedisUrl, StaticKey};
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
@@ -27,6 +27,8 @@ pub struct Config {
     pub plans: Plans,
     pub limits: GatewayLimits,
     pub remote: remote::PoolConfig,
+    /// The Redis over which limits are shared; `None` if this instance counts for itself.
+    pub redis: Option<RedisUrl>,
 }
 
 impl Default for Config {
@@ -66,7 +68,6 @@ impl Config {
 
     fn read(root: &mut Section<'_>) -> Self {
         root.reject("store", "not supported yet; remove it (accounts and keys come from this file)");
-        root.reject("shared", "not supported yet; remove it (each gateway counts limits for itself)");
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
@@ -83,6 +84,7 @@ impl Config {
             core_dumps: root.flag("core_dumps", false),
             listen: ListenConfig::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
+            redis: RedisUrl::read(&mut root.section("shared")),
             limits,
             remote,
             plans,

@@ -70,6 +70,7 @@ mod request_id; // every reply has the id that the log has
 mod secrecy; // what never reaches a log
 #[path = "stories/sharing.rs"]
 mod sharing; // threads and memory between accounts
+mod shared_limits; // limits over many gateways
 #[path = "stories/settings.rs"]
 mod settings; // every documented key has an effect
 #[path = "stories/shutdown.rs"]

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use answers::Sources;
 use archive::Archive;
+use callers::LimitSharing;
+use gateway::gateway_state::GatewayState;
 use gateway::log;
 use gateway::server::Server;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -31,6 +33,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let sources = open_sources(&config)?;
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let _sharing = share_limits(&config, &state)?;
     let head = state.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let server = Server::start(&config.listen, state).map_err(|error| error.to_string())?;
@@ -41,6 +44,15 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
         banner::show(&config, public, operator, head);
     }
     Ok(serve_until_stopped(server, imports, sender, &events))
+}
+
+/// Shares the limits with other instances, if the configuration names a Redis. Their parts are returned when it is dropped.
+fn share_limits(config: &Config, state: &GatewayState) -> Result<Option<LimitSharing>, String> {
+    let Some(redis) = &config.redis else { return Ok(None) };
+    let sharing = LimitSharing::start(redis.clone())
+        .map_err(|error| format!("cannot start the thread for shared limits: {error}"))?;
+    state.callers().share_limits(sharing.limits());
+    Ok(Some(sharing))
 }
 
 /// Opens the sources, and shows progress while the demo chain is created.

@@ -249,16 +249,24 @@ fn nodes_that_would_be_shown_under_one_name_are_refused() {
     assert_eq!(nodes(&format!("{two_keys}name = \"second\"\n")), Ok(()));
 }
 
-/// Both sections were documented and had no effect: an operator with two gateways believed that limits were shared.
+/// The section was documented and had no effect.
 #[test]
 fn sections_that_would_have_no_effect_are_refused() {
-    let text =
-        "[store]\nurl = \"postgres://user:SECRET@host/db\"\n[shared]\nredis_url = \"redis://:SECRET@host\"\n";
-    let report = Config::parse(text).unwrap_err().to_string();
-    for error in ["line 1: store: not supported yet", "line 3: shared: not supported yet"] {
-        assert!(report.contains(error), "{report}");
-    }
+    let report =
+        Config::parse("[store]\nurl = \"postgres://user:SECRET@host/db\"\n").unwrap_err().to_string();
+    assert!(report.contains("line 1: store: not supported yet"), "{report}");
     assert!(!report.contains("SECRET"), "{report}");
+}
+
+#[test]
+fn the_address_of_redis_is_checked_and_never_shown() {
+    let config = Config::parse("[shared]\nredis_url = \"redis://:SECRET@host\"\n").unwrap();
+    assert!(config.redis.is_some() && !format!("{config:?}").contains("SECRET"));
+    for url in ["", "SECRET", "http://SECRET@host", "redis://:SECRET@host:port/"] {
+        let report = Config::parse(&format!("[shared]\nredis_url = \"{url}\"\n")).unwrap_err().to_string();
+        assert!(report.contains("line 2: shared.redis_url: must be a URL"), "{report}");
+        assert!(!report.contains("SECRET"), "{report}");
+    }
 }
 
 /// A configuration with this key in it. Tables of the file stand before the keys of an array's element.

@@ -187,6 +187,8 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[methods]", "failover", "the two methods marked in [methods.md](methods.md)", "methods that a partner may answer"),
     key("[methods]", "eth_call_requires_from", "", "whether `eth_call` without `from` is refused"),
 
+    key("[shared]", "redis_url", "none", "Redis over which several gateways share the limits of accounts and keys, such as `redis://127.0.0.1:6379/0`, or `rediss://` for TLS; see [limits.md](limits.md). Without it, each gateway counts for itself"),
+
     key("[limits]", "body_bytes_max", "", "bytes of a request body, before and after decompression"),
     key("[limits]", "batch_calls_max", "", "calls in one batch"),
     key("[limits]", "batch_reply_bytes_max", "", "bytes of all replies of one batch together"),

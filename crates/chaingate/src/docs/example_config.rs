@@ -104,6 +104,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[plans.NAME]", "keys_max", "5"),
     ("[plans.NAME]", "failover", "true"),
     ("[methods]", "failover", r#"["eth_getStorageAt", "eth_getTransactionByBlockNumberAndIndex"]"#),
+    ("[shared]", "redis_url", r#""redis://127.0.0.1:6379/0""#),
     ("[limits]", "address_limits_exempt", r#"["127.0.0.0/8", "::1"]"#),
     ("[limits]", "pool_threads", "4"),
     ("[[node]]", "url", r#""http://10.0.0.11:8545""#),

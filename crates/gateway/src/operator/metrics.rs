@@ -1,6 +1,7 @@
 //! Metrics as Prometheus text. Every label comes from a closed set, so the number of series is known.
 
 mod remote; // nodes and partners
+mod shared; // limits that other instances use, too
 
 use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,6 +25,9 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     cache(&mut out, gateway.answers.cache());
     if let Some(remote) = gateway.answers.remote() {
         remote::write(&mut out, remote);
+    }
+    if let Some(limits) = gateway.callers.shared_limits() {
+        shared::write(&mut out, limits.status());
     }
     out
 }

@@ -19,6 +19,14 @@ pub(super) fn text(gateway: &GatewayState) -> String {
             status["executed"] = executed_status(remote.pool(), chain);
         }
     }
+    if let Some(limits) = gateway.callers.shared_limits() {
+        let shared = limits.status();
+        status["shared_limits"] = json!({
+            "connected": shared.is_connected,
+            "instances": shared.instances,
+            "limits_in_use": shared.limits_in_use,
+        });
+    }
     format!("{status:#}\n")
 }
 

@@ -1,0 +1,82 @@
+//! How many credits per second callers ask for, granted or not.
+
+use std::time::Duration;
+
+use resources::MonoTime;
+
+/// Demand is averaged over about this time: longer than the pauses between the calls of a busy caller, and short enough to
+/// follow callers that move from one instance to another.
+const AVERAGED_OVER: Duration = Duration::from_secs(1);
+
+/// Callers that were silent for so long have moved, or will ask again from nothing.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// Shorter times are not measured, because one call would look like a flood.
+const MEASURED_MIN: Duration = Duration::from_millis(10);
+
+/// An exponential average of the credits that are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Credits since `measured_at`.
+    asked: u64,
+    asked_at: MonoTime,
+    measured_at: MonoTime,
+    /// `None` before the first measurement.
+    per_second: Option<f64>,
+}
+
+impl Demand {
+    pub(crate) fn new(now: MonoTime) -> Self {
+        Self { asked: 0, asked_at: now, measured_at: now, per_second: None }
+    }
+
+    pub(crate) fn add(&mut self, credits: u64, now: MonoTime) {
+        self.asked = self.asked.saturating_add(credits);
+        self.asked_at = self.asked_at.max(now);
+    }
+
+    /// The time since credits were asked for.
+    pub(crate) fn idle(&self, now: MonoTime) -> Duration {
+        now.since(self.asked_at)
+    }
+
+    /// The average until now. The first one takes what was asked so far for the demand of a second.
+    pub(crate) fn measure(&mut self, now: MonoTime) -> u64 {
+        let elapsed = now.since(self.measured_at);
+        let per_second = match self.per_second {
+            None => self.asked as f64 / elapsed.as_secs_f64().max(AVERAGED_OVER.as_secs_f64()),
+            Some(average) if elapsed < MEASURED_MIN => return average as u64,
+            Some(_) if self.idle(now) >= SILENT => 0.0,
+            Some(average) => {
+                let weight = 1.0 - (-elapsed.as_secs_f64() / AVERAGED_OVER.as_secs_f64()).exp();
+                average + weight * (self.asked as f64 / elapsed.as_secs_f64() - average)
+            }
+        };
+        (self.asked, self.measured_at, self.per_second) = (0, now, Some(per_second));
+        per_second as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime(ms * 1_000_000)
+    }
+
+    #[test]
+    fn the_average_follows_what_is_asked_within_seconds() {
+        let mut demand = Demand::new(at(0));
+        demand.add(80, at(0));
+        assert_eq!(demand.measure(at(1)), 80);
+        for tick in 1..=25 {
+            demand.add(200, at(tick * 200));
+            demand.measure(at(tick * 200));
+        }
+        assert!((980..=1_000).contains(&demand.measure(at(5_000))));
+        assert!((100..900).contains(&demand.measure(at(5_800))));
+        assert_eq!(demand.measure(at(10_000)), 0);
+        assert_eq!(demand.idle(at(10_000)), Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,162 @@
+//! The part of a limit that this instance may use, while other instances use the rest of it.
+//!
+//! This file decides what an instance uses before it has an answer of Redis and while Redis cannot be reached. How the parts are
+//! divided otherwise is in `shared_limits/divide.lua`.
+
+use std::time::Duration;
+
+use resources::{DAY_S, MonoTime};
+
+use crate::demand::Demand;
+
+/// Limits with calls, refusals or a changed share are reported at every exchange, others after this time.
+const CALM_REPORT: Duration = Duration::from_secs(1);
+
+/// An instance keeps its part of a limit for so long after the last call.
+const LEAVE_AFTER: Duration = Duration::from_secs(60);
+
+/// An instance that has never reached Redis uses this part of each limit. Four such instances add a tenth.
+const UNKNOWN_PARTS: u64 = 40;
+
+/// While Redis is gone, all instances that it knew use at least this part of each limit together.
+const FALLBACK_PARTS: u64 = 10;
+
+/// Credits of a day that may be used before Redis has answered: those of the most expensive call.
+const DAY_CREDITS_MIN: u64 = 1_000;
+
+/// What this instance knows about the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct InstanceCount {
+    pub(crate) is_connected: bool,
+    /// Instances that share limits, this one included; 0 before Redis has said.
+    pub(crate) instances: u64,
+}
+
+impl InstanceCount {
+    /// The credits per second that are used before Redis has said how many.
+    ///
+    /// While Redis can be reached, the parts of all instances together are the limit. Otherwise they are added to what others
+    /// have kept of it.
+    pub(crate) fn first_rate(self, limit: u64) -> u64 {
+        if self.is_connected {
+            limit.div_ceil(self.instances.max(1)).max(1)
+        } else {
+            self.fallback_rate(limit)
+        }
+    }
+
+    /// The least credits per second that are used while Redis is gone.
+    pub(crate) fn fallback_rate(self, limit: u64) -> u64 {
+        match self.instances {
+            0 => (limit / UNKNOWN_PARTS).max(1),
+            instances => (limit / FALLBACK_PARTS / instances).max(1),
+        }
+    }
+}
+
+/// The credits of a day that are used before Redis has said how many.
+pub(crate) fn first_day_credits(limit: u64) -> u64 {
+    (limit / UNKNOWN_PARTS).max(DAY_CREDITS_MIN).min(limit)
+}
+
+/// What is known about the use of one limit here.
+#[derive(Debug)]
+pub(crate) struct LimitShare {
+    /// The name of the limit, the same on all instances.
+    pub(crate) name: Box<str>,
+    /// Whether the limit is reported.
+    pub(crate) is_active: bool,
+    /// Whether Redis has answered since it became active.
+    pub(crate) has_joined: bool,
+    /// Whether the next exchange reports it in any case.
+    pub(crate) is_urgent: bool,
+    pub(crate) demand: Demand,
+    pub(crate) reported_at: MonoTime,
+    /// The burst with which it became active.
+    pub(crate) first_rate: u64,
+    /// Credits of a day that are left over all instances, as far as known.
+    pub(crate) day_left: u64,
+    /// A day, and the credits that were used on it according to the ledger.
+    pub(crate) ledger: (u64, u64),
+}
+
+impl LimitShare {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            is_active: false,
+            has_joined: false,
+            is_urgent: false,
+            demand: Demand::new(MonoTime::default()),
+            reported_at: MonoTime::default(),
+            first_rate: 0,
+            day_left: u64::MAX,
+            ledger: (0, 0),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, first_rate: u64, now: MonoTime) {
+        (self.is_active, self.has_joined, self.is_urgent) = (true, false, true);
+        (self.first_rate, self.demand) = (first_rate, Demand::new(now));
+    }
+
+    pub(crate) fn raise_ledger(&mut self, credits: u64, unix_seconds: u64) {
+        let day = unix_seconds / DAY_S;
+        let known = if self.ledger.0 == day { self.ledger.1 } else { 0 };
+        (self.ledger, self.is_urgent) = ((day, credits.max(known)), true);
+    }
+
+    /// Credits that were used on a day according to the ledger.
+    pub(crate) fn ledger_of(&self, day: u64) -> u64 {
+        if self.ledger.0 == day { self.ledger.1 } else { 0 }
+    }
+
+    pub(crate) fn next_report(&self, now: MonoTime) -> NextReport {
+        match self.demand.idle(now) {
+            idle if self.has_joined && idle > LEAVE_AFTER => NextReport::Leave,
+            _ if self.is_urgent || !self.has_joined || now.since(self.reported_at) >= CALM_REPORT => {
+                NextReport::Due
+            }
+            _ => NextReport::Later,
+        }
+    }
+}
+
+/// Whether a limit is part of the next exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextReport {
+    Due,
+    Later,
+    /// It was not used for long: its share is given to others.
+    Leave,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_redis_all_instances_together_add_at_most_a_tenth_to_what_they_held() {
+        for limit in [40, 500, 4_000, 100_000] {
+            for instances in 1..40 {
+                let known = InstanceCount { is_connected: false, instances };
+                assert!(known.fallback_rate(limit) * instances <= (limit / FALLBACK_PARTS).max(instances));
+            }
+            assert!(InstanceCount::default().first_rate(limit) * 4 <= limit / 10 + 4);
+        }
+    }
+
+    #[test]
+    fn while_redis_is_there_the_first_parts_of_all_instances_are_the_limit() {
+        let three = InstanceCount { is_connected: true, instances: 3 };
+        assert_eq!((three.first_rate(600), three.first_rate(1)), (200, 1));
+    }
+
+    #[test]
+    fn the_first_credits_of_a_day_pay_for_any_call() {
+        assert_eq!(
+            [first_day_credits(3_000_000), first_day_credits(5_000), first_day_credits(100)],
+            [75_000, 1_000, 100]
+        );
+    }
+}

@@ -1,0 +1,311 @@
+//! The state of one limit: what is left of the second and of the day, and which part of the limit belongs to this instance.
+
+use resources::{
+    BucketRate, DAY_S, DayLease, DayQuota, DayQuotaExceeded, MonoTime, RateExceeded, TokenBucket,
+};
+
+use crate::limit_share::{InstanceCount, LimitShare, NextReport, first_day_credits};
+
+/// Why credits were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitExceeded {
+    /// The credits of the current second are used up.
+    Second { allowed: u64, current: u64, wait_ms: u64 },
+    /// The credits of the current day are used up.
+    Day { wait_s: u64 },
+}
+
+impl From<DayQuotaExceeded> for LimitExceeded {
+    fn from(DayQuotaExceeded { wait_s }: DayQuotaExceeded) -> Self {
+        Self::Day { wait_s }
+    }
+}
+
+/// Credits per second and per day; each limit is optional.
+#[derive(Debug, Default)]
+pub(crate) struct LimitState {
+    /// The limit per second of all instances together.
+    per_second: Option<u64>,
+    /// Fills at the rate of this instance.
+    second: Option<TokenBucket>,
+    day: Option<DayQuota>,
+    /// `None` if this instance counts for itself.
+    share: Option<Box<LimitShare>>,
+}
+
+/// What an instance reports about one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LimitReport {
+    pub(crate) second: Option<RateReport>,
+    pub(crate) day: Option<DayReport>,
+    /// Whether the instance stops to use the limit.
+    pub(crate) is_leaving: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateReport {
+    pub(crate) limit: u64,
+    pub(crate) demand: u64,
+    /// The rate in use; 0 before Redis has said one.
+    pub(crate) rate: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DayReport {
+    /// Days since 1970.
+    pub(crate) day: u64,
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+    /// Credits that are leased and not used.
+    pub(crate) unused: u64,
+    pub(crate) ledger: u64,
+}
+
+/// What Redis answers to a [`LimitReport`]. A part is absent if it was not reported, or if a later report was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LimitReply {
+    pub(crate) second: Option<RateReply>,
+    pub(crate) day: Option<DayReply>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateReply {
+    pub(crate) rate: u64,
+    /// Whether others used the limit already, so that the first burst of this instance was too much.
+    pub(crate) owes_first_burst: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DayReply {
+    /// Credits that may be used besides those that were reported as used.
+    pub(crate) lease: u64,
+    /// Credits that are left over all instances.
+    pub(crate) left: u64,
+}
+
+impl LimitState {
+    pub(crate) fn is_limited(&self) -> bool {
+        self.second.is_some() || self.day.is_some()
+    }
+
+    /// Changes the limits. The part of this instance changes in proportion.
+    pub(crate) fn set_limits(&mut self, per_second: Option<u64>, per_day: Option<u64>, now: MonoTime) {
+        let old = self.per_second;
+        self.second = per_second.map(|limit| match (self.second, old) {
+            (Some(mut bucket), Some(old)) => {
+                bucket.set_rate(one_second(in_proportion(bucket.rate().per_second, limit, old).max(1)), now);
+                bucket
+            }
+            _ => TokenBucket::per_second(limit),
+        });
+        self.per_second = per_second;
+        self.day = per_day.map(|limit| {
+            let mut quota = self.day.unwrap_or_else(|| DayQuota::new(limit));
+            let scaled = |lease: DayLease| DayLease {
+                allowed: in_proportion(lease.allowed, limit, quota.per_day()),
+                allowed_before_lease: first_day_credits(limit),
+                ..lease
+            };
+            quota.set_lease(quota.lease().map(scaled));
+            quota.set_per_day(limit);
+            quota
+        });
+        if let Some(share) = &mut self.share {
+            share.is_urgent = true;
+            share.day_left = u64::MAX;
+        }
+    }
+
+    /// Makes sure that at least this many credits count as used, over all instances that share the limit.
+    pub(crate) fn raise_used_today(&mut self, credits: u64, unix_seconds: u64) {
+        match (&mut self.share, &mut self.day) {
+            (Some(share), _) => share.raise_ledger(credits, unix_seconds),
+            (None, Some(day)) => day.raise_used(credits, unix_seconds),
+            (None, None) => {}
+        }
+    }
+
+    /// Takes the credits from both limits, or from neither.
+    pub(crate) fn take(
+        &mut self,
+        now: MonoTime,
+        unix_seconds: impl FnOnce() -> u64,
+        credits: u64,
+    ) -> Result<(), LimitExceeded> {
+        let taken = self.take_from_both(now, unix_seconds, credits);
+        if let Some(share) = &mut self.share {
+            share.demand.add(credits, now);
+            share.is_urgent |= taken.is_err();
+        }
+        taken
+    }
+
+    fn take_from_both(
+        &mut self,
+        now: MonoTime,
+        unix_seconds: impl FnOnce() -> u64,
+        credits: u64,
+    ) -> Result<(), LimitExceeded> {
+        if let Some(second) = &mut self.second {
+            second.take_or_owe(credits, now).map_err(|refused| rate_exceeded(refused, self.per_second))?;
+        }
+        if let Some(day) = &mut self.day {
+            day.take(credits, unix_seconds()).inspect_err(|_| {
+                if let Some(second) = &mut self.second {
+                    second.put(credits);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&mut self, unix_seconds: u64, credits: u64) {
+        if let Some(second) = &mut self.second {
+            second.put(credits);
+        }
+        if let Some(day) = &mut self.day {
+            day.give_back(credits, unix_seconds);
+        }
+    }
+}
+
+/// What an instance does with its part of the limit.
+impl LimitState {
+    /// From now on other instances use the same limit, under this name.
+    pub(crate) fn share_as(&mut self, name: &str) {
+        self.share.get_or_insert_with(|| Box::new(LimitShare::new(name)));
+    }
+
+    /// The name of the limit; empty if it is not shared.
+    pub(crate) fn name(&self) -> &str {
+        self.share.as_ref().map_or("", |share| &share.name)
+    }
+
+    /// Whether the limit is shared, and not reported yet.
+    pub(crate) fn is_to_be_activated(&self) -> bool {
+        self.share.as_ref().is_some_and(|share| !share.is_active) && self.is_limited()
+    }
+
+    /// The rate of a limit in use, and whether Redis has told it.
+    #[cfg(test)]
+    pub(crate) fn rate_in_use(&self) -> Option<(u64, bool)> {
+        let share = self.share.as_ref().filter(|share| share.is_active)?;
+        Some((self.second?.rate().per_second, share.has_joined))
+    }
+
+    /// Begins to use the limit, before Redis has said with which part.
+    pub(crate) fn activate(&mut self, others: InstanceCount, now: MonoTime) {
+        let first_rate = self.per_second.map_or(0, |limit| others.first_rate(limit));
+        if let Some(second) = &mut self.second {
+            second.set_rate(one_second(first_rate), now);
+        }
+        if let Some(day) = self.day.as_mut().filter(|day| day.lease().is_none()) {
+            let allowed = first_day_credits(day.per_day());
+            day.set_lease(Some(DayLease { day: 0, allowed, allowed_before_lease: allowed }));
+        }
+        if let Some(share) = &mut self.share {
+            share.begin(first_rate, now);
+        }
+    }
+
+    /// What is reported now; `None` if nothing has to be. A limit is left only while Redis can be reached, because the last
+    /// part of this instance is all that it has without Redis.
+    pub(crate) fn report(
+        &mut self,
+        others: InstanceCount,
+        now: MonoTime,
+        unix_seconds: u64,
+    ) -> Option<LimitReport> {
+        match self.share.as_ref()?.next_report(now) {
+            NextReport::Later => None,
+            NextReport::Leave if others.is_connected => self.leave(now, unix_seconds),
+            NextReport::Leave | NextReport::Due => self.full_report(now, unix_seconds),
+        }
+    }
+
+    fn full_report(&mut self, now: MonoTime, unix_seconds: u64) -> Option<LimitReport> {
+        let share = self.share.as_mut()?;
+        (share.is_urgent, share.reported_at) = (false, now);
+        let demand = share.demand.measure(now).min(self.per_second.unwrap_or(u64::MAX));
+        let has_joined = share.has_joined;
+        let second = self.second.zip(self.per_second).map(|(bucket, limit)| {
+            let rate = if has_joined { bucket.rate().per_second } else { 0 };
+            RateReport { limit, demand, rate }
+        });
+        let day = self.day_report(unix_seconds);
+        Some(LimitReport { second, day, is_leaving: false })
+    }
+
+    fn day_report(&mut self, unix_seconds: u64) -> Option<DayReport> {
+        let quota = self.day.as_mut()?;
+        let (day, used) = (unix_seconds / DAY_S, quota.used(unix_seconds));
+        let lease = quota.lease().filter(|lease| lease.day == day);
+        let unused = lease.map_or(0, |lease| lease.allowed.min(quota.per_day()).saturating_sub(used));
+        let ledger = self.share.as_ref().map_or(0, |share| share.ledger_of(day));
+        Some(DayReport { day, limit: quota.per_day(), used, unused, ledger })
+    }
+
+    /// Gives the part of this instance to others, but for what the next call may use before it is reported.
+    pub(crate) fn leave(&mut self, now: MonoTime, unix_seconds: u64) -> Option<LimitReport> {
+        let report = self.full_report(now, unix_seconds)?;
+        let share = self.share.as_mut()?;
+        (share.is_active, share.has_joined) = (false, false);
+        if let Some(quota) = &mut self.day {
+            let first = first_day_credits(quota.per_day());
+            let allowed = quota.used(unix_seconds).saturating_add(first.min(share.day_left));
+            let day = unix_seconds / DAY_S;
+            quota.set_lease(Some(DayLease { day, allowed, allowed_before_lease: first }));
+        }
+        Some(LimitReport { is_leaving: true, ..report })
+    }
+
+    /// Applies what Redis has answered to `report`.
+    pub(crate) fn apply(&mut self, report: &LimitReport, reply: &LimitReply, now: MonoTime) {
+        let Some(share) = self.share.as_mut().filter(|share| share.is_active && !report.is_leaving) else {
+            return;
+        };
+        if let (Some(bucket), Some(reply)) = (&mut self.second, reply.second) {
+            let rate = reply.rate.max(1);
+            share.is_urgent |= rate != bucket.rate().per_second || !share.has_joined;
+            bucket.set_rate(one_second(rate), now);
+            if reply.owes_first_burst && !share.has_joined {
+                bucket.owe(share.first_rate);
+            }
+        }
+        if let (Some(quota), Some(reply), Some(report)) = (&mut self.day, reply.day, report.day) {
+            let allowed = report.used.saturating_add(reply.lease);
+            let allowed_before_lease = first_day_credits(quota.per_day());
+            quota.set_lease(Some(DayLease { day: report.day, allowed, allowed_before_lease }));
+            share.day_left = reply.left;
+        }
+        share.has_joined = true;
+    }
+
+    /// Redis cannot be reached: the part stays as it is, and is at least a little.
+    pub(crate) fn lose_redis(&mut self, others: InstanceCount, now: MonoTime) {
+        let Some(share) = &mut self.share else { return };
+        share.is_urgent = true;
+        if let (Some(bucket), Some(limit)) = (&mut self.second, self.per_second) {
+            let kept = if share.has_joined { bucket.rate().per_second } else { 0 };
+            bucket.set_rate(one_second(others.fallback_rate(limit).max(kept)), now);
+        }
+    }
+}
+
+/// A rate with which the credits of one second are saved up.
+fn one_second(credits: u64) -> BucketRate {
+    BucketRate { per_second: credits, capacity: credits }
+}
+
+fn in_proportion(amount: u64, new: u64, old: u64) -> u64 {
+    let scaled = u128::from(amount) * u128::from(new) / u128::from(old.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// A refusal in terms of the whole limit: what belongs to other instances counts as in use.
+fn rate_exceeded(refused: RateExceeded, per_second: Option<u64>) -> LimitExceeded {
+    let RateExceeded { allowed, current, wait_ms } = refused;
+    let limit = per_second.unwrap_or(allowed);
+    let of_others = limit.saturating_sub(allowed);
+    LimitExceeded::Second { allowed: limit, current: current.saturating_add(of_others), wait_ms }
+}

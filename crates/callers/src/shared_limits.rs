@@ -1,0 +1,153 @@
+//! Limits that hold over all instances of a deployment, divided by Redis.
+//!
+//! Each instance uses a part of each limit. A thread reports what callers ask for, a few times per second and for all limits
+//! in use together, and gets new parts. The request path never waits for it. `divide.lua` has the rules; `limit_share` has
+//! those for the time before the first answer and without Redis.
+
+mod exchange; // reports as arguments of the script, and its replies
+mod redis_link; // the connection to Redis
+mod sharing_task; // when limits are reported
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use resources::MonoTime;
+use settings::Section;
+use tokio::sync::Notify;
+
+use crate::limit_share::InstanceCount;
+use crate::limit_state::LimitState;
+use redis_link::RedisLink;
+use sharing_task::SharingTask;
+
+/// How long the start of a gateway waits for Redis, so that its first callers get the part of a known instance.
+const FIRST_CONTACT_MAX: Duration = Duration::from_secs(1);
+
+/// The address of Redis. It may contain a password, so it is never shown.
+#[derive(Clone)]
+pub struct RedisUrl(redis::Client);
+
+impl std::fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RedisUrl")
+    }
+}
+
+impl RedisUrl {
+    /// Reads `redis_url` of the section `[shared]`.
+    pub fn read(section: &mut Section<'_>) -> Option<Self> {
+        let url = section.optional_text("redis_url")?;
+        let parsed = Self::parse(&url);
+        if parsed.is_none() {
+            section
+                .error("redis_url", "must be a URL such as redis://127.0.0.1:6379/0, or rediss:// for TLS");
+        }
+        parsed
+    }
+
+    pub fn parse(url: &str) -> Option<Self> {
+        redis::Client::open(url).ok().map(Self)
+    }
+}
+
+/// The limits of this instance that others use, too.
+#[derive(Debug, Default)]
+pub struct SharedLimits {
+    /// Limits that were used for the first time since the last exchange; each is in this list at most once.
+    newly_active: Mutex<Vec<Arc<Mutex<LimitState>>>>,
+    wake: Notify,
+    is_stopping: AtomicBool,
+    is_connected: AtomicBool,
+    instances: AtomicU64,
+    limits_in_use: AtomicU64,
+    exchanges: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// What operators see of shared limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedLimitsStatus {
+    /// Whether Redis answered the last report.
+    pub is_connected: bool,
+    /// Instances that share limits, as far as known.
+    pub instances: u64,
+    /// Limits of which this instance uses a part.
+    pub limits_in_use: u64,
+    /// Reports that Redis has answered.
+    pub exchanges: u64,
+    /// Reports that Redis has not answered, and connections that failed.
+    pub failures: u64,
+}
+
+impl SharedLimits {
+    pub fn status(&self) -> SharedLimitsStatus {
+        let InstanceCount { is_connected, instances } = self.instance_count();
+        SharedLimitsStatus {
+            is_connected,
+            instances,
+            limits_in_use: self.limits_in_use.load(Relaxed),
+            exchanges: self.exchanges.load(Relaxed),
+            failures: self.failures.load(Relaxed),
+        }
+    }
+
+    /// Begins to use a limit. The caller holds the lock of its state.
+    pub(crate) fn activate(&self, limit: &Arc<Mutex<LimitState>>, state: &mut LimitState, now: MonoTime) {
+        state.activate(self.instance_count(), now);
+        self.newly_active.lock().push(Arc::clone(limit));
+        self.wake.notify_one();
+    }
+
+    fn instance_count(&self) -> InstanceCount {
+        InstanceCount {
+            is_connected: self.is_connected.load(Relaxed),
+            instances: self.instances.load(Relaxed),
+        }
+    }
+}
+
+/// The thread that exchanges reports with Redis. Dropping it returns the parts of this instance and ends the thread.
+#[derive(Debug)]
+pub struct LimitSharing {
+    shared: Arc<SharedLimits>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LimitSharing {
+    /// Starts the thread, and waits a moment for the first answer. Without one, this instance begins with small parts.
+    pub fn start(url: RedisUrl) -> io::Result<Self> {
+        let shared = Arc::new(SharedLimits::default());
+        let (contact, first_contact) = mpsc::sync_channel(1);
+        let task = SharingTask::new(Arc::clone(&shared), RedisLink::new(url.0));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new()
+            .name("shared-limits".to_owned())
+            .spawn(move || runtime.block_on(task.run(contact)))?;
+        // A timeout and a thread that has ended are the same here: the limits are used without Redis.
+        let _late = first_contact.recv_timeout(FIRST_CONTACT_MAX);
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub fn limits(&self) -> &Arc<SharedLimits> {
+        &self.shared
+    }
+}
+
+impl Drop for LimitSharing {
+    fn drop(&mut self) {
+        self.shared.is_stopping.store(true, Relaxed);
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has nothing to return.
+            let _panicked = thread.join();
+        }
+    }
+}

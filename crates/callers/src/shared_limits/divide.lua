@@ -1,0 +1,223 @@
+-- Divides limits between the instances of a deployment. One call reports and answers many limits.
+--
+-- KEYS[1]   the instances that have reported lately: instance -> time of its last report
+-- KEYS[2…]  one hash for each item below: instance -> "sequence time demand-or-used held"
+-- ARGV      instance, sequence, instances that it knows of, then five values for each item:
+--             rate        limit, demand per second, rate in use, 0
+--             day         limit, used, leased and not used, used according to the ledger
+--             leave-rate  -, -, -, -
+--             leave-day   -, used, -, -
+--             leave-instance, whose hash is KEYS[1]
+-- Returns   instances, then two values for each item:
+--             rate        the rate that the instance may use (-1: a later report was seen), whether it owes its first burst
+--             day         the credits that it may use besides those it has used (-1 as above), credits that are left
+--
+-- What an instance holds is the larger of what it uses and what it is told: a lower rate is given to others only after the
+-- next report shows that it is in use. So lost and late replies never make the sum larger than the limit.
+
+local SILENT_MS = 10000   -- An instance that is silent for so long has ended: others get what it held.
+local PAUSE_MS = 2000     -- After a pause of all reports, Redis may have lost what instances hold.
+local SETTLE_MS = 3000    -- After that, nobody gets more until all have reported, at most for so long.
+local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
+local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
+local DAYS_KEPT_S = 259200
+local MANY = 1000         -- An instance that could not reach Redis before says that it knows of more.
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local instance, sequence, known = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local function fields(key)
+  local list, found = redis.call('HGETALL', key), {}
+  for i = 1, #list, 2 do found[list[i]] = list[i + 1] end
+  return found
+end
+
+-- Registers the instance. Returns how many there are, whether all that may hold something have reported, and when the last
+-- pause ended.
+local function register()
+  local seen = fields(KEYS[1])
+  local function number(name) return tonumber(seen[name] or 0) end
+  local epoch, latest = number('#epoch'), number('#latest')
+  local expected, fresh, doubtful = number('#expected'), number('#fresh'), number('#doubtful')
+  local instances = {}
+  for name, at in pairs(seen) do
+    if string.sub(name, 1, 1) ~= '#' then instances[name] = tonumber(at) end
+  end
+  if now - latest > PAUSE_MS then
+    epoch, expected, fresh, doubtful = now, 0, 0, 0
+    for _, at in pairs(instances) do
+      if latest - at <= SILENT_MS then expected = expected + 1 end
+    end
+  end
+  if number(instance) < epoch then
+    -- An instance that has just started holds nothing, so it is not one of those that are waited for.
+    if known == 0 or known >= MANY then fresh = fresh + 1 else expected = math.max(expected, known) end
+    if known >= MANY then doubtful = 1 end
+  end
+  instances[instance] = now
+  local live = 0
+  for name, at in pairs(instances) do
+    if now - math.max(at, epoch) > SILENT_MS then redis.call('HDEL', KEYS[1], name)
+    elseif at >= epoch and now - at <= SILENT_MS then live = live + 1 end
+  end
+  redis.call('HSET', KEYS[1], instance, now, '#latest', now, '#epoch', epoch,
+    '#expected', expected, '#fresh', fresh, '#doubtful', doubtful)
+  redis.call('PEXPIRE', KEYS[1], SILENT_MS * 6)
+  local settled = doubtful == 0 and live - fresh >= expected or now - epoch >= SETTLE_MS
+  -- Until all have reported, those that are waited for count, too.
+  if not settled then live = math.max(live, known < MANY and known or 0, expected) end
+  return live, settled, epoch
+end
+
+local live, settled, epoch = register()
+
+-- Nobody is silent during a pause of all.
+local function has_ended(row) return now - math.max(row.at, epoch) > SILENT_MS end
+
+-- How many instances divide what is given on top of a limit that is held by others.
+local dividers = known < MANY and math.max(live, known) or math.max(live, 4)
+
+local function rows_of(key)
+  local found, rows, extra = fields(key), {}, {}
+  for name, text in pairs(found) do
+    if string.sub(name, 1, 1) == '#' then extra[name] = tonumber(text)
+    else
+      local row = {}
+      for number in string.gmatch(text, '%S+') do row[#row + 1] = tonumber(number) end
+      rows[name] = {sequence = row[1], at = row[2], amount = row[3], held = row[4]}
+    end
+  end
+  return rows, extra
+end
+
+local function keep(key, amount, held)
+  redis.call('HSET', key, instance, string.format('%.0f %.0f %.0f %.0f', sequence, now, amount, held))
+end
+
+-- What each demand gets of a limit. Small demands get what they ask for, and the others the same; what nobody asks for is
+-- divided equally. An instance without demand gets a hundredth, so that its first call finds something.
+local function fair_share(limit, demands, own)
+  local least, sum = limit / 100 / #demands, 0
+  for i = 1, #demands do
+    demands[i] = math.max(demands[i], least)
+    sum = sum + demands[i]
+  end
+  own = math.max(own, least)
+  if sum <= limit then return math.ceil(own + (limit - sum) / #demands) end
+  table.sort(demands)
+  local left = limit
+  for i = 1, #demands do
+    local equal = left / (#demands - i + 1)
+    if demands[i] >= equal then return math.ceil(math.min(own, equal)) end
+    left = left - demands[i]
+  end
+  return math.ceil(own)
+end
+
+local function rate(key, limit, demand, used_rate)
+  local rows, extra = rows_of(key)
+  local own = rows[instance]
+  if own and own.sequence >= sequence then return -1, 0 end
+  local demands, held = {demand}, 0
+  for name, row in pairs(rows) do
+    if name ~= instance then
+      if has_ended(row) then redis.call('HDEL', key, name)
+      else
+        demands[#demands + 1] = row.amount
+        held = held + row.held
+      end
+    end
+  end
+  local since = extra['#since']
+  if #demands == 1 and not own then since = now end
+  local share = fair_share(limit, demands, demand)
+  local most = limit - held
+  if not settled then most = math.min(most, used_rate) end
+  -- Whoever is left without a rate gets a little more than is there, until the others have reported.
+  share = math.max(math.min(share, most), math.min(share, math.ceil(limit / 10 / dividers)))
+  keep(key, demand, math.max(share, used_rate))
+  redis.call('HSET', key, '#since', since or now)
+  redis.call('PEXPIRE', key, SILENT_MS * 6)
+  local joins_late = not own and #demands > 1 and since and now - since > BURST_MS
+  return share, joins_late and 1 or 0
+end
+
+-- The use of instances that have ended is added up when there are many of them.
+local function fold(key, rows, extra)
+  local count = 0
+  for _ in pairs(rows) do count = count + 1 end
+  if count <= ROWS_MAX then return end
+  for name, row in pairs(rows) do
+    if name ~= instance and has_ended(row) then
+      extra['#ended'] = (extra['#ended'] or 0) + row.amount
+      redis.call('HDEL', key, name)
+      rows[name] = nil
+    end
+  end
+  redis.call('HSET', key, '#ended', string.format('%.0f', extra['#ended'] or 0))
+end
+
+local function day(key, limit, used, unused, ledger)
+  local rows, extra = rows_of(key)
+  local own = rows[instance]
+  if own and own.sequence >= sequence then return -1, 0 end
+  fold(key, rows, extra)
+  local count, held, total = 1, 0, used + (extra['#ended'] or 0)
+  for name, row in pairs(rows) do
+    if name ~= instance then
+      total = total + row.amount
+      if row.held >= 0 and not has_ended(row) then
+        count = count + 1
+        held = held + row.held
+      end
+    end
+  end
+  ledger = math.max(ledger, extra['#ledger'] or 0)
+  local left = math.max(limit - math.max(total, ledger), 0)
+  -- A tenth is not leased, so that an instance that joins finds something.
+  local lease = math.ceil(left * 0.9 / count)
+  local most = math.max(left - held, 0)
+  if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
+  lease = math.min(lease, most)
+  keep(key, used, math.max(lease, unused))
+  redis.call('HSET', key, '#ledger', string.format('%.0f', ledger))
+  redis.call('EXPIRE', key, DAYS_KEPT_S)
+  return lease, left
+end
+
+local function is_late(key)
+  local own = rows_of(key)[instance]
+  return own and own.sequence >= sequence
+end
+
+local function leave_rate(key)
+  if not is_late(key) then redis.call('HDEL', key, instance) end
+  return 0, 0
+end
+
+-- A row that holds -1 is one whose instance has left: it counts as used, and gets no lease.
+local function leave_day(key, _, used)
+  if not is_late(key) then keep(key, used, -1) end
+  redis.call('EXPIRE', key, DAYS_KEPT_S)
+  return 0, 0
+end
+
+local function leave_instance(key)
+  redis.call('HDEL', key, instance)
+  return 0, 0
+end
+
+local operations = {
+  rate = rate, day = day,
+  ['leave-rate'] = leave_rate, ['leave-day'] = leave_day, ['leave-instance'] = leave_instance,
+}
+local replies = {live}
+for item = 2, #KEYS do
+  local at = 4 + (item - 2) * 5
+  local first, second = operations[ARGV[at]](KEYS[item], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
+    tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
+  replies[#replies + 1] = first
+  replies[#replies + 1] = second
+end
+return replies

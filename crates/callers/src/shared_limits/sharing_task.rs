@@ -1,0 +1,158 @@
+//! When limits are reported, and what happens with the replies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use resources::Clock;
+use tokio::time::{sleep, timeout};
+
+use super::exchange::{self, ScriptItem};
+use super::redis_link::{RedisLink, Reporter, ScriptReply};
+use super::{LimitState, SharedLimits};
+use crate::limit_state::LimitReport;
+
+/// Time between two exchanges. Several of them pass in the time in which the parts have to follow callers that move.
+const EXCHANGE_PAUSE: Duration = Duration::from_millis(200);
+
+/// A limit that is used for the first time is reported sooner, but together with others.
+const WAKE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Limits that are reported in one exchange; the others wait for the next, the one that waited longest first.
+const LIMITS_PER_EXCHANGE_MAX: usize = 2_000;
+
+/// How long the end of a gateway waits for Redis to take back its parts.
+const FAREWELL_MAX: Duration = Duration::from_millis(500);
+
+/// Instances that may be there, as an instance says that could not reach Redis before.
+const MANY_INSTANCES: u64 = 1_000_000;
+
+type Limit = Arc<Mutex<LimitState>>;
+
+#[derive(Debug)]
+pub(super) struct SharingTask {
+    shared: Arc<SharedLimits>,
+    link: RedisLink,
+    clock: Clock,
+    /// Chosen at random when the process starts.
+    instance: String,
+    sequence: u64,
+    /// The limits in use; the one that was reported longest ago first.
+    in_use: Vec<Limit>,
+    has_failed: bool,
+}
+
+impl SharingTask {
+    pub(super) fn new(shared: Arc<SharedLimits>, link: RedisLink) -> Self {
+        let instance = format!("{:016x}", rand::random::<u64>());
+        let clock = Clock::default();
+        Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new(), has_failed: false }
+    }
+
+    /// Exchanges reports until the gateway ends. `contact` is told about the first answer.
+    pub(super) async fn run(mut self, contact: SyncSender<()>) {
+        while !self.shared.is_stopping.load(Relaxed) {
+            if self.exchange().await {
+                // Nobody waits for later answers.
+                let _full = contact.try_send(());
+                // A wake-up ends the pause early; which of the two it was does not matter.
+                let _elapsed = timeout(EXCHANGE_PAUSE, self.shared.wake.notified()).await;
+                sleep(WAKE_PAUSE).await;
+            } else {
+                sleep(EXCHANGE_PAUSE).await;
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Reports the limits that are due, and applies the reply. Returns whether there was one.
+    async fn exchange(&mut self) -> bool {
+        let reports = self.due_reports();
+        let items: Vec<ScriptItem> =
+            reports.iter().flat_map(|(limit, report)| items_of(limit, report)).collect();
+        self.sequence += 1;
+        let known = match self.shared.instances.load(Relaxed) {
+            0 if self.has_failed => MANY_INSTANCES,
+            known => known,
+        };
+        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, known };
+        match self.link.exchange(reporter, &items).await {
+            Ok(reply) => self.apply(&reports, reply),
+            Err(error) => {
+                // Only the category is logged, because a message may contain the address of Redis.
+                self.lose_redis(error.category());
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What has to be reported. Limits that were not used for long are no longer in use afterwards.
+    fn due_reports(&mut self) -> Vec<(Limit, LimitReport)> {
+        self.in_use.append(&mut self.shared.newly_active.lock());
+        let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
+        let others = self.shared.instance_count();
+        let (mut reported, mut left) = (Vec::new(), Vec::new());
+        for limit in self.in_use.drain(..) {
+            let has_room = reported.len() < LIMITS_PER_EXCHANGE_MAX;
+            let report = has_room.then(|| limit.lock().report(others, now, unix_seconds)).flatten();
+            match report {
+                Some(report) => reported.push((limit, report)),
+                None => left.push(limit),
+            }
+        }
+        let staying = reported.iter().filter(|(_, report)| !report.is_leaving);
+        left.extend(staying.map(|(limit, _)| Arc::clone(limit)));
+        self.in_use = left;
+        self.shared.limits_in_use.store(self.in_use.len() as u64, Relaxed);
+        reported
+    }
+
+    fn apply(&mut self, reports: &[(Limit, LimitReport)], reply: ScriptReply) {
+        self.shared.instances.store(reply.instances, Relaxed);
+        self.shared.exchanges.fetch_add(1, Relaxed);
+        let now = self.clock.now();
+        let mut values = reply.values.into_iter();
+        for (limit, report) in reports {
+            let reply = exchange::reply(report, &mut values);
+            limit.lock().apply(report, &reply, now);
+        }
+        if !self.shared.is_connected.swap(true, Relaxed) {
+            tracing::info!(instances = reply.instances, "limits are shared over Redis");
+        }
+    }
+
+    fn lose_redis(&mut self, error: &str) {
+        self.has_failed = true;
+        self.shared.failures.fetch_add(1, Relaxed);
+        let was_connected = self.shared.is_connected.swap(false, Relaxed);
+        if was_connected || self.shared.failures.load(Relaxed) == 1 {
+            tracing::warn!(error, "cannot reach Redis: this instance keeps its part of each limit");
+        }
+        let (others, now) = (self.shared.instance_count(), self.clock.now());
+        for limit in &self.in_use {
+            limit.lock().lose_redis(others, now);
+        }
+    }
+
+    /// Returns all parts to the other instances.
+    async fn leave(mut self) {
+        let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
+        let leaving = self.in_use.iter().filter_map(|limit| {
+            let report = limit.lock().leave(now, unix_seconds)?;
+            Some(items_of(limit, &report))
+        });
+        let mut items: Vec<ScriptItem> = leaving.flatten().collect();
+        items.push(exchange::leave_instance());
+        self.sequence += 1;
+        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, known: 0 };
+        // If Redis does not answer, the parts are divided again when this instance has been silent for long.
+        let _gone = timeout(FAREWELL_MAX, self.link.exchange(reporter, &items)).await;
+    }
+}
+
+fn items_of(limit: &Limit, report: &LimitReport) -> Vec<ScriptItem> {
+    exchange::items(limit.lock().name(), report).collect()
+}

@@ -1,0 +1,189 @@
+//! What `divide.lua` does, written a second time. Simulations run against it, and a test compares it with a real Redis.
+
+use std::collections::BTreeMap;
+
+use super::super::exchange::ScriptItem;
+
+const SILENT_MS: u64 = 10_000;
+const PAUSE_MS: u64 = 2_000;
+const MANY: u64 = 1_000;
+const SETTLE_MS: u64 = 3_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    sequence: u64,
+    at: u64,
+    amount: u64,
+    /// `None` after the instance has left.
+    held: Option<u64>,
+}
+
+impl Row {
+    fn has_ended(&self, now: u64, epoch: u64) -> bool {
+        now - self.at.max(epoch) > SILENT_MS
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModelRedis {
+    seen: BTreeMap<String, u64>,
+    latest: Option<u64>,
+    epoch: u64,
+    expected: u64,
+    fresh: u64,
+    is_doubtful: bool,
+    hashes: BTreeMap<String, ModelHash>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ModelHash {
+    rows: BTreeMap<String, Row>,
+    since: u64,
+    ledger: u64,
+}
+
+/// Who reports, and when.
+#[derive(Clone, Debug)]
+pub(super) struct ModelReport {
+    pub(super) instance: String,
+    pub(super) sequence: u64,
+    pub(super) known: u64,
+    pub(super) now: u64,
+}
+
+impl ModelRedis {
+    /// The number of instances, and two values for each item.
+    pub(super) fn divide(&mut self, report: &ModelReport, items: &[ScriptItem]) -> (u64, Vec<(i64, i64)>) {
+        let (live, is_settled) = self.register(report);
+        let dividers = live.max(if report.known < MANY { report.known } else { 4 });
+        let values = items.iter().map(|item| {
+            let hash = self.hashes.entry(item.key.clone()).or_default();
+            match item.operation {
+                "rate" => hash.rate(report, item.arguments, is_settled, dividers, self.epoch),
+                "day" => hash.day(report, item.arguments, is_settled, self.epoch),
+                _ if hash.is_late(report) => (0, 0),
+                "leave-rate" => {
+                    hash.rows.remove(&report.instance);
+                    (0, 0)
+                }
+                _ => {
+                    hash.keep(report, item.arguments[1], None);
+                    (0, 0)
+                }
+            }
+        });
+        (live, values.collect())
+    }
+
+    fn register(&mut self, ModelReport { instance, known, now, .. }: &ModelReport) -> (u64, bool) {
+        if self.latest.is_none_or(|latest| now - latest > PAUSE_MS) {
+            let latest = self.latest.unwrap_or_default();
+            self.expected = self.seen.values().filter(|&&at| latest - at <= SILENT_MS).count() as u64;
+            (self.epoch, self.fresh, self.is_doubtful) = (*now, 0, false);
+        }
+        if self.seen.get(instance).is_none_or(|at| *at < self.epoch) {
+            let is_fresh = *known == 0 || *known >= MANY;
+            self.expected = self.expected.max(if is_fresh { 0 } else { *known });
+            self.fresh += u64::from(is_fresh);
+            self.is_doubtful |= *known >= MANY;
+        }
+        self.seen.insert(instance.clone(), *now);
+        self.seen.retain(|_, at| now - (*at).max(self.epoch) <= SILENT_MS);
+        self.latest = Some(*now);
+        let is_live = |at: u64| at >= self.epoch && now - at <= SILENT_MS;
+        let live = self.seen.values().filter(|at| is_live(**at)).count() as u64;
+        let all_are_back = !self.is_doubtful && live.saturating_sub(self.fresh) >= self.expected;
+        if all_are_back || now - self.epoch >= SETTLE_MS {
+            return (live, true);
+        }
+        (live.max(if *known < MANY { *known } else { 0 }).max(self.expected), false)
+    }
+}
+
+impl ModelHash {
+    fn keep(&mut self, report: &ModelReport, amount: u64, held: Option<u64>) {
+        let row = Row { sequence: report.sequence, at: report.now, amount, held };
+        self.rows.insert(report.instance.clone(), row);
+    }
+
+    fn is_late(&self, report: &ModelReport) -> bool {
+        self.rows.get(&report.instance).is_some_and(|row| row.sequence >= report.sequence)
+    }
+
+    fn others<'a>(&'a self, report: &'a ModelReport) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(|(name, _)| **name != report.instance).map(|(_, row)| row)
+    }
+
+    fn rate(
+        &mut self,
+        report: &ModelReport,
+        [limit, demand, rate, _]: [u64; 4],
+        is_settled: bool,
+        dividers: u64,
+        epoch: u64,
+    ) -> (i64, i64) {
+        if self.is_late(report) {
+            return (-1, 0);
+        }
+        let joins = !self.rows.contains_key(&report.instance);
+        self.rows.retain(|name, row| *name == report.instance || !row.has_ended(report.now, epoch));
+        let demands: Vec<u64> = self.others(report).map(|row| row.amount).chain([demand]).collect();
+        let held: u64 = self.others(report).filter_map(|row| row.held).sum();
+        if demands.len() == 1 && joins {
+            self.since = report.now;
+        }
+        let fair = fair_share(limit as f64, &demands, demand as f64).ceil();
+        let mut most = limit as f64 - held as f64;
+        if !is_settled {
+            most = most.min(rate as f64);
+        }
+        let share = fair.min(most).max(fair.min((limit as f64 / 10.0 / dividers as f64).ceil()));
+        self.keep(report, demand, Some((share as u64).max(rate)));
+        let joins_late = joins && demands.len() > 1 && report.now - self.since > 1_000;
+        (share as i64, joins_late.into())
+    }
+
+    fn day(
+        &mut self,
+        report: &ModelReport,
+        [limit, used, unused, ledger]: [u64; 4],
+        is_settled: bool,
+        epoch: u64,
+    ) -> (i64, i64) {
+        if self.is_late(report) {
+            return (-1, 0);
+        }
+        self.ledger = self.ledger.max(ledger);
+        let total = used + self.others(report).map(|row| row.amount).sum::<u64>();
+        let left = limit.saturating_sub(total.max(self.ledger));
+        let live = || self.others(report).filter(|row| !row.has_ended(report.now, epoch));
+        let held: u64 = live().filter_map(|row| row.held).sum();
+        let count = 1 + live().filter(|row| row.held.is_some()).count();
+        let lease = (left as f64 * 0.9 / count as f64).ceil() as u64;
+        let most = left.saturating_sub(held);
+        let most = if is_settled { most } else { most.min(unused.max(left.div_ceil(100))) };
+        let lease = lease.min(most);
+        self.keep(report, used, Some(lease.max(unused)));
+        (lease as i64, left as i64)
+    }
+}
+
+/// Raises the share of all demands together until nothing is left.
+fn fair_share(limit: f64, demands: &[u64], own: f64) -> f64 {
+    let count = demands.len() as f64;
+    let least = limit / 100.0 / count;
+    let demands: Vec<f64> = demands.iter().map(|&demand| (demand as f64).max(least)).collect();
+    let own = own.max(least);
+    let asked: f64 = demands.iter().sum();
+    if asked <= limit {
+        return own + (limit - asked) / count;
+    }
+    let given = |level: f64| demands.iter().map(|demand| demand.min(level)).sum::<f64>();
+    let (mut low, mut high) = (0.0, limit);
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if given(middle) > limit { high = middle } else { low = middle }
+    }
+    // The level is found by halving; a share that is all but a whole number is that number.
+    own.min((low * 1e6).round() / 1e6)
+}
