@@ -45,6 +45,8 @@ impl Account {
 /// A key of an account, with its restrictions.
 #[derive(Debug)]
 pub struct ApiKey {
+    /// How usage and logs name the key: the id of a stored key, or `static:` and the name of a key of the configuration.
+    pub id: Arc<str>,
     /// The name of the key in the configuration, not the key itself.
     pub name: String,
     pub account: Arc<Account>,
@@ -75,7 +77,8 @@ impl Directory {
                 .entry(&entry.account)
                 .or_insert_with(|| Arc::new(Account::new(entry.account.clone(), entry.plan.clone())));
             let (name, account) = (entry.name.clone(), Arc::clone(account));
-            let key = Arc::new(ApiKey { name, account, settings: entry.settings.clone() });
+            let id = format!("static:{name}").into();
+            let key = Arc::new(ApiKey { id, name, account, settings: entry.settings.clone() });
             directory.keys.insert(keyed_hash(directory.hash_secret, entry.key.as_bytes()), key);
         }
         directory
@@ -99,6 +102,11 @@ impl Directory {
     /// The limits that other instances use, too.
     pub fn shared_limits(&self) -> Option<&Arc<SharedLimits>> {
         self.shared_limits.get()
+    }
+
+    /// Calls `each` with every key.
+    pub fn each_key(&self, each: impl FnMut(&Arc<ApiKey>)) {
+        self.keys.values().for_each(each);
     }
 
     pub fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {

@@ -17,9 +17,12 @@ mod stored_settings; // the settings of stored keys
 mod static_key; // keys of the configuration file
 mod directory; // accounts and their keys
 pub mod administration; // changes of accounts and keys
+mod instance_id; // the id of the process
+pub mod usage; // what callers have used
 
 pub use denied::{Denied, KeyRestriction};
 pub use directory::{Account, ApiKey, Directory};
+pub use instance_id::InstanceId;
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
 pub use limit_state::LimitExceeded;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use answers::Sources;
 use answers::remote_settings as remote;
+use callers::usage::UsageSettings;
 use callers::{Plans, RedisUrl, StaticKey};
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
@@ -29,6 +30,7 @@ pub struct Config {
     pub remote: remote::PoolConfig,
     /// The Redis over which limits are shared; `None` if this instance counts for itself.
     pub redis: Option<RedisUrl>,
+    pub usage: UsageSettings,
 }
 
 impl Default for Config {
@@ -87,6 +89,7 @@ impl Config {
             redis: RedisUrl::read(&mut root.section("shared")),
             limits,
             remote,
+            usage: UsageSettings::read(&mut root.section("usage")),
             plans,
             network,
         };

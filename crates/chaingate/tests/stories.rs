@@ -91,5 +91,7 @@ mod tls; // encrypted, both protocols
 mod type_names; // one meaning for each type name
 #[path = "stories/unread.rs"]
 mod unread; // large answers that nobody reads
+#[path = "stories/usage.rs"]
+mod usage; // the ledger of usage
 #[path = "stories/values.rs"]
 mod values; // values and parameters

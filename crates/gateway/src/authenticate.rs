@@ -17,6 +17,11 @@ impl Caller {
         &self.key.account
     }
 
+    /// The key, for what it has used.
+    pub(crate) fn key(&self) -> &Arc<ApiKey> {
+        &self.key
+    }
+
     /// What the configuration calls the key, for the log.
     pub fn key_name(&self) -> &str {
         &self.key.name

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use answers::{Answers, ResolveRules, Sources};
+use callers::usage::UsageRecorder;
 use callers::{Directory, StaticKey};
 use http_server::ServerState;
 use methods::Network;
@@ -27,6 +28,7 @@ pub struct GatewayState {
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
     pub(crate) shards: Vec<Shard>,
+    pub(crate) usage: Arc<UsageRecorder>,
 }
 
 impl GatewayState {
@@ -37,7 +39,9 @@ impl GatewayState {
         network: &Network,
         sources: impl Into<Sources>,
     ) -> io::Result<Self> {
-        let shards = std::iter::repeat_with(Shard::default).take(listen.workers.max(1)).collect();
+        let workers = listen.workers.max(1);
+        let usage = Arc::new(UsageRecorder::new(workers));
+        let shards = (0..workers).map(|worker| Shard::new(usage.shard(worker))).collect();
         let memory = MemoryBudget::new(limits.memory_bytes_max);
         let server = Arc::new(ServerState::new(listen, limits.listen.clone(), memory.clone()));
         Ok(Self {
@@ -54,7 +58,13 @@ impl GatewayState {
             memory,
             limits: limits.clone(),
             shards,
+            usage,
         })
+    }
+
+    /// What callers have used.
+    pub fn usage(&self) -> &Arc<UsageRecorder> {
+        &self.usage
     }
 
     /// Every key that is let in.

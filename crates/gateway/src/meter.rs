@@ -2,9 +2,13 @@
 //!
 //! A [`CallRecord`] begins with its call and is counted when it is dropped, so a call that is given up half-way is counted as
 //! abandoned. Each worker counts in a shard of its own, so that counting never makes two
-//! cores wait for each other; the operator's page adds the shards up.
+//! cores wait for each other; the operator's page adds the shards up, and [`callers::usage`] collects what each key has used.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use callers::usage::{CallUsage, UsageMethod, UsageShard};
 
 use methods::{METHODS, MethodId};
 use resources::{Clock, Histogram, MonoTime};
@@ -12,55 +16,7 @@ use resources::{Clock, Histogram, MonoTime};
 use crate::admit;
 use crate::authenticate::Caller;
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Ok,
-    /// The EVM ran and failed; the answer is an error, and a right one.
-    Reverted,
-    Invalid,
-    /// The key's settings leave it out.
-    Denied,
-    /// A limit of the plan or the key is used up.
-    Refused,
-    OverCapacity,
-    Unavailable,
-    OurFault,
-    Abandoned,
-}
-
-impl Outcome {
-    pub const ALL: [Self; 9] = [
-        Self::Ok,
-        Self::Reverted,
-        Self::Invalid,
-        Self::Denied,
-        Self::Refused,
-        Self::OverCapacity,
-        Self::Unavailable,
-        Self::OurFault,
-        Self::Abandoned,
-    ];
-
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Reverted => "reverted",
-            Self::Invalid => "invalid",
-            Self::Denied => "denied",
-            Self::Refused => "refused",
-            Self::OverCapacity => "over_capacity",
-            Self::Unavailable => "unavailable",
-            Self::OurFault => "our_fault",
-            Self::Abandoned => "abandoned",
-        }
-    }
-
-    /// Callers do not pay for being refused by a limit, nor for our faults.
-    fn is_free(self) -> bool {
-        matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::OurFault)
-    }
-}
+pub use callers::usage::Outcome;
 
 /// The counters of one worker.
 #[derive(Debug)]
@@ -69,6 +25,8 @@ pub struct Shard {
     pub(crate) methods: Vec<MethodCounts>,
     /// How long answers took that are given on the thread of their connection.
     pub(crate) reads: Histogram,
+    /// What callers have used.
+    usage: Arc<UsageShard>,
 }
 
 /// The counters of one method.
@@ -79,18 +37,23 @@ pub(crate) struct MethodCounts {
     pub(crate) credits: AtomicU64,
 }
 
-impl Default for Shard {
-    fn default() -> Self {
-        let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
-        Self { methods, reads: Histogram::default() }
-    }
-}
-
 impl Shard {
+    pub(crate) fn new(usage: Arc<UsageShard>) -> Self {
+        let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
+        Self { methods, reads: Histogram::default(), usage }
+    }
+
     /// The labels and counts of every method.
     pub(crate) fn labels() -> impl Iterator<Item = (&'static str, usize)> {
         let named = METHODS.iter().enumerate().map(|(index, method)| (method.name, index));
         named.chain([("other", METHODS.len())])
+    }
+
+    /// Counts credits that were charged for a request and not for one of its calls.
+    pub(crate) fn count_request(&self, caller: &Caller, outcome: Outcome, credits: u64) {
+        let (method, latency) = (UsageMethod::Request, Duration::ZERO);
+        let usage = CallUsage { method, outcome, calls: 0, credits, bytes_in: 0, bytes_out: 0, latency };
+        self.usage.record(caller.key(), usage);
     }
 }
 
@@ -101,23 +64,42 @@ pub(crate) struct CallRecord<'a> {
     clock: &'a Clock,
     caller: &'a Caller,
     started: MonoTime,
-    label: usize,
+    method: Option<MethodId>,
     credits: u64,
+    bytes_in: u64,
+    bytes_out: u64,
     outcome: Outcome,
 }
 
 impl<'a> CallRecord<'a> {
     pub(crate) fn begin(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: MonoTime) -> Self {
-        Self { shard, clock, caller, started, label: METHODS.len(), credits: 0, outcome: Outcome::Abandoned }
+        Self {
+            shard,
+            clock,
+            caller,
+            started,
+            method: None,
+            credits: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            outcome: Outcome::Abandoned,
+        }
     }
 
-    pub(crate) fn set_method(&mut self, method: Option<MethodId>) {
-        self.label = method.map_or(METHODS.len(), MethodId::index);
+    /// Sets what was called, and how many bytes the call has.
+    pub(crate) fn set_call(&mut self, method: Option<MethodId>, bytes: usize) {
+        self.method = method;
+        self.bytes_in = bytes as u64;
     }
 
     /// Sets what the call costs, once it is admitted.
     pub(crate) fn set_credits(&mut self, credits: u64) {
         self.credits = credits;
+    }
+
+    /// Sets how many bytes the result has.
+    pub(crate) fn set_result_bytes(&mut self, bytes: usize) {
+        self.bytes_out = bytes as u64;
     }
 
     pub(crate) fn set_outcome(&mut self, outcome: Outcome) {
@@ -134,9 +116,54 @@ impl Drop for CallRecord<'_> {
         } else {
             self.credits
         };
-        let counts = &self.shard.methods[self.label];
+        let latency = now.since(self.started);
+        let counts = &self.shard.methods[self.method.map_or(METHODS.len(), MethodId::index)];
         counts.outcomes[self.outcome as usize].fetch_add(1, Relaxed);
-        counts.latency.record(now.since(self.started));
+        counts.latency.record(latency);
         counts.credits.fetch_add(credits, Relaxed);
+        let (method, outcome) = (self.method.map_or(UsageMethod::Other, UsageMethod::Call), self.outcome);
+        let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
+        let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in, bytes_out, latency };
+        self.shard.usage.record(self.caller.key(), usage);
+    }
+}
+
+/// The calls of a batch that have no record yet. Those that never get one are counted together when this is dropped: as
+/// abandoned if the caller has hung up, or as refused with their batch.
+#[derive(Debug)]
+pub(crate) struct UnbegunCalls<'a> {
+    shard: &'a Shard,
+    caller: &'a Caller,
+    calls: AtomicUsize,
+    outcome: Outcome,
+}
+
+impl<'a> UnbegunCalls<'a> {
+    pub(crate) fn new(shard: &'a Shard, caller: &'a Caller, calls: usize) -> Self {
+        Self { shard, caller, calls: AtomicUsize::new(calls), outcome: Outcome::Abandoned }
+    }
+
+    /// One of them has its record now.
+    pub(crate) fn begin_one(&self) {
+        self.calls.fetch_sub(1, Relaxed);
+    }
+
+    /// Counts all of them as refused.
+    pub(crate) fn refuse(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for UnbegunCalls<'_> {
+    fn drop(&mut self) {
+        let calls = *self.calls.get_mut() as u64;
+        if calls == 0 {
+            return;
+        }
+        let counts = &self.shard.methods[METHODS.len()];
+        counts.outcomes[self.outcome as usize].fetch_add(calls, Relaxed);
+        let (method, outcome, latency) = (UsageMethod::Other, self.outcome, Duration::ZERO);
+        let usage = CallUsage { method, outcome, calls, credits: 0, bytes_in: 0, bytes_out: 0, latency };
+        self.shard.usage.record(self.caller.key(), usage);
     }
 }

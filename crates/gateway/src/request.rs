@@ -144,7 +144,9 @@ async fn read<'a>(
         Ok(received) => Ok(received),
         Err(BodyRefused { refused, inflated }) => {
             if let Some(bytes) = inflated {
-                admit::charge(caller, admit::refused_credits(bytes), &gateway.clock, connection.now())?;
+                let credits = admit::refused_credits(bytes);
+                admit::charge(caller, credits, &gateway.clock, connection.now())?;
+                gateway.shards[connection.worker()].count_request(caller, Outcome::Invalid, credits);
             }
             Err(refused.into())
         }
@@ -162,7 +164,8 @@ async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Repl
         Ok(Request::Single(item)) => Ok(single(context, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
-            batch::answer(context, || items.iter().map(|item| read(item, bytes)), BATCH_REPETITIONS_MAX).await
+            let read = || items.iter().map(|item| read(item, bytes));
+            batch::answer(context, items.len(), read, BATCH_REPETITIONS_MAX).await
         }
         Err(fault) => refuse(context, text.len(), fault),
     }
@@ -176,8 +179,8 @@ async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, Err
         Ok(ReadRequest::Single(call)) => Ok(single(context, *call).await),
         Ok(ReadRequest::Batch(calls)) => {
             // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
-            let mut calls = Some(calls);
-            batch::answer(context, || calls.take().into_iter().flatten(), 0).await
+            let (count, mut calls) = (calls.len(), Some(calls));
+            batch::answer(context, count, || calls.take().into_iter().flatten(), 0).await
         }
         Err(fault) => refuse(context, len, fault),
     }
@@ -185,8 +188,16 @@ async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, Err
 
 /// A body without calls is paid for by its size.
 fn refuse(context: &RequestContext<'_>, bytes: usize, fault: BodyFault) -> Result<Reply, ErrorReply> {
-    admit::charge(context.caller, admit::refused_credits(bytes), &context.gateway.clock, context.now)?;
+    charge_request(context, Outcome::Invalid, admit::refused_credits(bytes))?;
     Err(fault.into())
+}
+
+/// Charges for a request and not for one of its calls.
+fn charge_request(context: &RequestContext<'_>, outcome: Outcome, credits: u64) -> Result<(), ErrorReply> {
+    let RequestContext { gateway, shard, caller, now, .. } = *context;
+    admit::charge(caller, credits, &gateway.clock, now)?;
+    shard.count_request(caller, outcome, credits);
+    Ok(())
 }
 
 const ENABLE_FAILOVER: HeaderName = HeaderName::from_static("enable-failover");
@@ -211,6 +222,8 @@ fn caller(
         && let Err(setting) = settings.check_request(text(&header::ORIGIN), text(&header::USER_AGENT))
     {
         admit::charge(&caller, admit::REFUSED_CREDITS, &gateway.clock, connection.now())?;
+        let shard = &gateway.shards[connection.worker()];
+        shard.count_request(&caller, Outcome::Denied, admit::REFUSED_CREDITS);
         return Err(Denied::Setting(setting).into());
     }
     Ok(caller)
@@ -256,7 +269,7 @@ async fn answer<'w>(
     let RequestContext { gateway, shard, caller, now, .. } = *context;
     let mut record = pass.record(place, || {
         let mut record = CallRecord::begin(shard, &gateway.clock, caller, now);
-        record.set_method(call.parsed.as_ref().ok().map(|asked| asked.method));
+        record.set_call(call.parsed.as_ref().ok().map(|asked| asked.method), call.bytes);
         record
     });
     let outcome = async {
@@ -287,6 +300,9 @@ async fn answer<'w>(
         let CallAnswer::With(answer) = answered else { return Ok(Tried::Answered(answered)) };
         let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
         limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
+        if let Some(record) = &mut record {
+            record.set_result_bytes(result_bytes);
+        }
         Ok(Tried::Answered(CallAnswer::With(answer)))
     }
     .await;
@@ -395,7 +411,7 @@ enum CallAnswer {
 }
 
 async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
-    let (limit, pass) = (ReplyLimit::for_single(), Pass::first(0));
+    let (limit, pass) = (ReplyLimit::for_single(), Pass::single());
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
         // A notification is admitted and metered like any call, and nothing is said about how it went.

@@ -7,26 +7,33 @@ use std::time::Duration;
 pub const BOUNDS_US: [u64; 14] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
 
+/// How many buckets there are: one per bound, and one for durations above all bounds.
+pub const BUCKETS: usize = BOUNDS_US.len() + 1;
+
+/// The bucket of a duration in nanoseconds.
+pub fn bucket_of(ns: u64) -> usize {
+    BOUNDS_US.partition_point(|&bound| bound * 1_000 < ns)
+}
+
 /// Counts durations by bucket.
 #[derive(Debug, Default)]
 pub struct Histogram {
     /// The last bucket counts durations above all bounds.
-    buckets: [AtomicU64; BOUNDS_US.len() + 1],
+    buckets: [AtomicU64; BUCKETS],
     sum_ns: AtomicU64,
 }
 
 /// The sum of several histograms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramSum {
-    pub buckets: [u64; BOUNDS_US.len() + 1],
+    pub buckets: [u64; BUCKETS],
     pub sum_ns: u64,
 }
 
 impl Histogram {
     pub fn record(&self, duration: Duration) {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_US.partition_point(|&bound| bound * 1_000 < ns);
-        self.buckets[bucket].fetch_add(1, Relaxed);
+        self.buckets[bucket_of(ns)].fetch_add(1, Relaxed);
         self.sum_ns.fetch_add(ns, Relaxed);
     }
 

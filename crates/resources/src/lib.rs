@@ -15,7 +15,7 @@ pub use account_id::AccountId;
 pub use clock::{Clock, MonoTime};
 pub use day_quota::{DAY_S, DayLease, DayQuota, DayQuotaExceeded};
 pub use fair_share::is_within_share;
-pub use histogram::{BOUNDS_US, Histogram, HistogramSum};
+pub use histogram::{BOUNDS_US, BUCKETS, Histogram, HistogramSum, bucket_of};
 pub use memory::{
     AccountMemory, CHARGED_BYTES_MIN, ChargedBuffer, ChargedReaders, MemoryBudget, MemoryCharge, OverBudget,
     UnchargedBytes,

@@ -1,4 +1,4 @@
-//! The store of accounts, keys and the audit log: a SQLite file or a PostgreSQL database.
+//! The store of accounts, keys, usage and the audit log: a SQLite file or a PostgreSQL database.
 //!
 //! This crate knows rows and statements, and no rules: which change is allowed is decided in `callers::administration`.
 //! Keys and secrets are never stored, only their keyed hashes. Nothing on the request path uses this crate.
@@ -18,6 +18,7 @@ mod pool; // opens a database
 mod transaction; // changes
 mod store; // reads
 mod listener; // notifications about changes
+mod usage; // usage by minute, hour and day
 
 pub use failure::StoreFailure;
 pub use hash_key::{HASH_BYTES, HashKey};
@@ -26,3 +27,4 @@ pub use location::StoreLocation;
 pub use rows::{AccountRow, AccountStatus, AuditRow, KeyRow, KeyStatus, RowPosition};
 pub use store::{PAGE_ROWS, Store};
 pub use transaction::StoreTransaction;
+pub use usage::{UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};

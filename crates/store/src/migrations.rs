@@ -15,10 +15,16 @@ pub(crate) struct Migration {
 }
 
 /// All migrations; the first one leads to version 1. Published ones never change.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    sqlite: include_str!("migrations/1.sqlite.sql"),
-    postgres: include_str!("migrations/1.postgres.sql"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        sqlite: include_str!("migrations/1.sqlite.sql"),
+        postgres: include_str!("migrations/1.postgres.sql"),
+    },
+    Migration {
+        sqlite: include_str!("migrations/2.sqlite.sql"),
+        postgres: include_str!("migrations/2.postgres.sql"),
+    },
+];
 
 /// Number of the lock of PostgreSQL that one process at a time holds while it migrates; any fixed number would do.
 const MIGRATION_LOCK: i64 = 0x6368_6169_6e67_6174;

@@ -9,12 +9,14 @@ use std::time::Instant;
 
 use answers::Sources;
 use archive::Archive;
-use callers::LimitSharing;
+use callers::usage::{LedgerConfig, UsageLedger};
+use callers::{InstanceId, LimitSharing};
 use gateway::gateway_state::GatewayState;
 use gateway::log;
 use gateway::server::Server;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
+use store::StoreLocation;
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, banner};
@@ -36,6 +38,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let _sharing = share_limits(&config, &state)?;
     let head = state.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
     let server = Server::start(&config.listen, state).map_err(|error| error.to_string())?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
@@ -43,7 +46,20 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     if stdout().is_terminal() {
         banner::show(&config, public, operator, head);
     }
-    Ok(serve_until_stopped(server, imports, sender, &events))
+    Ok(serve_until_stopped(server, imports, usage, sender, &events))
+}
+
+/// Begins to count usage before the first call can be made.
+fn start_usage(config: &Config, state: &Arc<GatewayState>) -> io::Result<UsageLedger> {
+    let ledger = LedgerConfig {
+        data_dir: &config.data_dir,
+        store: StoreLocation::in_data_dir(&config.data_dir),
+        network: &config.network.name,
+        instance: InstanceId::random(),
+        settings: config.usage.clone(),
+    };
+    let gateway = Arc::clone(state);
+    UsageLedger::start(ledger, state.usage(), move |credits| credits.raise_used(gateway.callers()))
 }
 
 /// Shares the limits with other instances, if the configuration names a Redis. Their parts are returned when it is dropped.
@@ -132,6 +148,7 @@ enum StopEvent {
 fn serve_until_stopped(
     server: Server,
     imports: Option<ImportSocket>,
+    usage: UsageLedger,
     sender: SyncSender<StopEvent>,
     events: &Receiver<StopEvent>,
 ) -> ExitCode {
@@ -154,6 +171,7 @@ fn serve_until_stopped(
         } else {
             server.drain();
         }
+        usage.stop();
         // After a second signal nobody receives this event.
         let _unheard = sender.send(StopEvent::Drained);
     };

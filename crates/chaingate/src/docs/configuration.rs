@@ -221,6 +221,11 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). Other accounts have their own"),
     key("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts. One account may have at most half of them"),
 
+    key("[usage]", "spool_bytes_max", "", "bytes of usage in `data_dir` that may wait for the store. When there are more, usage waits in memory, and is lost when that is full, too; see [usage.md](usage.md#when-the-store-is-down)"),
+    key("[usage]", "minutes_kept_days", "", "days for which usage by minute is kept"),
+    key("[usage]", "hours_kept_days", "", "days for which usage by hour is kept"),
+    key("[usage]", "days_kept_days", "", "days for which usage by day is kept"),
+
     key("[[node]]", "url", "required", "URL of the node, `http://` or `https://`; it may contain credentials"),
     key("[[node]]", "name", "host and port", "name of the node in metrics and the log"),
     key("[[node]]", "ws_url", "none", "WebSocket URL (`ws://` or `wss://`) at which the node pushes new heads"),

@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("http_server", &["http1_framing", "resources", "settings"]),
     ("archive", &[]),
     ("nodes", &["http1_framing", "jsonrpc", "resources"]),
-    ("store", &[]),
+    ("store", &["resources"]),
     ("callers", &["methods", "resources", "settings", "store"]),
     ("answers", &["archive", "methods", "nodes", "resources", "settings"]),
     (
@@ -41,6 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "jsonrpc",
             "methods",
             "settings",
+            "store",
         ],
     ),
 ];

@@ -64,7 +64,12 @@ impl Process {
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {
-        DataDirectory(Arc::clone(&self.directory)).path()
+        self.data().path()
+    }
+
+    /// The data directory, for when the process has ended.
+    pub(crate) fn data(&self) -> DataDirectory {
+        DataDirectory(Arc::clone(&self.directory))
     }
 
     pub(crate) fn id(&self) -> u32 {

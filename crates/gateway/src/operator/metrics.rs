@@ -2,6 +2,7 @@
 
 mod remote; // nodes and partners
 mod shared; // limits that other instances use, too
+mod usage; // the ledger of usage
 
 use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,6 +24,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     latency(&mut out, gateway);
     work(&mut out, gateway);
     cache(&mut out, gateway.answers.cache());
+    usage::write(&mut out, gateway.usage.ledger());
     if let Some(remote) = gateway.answers.remote() {
         remote::write(&mut out, remote);
     }

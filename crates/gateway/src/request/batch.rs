@@ -9,20 +9,28 @@ use tokio::time::sleep;
 
 use super::calls::ReadCall;
 use super::pass::Pass;
-use super::{CallAnswer, REPEATED_AFTER, RequestContext, answer as answer_call, batch_buffer};
+use super::{
+    CallAnswer, REPEATED_AFTER, RequestContext, answer as answer_call, batch_buffer, charge_request,
+};
 use crate::admit;
 use crate::errors::{ErrorReply, over_capacity};
+use crate::meter::{Outcome, UnbegunCalls};
 use crate::respond::Reply;
 use crate::shape::ReplyLimit;
 
-/// The calls of a batch, which `read` reads anew for each pass → its reply.
+/// The calls of a batch, which are `calls` and which `read` reads anew for each pass → its reply.
 pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     context: &RequestContext<'_>,
+    calls: usize,
     mut read: impl FnMut() -> I,
     repetitions_max: u32,
 ) -> Result<Reply, ErrorReply> {
-    admit::charge(context.caller, admit::BATCH_CREDITS, &context.gateway.clock, context.now)?;
-    let mut pass = Pass::first(repetitions_max);
+    let unbegun = UnbegunCalls::new(context.shard, context.caller, calls);
+    if let Err(refused) = charge_request(context, Outcome::Ok, admit::BATCH_CREDITS) {
+        unbegun.refuse(refused.outcome);
+        return Err(refused);
+    }
+    let mut pass = Pass::first(Some(unbegun), repetitions_max);
     loop {
         let limit = ReplyLimit::for_batch(context.gateway.limits.http.batch_reply_bytes_max, context.memory);
         let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };

@@ -18,6 +18,8 @@ pub(super) struct ReadCall<'t> {
     pub(super) id: Option<Cow<'t, str>>,
     pub(super) parsed: Result<ParsedCall, Unanswerable>,
     pub(super) credits: u64,
+    /// The bytes of the body, divided by its calls.
+    pub(super) bytes: usize,
 }
 
 impl<'t> ReadCall<'t> {
@@ -29,12 +31,12 @@ impl<'t> ReadCall<'t> {
         };
         let parsed = parse(item, &gateway.network, gateway.limits.answer.log_params_max, caller.settings());
         let credits = price(&parsed, bytes);
-        Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits }
+        Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits, bytes }
     }
 
     fn into_owned(self) -> ReadCall<'static> {
-        let Self { id, parsed, credits } = self;
-        ReadCall { id: id.map(|id| Cow::Owned(id.into_owned())), parsed, credits }
+        let Self { id, parsed, credits, bytes } = self;
+        ReadCall { id: id.map(|id| Cow::Owned(id.into_owned())), parsed, credits, bytes }
     }
 }
 

@@ -5,7 +5,7 @@ use answers::{Repetition, RequestView};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::meter::CallRecord;
+use crate::meter::{CallRecord, UnbegunCalls};
 
 /// How often a batch is repeated. A chain that is reorganised more often within the time of a call has no use for its answers.
 pub(super) const BATCH_REPETITIONS_MAX: u32 = 2;
@@ -16,6 +16,8 @@ pub(super) struct Pass<'w> {
     view: Option<RequestView<'w>>,
     /// Records of calls that the pass before this one did not bring to an end, by the place of the call.
     unfinished: Mutex<Vec<(usize, CallRecord<'w>)>>,
+    /// The calls of a batch that have no record yet, if this is its first pass.
+    unbegun: Option<UnbegunCalls<'w>>,
     /// Until when calls may be repeated, if this is not the first pass.
     deadline: Option<Instant>,
     repetitions_left: u32,
@@ -33,9 +35,14 @@ struct Lost<'w> {
 }
 
 impl<'w> Pass<'w> {
-    pub(super) fn first(repetitions_left: u32) -> Self {
+    /// The one pass of a call that is no part of a batch.
+    pub(super) fn single() -> Self {
+        Self::first(None, 0)
+    }
+
+    pub(super) fn first(unbegun: Option<UnbegunCalls<'w>>, repetitions_left: u32) -> Self {
         let (unfinished, lost) = (Mutex::default(), Mutex::default());
-        Self { view: None, unfinished, deadline: None, repetitions_left, lost }
+        Self { view: None, unfinished, unbegun, deadline: None, repetitions_left, lost }
     }
 
     /// The chain that all calls see; `of_request` is what the request has begun with.
@@ -62,6 +69,7 @@ impl<'w> Pass<'w> {
         begin: impl FnOnce() -> CallRecord<'w>,
     ) -> Option<CallRecord<'w>> {
         if self.is_first() {
+            self.unbegun.iter().for_each(UnbegunCalls::begin_one);
             return Some(begin());
         }
         let mut unfinished = self.unfinished.lock();
@@ -92,6 +100,7 @@ impl<'w> Pass<'w> {
         Some(Self {
             view: Some(view()),
             unfinished: Mutex::new(calls),
+            unbegun: None,
             deadline: Some(deadline),
             repetitions_left: self.repetitions_left.saturating_sub(1),
             lost: Mutex::default(),

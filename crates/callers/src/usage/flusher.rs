@@ -1,0 +1,190 @@
+//! Moves usage from the spools to the store.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use resources::Clock;
+use store::{Store, StoreFailure, UsageFlush, UsageStep};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::day_credits::DayCredits;
+use super::recorder::UsageRecorder;
+use super::spool::{ProcessSpool, Spool, usage_dir};
+use super::usage_settings::UsageSettings;
+
+/// How often usage is moved to the store.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the flusher looks for spools of processes that have ended, deletes old usage, and reads what was used today.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long the program waits for the store when it stops. What is not stored by then stays in the spool.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the store remembers a process, and how old an entry of its spool may be to be added: an older one could have been
+/// added before.
+const FLUSHES_KEPT_SECONDS: u64 = 400 * 24 * 60 * 60;
+
+/// Statements that delete old usage of one table before new usage has its turn again.
+const DELETIONS_MAX: usize = 20;
+
+/// Why usage was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum FlushFailure {
+    #[error("{0}")]
+    Store(#[from] StoreFailure),
+    #[error("the spool of usage cannot be read: {0}")]
+    Spool(#[from] io::Error),
+}
+
+/// What is told about the credits that were used today.
+pub(super) type OnDayCredits = Box<dyn Fn(&DayCredits) + Send>;
+
+pub(super) struct Flusher {
+    config: FlusherConfig,
+    clock: Clock,
+    /// Spools of processes that have ended, until they are stored.
+    left_over: Vec<Spool>,
+    look_for_left_over_at: Instant,
+    keep_up_at: Instant,
+}
+
+/// What a flusher works with.
+pub(super) struct FlusherConfig {
+    pub(super) store: Store,
+    pub(super) spool: Arc<ProcessSpool>,
+    pub(super) recorder: Arc<UsageRecorder>,
+    pub(super) settings: UsageSettings,
+    pub(super) on_day_credits: OnDayCredits,
+}
+
+impl Flusher {
+    pub(super) fn new(config: FlusherConfig) -> Self {
+        let now = Instant::now();
+        let clock = Clock::default();
+        Self { config, clock, left_over: Vec::new(), look_for_left_over_at: now, keep_up_at: now }
+    }
+
+    /// Moves usage until `stop` says to stop, and then what is left.
+    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        loop {
+            self.flush().await;
+            tokio::select! {
+                () = sleep(FLUSH_INTERVAL) => {}
+                _ = &mut stop => break,
+            }
+        }
+        // What cannot be stored now is stored after the next start.
+        let _in_time = timeout(STOP_TIMEOUT, self.flush()).await;
+        if let Some(Err(error)) = self.config.spool.get().map(Spool::remove_if_stored) {
+            tracing::warn!(%error, "cannot remove the empty spool of usage");
+        }
+        self.config.store.close().await;
+    }
+
+    /// Moves everything that waits, and reports changes between success and failure.
+    async fn flush(&mut self) {
+        let flushed = self.try_flush().await;
+        let ledger = self.config.recorder.ledger();
+        let waiting = |spools: &[Spool]| spools.iter().map(Spool::waiting_bytes).sum();
+        ledger.left_over_bytes.store(waiting(&self.left_over), Relaxed);
+        ledger.waiting_bytes.store(self.config.spool.get().map_or(0, Spool::waiting_bytes), Relaxed);
+        let was_failing = ledger.is_store_failing.swap(flushed.is_err(), Relaxed);
+        match flushed {
+            Ok(()) if was_failing => tracing::info!("usage is stored again"),
+            Ok(()) => {}
+            Err(error) => {
+                ledger.flush_failures.fetch_add(1, Relaxed);
+                if !was_failing {
+                    tracing::warn!(%error, "usage waits on disk until the store takes it");
+                }
+            }
+        }
+    }
+
+    async fn try_flush(&mut self) -> Result<(), FlushFailure> {
+        let (FlusherConfig { store, spool, recorder, .. }, now) = (&self.config, self.clock.unix_seconds());
+        if Instant::now() >= self.look_for_left_over_at {
+            self.look_for_left_over_at = Instant::now() + UPKEEP_INTERVAL;
+            self.left_over.extend(Spool::left_over(spool.usage_dir())?);
+        }
+        while let Some(spool) = self.left_over.first() {
+            flush_and_remove(store, spool, now).await?;
+            self.left_over.remove(0);
+        }
+        if let Some(spool) = spool.get() {
+            flush_spool(store, spool, now, || {
+                recorder.ledger().flushes.fetch_add(1, Relaxed);
+            })
+            .await?;
+        }
+        if Instant::now() >= self.keep_up_at {
+            self.keep_up(now).await?;
+            self.keep_up_at = Instant::now() + UPKEEP_INTERVAL;
+        }
+        Ok(())
+    }
+
+    /// Tells what was used today, and deletes old usage.
+    async fn keep_up(&self, now: u64) -> Result<(), FlushFailure> {
+        let FlusherConfig { store, settings, on_day_credits, .. } = &self.config;
+        let credits = DayCredits::read(store, now).await?;
+        on_day_credits(&credits);
+        tracing::debug!(accounts = credits.accounts(), "credits used today are known");
+        for step in UsageStep::ALL {
+            let kept_since = settings.kept_since(step, now);
+            for _ in 0..DELETIONS_MAX {
+                if kept_since == 0 || store.delete_usage_before(step, kept_since).await? == 0 {
+                    break;
+                }
+            }
+        }
+        store.delete_usage_flushes_before(now.saturating_sub(FLUSHES_KEPT_SECONDS)).await?;
+        Ok(())
+    }
+}
+
+/// Moves the usage of processes that have ended to the store, for commands that run without a gateway.
+pub async fn flush_left_over(store: &Store, data_dir: &Path, unix_seconds: u64) -> Result<(), FlushFailure> {
+    for spool in Spool::left_over(&usage_dir(data_dir))? {
+        flush_and_remove(store, &spool, unix_seconds).await?;
+    }
+    Ok(())
+}
+
+async fn flush_and_remove(store: &Store, spool: &Spool, unix_seconds: u64) -> Result<(), FlushFailure> {
+    flush_spool(store, spool, unix_seconds, || {}).await?;
+    spool.remove_if_stored()?;
+    Ok(())
+}
+
+/// Moves everything in a spool to the store, and calls `flushed` after each transaction.
+async fn flush_spool(
+    store: &Store,
+    spool: &Spool,
+    unix_seconds: u64,
+    flushed: impl Fn(),
+) -> Result<(), FlushFailure> {
+    while let Some(batch) = spool.next_batch()? {
+        let newest = batch.rows.iter().map(|row| row.group.starts_at).max().unwrap_or(0);
+        if newest < unix_seconds.saturating_sub(FLUSHES_KEPT_SECONDS) {
+            tracing::error!(
+                entries = batch.through - batch.after,
+                "usage is lost: it waited for more than 400 days"
+            );
+            spool.store_through(batch.through)?;
+            continue;
+        }
+        let instance = batch.id.instance.to_string();
+        let (epoch, after, through, rows) = (batch.id.epoch, batch.after, batch.through, &batch.rows[..]);
+        let flush = UsageFlush { instance: &instance, epoch, after, through, rows };
+        let stored = store.add_usage(&flush, unix_seconds).await?;
+        spool.store_through(stored)?;
+        flushed();
+    }
+    Ok(())
+}

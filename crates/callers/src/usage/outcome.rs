@@ -1,0 +1,51 @@
+//! How calls end.
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Ok,
+    /// The EVM ran and failed; the answer is an error, and a right one.
+    Reverted,
+    Invalid,
+    /// The key's settings leave it out.
+    Denied,
+    /// A limit of the plan or the key is used up.
+    Refused,
+    OverCapacity,
+    Unavailable,
+    OurFault,
+    Abandoned,
+}
+
+impl Outcome {
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Reverted,
+        Self::Invalid,
+        Self::Denied,
+        Self::Refused,
+        Self::OverCapacity,
+        Self::Unavailable,
+        Self::OurFault,
+        Self::Abandoned,
+    ];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Reverted => "reverted",
+            Self::Invalid => "invalid",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+            Self::OverCapacity => "over_capacity",
+            Self::Unavailable => "unavailable",
+            Self::OurFault => "our_fault",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Callers do not pay for being refused by a limit, nor for our faults.
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::OurFault)
+    }
+}

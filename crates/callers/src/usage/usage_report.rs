@@ -1,0 +1,200 @@
+//! Sums of usage for people and programs.
+
+use std::collections::BTreeSet;
+
+use store::{Store, StoreFailure, UsageCounts, UsageDimension, UsageQuery, UsageRow, UsageStep};
+
+use super::usage_settings::UsageSettings;
+use super::utc_time::{format_time, parse_time};
+
+/// Rows of one report at most: what a program reads in one go.
+const ROWS_MAX: usize = 100_000;
+
+/// Which usage is reported.
+#[derive(Clone, Debug, Default)]
+pub struct UsageReportRequest {
+    pub account: Option<String>,
+    pub key: Option<String>,
+    pub network: Option<String>,
+    /// When the report begins: a time, or how long ago, such as `7d`. Today if there is none.
+    pub since: Option<String>,
+    /// When the report ends, in the same forms. Now if there is none.
+    pub until: Option<String>,
+    /// What the usage is summed up by.
+    pub by: BTreeSet<UsageDimension>,
+    /// The step of the time, if usage is summed up by time.
+    pub step: Option<UsageStep>,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageReportFailure {
+    /// One of the arguments is wrong.
+    #[error("{field}: {message}")]
+    Invalid { field: &'static str, message: String },
+    #[error("{0}")]
+    Store(#[from] StoreFailure),
+}
+
+/// The usage of a span of time.
+#[derive(Clone, Debug)]
+pub struct UsageReport {
+    pub since: u64,
+    pub until: u64,
+    pub step: UsageStep,
+    pub by: BTreeSet<UsageDimension>,
+    pub rows: Vec<UsageRow>,
+    /// The sum of all rows.
+    pub total: UsageCounts,
+}
+
+impl UsageReport {
+    pub async fn read(
+        store: &Store,
+        settings: &UsageSettings,
+        request: &UsageReportRequest,
+        unix_seconds: u64,
+    ) -> Result<Self, UsageReportFailure> {
+        let (step, since, until) = span(settings, request, unix_seconds)?;
+        let query = UsageQuery {
+            step,
+            since,
+            until,
+            account: request.account.clone(),
+            key: request.key.clone(),
+            network: request.network.clone(),
+            by: request.by.clone(),
+        };
+        let rows = store.usage(&query, ROWS_MAX + 1).await?;
+        if rows.len() > ROWS_MAX {
+            let message = format!("more than {ROWS_MAX} rows; choose a shorter time or a larger step");
+            return Err(UsageReportFailure::Invalid { field: "since", message });
+        }
+        let mut total = UsageCounts::default();
+        rows.iter().for_each(|row| total.add(&row.counts));
+        Ok(Self { since, until, step, by: query.by, rows, total })
+    }
+}
+
+/// The table that is read, and the first second and the second after the last.
+fn span(
+    settings: &UsageSettings,
+    request: &UsageReportRequest,
+    now: u64,
+) -> Result<(UsageStep, u64, u64), UsageReportFailure> {
+    let since = match &request.since {
+        None => UsageStep::Day.start(now),
+        Some(text) => time("since", text, now)?,
+    };
+    let until = request.until.as_ref().map(|text| time("until", text, now)).transpose()?;
+    let invalid = |field, message: String| Err(UsageReportFailure::Invalid { field, message });
+    if until.unwrap_or(now.max(since + 1)) <= since {
+        return invalid("until", "must be after since".to_owned());
+    }
+    let step = match (request.by.contains(&UsageDimension::Time), request.step) {
+        (true, Some(step)) => step,
+        (true, None) => usual_step(until.unwrap_or(now).saturating_sub(since)),
+        (false, None) => coarsest_step(since, until),
+        (false, Some(_)) => return invalid("step", "needs a report by time".to_owned()),
+    };
+    let since = step.start(since);
+    let kept_since = settings.kept_since(step, now);
+    if since < kept_since {
+        let (name, kept) = (step.name(), format_time(kept_since));
+        let message = match step {
+            UsageStep::Day => format!("usage is kept since {kept}"),
+            _ => format!(
+                "usage by {name} is kept since {kept}; earlier times must begin with an hour or a day"
+            ),
+        };
+        return invalid("since", message);
+    }
+    // The last step is whole, too.
+    let until = step.start(until.unwrap_or(now + 1) - 1) + step.seconds();
+    Ok((step, since, until))
+}
+
+/// The step with which a report by time has tens of rows, and not thousands.
+fn usual_step(seconds: u64) -> UsageStep {
+    match seconds {
+        0..=10_800 => UsageStep::Minute,
+        10_801..=259_200 => UsageStep::Hour,
+        _ => UsageStep::Day,
+    }
+}
+
+/// The coarsest table that can tell these times exactly, or by the minute.
+fn coarsest_step(since: u64, until: Option<u64>) -> UsageStep {
+    let is_exact =
+        |step: &UsageStep| [Some(since), until].into_iter().flatten().all(|time| step.start(time) == time);
+    UsageStep::ALL.into_iter().rev().find(is_exact).unwrap_or(UsageStep::Minute)
+}
+
+/// Reads a time, or how long ago it was: `30m`, `24h`, `7d`. Those begin with the minute, hour or day.
+fn time(field: &'static str, text: &str, now: u64) -> Result<u64, UsageReportFailure> {
+    let ago = |unit: char, step: UsageStep| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(step.start(now.saturating_sub(count.saturating_mul(step.seconds()))))
+    };
+    let read = ago('m', UsageStep::Minute)
+        .or_else(|| ago('h', UsageStep::Hour))
+        .or_else(|| ago('d', UsageStep::Day))
+        .or_else(|| parse_time(text));
+    // Times beyond the year 9999 are mistakes.
+    read.filter(|time| *time < 253_402_300_800).ok_or_else(|| UsageReportFailure::Invalid {
+        field,
+        message: "must be a time of UTC such as 2026-11-17 or 2026-11-17T13:00Z, or how long ago, such as 30m, 24h or 7d"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-17T13:45:30Z
+    const NOW: u64 = 1_794_923_130;
+    const DAY: u64 = 86_400;
+    const TODAY: u64 = NOW / DAY * DAY;
+
+    fn settings() -> UsageSettings {
+        settings::read_empty(UsageSettings::read)
+    }
+
+    fn spanned(since: Option<&str>, until: Option<&str>) -> Result<(UsageStep, u64, u64), String> {
+        let (since, until) = (since.map(str::to_owned), until.map(str::to_owned));
+        let request = UsageReportRequest { since, until, ..UsageReportRequest::default() };
+        span(&settings(), &request, NOW).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_report_is_read_from_the_coarsest_table_that_is_exact() {
+        for (since, until, expected) in [
+            (None, None, (UsageStep::Day, TODAY, TODAY + DAY)),
+            (Some("7d"), None, (UsageStep::Day, TODAY - 7 * DAY, TODAY + DAY)),
+            (Some("2026-11-01"), Some("2026-11-02"), (UsageStep::Day, TODAY - 16 * DAY, TODAY - 15 * DAY)),
+            (Some("2h"), None, (UsageStep::Hour, TODAY + 11 * 3_600, TODAY + 14 * 3_600)),
+            (Some("2026-11-17"), Some("2026-11-17T05:00Z"), (UsageStep::Hour, TODAY, TODAY + 5 * 3_600)),
+            (Some("10m"), None, (UsageStep::Minute, NOW - 630, NOW + 30)),
+        ] {
+            assert_eq!(spanned(since, until), Ok(expected), "{since:?} {until:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_is_not_reported_as_nothing() {
+        let error = spanned(Some("2026-11-01T10:17Z"), None).unwrap_err();
+        assert!(error.starts_with("since: usage by minute is kept since 2026-11-15T13:45:00Z"), "{error}");
+        assert!(spanned(Some("2026-08-01T10:00Z"), None).is_err());
+        assert!(spanned(Some("1999-01-01"), None).is_ok(), "days are kept for ever");
+    }
+
+    #[test]
+    fn wrong_times_are_refused() {
+        for (since, until) in
+            [("yesterday", None), ("2026-11-17", Some("2026-11-16")), ("2030-01-01", Some("1d"))]
+        {
+            assert!(spanned(Some(since), until).is_err(), "{since} {until:?}");
+        }
+    }
+}
