@@ -1,9 +1,13 @@
 //! The command line: `chaingate` = `chaingate serve`.
 
+mod accounts; // chaingate accounts
+mod admin_api; // the admin API of a gateway
+mod administration; // what the commands about accounts and keys have in common
 mod banner; // printed on a terminal when the gateway has started
 mod check; // chaingate check
 mod docs; // chaingate docs
 mod import; // chaingate import
+mod keys; // chaingate keys
 mod serve; // chaingate serve
 mod signals; // SIGTERM, Ctrl-C, SIGHUP
 mod verify; // chaingate verify
@@ -37,6 +41,8 @@ enum Command {
     Check(ConfigOptions),
     Import(import::ImportArguments),
     Verify(verify::VerifyArguments),
+    Accounts(accounts::AccountsArguments),
+    Keys(keys::KeysArguments),
     /// Write the generated documents
     #[command(hide = true)]
     Docs(docs::DocsArguments),
@@ -54,14 +60,21 @@ struct ConfigOptions {
     /// Address and port for callers
     #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Address and port for the operator: /health, /ready, /status, /metrics
+    /// Address and port for the operator: /health, /ready, /status, /metrics, /admin
     #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_OPERATOR")]
     operator: Option<SocketAddr>,
 }
 
 impl ConfigOptions {
-    /// The configuration file with the options of the command line applied, or what is wrong with them.
+    /// The settings, or what is wrong with them. Files that they name are read, because a gateway would not start without them.
     fn load(self) -> Result<Config, String> {
+        let config = self.parse()?;
+        let problems = config.problems();
+        if problems.is_empty() { Ok(config) } else { Err(problems.join("\n")) }
+    }
+
+    /// The configuration file with the options of the command line applied.
+    fn parse(self) -> Result<Config, String> {
         let mut config = match &self.config {
             None => Config::default(),
             Some(path) => {
@@ -73,8 +86,7 @@ impl ConfigOptions {
         config.data_dir = self.data_dir.unwrap_or(config.data_dir);
         config.listen.server.public = self.listen.unwrap_or(config.listen.server.public);
         config.listen.operator.address = self.operator.unwrap_or(config.listen.operator.address);
-        let problems = config.problems();
-        if problems.is_empty() { Ok(config) } else { Err(problems.join("\n")) }
+        Ok(config)
     }
 }
 
@@ -88,6 +100,8 @@ pub fn run() -> ExitCode {
         Some(Command::Check(settings)) => check::run(settings).map(done),
         Some(Command::Import(arguments)) => return import::run(arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
+        Some(Command::Accounts(arguments)) => accounts::run(arguments).map(done),
+        Some(Command::Keys(arguments)) => keys::run(arguments).map(done),
         Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
     };
     match result {

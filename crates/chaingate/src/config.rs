@@ -8,13 +8,16 @@ use std::path::PathBuf;
 
 use answers::Sources;
 use answers::remote_settings as remote;
+use callers::administration::Administration;
 use callers::usage::UsageSettings;
 use callers::{Plans, RedisUrl, StaticKey};
+use console::AdminToken;
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
 use methods::{Network, NetworkFamily};
 use settings::{ConfigErrors, KnownKey, Section};
+use store::{Store, StoreLocation};
 
 /// Everything that can be configured.
 #[derive(Debug)]
@@ -61,6 +64,19 @@ impl Config {
     pub fn problems(&self) -> Vec<String> {
         let tls = self.listen.server.tls.as_ref().and_then(|tls| tls.check().err());
         self.listen.address_conflict().into_iter().chain(tls).collect()
+    }
+
+    /// The file with the token of the admin API.
+    pub fn admin_token_path(&self) -> PathBuf {
+        let configured = self.listen.operator.admin_token_file.clone();
+        configured.unwrap_or_else(|| AdminToken::default_path(&self.data_dir))
+    }
+
+    /// The rules for changes of accounts and keys, on the store of these settings. The connections to the store belong to the
+    /// runtime that makes the first change.
+    pub fn administration(&self) -> Administration {
+        let store = Store::new(StoreLocation::in_data_dir(&self.data_dir));
+        Administration::new(store, self.plans.clone())
     }
 
     /// A gateway with these settings in front of `sources`.

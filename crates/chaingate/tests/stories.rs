@@ -10,6 +10,10 @@ mod demo; // a gateway over a real archive
 #[path = "stories/process.rs"]
 mod process; // the program itself
 
+#[path = "stories/accounts.rs"]
+mod accounts; // accounts and keys from the command line
+#[path = "stories/admin.rs"]
+mod admin; // the admin API
 #[path = "stories/addresses.rs"]
 mod addresses; // what one address may take, and whom proxies speak for
 #[path = "stories/broken_log.rs"]
@@ -70,6 +74,7 @@ mod request_id; // every reply has the id that the log has
 mod secrecy; // what never reaches a log
 #[path = "stories/sharing.rs"]
 mod sharing; // threads and memory between accounts
+#[path = "stories/shared_limits.rs"]
 mod shared_limits; // limits over many gateways
 #[path = "stories/settings.rs"]
 mod settings; // every documented key has an effect

@@ -23,4 +23,4 @@ pub mod limits; // every limit by name
 pub mod log; // lines that never hold up a call
 pub mod gateway_state; // what all connections share
 pub mod server; // the listeners
-pub mod operator; // /health, /ready, /status, /metrics
+pub mod operator; // /health, /ready, /status, /metrics, /admin

@@ -80,12 +80,13 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 15] = [
+const CRATES_WITHOUT_SECRETS: [&str; 16] = [
     "answers",
     "archive",
     "callers",
     "chain_builder",
     "chaingate",
+    "console",
     "demo",
     "gateway",
     "http1_framing",

@@ -1,8 +1,10 @@
-//! The operator's listener: `/health`, `/ready`, `/status` and `/metrics`. On loopback by default, and without any key.
+//! The operator's listener: `/health`, `/ready`, `/status` and `/metrics`, without any key, and what the layer above
+//! answers under `/admin`. On loopback by default.
 //!
 //! It has a thread of its own and a bounded number of short connections, so that it answers while callers overload the
 //! gateway, and cannot take file descriptors away from them.
 
+mod admin; // requests that the layer above answers
 mod hosts; // names under which it answers
 mod metrics; // Prometheus text
 mod status; // what is served, and why not
@@ -11,6 +13,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,6 +32,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+pub use self::admin::{AdminService, OperatorPeer};
 use self::hosts::AllowedHosts;
 use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;
@@ -54,6 +58,8 @@ pub struct OperatorConfig {
     pub address: SocketAddr,
     /// Host names under which it answers, besides `localhost` and IP addresses.
     pub hosts: Vec<String>,
+    /// The file with the token of the admin API; by default it is in the data directory.
+    pub admin_token_file: Option<PathBuf>,
 }
 
 impl OperatorConfig {
@@ -63,7 +69,8 @@ impl OperatorConfig {
         if let Some(reason) = hosts.iter().find_map(|host| hosts::invalid_host_reason(host)) {
             section.error("operator_hosts", reason);
         }
-        Self { address, hosts }
+        let admin_token_file = section.optional_text("admin_token_file").map(PathBuf::from);
+        Self { address, hosts, admin_token_file }
     }
 }
 
@@ -72,6 +79,8 @@ impl OperatorConfig {
 struct Operator {
     gateway: Arc<GatewayState>,
     hosts: AllowedHosts,
+    /// Answers under `/admin`; without it, nothing is there.
+    admin: Option<Arc<dyn AdminService>>,
     /// Not that of the workers, or a failure of one listener would hide that of the other.
     accept_failures: RepeatedWarning,
 }
@@ -82,12 +91,14 @@ pub(crate) fn start(
     listener: StdListener,
     hosts: &[String],
     gateway: Arc<GatewayState>,
+    admin: Option<Arc<dyn AdminService>>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
     let operator = Arc::new(Operator {
         gateway,
         hosts: AllowedHosts::new(hosts),
+        admin,
         accept_failures: RepeatedWarning::default(),
     });
     let serve = move || {
@@ -115,9 +126,9 @@ async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 make_room(&mut open);
-                open.push_back(tokio::spawn(serve(stream, Arc::clone(&operator))).abort_handle());
+                open.push_back(tokio::spawn(serve(stream, peer, Arc::clone(&operator))).abort_handle());
             }
             Err(error) => {
                 if let Some(failures) = operator.accept_failures.count(Instant::now()) {
@@ -140,10 +151,10 @@ fn make_room(open: &mut VecDeque<AbortHandle>) {
 }
 
 /// Serves one request, then closes the connection.
-async fn serve(stream: TcpStream, operator: Arc<Operator>) {
+async fn serve(stream: TcpStream, peer: SocketAddr, operator: Arc<Operator>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let reply = operator.reply(&request);
-        async { Ok::<_, Infallible>(reply) }
+        let operator = Arc::clone(&operator);
+        async move { Ok::<_, Infallible>(operator.reply(request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -159,12 +170,16 @@ async fn serve(stream: TcpStream, operator: Arc<Operator>) {
 }
 
 impl Operator {
-    fn reply(&self, request: &Request<Incoming>) -> Response<ReplyBody> {
-        if self.allows_host_of(request) {
-            answer(&self.gateway, request.method(), request.uri().path())
-        } else {
+    async fn reply(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<ReplyBody> {
+        if !self.allows_host_of(&request) {
             let message = "this host name is not allowed; see operator_hosts in the section [listen]\n";
-            reply(StatusCode::FORBIDDEN, TEXT, message.to_owned())
+            return reply(StatusCode::FORBIDDEN, TEXT, message.to_owned());
+        }
+        match &self.admin {
+            Some(service) if admin::is_admin_path(request.uri().path()) => {
+                admin::reply(service.as_ref(), &self.hosts, request, peer).await
+            }
+            _ => answer(&self.gateway, request.method(), request.uri().path()),
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::gateway_state::GatewayState;
-use crate::operator;
+use crate::operator::{self, AdminService};
 
 /// `[listen]`: where to listen and with what.
 #[derive(Clone, Debug)]
@@ -62,13 +62,22 @@ pub struct Server {
 impl Server {
     /// Binds both addresses and begins to serve.
     pub fn start(config: &ListenConfig, gateway: Arc<GatewayState>) -> io::Result<Self> {
+        Self::start_with_admin(config, gateway, None)
+    }
+
+    /// The same, with a service that answers under `/admin` on the operator's listener.
+    pub fn start_with_admin(
+        config: &ListenConfig,
+        gateway: Arc<GatewayState>,
+        admin: Option<Arc<dyn AdminService>>,
+    ) -> io::Result<Self> {
         let (operator_stop, operator_stopping) = watch::channel(false);
         for address in config.addresses() {
             check_free(address)?;
         }
         let listener = bind(config.operator.address)?;
-        let operator =
-            operator::start(listener, &config.operator.hosts, Arc::clone(&gateway), operator_stopping);
+        let hosts = &config.operator.hosts;
+        let operator = operator::start(listener, hosts, Arc::clone(&gateway), admin, operator_stopping);
         let operator = operator.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
         })?;

@@ -19,7 +19,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 use store::StoreLocation;
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
-use super::{ConfigOptions, banner};
+use super::{ConfigOptions, admin_api, banner};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
 use crate::source;
@@ -39,9 +39,12 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let head = state.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
-    let server = Server::start(&config.listen, state).map_err(|error| error.to_string())?;
+    let admin = admin_api::open(&config)?;
+    let has_admin_api = admin.is_some();
+    let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
+    let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
     tracing::info!(%public, %operator, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, head);

@@ -152,7 +152,8 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[network]", "unsupported_tags.safe", "none", "methods that refuse the tag `safe`. Other tags can be refused in the same way, under their names"),
 
     key("[listen]", "public", "", "address for callers"),
-    key("[listen]", "operator", "", "address for `/health`, `/ready`, `/status` and `/metrics`"),
+    key("[listen]", "operator", "", "address for `/health`, `/ready`, `/status` and `/metrics`, and for the admin API; see [callers.md](callers.md#admin-api)"),
+    key("[listen]", "admin_token_file", "`admin-token` in `data_dir`, created on the first start", "file with the token of the admin API: one line of 32 to 1,024 visible ASCII characters. Only its owner may be able to read it"),
     key("[listen]", "operator_hosts", "none", "host names that requests to the operator address may use, besides `localhost` and IP addresses. Others get 403"),
     key("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`. They report the addresses of their callers, to which the limits per address then apply. These limits do not apply to the proxies themselves"),
     key("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2). Connections without it are closed"),

@@ -81,6 +81,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[network]", "checkpoint.hash", r#""0x5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f1c5b8f""#),
     ("[network]", "genesis", r#""genesis.json""#),
     ("[network]", "unsupported_tags.safe", r#"["eth_getStorageAt"]"#),
+    ("[listen]", "admin_token_file", r#""/etc/chaingate/admin-token""#),
     ("[listen]", "operator_hosts", r#"["gateway.internal"]"#),
     ("[listen]", "trusted_proxies", r#"["10.0.0.0/8"]"#),
     ("[listen]", "workers", "4"),

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "gateway",
         &["answers", "callers", "http_server", "jsonrpc", "methods", "nodes", "resources", "settings"],
     ),
+    ("console", &["callers", "gateway", "resources"]),
     ("chain_builder", &["archive"]),
     ("demo", &["archive", "chain_builder"]),
     (
@@ -35,6 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "answers",
             "archive",
             "callers",
+            "console",
             "demo",
             "gateway",
             "http_server",

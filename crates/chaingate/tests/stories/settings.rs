@@ -35,6 +35,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[listen] public", "operator", "an_address_where_someone_listens_is_refused"),
     ("[listen] operator", "startup", "callers_and_the_operator_have_addresses_of_their_own"),
     ("[listen] operator_hosts", "operator", "only_known_host_names_reach_the_operator_pages"),
+    ("[listen] admin_token_file", "admin", "the_token_can_come_from_another_file"),
     ("[listen] trusted_proxies", "addresses", "callers_behind_a_trusted_proxy_have_limits_of_their_own"),
     ("[listen] proxy_protocol", "addresses", "a_proxy_that_passes_bytes_on_names_its_callers"),
     ("[listen] proxy_header", "addresses", "only_the_configured_header_of_a_proxy_is_read"),

@@ -117,7 +117,7 @@ impl Measured {
     fn check(&self, what: &str, lowest: f64, highest: f64, burst: f64) {
         let (sum, limit) = (self.each.iter().sum::<u64>() as f64, CREDITS_PER_SECOND as f64);
         let part = sum / limit / self.seconds;
-        println!(
+        eprintln!(
             "{what}: {:?} credits in {:.2} s, {:.1} % of the limit",
             self.each,
             self.seconds,

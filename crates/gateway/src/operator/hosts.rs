@@ -27,6 +27,17 @@ impl AllowedHosts {
             || name.eq_ignore_ascii_case("localhost")
             || self.names.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     }
+
+    /// Whether a page of this `Origin` may send requests to `host`: only pages of the same host and port, and those under
+    /// configured names. Other addresses are not allowed, because any page can be served under an address.
+    pub(super) fn allow_origin(&self, origin: &str, host: &str) -> bool {
+        let Some(authority) = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
+        else {
+            return false;
+        };
+        let is_configured = |name: &str| self.names.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+        authority.eq_ignore_ascii_case(host) || without_port(authority).is_some_and(is_configured)
+    }
 }
 
 /// The name in `name` or `name:port`.
@@ -92,6 +103,30 @@ mod tests {
             "localhost,evil.example",
         ] {
             assert!(!hosts.allow(refused), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_pages_of_the_same_host_and_of_configured_names_may_send_requests() {
+        let hosts = AllowedHosts::new(&["console.example".to_owned()]);
+        for allowed in ["http://127.0.0.1:8546", "https://console.example", "http://Console.Example:9000"] {
+            assert!(hosts.allow_origin(allowed, "127.0.0.1:8546"), "{allowed}");
+        }
+        assert!(hosts.allow_origin("http://localhost:8546", "LOCALHOST:8546"));
+        for refused in [
+            "null",
+            "",
+            "http://",
+            "http://127.0.0.1:8547",
+            "http://192.0.2.7",
+            "http://localhost:8546",
+            "http://evil.example",
+            "http://console.example.evil",
+            "http://evil.example/console.example",
+            "ftp://console.example",
+            "console.example",
+        ] {
+            assert!(!hosts.allow_origin(refused, "127.0.0.1:8546"), "{refused}");
         }
     }
 

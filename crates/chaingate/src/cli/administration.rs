@@ -1,0 +1,49 @@
+//! What the commands about accounts and keys have in common: their options, the way to the running gateway or to the store, and
+//! their output.
+//!
+//! Every command makes requests of the admin API. A running gateway gets them over its operator listener; if none runs, this
+//! process answers them itself, on the store of the configuration.
+
+mod client; // requests to a running gateway
+mod connection; // to a running gateway or to the store
+mod output; // JSON or text
+mod table; // tables for people
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub(super) use connection::{AdminConnection, path};
+pub(super) use output::{CommandOutput, utc_text};
+pub(super) use table::Table;
+
+use super::ConfigOptions;
+
+/// Options of all commands about accounts and keys.
+#[derive(Debug, Args)]
+pub(super) struct AdministrationOptions {
+    /// Configuration file of the gateway
+    #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Data directory of the gateway
+    #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl AdministrationOptions {
+    /// Finds the running gateway of the data directory, or opens the store.
+    pub(super) fn connect(&self) -> Result<(AdminConnection, CommandOutput), String> {
+        let options = ConfigOptions {
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            listen: None,
+            operator: None,
+        };
+        let config = options.parse()?;
+        let output = CommandOutput::new(&config, self.json);
+        Ok((AdminConnection::open(&config)?, output))
+    }
+}

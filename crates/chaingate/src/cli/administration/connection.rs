@@ -1,0 +1,141 @@
+//! The way of a command to accounts and keys: through the running gateway, or directly into the store.
+
+use bytes::Bytes;
+use console::{ACTOR_HEADER, AdminAddressFile, AdminRouter, AdminToken, ErrorDocument};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tokio::runtime::{self, Runtime};
+
+use super::client::AdminClient;
+use crate::config::Config;
+
+/// Where requests of the admin API are answered.
+#[derive(Debug)]
+pub(crate) struct AdminConnection {
+    runtime: Runtime,
+    target: AdminTarget,
+    /// Who makes changes, for the audit log.
+    actor: String,
+}
+
+#[derive(Debug)]
+enum AdminTarget {
+    Gateway(AdminClient),
+    Store(AdminRouter),
+}
+
+impl AdminConnection {
+    /// Finds the gateway that runs with the data directory of the configuration; opens the store if there is none.
+    pub(super) fn open(config: &Config) -> Result<Self, String> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+        let running = AdminAddressFile::find_running(&config.data_dir)
+            .map_err(|error| format!("cannot find the running gateway: {error}"))?;
+        let target = match running {
+            Some(address) => {
+                let token =
+                    AdminToken::load(&config.admin_token_path()).map_err(|error| error.to_string())?;
+                AdminTarget::Gateway(AdminClient { address, token })
+            }
+            None => AdminTarget::Store(AdminRouter::new(config.administration())),
+        };
+        Ok(Self { runtime, target, actor: format!("command line, user {}", user()) })
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Value, String> {
+        self.send(Method::GET, path, Bytes::new())
+    }
+
+    /// All entries of a list that comes in pages; `field` is the name of the list.
+    pub(crate) fn get_all(&self, path: &str, field: &str) -> Result<Value, String> {
+        let (mut entries, mut after) = (Vec::new(), String::new());
+        loop {
+            let mut page = self.get(&format!("{path}{after}"))?;
+            let Value::Array(found) = page[field].take() else {
+                return Err(format!("the reply has no {field}"));
+            };
+            entries.extend(found);
+            after = match &page["next"] {
+                Value::String(next) => format!("?after={}", encoded(next)),
+                Value::Number(next) => format!("?after={next}"),
+                _ => return Ok(json!({ field: entries })),
+            };
+        }
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
+        self.send(Method::POST, path, body.to_string().into())
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Result<Value, String> {
+        self.send(Method::PUT, path, body.to_string().into())
+    }
+
+    pub(crate) fn patch(&self, path: &str, body: &Value) -> Result<Value, String> {
+        self.send(Method::PATCH, path, body.to_string().into())
+    }
+
+    fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Value, String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(ACTOR_HEADER, &self.actor)
+            .body(body)
+            .map_err(|error| error.to_string())?;
+        let response = match &self.target {
+            AdminTarget::Gateway(gateway) => self.runtime.block_on(gateway.send(request))?,
+            AdminTarget::Store(store) => self.runtime.block_on(store.answer(request, &self.actor)),
+        };
+        read(&response)
+    }
+}
+
+/// The JSON of a reply, or the message of its error.
+fn read(response: &Response<Bytes>) -> Result<Value, String> {
+    if response.status().is_success() {
+        return serde_json::from_slice(response.body())
+            .map_err(|error| format!("cannot read the reply: {error}"));
+    }
+    Err(match serde_json::from_slice::<ErrorDocument>(response.body()) {
+        Ok(ErrorDocument { error }) => match error.field {
+            Some(field) => format!("{field}: {}", error.message),
+            None => error.message,
+        },
+        Err(_) => unreadable_error(response.status()),
+    })
+}
+
+fn unreadable_error(status: StatusCode) -> String {
+    format!("the gateway answers with status {status}; is another version running?")
+}
+
+/// A path of the admin API.
+pub(crate) fn path(segments: &[&str]) -> String {
+    let segments: Vec<_> = segments.iter().map(|segment| encoded(segment)).collect();
+    format!("/admin/v1/{}", segments.join("/"))
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The name of the user for the audit log; it is recorded, not checked.
+fn user() -> String {
+    let names = ["SUDO_USER", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
+    let mut visible =
+        names.filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 32);
+    visible.find(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_paths_are_encoded() {
+        assert_eq!(path(&["accounts", "a/b ü?", "suspend"]), "/admin/v1/accounts/a%2Fb%20%C3%BC%3F/suspend");
+        assert_eq!(path(&["keys", "k_1"]), "/admin/v1/keys/k%5F1");
+    }
+}

@@ -1,0 +1,259 @@
+//! The bodies of requests and replies. Times are seconds since 1970, UTC.
+
+use callers::KeyRules;
+use callers::administration::{AccountSummary, AuditEntry, KeySummary, NewKey};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountDocument {
+    pub id: i64,
+    /// Unique in the store.
+    pub name: String,
+    /// Plan of the configuration.
+    pub plan: String,
+    /// `active` or `suspended`.
+    pub status: String,
+    pub created_at: i64,
+}
+
+/// Accounts in the order of their ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountListDocument {
+    pub accounts: Vec<AccountDocument>,
+    /// The value of `after` for the next page; absent after the last account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<i64>,
+}
+
+/// A new account.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewAccountBody {
+    pub(crate) name: String,
+    pub(crate) plan: String,
+}
+
+/// The new plan of an account.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanBody {
+    pub(crate) plan: String,
+}
+
+/// An operation that needs no further data; the body may be left out.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EmptyBody {}
+
+/// A key, without the key itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyDocument {
+    /// Names the key in other requests; not a secret.
+    pub id: String,
+    pub account: String,
+    pub name: String,
+    /// The first characters of the key.
+    pub prefix: String,
+    /// `active`, `revoked` or `expired`.
+    pub status: String,
+    pub created_at: i64,
+    /// Updated about once a minute.
+    pub last_used_at: Option<i64>,
+    pub expires_at: Option<i64>,
+    pub settings: KeySettingsDocument,
+}
+
+/// A new key. Only this reply contains the key itself.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NewKeyDocument {
+    /// The key, which callers put into the path of the URL.
+    pub key: String,
+    #[serde(flatten)]
+    pub details: KeyDocument,
+}
+
+impl std::fmt::Debug for NewKeyDocument {
+    // The key is omitted, because it is a credential.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewKeyDocument").field("details", &self.details).finish_non_exhaustive()
+    }
+}
+
+/// Keys of an account in the order of their ids, revoked and expired ones included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyListDocument {
+    pub keys: Vec<KeyDocument>,
+    /// The value of `after` for the next page; absent after the last key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// The settings of a key. An absent setting restricts nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeySettingsDocument {
+    /// Whether the key has a secret, which is never shown.
+    pub has_secret: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_required: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwt_public_keys: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwt_audience: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwt_required: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_agents: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub methods: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub networks: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits_per_second: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits_per_day: Option<u64>,
+}
+
+/// A new key of an account.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewKeyBody {
+    /// Name of the key, for people.
+    pub(crate) name: String,
+    /// Time from which the key is refused, in seconds since 1970.
+    #[serde(default)]
+    pub(crate) expires_at: Option<i64>,
+    #[serde(default)]
+    #[schema(value_type = KeySettingsBody)]
+    pub(crate) settings: callers::KeySettingsChange,
+}
+
+/// How a key is replaced by a new one.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotationBody {
+    /// Seconds for which the old key stays valid.
+    pub(crate) overlap_seconds: u64,
+    /// Secret of the new key, required if the old key has one.
+    #[serde(default)]
+    pub(crate) secret: Option<String>,
+}
+
+/// The new name of a key.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyNameBody {
+    pub(crate) name: String,
+}
+
+/// New settings of a key. An absent field keeps its value, and `null` removes it. The fields of the same names are described
+/// in `[[key]]` of the configuration.
+#[derive(ToSchema)]
+#[schema(as = KeySettingsBody)]
+#[allow(dead_code, reason = "only its schema is used; `callers::KeySettingsChange` is what is read")]
+pub(crate) struct KeySettingsBody {
+    /// Secret that callers send as the password of HTTP Basic.
+    secret: Option<String>,
+    /// Whether requests without the secret are refused; by default they are.
+    secret_required: Option<bool>,
+    /// PEM public keys whose JSON Web Tokens are accepted.
+    jwt_public_keys: Option<Vec<String>>,
+    /// Audience that the tokens must name.
+    jwt_audience: Option<String>,
+    /// Whether requests without a token are refused; by default they are.
+    jwt_required: Option<bool>,
+    /// Web pages that may use the key.
+    origins: Option<Vec<String>>,
+    /// Texts, one of which must occur in `User-Agent`.
+    user_agents: Option<Vec<String>>,
+    /// Contracts that the key may query.
+    addresses: Option<Vec<String>>,
+    /// Methods that the key may call.
+    methods: Option<Vec<String>>,
+    /// Networks that the key may be used for.
+    networks: Option<Vec<String>>,
+    /// Credits per second, within the limits of the account.
+    credits_per_second: Option<u64>,
+    /// Credits per day (UTC), within the limits of the account.
+    credits_per_day: Option<u64>,
+}
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditDocument {
+    pub id: i64,
+    pub at: i64,
+    /// Who made the change.
+    pub actor: String,
+    /// What was done, such as `key.revoke`.
+    pub action: String,
+    /// The account or key that was changed.
+    pub subject: String,
+    #[schema(value_type = Object)]
+    pub details: serde_json::Value,
+}
+
+/// Entries of the audit log, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditListDocument {
+    pub entries: Vec<AuditDocument>,
+    /// The value of `before` for the next page; absent after the oldest entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<i64>,
+}
+
+impl From<AccountSummary> for AccountDocument {
+    fn from(AccountSummary { id, name, plan, status, created_at }: AccountSummary) -> Self {
+        Self { id, name, plan, status: status.to_owned(), created_at }
+    }
+}
+
+impl From<KeySummary> for KeyDocument {
+    fn from(key: KeySummary) -> Self {
+        Self {
+            id: key.id,
+            account: key.account,
+            name: key.name,
+            prefix: key.prefix,
+            status: key.status.to_owned(),
+            created_at: key.created_at,
+            last_used_at: key.last_used_at,
+            expires_at: key.expires_at,
+            settings: settings(key.settings, key.has_secret),
+        }
+    }
+}
+
+impl From<NewKey> for NewKeyDocument {
+    fn from(NewKey { key, summary }: NewKey) -> Self {
+        Self { key, details: summary.into() }
+    }
+}
+
+impl From<AuditEntry> for AuditDocument {
+    fn from(AuditEntry { id, at, actor, action, subject, details }: AuditEntry) -> Self {
+        Self { id, at, actor, action, subject, details }
+    }
+}
+
+fn settings(rules: KeyRules, has_secret: bool) -> KeySettingsDocument {
+    KeySettingsDocument {
+        has_secret,
+        secret_required: rules.secret_required,
+        jwt_public_keys: rules.jwt_public_keys,
+        jwt_audience: rules.jwt_audience,
+        jwt_required: rules.jwt_required,
+        origins: rules.origins,
+        user_agents: rules.user_agents,
+        addresses: rules.addresses,
+        methods: rules.methods,
+        networks: rules.networks,
+        credits_per_second: rules.credits_per_second,
+        credits_per_day: rules.credits_per_day,
+    }
+}

@@ -1,0 +1,128 @@
+//! Keys.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use callers::KeySettingsChange;
+use callers::administration::{Administration, KeyCreation};
+use http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::parameters;
+use crate::api_error::{ApiError, ErrorDocument};
+use crate::documents::{
+    EmptyBody, KeyDocument, KeyListDocument, KeyNameBody, KeySettingsBody, NewKeyBody, NewKeyDocument,
+    RotationBody,
+};
+use crate::guard::AdminActor;
+use crate::json_body::JsonBody;
+
+type KeyReply = Result<Json<KeyDocument>, ApiError>;
+type NewKeyReply = Result<(StatusCode, Json<NewKeyDocument>), ApiError>;
+
+/// Where a page of keys begins.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct KeyPage {
+    /// `next` of the page before.
+    #[serde(default)]
+    after: String,
+}
+
+/// List the keys of an account
+#[utoipa::path(
+    get, path = "/admin/v1/accounts/{account}/keys", tag = "keys",
+    params(("account" = String, Path, description = "Name of the account"), KeyPage),
+    responses((status = 200, body = KeyListDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn list_keys(
+    State(administration): State<Arc<Administration>>,
+    Path(account): Path<String>,
+    page: Result<Query<KeyPage>, QueryRejection>,
+) -> Result<Json<KeyListDocument>, ApiError> {
+    let found = administration.list_keys(&account, &parameters(page)?.after).await?;
+    let next = found.last().map(|key| key.id.clone());
+    Ok(Json(KeyListDocument { keys: found.into_iter().map(Into::into).collect(), next }))
+}
+
+/// Create a key; the reply is the only one that contains it
+#[utoipa::path(
+    post, path = "/admin/v1/accounts/{account}/keys", tag = "keys", request_body = NewKeyBody,
+    params(("account" = String, Path, description = "Name of the account")),
+    responses((status = 201, body = NewKeyDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn create_key(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    Path(account): Path<String>,
+    JsonBody(NewKeyBody { name, expires_at, settings }): JsonBody<NewKeyBody>,
+) -> NewKeyReply {
+    let creation = KeyCreation { account, name, expires_at, settings };
+    let new = administration.create_key(&actor, &creation).await?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Replace a key by a new one with the same settings; the old one stays valid for a while
+#[utoipa::path(
+    post, path = "/admin/v1/keys/{id}/rotate", tag = "keys", request_body = RotationBody,
+    params(("id" = String, Path, description = "Id of the key")),
+    responses((status = 201, body = NewKeyDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn rotate_key(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    Path(id): Path<String>,
+    JsonBody(RotationBody { overlap_seconds, secret }): JsonBody<RotationBody>,
+) -> NewKeyReply {
+    let new = administration.rotate_key(&actor, &id, overlap_seconds, secret.as_deref()).await?;
+    Ok((StatusCode::CREATED, Json(new.into())))
+}
+
+/// Refuse a key from now on, for ever
+#[utoipa::path(
+    post, path = "/admin/v1/keys/{id}/revoke", tag = "keys",
+    params(("id" = String, Path, description = "Id of the key")),
+    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn revoke_key(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    Path(id): Path<String>,
+    JsonBody(EmptyBody {}): JsonBody<EmptyBody>,
+) -> KeyReply {
+    Ok(Json(administration.revoke_key(&actor, &id).await?.into()))
+}
+
+/// Change the name of a key
+#[utoipa::path(
+    put, path = "/admin/v1/keys/{id}/name", tag = "keys", request_body = KeyNameBody,
+    params(("id" = String, Path, description = "Id of the key")),
+    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn rename_key(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody<KeyNameBody>,
+) -> KeyReply {
+    Ok(Json(administration.rename_key(&actor, &id, &body.name).await?.into()))
+}
+
+/// Change allow-lists, the secret, public keys of tokens and limits of a key
+#[utoipa::path(
+    patch, path = "/admin/v1/keys/{id}/settings", tag = "keys", request_body = KeySettingsBody,
+    params(("id" = String, Path, description = "Id of the key")),
+    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn set_key_settings(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    Path(id): Path<String>,
+    JsonBody(change): JsonBody<KeySettingsChange>,
+) -> KeyReply {
+    Ok(Json(administration.set_key_settings(&actor, &id, &change).await?.into()))
+}
