@@ -7,13 +7,13 @@ mod audit; // entries of the audit log
 mod credential; // new keys and their handles
 mod summaries; // accounts and keys as operators see them
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus, Store, StoreFailure, StoreTransaction};
 use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
 pub use self::summaries::{AccountSummary, KeySummary, NewKey};
+use crate::api_key::unix_seconds;
+use crate::feed::FeedHandle;
 use crate::key_rules::KeyRuleError;
 use crate::plans::{Plan, Plans};
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
@@ -29,7 +29,7 @@ pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 pub enum AdministrationError {
     #[error("there is no {what} `{name}`")]
     NotFound { what: &'static str, name: String },
-    #[error("there is a {what} `{name}` already")]
+    #[error("the {what} `{name}` exists already")]
     AlreadyExists { what: &'static str, name: String },
     #[error("{field}: {message}")]
     Invalid { field: &'static str, message: String },
@@ -68,11 +68,17 @@ pub struct Administration {
     store: Store,
     plans: Plans,
     hash_key: OnceCell<HashKey>,
+    feed: Option<FeedHandle>,
 }
 
 impl Administration {
     pub fn new(store: Store, plans: Plans) -> Self {
-        Self { store, plans, hash_key: OnceCell::new() }
+        Self { store, plans, hash_key: OnceCell::new(), feed: None }
+    }
+
+    /// Makes changes return only after the directory of this process has them.
+    pub fn with_feed(self, feed: FeedHandle) -> Self {
+        Self { feed: Some(feed), ..self }
     }
 
     pub async fn create_account(
@@ -321,7 +327,10 @@ impl Administration {
     }
 
     async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {
-        change.commit().await?;
+        let revision = change.commit().await?;
+        if let Some(feed) = &self.feed {
+            feed.apply(revision).await;
+        }
         Ok(())
     }
 }
@@ -418,9 +427,4 @@ fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError
         "must have 1 to {NAME_CHARACTERS_MAX} characters, without control characters and outer spaces"
     );
     Err(AdministrationError::Invalid { field, message })
-}
-
-fn unix_seconds() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }

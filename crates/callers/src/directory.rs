@@ -1,94 +1,144 @@
-//! Accounts and their keys.
+//! All valid keys: those of the configuration, which never change, and those of the store, which the feed changes while
+//! callers look keys up.
 //!
-//! Keys are stored as keyed hashes. The hash secret is chosen at random when the process starts, so an attacker cannot predict
-//! the position of a guess in the table or learn from timing how much of it was right, and no key can reach a log.
+//! Keys are kept as keyed hashes. An attacker cannot predict the position of a guess in a table or learn from timing how much
+//! of it was right, and no key can reach a log.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use resources::AccountId;
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
-use crate::credit_limits::CreditLimits;
+use crate::account::Account;
+use crate::api_key::ApiKey;
+use crate::feed_status::FeedStatus;
 use crate::hashed_secret::keyed_hash;
-use crate::key_settings::KeySettings;
-use crate::plans::Plan;
 use crate::shared_limits::SharedLimits;
 use crate::static_key::StaticKey;
+use crate::stored_keys::StoredKeys;
 
-/// An account, with the limits that all of its keys share.
-#[derive(Debug)]
-pub struct Account {
-    pub id: AccountId,
-    pub name: String,
-    pub plan: Plan,
-    pub credit_limits: CreditLimits,
-    pub calls_in_flight: AtomicUsize,
-    /// Time until which pooled calls of this account are not tried inline, in nanoseconds of the process; set by `answers`.
-    pub no_inline_tries_until: AtomicU64,
-}
-
-impl Account {
-    pub fn new(name: String, plan: Plan) -> Self {
-        let credit_limits = CreditLimits::new(plan.credits_per_second, plan.credits_per_day);
-        Self {
-            id: AccountId::unique(),
-            name,
-            plan,
-            credit_limits,
-            calls_in_flight: AtomicUsize::new(0),
-            no_inline_tries_until: AtomicU64::new(0),
-        }
-    }
-}
-
-/// A key of an account, with its restrictions.
-#[derive(Debug)]
-pub struct ApiKey {
-    /// How usage and logs name the key: the id of a stored key, or `static:` and the name of a key of the configuration.
-    pub id: Arc<str>,
-    /// The name of the key in the configuration, not the key itself.
-    pub name: String,
-    pub account: Arc<Account>,
-    pub settings: Option<Arc<KeySettings>>,
-}
+/// Used keys that wait until the time of their use is stored; what exceeds it is recorded with a later use.
+const USED_KEYS_MAX: usize = 100_000;
 
 /// All valid keys.
+#[derive(Debug)]
 pub struct Directory {
-    hash_secret: [u64; 2],
-    keys: HashMap<u128, Arc<ApiKey>>,
+    configured: ConfiguredKeys,
+    /// Empty until the feed has loaded the store or its copy.
+    stored: ArcSwapOption<StoredKeys>,
+    feed_status: FeedStatus,
+    /// The minute since 1970 as the feed knows it; 0 without a feed, and then no use is recorded.
+    minute: AtomicU32,
+    /// Keys of the store that were used in a minute for the first time.
+    used: Mutex<Vec<Arc<ApiKey>>>,
     /// Not set if this instance counts limits for itself.
     shared_limits: OnceLock<Arc<SharedLimits>>,
 }
 
-impl std::fmt::Debug for Directory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Directory").field("keys", &self.keys.len()).finish()
+impl Directory {
+    pub fn new(static_keys: &[StaticKey]) -> Self {
+        Self {
+            configured: ConfiguredKeys::new(static_keys),
+            stored: ArcSwapOption::empty(),
+            feed_status: FeedStatus::default(),
+            minute: AtomicU32::new(0),
+            used: Mutex::default(),
+            shared_limits: OnceLock::new(),
+        }
+    }
+
+    /// The key, if it is known and valid now.
+    pub fn find(&self, key: &[u8]) -> Option<Arc<ApiKey>> {
+        if let Some(found) = self.configured.find(key) {
+            return Some(Arc::clone(found));
+        }
+        let found = self.stored.load().as_ref()?.find(key)?;
+        found.is_valid_now().then_some(found)
+    }
+
+    /// Remembers that a key was used, at most once per minute.
+    pub fn record_use(&self, key: &Arc<ApiKey>) {
+        let minute = self.minute.load(Relaxed);
+        if minute == 0 || key.account.stored_id.is_none() || !key.is_first_use_in(minute) {
+            return;
+        }
+        let mut used = self.used.lock();
+        if used.len() < USED_KEYS_MAX {
+            used.push(Arc::clone(key));
+        }
+    }
+
+    /// From now on limits hold over all instances that use the same Redis. Called before the feed adds accounts.
+    pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
+        let shared = self.shared_limits.get_or_init(|| Arc::clone(shared));
+        self.configured.share_limits(shared);
+    }
+
+    /// The limits that other instances use, too.
+    pub fn shared_limits(&self) -> Option<&Arc<SharedLimits>> {
+        self.shared_limits.get()
+    }
+
+    /// Calls `each` with every key.
+    pub fn each_key(&self, mut each: impl FnMut(&Arc<ApiKey>)) {
+        self.configured.keys.values().for_each(&mut each);
+        if let Some(stored) = &*self.stored.load() {
+            stored.each(each);
+        }
+    }
+
+    /// Where the accounts and keys of the store come from, and how many there are.
+    pub fn feed_status(&self) -> &FeedStatus {
+        &self.feed_status
+    }
+
+    pub(crate) fn stored(&self) -> Option<Arc<StoredKeys>> {
+        self.stored.load_full()
+    }
+
+    pub(crate) fn replace_stored(&self, keys: StoredKeys) {
+        self.stored.store(Some(Arc::new(keys)));
+    }
+
+    pub(crate) fn set_minute(&self, minute: u32) {
+        self.minute.store(minute, Relaxed);
+    }
+
+    pub(crate) fn take_used(&self) -> Vec<Arc<ApiKey>> {
+        std::mem::take(&mut *self.used.lock())
     }
 }
 
-impl Directory {
-    pub fn new(static_keys: &[StaticKey]) -> Self {
-        let mut directory =
-            Self { hash_secret: rand::random(), keys: HashMap::new(), shared_limits: OnceLock::new() };
+/// The keys of the configuration, hashed with a secret that is chosen when the process starts.
+struct ConfiguredKeys {
+    hash_secret: [u64; 2],
+    keys: HashMap<u128, Arc<ApiKey>>,
+}
+
+impl std::fmt::Debug for ConfiguredKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfiguredKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+impl ConfiguredKeys {
+    fn new(static_keys: &[StaticKey]) -> Self {
+        let mut configured = Self { hash_secret: rand::random(), keys: HashMap::new() };
         let mut accounts: HashMap<&str, Arc<Account>> = HashMap::new();
         for entry in static_keys {
             let account = accounts
                 .entry(&entry.account)
                 .or_insert_with(|| Arc::new(Account::new(entry.account.clone(), entry.plan.clone())));
-            let (name, account) = (entry.name.clone(), Arc::clone(account));
-            let id = format!("static:{name}").into();
-            let key = Arc::new(ApiKey { id, name, account, settings: entry.settings.clone() });
-            directory.keys.insert(keyed_hash(directory.hash_secret, entry.key.as_bytes()), key);
+            let key = ApiKey::configured(&entry.name, Arc::clone(account), entry.settings.clone());
+            configured.keys.insert(keyed_hash(configured.hash_secret, entry.key.as_bytes()), Arc::new(key));
         }
-        directory
+        configured
     }
 
-    /// From now on limits hold over all instances that use the same Redis.
-    ///
     /// Accounts and keys of the configuration are the same on two instances if they have the same names.
-    pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
-        let shared = self.shared_limits.get_or_init(|| Arc::clone(shared));
+    fn share_limits(&self, shared: &Arc<SharedLimits>) {
         for key in self.keys.values() {
             let account = &key.account;
             account.credit_limits.share_as(&format!("static-account:{}", account.name), shared);
@@ -99,17 +149,7 @@ impl Directory {
         }
     }
 
-    /// The limits that other instances use, too.
-    pub fn shared_limits(&self) -> Option<&Arc<SharedLimits>> {
-        self.shared_limits.get()
-    }
-
-    /// Calls `each` with every key.
-    pub fn each_key(&self, each: impl FnMut(&Arc<ApiKey>)) {
-        self.keys.values().for_each(each);
-    }
-
-    pub fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {
+    fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {
         self.keys.get(&keyed_hash(self.hash_secret, key))
     }
 }

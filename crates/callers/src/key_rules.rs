@@ -1,6 +1,7 @@
 //! The restrictions of a key as plain data: what the configuration contains and the store keeps. All checks of them are here.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use alloy_primitives::Address;
 use methods::MethodId;
@@ -77,15 +78,27 @@ impl KeyRules {
             })
             .map(HashSet::from_iter),
             methods: parsed(&self.methods, "methods", "a method", &mut errors, MethodId::named),
-            credit_limits: CreditLimits::new(
-                credits(self.credits_per_second, "credits_per_second", &mut errors),
-                credits(self.credits_per_day, "credits_per_day", &mut errors),
-            ),
+            credit_limits: Arc::new(self.checked_limits(&mut errors)),
         };
         if !errors.0.is_empty() {
             return Err(errors.0);
         }
         Ok(settings.restricts_anything().then_some(settings))
+    }
+
+    /// Credits per second and per day; `None` is no limit.
+    pub(crate) fn credit_limits(&self) -> [Option<u64>; 2] {
+        [self.credits_per_second, self.credits_per_day].map(|credits| credits.filter(|&credits| credits > 0))
+    }
+
+    fn checked_limits(&self, errors: &mut KeyRuleErrors) -> CreditLimits {
+        let [per_second, per_day] = self.credit_limits();
+        for (field, credits) in [("credits_per_second", per_second), ("credits_per_day", per_day)] {
+            if credits.is_some_and(|credits| credits > CREDITS_MAX) {
+                errors.add(field, &format!("must be at most {CREDITS_MAX}"));
+            }
+        }
+        CreditLimits::new(per_second, per_day)
     }
 
     fn parsed_origins(&self, errors: &mut KeyRuleErrors) -> Option<Vec<OriginPattern>> {
@@ -167,11 +180,4 @@ fn parsed<T>(
         }
     }
     Some(entries)
-}
-
-fn credits(credits: Option<u64>, field: &'static str, errors: &mut KeyRuleErrors) -> Option<u64> {
-    if credits.is_some_and(|credits| credits > CREDITS_MAX) {
-        errors.add(field, &format!("must be at most {CREDITS_MAX}"));
-    }
-    credits.filter(|&credits| credits > 0)
 }

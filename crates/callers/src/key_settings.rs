@@ -1,12 +1,14 @@
 //! Restrictions of one key, in addition to its plan.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use alloy_primitives::Address;
 use alloy_rpc_types_eth::state::AccountOverride;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use methods::{BlockParam, CallMessage, MethodId, Query, StateQuery, StateValue};
+use resources::MonoTime;
 
 use crate::credit_limits::CreditLimits;
 use crate::denied::{Denied, KeyRestriction};
@@ -25,7 +27,8 @@ pub struct KeySettings {
     pub(super) user_agents: Option<Vec<String>>,
     pub(super) addresses: Option<HashSet<Address>>,
     pub(super) methods: Option<Vec<MethodId>>,
-    pub(super) credit_limits: CreditLimits,
+    /// Shared with the settings that replace these, so that a change does not forget what was used.
+    pub(super) credit_limits: Arc<CreditLimits>,
 }
 
 /// The secret and the tokens that a caller has to send in addition to the key.
@@ -80,6 +83,13 @@ impl KeySettings {
             || lists.contains(&true)
             || self.methods.is_some()
             || self.credit_limits.is_limited()
+    }
+
+    /// Continues the limits of the settings that these replace, with new limits per second and per day.
+    pub(crate) fn with_limits_of(self, old: &Self, limits: [Option<u64>; 2], now: MonoTime) -> Self {
+        let [per_second, per_day] = limits;
+        old.credit_limits.set_limits(per_second, per_day, now);
+        Self { credit_limits: Arc::clone(&old.credit_limits), ..self }
     }
 
     pub fn credentials(&self) -> &Credentials {

@@ -15,13 +15,22 @@ mod key_settings; // restrictions of one key
 mod key_rules; // the same as plain data
 mod stored_settings; // the settings of stored keys
 mod static_key; // keys of the configuration file
-mod directory; // accounts and their keys
+mod account; // accounts and their limits
+mod api_key; // keys that callers use
+mod stored_keys; // the keys of the store in memory
+mod feed_status; // where accounts and keys come from
+mod directory; // all valid keys
+mod feed; // follows the store
 pub mod administration; // changes of accounts and keys
 mod instance_id; // the id of the process
 pub mod usage; // what callers have used
 
+pub use account::Account;
+pub use api_key::{ApiKey, KeyId};
 pub use denied::{Denied, KeyRestriction};
-pub use directory::{Account, ApiKey, Directory};
+pub use directory::Directory;
+pub use feed::{CallersFeed, FeedConfig, FeedHandle};
+pub use feed_status::{FeedFacts, FeedStatus, KeysOrigin};
 pub use instance_id::InstanceId;
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;

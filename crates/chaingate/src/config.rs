@@ -10,7 +10,7 @@ use answers::Sources;
 use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
-use callers::{Plans, RedisUrl, StaticKey};
+use callers::{FeedConfig, Plans, RedisUrl, StaticKey};
 use console::AdminToken;
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
@@ -34,6 +34,8 @@ pub struct Config {
     /// The Redis over which limits are shared; `None` if this instance counts for itself.
     pub redis: Option<RedisUrl>,
     pub usage: UsageSettings,
+    /// Where accounts and keys are stored, if not in the data directory.
+    pub store: Option<StoreLocation>,
 }
 
 impl Default for Config {
@@ -75,8 +77,26 @@ impl Config {
     /// The rules for changes of accounts and keys, on the store of these settings. The connections to the store belong to the
     /// runtime that makes the first change.
     pub fn administration(&self) -> Administration {
-        let store = Store::new(StoreLocation::in_data_dir(&self.data_dir));
+        let store = Store::new(self.store_location());
         Administration::new(store, self.plans.clone())
+    }
+
+    /// Where accounts and keys are stored.
+    pub fn store_location(&self) -> StoreLocation {
+        self.store.clone().unwrap_or_else(|| StoreLocation::in_data_dir(&self.data_dir))
+    }
+
+    /// What the feed of accounts and keys has to know.
+    ///
+    /// A gateway with keys of its own and without `[store]` serves those also if the default store cannot be opened.
+    pub fn feed(&self) -> FeedConfig {
+        FeedConfig {
+            location: self.store_location(),
+            data_dir: self.data_dir.clone(),
+            plans: self.plans.clone(),
+            network: self.network.name.clone(),
+            is_required: self.store.is_some() || self.keys.is_empty(),
+        }
     }
 
     /// A gateway with these settings in front of `sources`.
@@ -85,7 +105,6 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Self {
-        root.reject("store", "not supported yet; remove it (accounts and keys come from this file)");
         let plans = Plans::read(&mut root.section("plans"));
         let limits = {
             let mut cache = root.section("cache");
@@ -103,6 +122,7 @@ impl Config {
             listen: ListenConfig::read(&mut root.section("listen")),
             keys: callers::read_keys(root, &plans, &network),
             redis: RedisUrl::read(&mut root.section("shared")),
+            store: read_store(&mut root.section("store")),
             limits,
             remote,
             usage: UsageSettings::read(&mut root.section("usage")),
@@ -112,15 +132,15 @@ impl Config {
         if config.serves_demo_chain() {
             callers::add_demo_key(&mut config.keys, &config.plans);
         }
-        if config.keys.is_empty() {
-            root.error("key", NO_KEY);
-        }
         config
     }
 }
 
-/// The mistake of a configuration without keys, with which nobody could call.
-const NO_KEY: &str = "this network needs at least one key; add [[key]] with key = \"a-long-random-text\"";
+/// Reads `[store]`. Errors do not repeat the URL, which can contain a password.
+fn read_store(section: &mut Section<'_>) -> Option<StoreLocation> {
+    let url = section.optional_text("url")?;
+    StoreLocation::parse(&url).map_err(|error| section.error("url", &error)).ok()
+}
 
 #[cfg(test)]
 mod tests;

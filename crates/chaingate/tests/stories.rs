@@ -70,6 +70,8 @@ mod plans; // throughput and days
 mod pool; // nodes instead of an embedded chain
 #[path = "stories/request_id.rs"]
 mod request_id; // every reply has the id that the log has
+#[path = "stories/stored_callers.rs"]
+mod stored_callers; // accounts and keys of a store, and its outages
 #[path = "stories/secrecy.rs"]
 mod secrecy; // what never reaches a log
 #[path = "stories/sharing.rs"]

@@ -13,13 +13,12 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub fn account(&self) -> &Account {
-        &self.key.account
+    pub fn key(&self) -> &Arc<ApiKey> {
+        &self.key
     }
 
-    /// The key, for what it has used.
-    pub(crate) fn key(&self) -> &Arc<ApiKey> {
-        &self.key
+    pub fn account(&self) -> &Account {
+        &self.key.account
     }
 
     /// What the configuration calls the key, for the log.
@@ -48,5 +47,6 @@ pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> R
     if let Some(settings) = &key.settings {
         settings.credentials().check(headers.text(&header::AUTHORIZATION).unwrap_or_default())?;
     }
-    Ok(Caller { key: Arc::clone(key) })
+    directory.record_use(&key);
+    Ok(Caller { key })
 }

@@ -20,7 +20,7 @@ pub struct GatewayState {
     /// What the HTTP server shares between connections.
     pub(crate) server: Arc<ServerState>,
     pub(crate) clock: Clock,
-    pub(crate) callers: Directory,
+    pub(crate) callers: Arc<Directory>,
     pub(crate) network: Network,
     pub(crate) rules: ResolveRules,
     pub(crate) limits: GatewayLimits,
@@ -47,7 +47,7 @@ impl GatewayState {
         Ok(Self {
             clock: server.clock,
             server,
-            callers: Directory::new(keys),
+            callers: Arc::new(Directory::new(keys)),
             rules: ResolveRules {
                 unsupported_tags: network.unsupported_tags.clone(),
                 log_blocks_max: limits.answer.log_blocks_max,
@@ -68,7 +68,7 @@ impl GatewayState {
     }
 
     /// Every key that is let in.
-    pub fn callers(&self) -> &Directory {
+    pub fn callers(&self) -> &Arc<Directory> {
         &self.callers
     }
 
@@ -86,6 +86,11 @@ impl GatewayState {
     pub(crate) fn unready(&self) -> Option<&'static str> {
         if self.server.is_draining() {
             return Some("draining");
+        }
+        if self.callers.feed_status().lacks_keys() {
+            return Some(
+                "the store of accounts and keys cannot be reached, and there is no local copy of it, see /status",
+            );
         }
         let pool = self.answers.remote()?.pool();
         let view = pool.view();

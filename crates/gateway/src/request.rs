@@ -120,7 +120,7 @@ async fn steps<'a>(
         shard: &gateway.shards[connection.worker()],
         caller,
         view: gateway.answers.request_view(),
-        may_fail_over: caller.account().plan.failover && !refuses_failover(head.headers),
+        may_fail_over: caller.account().plan().failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
         memory: connection.memory(caller.account().id),

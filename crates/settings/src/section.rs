@@ -243,13 +243,6 @@ impl<'a> Section<'a> {
         self.context.add_error(offset, format!("{}{key}: {message}", self.prefix));
     }
 
-    /// Reports an error if the file has `key`, such as a key of an earlier version.
-    pub fn reject(&mut self, key: &str, reason: &str) {
-        if self.value(key).is_some() {
-            self.error(key, reason);
-        }
-    }
-
     fn positive(&mut self, key: &str, max: u64) -> Option<u64> {
         let number = self.integer(key, max)?;
         if number == 0 {

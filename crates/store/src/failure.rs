@@ -52,7 +52,8 @@ impl From<sqlx::Error> for StoreFailure {
 fn is_outage(code: Option<&str>) -> bool {
     let Some(code) = code else { return false };
     match code.parse::<u32>() {
-        Ok(code) if code < 10_000 => matches!(code & 0xff, 5 | 6 | 10 | 13 | 14),
+        // All codes of SQLSTATE have five characters; those of SQLite have fewer.
+        Ok(number) if code.len() < 5 => matches!(number & 0xff, 5 | 6 | 10 | 13 | 14),
         _ => ["08", "28", "3D", "53", "57"].iter().any(|class| code.starts_with(class)),
     }
 }

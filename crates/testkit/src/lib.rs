@@ -12,6 +12,7 @@ pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
 pub mod redis; // a real Redis
+pub mod postgres; // a real database
 pub mod proxy; // a real node with faults
 pub mod proofs; // proofs of state, and lies about it
 pub mod forgery; // lies of nodes

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditRow, StoreFailure, StoreTransaction};
 
-use super::unix_seconds;
+use crate::api_key::unix_seconds;
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
 
 /// An entry of the audit log.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use store::{AccountRow, KeyRow, KeyStatus};
 
-use super::unix_seconds;
+use crate::api_key::unix_seconds;
 use crate::key_rules::KeyRules;
 use crate::stored_settings::StoredSettings;
 

@@ -120,7 +120,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::directory::{Account, ApiKey};
+    use crate::account::Account;
+    use crate::api_key::ApiKey;
     use crate::instance_id::InstanceId;
     use crate::plans::Plans;
     use crate::usage::outcome::Outcome;
@@ -130,12 +131,7 @@ mod tests {
 
     fn key(name: &str) -> Arc<ApiKey> {
         let account = Account::new("a".into(), Plans::default().named("custom").unwrap().clone());
-        Arc::new(ApiKey {
-            id: format!("static:{name}").into(),
-            name: name.into(),
-            account: Arc::new(account),
-            settings: None,
-        })
+        Arc::new(ApiKey::configured(name, Arc::new(account), None))
     }
 
     fn call(outcome: Outcome) -> CallUsage {

@@ -15,7 +15,7 @@ use resources::bucket_of;
 
 use super::ledger_counts::LedgerCounts;
 use super::outcome::Outcome;
-use crate::directory::ApiKey;
+use crate::api_key::ApiKey;
 use store::{UsageCounts, UsageGroup, UsageRow};
 
 /// Groups that a shard counts between two collections: 16 MiB. Only a collector that is stuck lets a shard grow so large.

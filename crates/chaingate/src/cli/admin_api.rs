@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use callers::FeedHandle;
 use console::{AdminAddressFile, AdminApi, AdminToken, AdminTokenError};
 use gateway::operator::AdminService;
 
@@ -10,9 +11,9 @@ use crate::config::Config;
 
 /// Opens the admin API. It is missing where the data directory cannot be written; a token that others can read keeps the
 /// gateway from starting.
-pub(super) fn open(config: &Config) -> Result<Option<Arc<dyn AdminService>>, String> {
+pub(super) fn open(config: &Config, feed: FeedHandle) -> Result<Option<Arc<dyn AdminService>>, String> {
     match AdminToken::load_or_create(&config.admin_token_path()) {
-        Ok(token) => Ok(Some(Arc::new(AdminApi::new(token, config.administration())))),
+        Ok(token) => Ok(Some(Arc::new(AdminApi::new(token, config.administration().with_feed(feed))))),
         Err(error @ AdminTokenError::NotCreated { .. }) => {
             tracing::warn!(%error, "serving without the admin API");
             Ok(None)

@@ -10,13 +10,12 @@ use std::time::Instant;
 use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
-use callers::{InstanceId, LimitSharing};
+use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
 use gateway::gateway_state::GatewayState;
 use gateway::log;
 use gateway::server::Server;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
-use store::StoreLocation;
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, admin_api, banner};
@@ -36,10 +35,12 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
     let _sharing = share_limits(&config, &state)?;
+    let feed = CallersFeed::start(config.feed(), Arc::clone(state.callers()))?;
+    warn_without_keys(&config, &state);
     let head = state.head();
     let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
-    let admin = admin_api::open(&config)?;
+    let admin = admin_api::open(&config, feed.handle())?;
     let has_admin_api = admin.is_some();
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
@@ -56,7 +57,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
 fn start_usage(config: &Config, state: &Arc<GatewayState>) -> io::Result<UsageLedger> {
     let ledger = LedgerConfig {
         data_dir: &config.data_dir,
-        store: StoreLocation::in_data_dir(&config.data_dir),
+        store: config.store_location(),
         network: &config.network.name,
         instance: InstanceId::random(),
         settings: config.usage.clone(),
@@ -72,6 +73,17 @@ fn share_limits(config: &Config, state: &GatewayState) -> Result<Option<LimitSha
         .map_err(|error| format!("cannot start the thread for shared limits: {error}"))?;
     state.callers().share_limits(sharing.limits());
     Ok(Some(sharing))
+}
+
+/// Without any key the gateway is of no use yet, which is no error: keys can be created while it runs.
+fn warn_without_keys(config: &Config, state: &GatewayState) {
+    let facts = state.callers().feed_status().facts();
+    if config.keys.is_empty() && facts.keys == 0 && facts.origin != KeysOrigin::Nothing {
+        tracing::warn!(
+            "there is no key yet, so every call is refused; create one: chaingate accounts create --name ACCOUNT --plan PLAN, \
+             then chaingate keys create --account ACCOUNT --name KEY"
+        );
+    }
 }
 
 /// Opens the sources, and shows progress while the demo chain is created.

@@ -17,8 +17,8 @@ const EVERY_SECTION: &str = "[network]\nunsupported_tags = { safe = [] }\ncheckp
 pub(super) fn document() -> String {
     let mut text = format!(
         "# Configuration\n\n{GENERATED}\n\n\
-         The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional, except that networks other than the demo chain need at \
-         least one `[[key]]`. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
+         The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional. API keys come from `[[key]]` \
+         sections or from the store, where they are created while the gateway runs. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
          `chaingate check --config FILE` reports all errors at once, each with its line number, without starting the gateway.\n\n\
          These options and environment variables override the file:\n\n\
          * `--data-dir` or `CHAINGATE_DATA_DIR`: `data_dir`\n\
@@ -179,6 +179,8 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[[key]]", "methods", "", "methods that the key may call"),
     key("[[key]]", "credits_per_second", "", "credits per second that the key may use, within the limits of its account"),
     key("[[key]]", "credits_per_day", "", "credits per day (UTC) that the key may use, within the limits of its account"),
+
+    key("[store]", "url", "SQLite in `data_dir`", "where accounts and keys are stored: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which several gateways can share, or `sqlite:FILE`"),
 
     key("[plans.NAME]", "credits_per_second", "the plan's", "credits per second that an account may use"),
     key("[plans.NAME]", "credits_per_day", "the plan's", "credits per day (UTC) that an account may use"),

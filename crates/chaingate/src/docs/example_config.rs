@@ -100,6 +100,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[[key]]", "user_agents", r#"["my-app/"]"#),
     ("[[key]]", "addresses", r#"["0xA7918D253764E42d60C3ce2010a34d5a1e7C1398"]"#),
     ("[[key]]", "methods", r#"["eth_call", "eth_getLogs"]"#),
+    ("[store]", "url", r#""postgres://chaingate:password@127.0.0.1:5432/chaingate""#),
     ("[plans.NAME]", "credits_per_second", "4000"),
     ("[plans.NAME]", "credits_per_day", "15000000"),
     ("[plans.NAME]", "keys_max", "5"),

@@ -43,6 +43,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[listen] runtime", "http", "the_other_runtime_answers_the_same"),
     ("[listen] tls_certificate", "tls", "both_protocols_are_spoken_over_tls"),
     ("[listen] tls_key", "tls", "both_protocols_are_spoken_over_tls"),
+    ("[store] url", "stored_callers", "a_change_reaches_every_gateway_of_a_store"),
     ("[[key]] key", "keys", "a_key_without_a_secret_does_not_look_for_one"),
     ("[[key]] name", "settings", "the_log_has_the_name_of_the_key"),
     ("[[key]] account", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),

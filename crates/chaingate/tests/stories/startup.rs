@@ -190,7 +190,7 @@ fn values_that_would_refuse_every_call_are_refused_with_their_lines() {
         "line 4: listen.workers: must be greater than 0",
         "line 6: limits.body_bytes_max: must be greater than 0",
         "line 7: limits.calls_in_flight_max: must be greater than 0",
-        "line 8: store: not supported yet",
+        "line 9: store.url: must start with postgres:// or sqlite:",
     ] {
         assert!(said.contains(part), "{said}");
     }

@@ -8,6 +8,7 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use answers::Cache;
+use callers::{FeedStatus, KeysOrigin};
 use http_server::HttpCounts;
 use resources::{BOUNDS_US, HistogramSum};
 
@@ -25,6 +26,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     work(&mut out, gateway);
     cache(&mut out, gateway.answers.cache());
     usage::write(&mut out, gateway.usage.ledger());
+    callers(&mut out, gateway.callers.feed_status());
     if let Some(remote) = gateway.answers.remote() {
         remote::write(&mut out, remote);
     }
@@ -69,6 +71,44 @@ fn cache(out: &mut String, cache: &Cache) {
         count(&counts.evictions),
     );
     one(out, "chaingate_cache_bytes", "gauge", "Bytes that the answers in the cache take.", cache.bytes());
+}
+
+fn callers(out: &mut String, status: &FeedStatus) {
+    let facts = status.facts();
+    let mut gauge = |name: &str, help: &str, value: i64| one(out, name, "gauge", help, value);
+    gauge(
+        "chaingate_store_connected",
+        "1 while the store of accounts and keys can be reached, else 0.",
+        facts.is_connected.into(),
+    );
+    gauge(
+        "chaingate_store_copy_used",
+        "1 while accounts and keys come from the local copy, because the store could not be reached at the start, else 0.",
+        (facts.origin == KeysOrigin::Copy).into(),
+    );
+    gauge("chaingate_store_accounts", "Accounts of the store in memory.", count(facts.accounts));
+    gauge("chaingate_store_keys", "Keys of the store in memory.", count(facts.keys));
+    gauge(
+        "chaingate_store_bad_rows",
+        "Rows of the store that are refused because something in them is wrong; the log names them.",
+        count(facts.bad_rows),
+    );
+    gauge(
+        "chaingate_store_revision",
+        "Number of the newest change of the store that is in effect.",
+        facts.revision,
+    );
+    one(
+        out,
+        "chaingate_store_copy_failures_total",
+        "counter",
+        "Failures to write the local copy of accounts and keys.",
+        facts.copy_failures,
+    );
+}
+
+fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn build(out: &mut String, gateway: &GatewayState) {

@@ -1,6 +1,7 @@
 //! `/status`: what is served and why not, as JSON for people and scripts.
 
 use answers::{ExecutedChain, ExecutionState, FollowState, KeptChain};
+use callers::FeedStatus;
 use nodes::{Availability, BlockId, Pool, PoolNode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -11,6 +12,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     let not_ready = gateway.unready();
     let mut status =
         json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": gateway.head() });
+    status["callers"] = callers_status(gateway.callers.feed_status());
     if let Some(remote) = gateway.answers.remote() {
         status["integrity"] = json!({ "state": remote.state().name() });
         status["nodes"] = nodes_status(remote.pool());
@@ -28,6 +30,21 @@ pub(super) fn text(gateway: &GatewayState) -> String {
         });
     }
     format!("{status:#}\n")
+}
+
+/// The accounts and keys of the store.
+fn callers_status(status: &FeedStatus) -> Value {
+    let facts = status.facts();
+    json!({
+        "store": if facts.is_connected { "connected" } else { "not connected" },
+        "since_seconds": facts.since.map(|since| since.elapsed().as_secs()),
+        "error": facts.error,
+        "loaded_from": facts.origin.name(),
+        "accounts": facts.accounts,
+        "keys": facts.keys,
+        "bad_rows": facts.bad_rows,
+        "revision": facts.revision,
+    })
 }
 
 fn nodes_status(pool: &Pool) -> Value {

@@ -1,0 +1,77 @@
+//! Keys that callers use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use store::HASH_BYTES;
+
+use crate::account::Account;
+use crate::key_settings::KeySettings;
+
+/// The handle of a key: `k_…` for keys of the store, `static:NAME` for keys of the configuration. It is not a secret.
+pub type KeyId = Arc<str>;
+
+/// A key of an account, with its restrictions. The key itself is not part of it.
+#[derive(Debug)]
+pub struct ApiKey {
+    pub id: KeyId,
+    /// The name that the operator gave to the key.
+    pub name: Box<str>,
+    pub account: Arc<Account>,
+    pub settings: Option<Arc<KeySettings>>,
+    /// When the key expires, in seconds since 1970.
+    pub(crate) expires_at: Option<i64>,
+    /// The keyed hash in the store; zeros for keys of the configuration, which are not looked up by it.
+    pub(crate) hash: [u8; HASH_BYTES],
+    /// The minute since 1970 in which a use of the key was recorded last.
+    used_minute: AtomicU32,
+}
+
+impl ApiKey {
+    /// A key of the configuration.
+    pub(crate) fn configured(name: &str, account: Arc<Account>, settings: Option<Arc<KeySettings>>) -> Self {
+        Self {
+            id: format!("static:{name}").into(),
+            name: name.into(),
+            account,
+            settings,
+            expires_at: None,
+            hash: [0; HASH_BYTES],
+            used_minute: AtomicU32::new(0),
+        }
+    }
+
+    /// A key of the store.
+    pub(crate) fn stored(
+        row: &store::KeyRow,
+        account: Arc<Account>,
+        settings: Option<Arc<KeySettings>>,
+    ) -> Self {
+        Self {
+            id: row.id.as_str().into(),
+            name: row.name.as_str().into(),
+            account,
+            settings,
+            expires_at: row.expires_at,
+            hash: row.hash,
+            used_minute: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether the account of the key is active and the key has not expired by the wall clock.
+    pub(crate) fn is_valid_now(&self) -> bool {
+        let is_expired = || self.expires_at.is_some_and(|at| at <= unix_seconds());
+        !self.account.is_suspended() && !is_expired()
+    }
+
+    /// Whether this is the first use of the key in a minute.
+    pub(crate) fn is_first_use_in(&self, minute: u32) -> bool {
+        self.used_minute.load(Relaxed) != minute && self.used_minute.swap(minute, Relaxed) != minute
+    }
+}
+
+pub(crate) fn unix_seconds() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}

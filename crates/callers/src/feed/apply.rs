@@ -1,0 +1,223 @@
+//! Rows of the store → accounts and keys in memory. A row that is wrong is refused and reported; what was in effect before stays.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use resources::Clock;
+use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus};
+
+use crate::account::Account;
+use crate::api_key::{ApiKey, unix_seconds};
+use crate::directory::Directory;
+use crate::key_settings::KeySettings;
+use crate::plans::Plans;
+use crate::stored_keys::{KeyChange, StoredKeysBuilder};
+use crate::stored_settings::StoredSettings;
+
+/// How long after its expiry a key stays in memory, in case the clock of this machine was wrong.
+const EXPIRED_KEPT_SECONDS: i64 = 24 * 60 * 60;
+
+/// Bytes of a name; the administration allows fewer.
+const NAME_BYTES_MAX: usize = 1_024;
+
+/// Refused rows whose ids are remembered; further ones are only logged.
+const BAD_ROWS_MAX: usize = 10_000;
+
+/// A row of either table.
+#[derive(Clone, Debug)]
+pub(super) enum StoredRow {
+    Account(AccountRow),
+    Key(KeyRow),
+}
+
+/// Applies rows to a directory.
+#[derive(Debug)]
+pub(super) struct RowApplier {
+    directory: Arc<Directory>,
+    plans: Plans,
+    network: String,
+    accounts: HashMap<i64, Arc<Account>>,
+    /// The keys of a load that is not finished.
+    loading: Option<StoredKeysBuilder>,
+    /// Ids of refused rows: of keys as they are, of accounts with `account `.
+    bad_rows: HashMap<String, BadRow>,
+    needs_load: bool,
+}
+
+/// What to do when a refused row is right again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BadRow {
+    Replace,
+    /// An account that was never known: its keys were refused, too, and have to be read again.
+    LoadAll,
+}
+
+impl RowApplier {
+    pub(super) fn new(directory: Arc<Directory>, plans: Plans, network: String) -> Self {
+        Self {
+            directory,
+            plans,
+            network,
+            accounts: HashMap::new(),
+            loading: None,
+            bad_rows: HashMap::new(),
+            needs_load: false,
+        }
+    }
+
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Whether keys that were refused have to be read again.
+    pub(super) fn needs_load(&self) -> bool {
+        self.needs_load
+    }
+
+    /// Accounts, keys and refused rows.
+    pub(super) fn counts(&self) -> (u64, u64, u64) {
+        let keys = self.directory.stored().map_or(0, |keys| keys.len());
+        (self.accounts.len() as u64, keys as u64, self.bad_rows.len() as u64)
+    }
+
+    /// Until [`Self::finish_load`], callers see the keys of before.
+    pub(super) fn begin_load(&mut self, hash_key: HashKey) {
+        if self.directory.stored().is_some_and(|keys| *keys.hash_key() != hash_key) {
+            // Another store: an account with the same id is not the same account.
+            self.accounts.clear();
+        }
+        self.loading = Some(StoredKeysBuilder::new(hash_key));
+        self.bad_rows.clear();
+        self.needs_load = false;
+    }
+
+    pub(super) fn finish_load(&mut self) {
+        if let Some(keys) = self.loading.take() {
+            self.directory.replace_stored(keys.build());
+        }
+    }
+
+    /// What was loaded so far is dropped; callers keep what they have.
+    pub(super) fn give_up_load(&mut self) {
+        // The refused rows were forgotten when the load began, so only another load finds them all.
+        self.needs_load |= self.loading.take().is_some();
+    }
+
+    /// Applies rows, and returns those that were accepted.
+    pub(super) fn apply(&mut self, rows: Vec<StoredRow>) -> Vec<StoredRow> {
+        let mut changes = Vec::with_capacity(rows.len());
+        let mut accepted = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (id, applied) = match &row {
+                StoredRow::Account(account) => {
+                    (format!("account {}", account.id), self.apply_account(account))
+                }
+                StoredRow::Key(key) => {
+                    let change = self.key_change(key);
+                    (key.id.clone(), change.map(|change| changes.push(change)))
+                }
+            };
+            match applied {
+                Ok(()) => {
+                    self.needs_load |= self.bad_rows.remove(&id) == Some(BadRow::LoadAll);
+                    accepted.push(row);
+                }
+                Err(reason) => self.refuse(id, &row, &reason, &mut changes),
+            }
+        }
+        self.apply_keys(changes);
+        accepted
+    }
+
+    fn apply_keys(&mut self, changes: Vec<KeyChange>) {
+        match (&mut self.loading, self.directory.stored()) {
+            (Some(loading), _) => changes.iter().for_each(|change| loading.change(change)),
+            (None, Some(keys)) => keys.change(changes),
+            (None, None) => {}
+        }
+    }
+
+    fn apply_account(&mut self, row: &AccountRow) -> Result<(), String> {
+        if row.name.len() > NAME_BYTES_MAX {
+            return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
+        }
+        let known = self.accounts.get(&row.id);
+        // A suspension holds whatever else is wrong with the row.
+        if let (Some(account), AccountStatus::Suspended) = (known, row.status) {
+            account.set_suspended(true);
+        }
+        let plan = self.plans.named(&row.plan);
+        let plan = plan.ok_or_else(|| format!("the configuration has no plan `{}`", row.plan))?;
+        let account = match known {
+            Some(account) => account,
+            None => {
+                let account = Account::stored(row.id, row.name.clone(), plan.clone());
+                if let Some(shared) = self.directory.shared_limits() {
+                    account.credit_limits.share_as(&format!("account:{}", row.id), shared);
+                }
+                &*self.accounts.entry(row.id).or_insert_with(|| Arc::new(account))
+            }
+        };
+        account.set_plan(plan, Clock::default().now());
+        account.set_suspended(row.status == AccountStatus::Suspended);
+        Ok(())
+    }
+
+    fn key_change(&self, row: &KeyRow) -> Result<KeyChange, String> {
+        let is_long_expired =
+            row.expires_at.is_some_and(|at| at.saturating_add(EXPIRED_KEPT_SECONDS) <= unix_seconds());
+        if row.status == KeyStatus::Revoked || is_long_expired {
+            return Ok(KeyChange { hash: row.hash, key: None });
+        }
+        if row.name.len() > NAME_BYTES_MAX {
+            return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
+        }
+        let account = self.accounts.get(&row.account_id);
+        let account =
+            account.ok_or_else(|| format!("its account {} is unknown or refused", row.account_id))?;
+        let settings = self.compiled_settings(row)?.map(Arc::new);
+        if let (Some(settings), Some(shared)) = (&settings, self.directory.shared_limits()) {
+            settings.credit_limits().share_as(&format!("key:{}", row.id), shared);
+        }
+        let key = Arc::new(ApiKey::stored(row, Arc::clone(account), settings));
+        Ok(KeyChange { hash: row.hash, key: Some(key) })
+    }
+
+    fn compiled_settings(&self, row: &KeyRow) -> Result<Option<KeySettings>, String> {
+        let stored = self.directory.stored();
+        let loading = self.loading.as_ref().map(StoredKeysBuilder::hash_key);
+        let Some(hash_key) = loading.or(stored.as_ref().map(|keys| keys.hash_key())) else {
+            return Err("nothing was loaded before it".to_owned());
+        };
+        let settings = StoredSettings::parse(&row.settings)
+            .map_err(|error| format!("{}: {}", error.field, error.message))?;
+        let compiled = settings.compile(hash_key, &row.id, &self.network).map_err(|errors| {
+            let errors = errors.iter().map(|error| format!("{}: {}", error.field, error.message));
+            errors.collect::<Vec<_>>().join("; ")
+        })?;
+        let before = stored.as_ref().and_then(|keys| keys.with_hash(&row.hash));
+        Ok(compiled.map(|new| match before.as_ref().and_then(|key| key.settings.as_deref()) {
+            Some(old) => new.with_limits_of(old, settings.rules.credit_limits(), Clock::default().now()),
+            None => new,
+        }))
+    }
+
+    /// Reports a row that is refused. During a load, what was in effect for it before is taken over.
+    fn refuse(&mut self, id: String, row: &StoredRow, reason: &str, changes: &mut Vec<KeyChange>) {
+        tracing::error!(row = id, reason, "a row of the store of accounts and keys is refused");
+        let then = match row {
+            StoredRow::Account(account) if !self.accounts.contains_key(&account.id) => BadRow::LoadAll,
+            StoredRow::Account(_) => BadRow::Replace,
+            StoredRow::Key(key) => {
+                let before = self.directory.stored().and_then(|keys| keys.with_hash(&key.hash));
+                if self.loading.is_some() && before.is_some() {
+                    changes.push(KeyChange { hash: key.hash, key: before });
+                }
+                BadRow::Replace
+            }
+        };
+        if self.bad_rows.len() < BAD_ROWS_MAX {
+            self.bad_rows.insert(id, then);
+        }
+    }
+}

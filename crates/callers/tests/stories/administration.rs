@@ -1,0 +1,202 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use callers::KeySettingsChange;
+use callers::administration::{AdministrationError, KeyCreation};
+
+use crate::place::{Place, account_with_key, creation, run};
+
+#[test]
+fn a_key_is_shown_once_and_never_stored() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let new = account_with_key(&administration, "acme").await;
+        assert_eq!(new.key.len(), 32);
+        assert!(new.key.bytes().all(|letter| matches!(letter, b'0'..=b'9' | b'a'..=b'f')));
+        assert_eq!(new.summary.prefix, new.key[..6]);
+        assert!(new.summary.id.starts_with("k_") && new.summary.id.len() == 14);
+        assert!(!format!("{new:?}").contains(&new.key));
+        let listed = administration.list_keys("acme", "").await.unwrap();
+        assert_eq!(listed, [new.summary]);
+        for name in ["callers.sqlite", "callers.sqlite-wal"] {
+            let bytes = std::fs::read(place.file(name)).unwrap();
+            assert!(!bytes.windows(32).any(|part| part == new.key.as_bytes()), "{name}");
+        }
+    });
+}
+
+#[test]
+fn wrong_changes_are_refused_with_their_reason() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        account_with_key(&administration, "acme").await;
+        let again = administration.create_account("test", "acme", "core").await.unwrap_err();
+        assert_eq!(again.to_string(), "the account `acme` exists already");
+        for (name, plan, field) in
+            [("", "core", "name"), (" a", "core", "name"), ("a\n", "core", "name"), ("b", "gold", "plan")]
+        {
+            let refused = administration.create_account("test", name, plan).await;
+            assert!(
+                matches!(&refused, Err(AdministrationError::Invalid { field: found, .. }) if *found == field),
+                "{refused:?}"
+            );
+        }
+        let unknown = administration.create_key("test", &creation("nobody", "k")).await;
+        assert!(matches!(unknown, Err(AdministrationError::NotFound { what: "account", .. })), "{unknown:?}");
+        let unknown = administration.revoke_key("test", "k_000000000000").await;
+        assert!(matches!(unknown, Err(AdministrationError::NotFound { what: "key", .. })), "{unknown:?}");
+        let expired = KeyCreation { expires_at: Some(1), ..creation("acme", "k") };
+        let expired = administration.create_key("test", &expired).await;
+        assert!(
+            matches!(expired, Err(AdministrationError::Invalid { field: "expires_at", .. })),
+            "{expired:?}"
+        );
+    });
+}
+
+#[test]
+fn a_plan_limits_the_keys_of_an_account() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        administration.create_account("test", "acme", "core").await.unwrap();
+        let first = administration.create_key("test", &creation("acme", "first")).await.unwrap();
+        let too_many = Err(AdministrationError::TooManyKeys { plan: "core".to_owned(), max: 1 });
+        assert_eq!(administration.create_key("test", &creation("acme", "second")).await, too_many);
+        // A rotation may exceed the limit until the overlap ends, but not twice.
+        let second = administration.rotate_key("test", &first.summary.id, 3_600, None).await.unwrap();
+        assert_eq!(administration.rotate_key("test", &second.summary.id, 3_600, None).await, too_many);
+        administration.revoke_key("test", &first.summary.id).await.unwrap();
+        let third = administration.rotate_key("test", &second.summary.id, 0, None).await.unwrap();
+        administration.revoke_key("test", &third.summary.id).await.unwrap();
+        administration.create_key("test", &creation("acme", "second")).await.unwrap();
+        administration.set_plan("test", "acme", "developer").await.unwrap();
+        administration.create_key("test", &creation("acme", "third")).await.unwrap();
+        let back = administration.set_plan("test", "acme", "core").await;
+        assert!(matches!(back, Err(AdministrationError::TooManyKeys { .. })), "{back:?}");
+    });
+}
+
+#[test]
+fn two_at_once_cannot_exceed_the_keys_of_a_plan() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        administration.create_account("test", "acme", "core").await.unwrap();
+        let creation = creation("acme", "k");
+        let (one, other) = tokio::join!(
+            administration.create_key("test", &creation),
+            administration.create_key("test", &creation)
+        );
+        assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    });
+}
+
+#[test]
+fn a_rotation_keeps_name_and_settings() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        administration.create_account("test", "acme", "team").await.unwrap();
+        let settings = KeySettingsChange {
+            secret: Some(Some("hunter2".to_owned())),
+            origins: Some(Some(vec!["https://app.example.com".to_owned()])),
+            ..KeySettingsChange::default()
+        };
+        let old = KeyCreation { settings, ..creation("acme", "web") };
+        let old = administration.create_key("test", &old).await.unwrap().summary;
+        let without_secret = administration.rotate_key("test", &old.id, 60, None).await;
+        assert!(matches!(without_secret, Err(AdministrationError::Invalid { field: "secret", .. })));
+        let new = administration.rotate_key("test", &old.id, 60, Some("hunter3")).await.unwrap().summary;
+        assert_eq!((&new.name, &new.settings, new.has_secret), (&old.name, &old.settings, true));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+        let keys = administration.list_keys("acme", "").await.unwrap();
+        let expires_at = keys.iter().find(|key| key.id == old.id).unwrap().expires_at.unwrap();
+        assert!(expires_at <= now + 60, "{expires_at} {now}");
+        assert_eq!(new.expires_at, None);
+    });
+}
+
+#[test]
+fn settings_are_checked_like_those_of_the_configuration() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let id = account_with_key(&administration, "acme").await.summary.id;
+        for (json, field) in [
+            (r#"{"origins": []}"#, "origins"),
+            (r#"{"origins": ["https://a/b"]}"#, "origins"),
+            (r#"{"addresses": ["0x12"]}"#, "addresses"),
+            (r#"{"methods": ["eth_none"]}"#, "methods"),
+            (r#"{"secret_required": true}"#, "secret_required"),
+            (r#"{"secret": ""}"#, "secret"),
+            (r#"{"jwt_audience": "a"}"#, "jwt_audience"),
+            (r#"{"jwt_public_keys": ["none"]}"#, "jwt_public_keys"),
+            (r#"{"credits_per_day": 18446744073709551615}"#, "credits_per_day"),
+        ] {
+            let change: KeySettingsChange = serde_json::from_str(json).unwrap();
+            let refused = administration.set_key_settings("test", &id, &change).await;
+            assert!(
+                matches!(&refused, Err(AdministrationError::Invalid { field: found, .. }) if *found == field),
+                "{json} {refused:?}"
+            );
+        }
+        for json in [r#"{"origin": []}"#, r#"{"credits_per_day": -1}"#] {
+            assert!(serde_json::from_str::<KeySettingsChange>(json).is_err(), "{json}");
+        }
+        let set = |json: &str| serde_json::from_str::<KeySettingsChange>(json).unwrap();
+        let change = set(r#"{"credits_per_second": 7, "methods": ["eth_chainId"]}"#);
+        administration.set_key_settings("test", &id, &change).await.unwrap();
+        let changed =
+            administration.set_key_settings("test", &id, &set(r#"{"methods": null}"#)).await.unwrap();
+        assert_eq!((changed.settings.credits_per_second, changed.settings.methods), (Some(7), None));
+    });
+}
+
+#[test]
+fn every_change_is_in_the_audit_log_without_secrets() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let new = account_with_key(&administration, "acme").await;
+        let id = &new.summary.id;
+        let change = serde_json::from_str(r#"{"secret": "hunter2"}"#).unwrap();
+        administration.set_key_settings("ops", id, &change).await.unwrap();
+        administration.rename_key("ops", id, "laptop").await.unwrap();
+        administration.suspend_account("ops", "acme").await.unwrap();
+        administration.resume_account("ops", "acme").await.unwrap();
+        administration.set_plan("ops", "acme", "growth").await.unwrap();
+        administration.rotate_key("ops", id, 60, Some("hunter3")).await.unwrap();
+        administration.revoke_key("ops", id).await.unwrap();
+        let entries = administration.audit_entries(None, 100).await.unwrap();
+        let actions: Vec<_> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
+        let expected = [
+            "account.create",
+            "key.create",
+            "key.settings",
+            "key.rename",
+            "account.suspend",
+            "account.resume",
+            "account.plan",
+            "key.rotate",
+            "key.revoke",
+        ];
+        assert_eq!(actions, expected);
+        assert!(entries.iter().all(|entry| entry.at > 1_700_000_000));
+        let shown = format!("{entries:?}");
+        for secret in [new.key.as_str(), "hunter2", "hunter3"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        let older = administration.audit_entries(Some(entries[0].id), 2).await.unwrap();
+        assert_eq!(older, entries[1..3]);
+    });
+}
+
+#[test]
+fn without_the_store_a_change_fails_clearly() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("callers.sqlite")).unwrap();
+    let failed = run(place.administration().create_account("test", "acme", "core")).unwrap_err();
+    assert!(failed.to_string().starts_with("the store of accounts and keys cannot be reached: "), "{failed}");
+}

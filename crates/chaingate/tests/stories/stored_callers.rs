@@ -1,0 +1,171 @@
+//! Accounts and keys of a store that gateways share, and what happens while it is down.
+
+use std::time::Instant;
+
+use callers::Plans;
+use callers::administration::{Administration, AdministrationError, KeyCreation, NewKey};
+use store::{Store, StoreLocation};
+use testkit::http::{get, post};
+use testkit::postgres::PostgresServer;
+
+use crate::demo::{metric, until};
+use crate::gateway_under_test::chain_id;
+use crate::process::Process;
+
+/// Makes changes of the store, as a command without a running gateway does.
+struct Operator {
+    runtime: tokio::runtime::Runtime,
+    administration: Administration,
+}
+
+impl Operator {
+    fn of(location: StoreLocation) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { runtime, administration: Administration::new(Store::new(location), Plans::default()) }
+    }
+
+    fn of_server(server: &PostgresServer) -> Self {
+        Self::of(StoreLocation::parse(&server.url()).unwrap())
+    }
+
+    fn create_key(&self, account: &str) -> NewKey {
+        let create = async {
+            // All keys after the first one find the account.
+            let _exists = self.administration.create_account("test", account, "team").await;
+            self.try_create_key(account).await.unwrap()
+        };
+        self.runtime.block_on(create)
+    }
+
+    async fn try_create_key(&self, account: &str) -> Result<NewKey, AdministrationError> {
+        let creation =
+            KeyCreation { account: account.to_owned(), name: "k".to_owned(), ..KeyCreation::default() };
+        self.administration.create_key("test", &creation).await
+    }
+
+    fn revoke(&self, key: &NewKey) {
+        self.runtime.block_on(self.administration.revoke_key("test", &key.summary.id)).unwrap();
+    }
+}
+
+fn config(server: &PostgresServer) -> String {
+    format!("[store]\nurl = \"{}\"\n", server.url())
+}
+
+fn start(server: &PostgresServer) -> Process {
+    Process::start("127.0.0.1:0", &config(server), "info")
+}
+
+fn status(gateway: &Process, key: &str) -> u16 {
+    post(gateway.public, &format!("/v3/{key}"), chain_id("1")).status
+}
+
+fn is_accepted(gateway: &Process, key: &NewKey) -> bool {
+    match status(gateway, &key.key) {
+        200 => true,
+        401 => false,
+        other => panic!("status {other}"),
+    }
+}
+
+#[test]
+fn a_key_in_the_default_store_is_used_without_a_restart() {
+    let gateway = Process::start("127.0.0.1:0", "", "info");
+    let operator = Operator::of(StoreLocation::in_data_dir(&gateway.data_dir()));
+    let key = operator.create_key("acme");
+    until("the key is accepted", || is_accepted(&gateway, &key));
+    operator.revoke(&key);
+    until("the key is refused", || !is_accepted(&gateway, &key));
+    assert_eq!(metric(gateway.operator, "chaingate_store_connected"), 1.0);
+    assert_eq!(metric(gateway.operator, "chaingate_store_keys"), 0.0);
+    assert_eq!(gateway.lines_with(&key.key), 0);
+}
+
+#[test]
+fn a_change_reaches_every_gateway_of_a_store() {
+    let Some(server) = PostgresServer::start() else { return };
+    let gateways = [start(&server), start(&server)];
+    let operator = Operator::of_server(&server);
+    let key = operator.create_key("acme");
+    for gateway in &gateways {
+        until("the key is accepted", || is_accepted(gateway, &key));
+    }
+    let revoked_at = Instant::now();
+    operator.revoke(&key);
+    for gateway in &gateways {
+        until("the key is refused", || !is_accepted(gateway, &key));
+    }
+    eprintln!("revoked on two gateways after {:?}", revoked_at.elapsed());
+}
+
+#[test]
+fn known_callers_are_served_while_the_store_is_down() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let operator = Operator::of_server(&server);
+    let (key, revoked) = (operator.create_key("acme"), operator.create_key("acme"));
+    let gateway = start(&server);
+    assert!(is_accepted(&gateway, &key));
+    server.kill();
+    until("the gateway notices", || metric(gateway.operator, "chaingate_store_connected") == 0.0);
+    assert!(is_accepted(&gateway, &key));
+    assert_eq!(status(&gateway, "0123456789abcdef0123456789abcdef"), 401);
+    assert_eq!(get(gateway.operator, "/ready").status, 200);
+    let failed = operator.runtime.block_on(operator.try_create_key("acme")).unwrap_err();
+    assert!(matches!(failed, AdministrationError::StoreUnavailable(_)), "{failed:?}");
+    server.restart();
+    // The first tries can still meet connections that the server has closed.
+    until("changes are made again", || {
+        operator.runtime.block_on(operator.administration.revoke_key("test", &revoked.summary.id)).is_ok()
+    });
+    until("the change is found", || !is_accepted(&gateway, &revoked));
+    assert!(is_accepted(&gateway, &key));
+    assert_eq!(metric(gateway.operator, "chaingate_store_connected"), 1.0);
+    assert_eq!(gateway.lines_with("the store of accounts and keys can be reached again"), 1);
+}
+
+#[test]
+fn a_gateway_starts_without_its_store_if_it_has_a_copy() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let operator = Operator::of_server(&server);
+    let key = operator.create_key("acme");
+    let mut gateway = start(&server);
+    assert!(is_accepted(&gateway, &key));
+    server.kill();
+    gateway.start_again("info");
+    assert_eq!(get(gateway.operator, "/ready").status, 200);
+    assert!(is_accepted(&gateway, &key));
+    assert_eq!(metric(gateway.operator, "chaingate_store_copy_used"), 1.0);
+    assert_eq!(gateway.lines_with("the local copy of accounts and keys is used"), 1);
+    server.restart();
+    until("the store is used", || metric(gateway.operator, "chaingate_store_copy_used") == 0.0);
+    let another = operator_after_restart(&operator);
+    until("a new key is accepted", || is_accepted(&gateway, &another));
+}
+
+/// A key that is created as soon as the store answers again.
+fn operator_after_restart(operator: &Operator) -> NewKey {
+    let mut created = None;
+    until("changes are made again", || {
+        created = operator.runtime.block_on(operator.try_create_key("acme")).ok();
+        created.is_some()
+    });
+    created.unwrap()
+}
+
+#[test]
+fn a_gateway_without_store_and_copy_is_not_ready_and_keeps_trying() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let key = Operator::of_server(&server).create_key("acme");
+    server.kill();
+    let gateway = start(&server);
+    let reply = get(gateway.operator, "/ready");
+    assert_eq!(reply.status, 503);
+    assert!(reply.text().contains("the store of accounts and keys cannot be reached"), "{}", reply.text());
+    let shown = get(gateway.operator, "/status");
+    assert!(shown.text().contains("\"store\": \"not connected\""), "{}", shown.text());
+    assert_eq!(status(&gateway, "demo"), 200);
+    assert!(!is_accepted(&gateway, &key));
+    server.restart();
+    until("the gateway is ready", || get(gateway.operator, "/ready").status == 200);
+    assert!(is_accepted(&gateway, &key));
+}

@@ -1,0 +1,18 @@
+//! The store on real databases. The same stories run on SQLite and on PostgreSQL.
+#![allow(clippy::unwrap_used)]
+
+#[path = "stories/databases.rs"]
+mod databases; // a database of either kind
+#[path = "stories/changes.rs"]
+mod changes; // changes and how others follow them
+#[path = "stories/versions.rs"]
+mod versions; // tables of earlier and later versions
+#[path = "stories/outages.rs"]
+mod outages; // databases that end and come back
+// Crates below `testkit` cannot depend on it, because it depends on the archive.
+#[path = "../../testkit/src/postgres.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+mod postgres;
+#[path = "../../testkit/src/skip.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+mod skip;

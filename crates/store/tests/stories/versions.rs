@@ -1,0 +1,97 @@
+use std::os::unix::fs::PermissionsExt;
+
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use store::{AccountStatus, HashKey, RowPosition, StoreFailure};
+
+use crate::databases::{Database, account, run};
+
+/// The tables and some rows of each earlier version, for SQLite and for PostgreSQL.
+const VERSIONS: [[&str; 2]; 1] =
+    [[include_str!("../versions/1.sqlite.sql"), include_str!("../versions/1.postgres.sql")]];
+
+async fn execute(database: &Database, [sqlite, postgres]: [&'static str; 2]) {
+    match database {
+        Database::Sqlite(folder) => {
+            let file = folder.path().join("callers.sqlite");
+            let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
+            let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+            sqlx::raw_sql(sqlite).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+        Database::Postgres(server) => {
+            server.run(postgres);
+        }
+    }
+}
+
+#[test]
+fn every_earlier_version_is_brought_up_to_date_with_its_rows() {
+    for version in VERSIONS {
+        for database in Database::each() {
+            run(async {
+                execute(&database, version).await;
+                let store = database.store();
+                assert_eq!(store.hash_key().await.unwrap(), HashKey::from_bytes([0x42; 32]));
+                assert_eq!(store.revision().await, Ok(3));
+                let accounts = store.accounts_after(0).await.unwrap();
+                assert_eq!(accounts[0].name, "acme");
+                assert_eq!(accounts[1].status, AccountStatus::Suspended);
+                let keys = store.keys_changed_after(&RowPosition::default()).await.unwrap();
+                assert_eq!((keys.len(), keys[0].1.last_used_at), (1, Some(1_700_000_009)));
+                let mut change = store.begin_change().await.unwrap();
+                assert_eq!(change.insert_account(&account("gamma")).await, Ok(3));
+                assert_eq!(change.commit().await, Ok(4));
+            });
+        }
+    }
+}
+
+#[test]
+fn a_later_version_is_refused() {
+    for database in Database::each() {
+        run(async {
+            database.store().prepare().await.unwrap();
+            execute(&database, ["UPDATE store_version SET version = 1000"; 2]).await;
+            let refused = database.store().prepare().await;
+            assert!(matches!(refused, Err(StoreFailure::NewerVersion { found: 1000, .. })), "{refused:?}");
+        });
+    }
+}
+
+#[test]
+fn processes_that_start_together_make_one_store() {
+    for database in Database::each() {
+        run(async {
+            let opened: Vec<_> = (0..4)
+                .map(|_| {
+                    let store = database.store();
+                    tokio::spawn(async move { store.hash_key().await })
+                })
+                .collect();
+            let mut hash_keys = Vec::new();
+            for opened in opened {
+                hash_keys.push(opened.await.unwrap().unwrap());
+            }
+            assert!(hash_keys.iter().all(|hash_key| *hash_key == hash_keys[0]));
+        });
+    }
+}
+
+#[test]
+fn only_the_owner_can_read_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::Sqlite(folder);
+    run(async {
+        let store = database.store();
+        let mut change = store.begin_change().await.unwrap();
+        change.insert_account(&account("acme")).await.unwrap();
+        change.commit().await.unwrap();
+        let Database::Sqlite(folder) = &database else { return };
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{:?}", entry.path());
+        }
+    });
+}
