@@ -8,7 +8,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::http::{ReceivedReply, TestConnection, get};
 
-use crate::accounts::account_with_key;
+use crate::accounts::{account_with_key, status};
+use crate::demo::until;
 use crate::process::Process;
 
 fn gateway(listen: &str, log: &str) -> Process {
@@ -146,8 +147,10 @@ fn no_key_secret_or_token_is_in_a_log_at_trace_or_in_a_file() {
         send(gateway.operator, "PATCH", &format!("/admin/v1/keys/{id}/settings"), &headers, &body).status,
         200
     );
+    until("the key is accepted", || status(&gateway, &key) == 200);
     let (token, operator, data_dir) = (token(&gateway), gateway.operator, gateway.data_dir());
     let metrics = get(operator, "/metrics").text().to_owned();
+    until("the call is logged", || gateway.lines_with("\"answered\"") > 0);
     for canary in [key.as_str(), "canary-secret-771", token.as_str()] {
         assert_eq!(gateway.lines_with(canary), 0);
         assert!(!metrics.contains(canary));
