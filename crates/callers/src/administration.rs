@@ -6,6 +6,7 @@
 mod audit; // entries of the audit log
 mod credential; // new keys and their handles
 mod summaries; // accounts and keys as operators see them
+mod usage; // reports of usage
 
 use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus, Store, StoreFailure, StoreTransaction};
 use tokio::sync::OnceCell;
@@ -17,6 +18,7 @@ use crate::feed::FeedHandle;
 use crate::key_rules::KeyRuleError;
 use crate::plans::{Plan, Plans};
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
+use crate::usage::UsageSettings;
 
 /// Characters of the name of an account or a key.
 const NAME_CHARACTERS_MAX: usize = 100;
@@ -69,11 +71,12 @@ pub struct Administration {
     plans: Plans,
     hash_key: OnceCell<HashKey>,
     feed: Option<FeedHandle>,
+    usage: UsageSettings,
 }
 
 impl Administration {
     pub fn new(store: Store, plans: Plans) -> Self {
-        Self { store, plans, hash_key: OnceCell::new(), feed: None }
+        Self { store, plans, hash_key: OnceCell::new(), feed: None, usage: UsageSettings::default() }
     }
 
     /// Makes changes return only after the directory of this process has them.

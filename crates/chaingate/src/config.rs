@@ -77,11 +77,11 @@ impl Config {
     /// The rules for changes of accounts and keys, on the store of these settings. The connections to the store belong to the
     /// runtime that makes the first change.
     pub fn administration(&self) -> Administration {
-        let store = Store::new(self.store_location());
-        Administration::new(store, self.plans.clone())
+        let administration = Administration::new(Store::new(self.store_location()), self.plans.clone());
+        administration.with_usage_settings(self.usage.clone())
     }
 
-    /// Where accounts and keys are stored.
+    /// Where accounts, keys and usage are stored.
     pub fn store_location(&self) -> StoreLocation {
         self.store.clone().unwrap_or_else(|| StoreLocation::in_data_dir(&self.data_dir))
     }

@@ -207,6 +207,30 @@ pub struct AuditListDocument {
     pub next: Option<i64>,
 }
 
+/// What callers have used in a span of time, which is rounded to whole minutes, hours or days.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "only its schema is used; `callers::usage::UsageReport` writes the JSON")]
+pub(crate) struct UsageDocument {
+    /// Start, such as `2026-11-17T00:00:00Z`.
+    since: String,
+    /// End, which is not part of it.
+    until: String,
+    calls: u64,
+    /// Credits that were charged.
+    credits: u64,
+    /// Bytes of the calls, after decompression.
+    bytes_in: u64,
+    /// Bytes of the results, before compression.
+    bytes_out: u64,
+    /// Sum of the times that the calls took, in nanoseconds.
+    latency_ns: u64,
+    /// Calls by how long they took, with the bounds of `chaingate_call_seconds`.
+    latency_buckets: Vec<u64>,
+    /// The same for each group: its `time`, `network`, `account`, `key`, `method` and `outcome`, as far as they were asked for.
+    #[schema(value_type = Vec<Object>)]
+    rows: Vec<serde_json::Value>,
+}
+
 impl From<AccountSummary> for AccountDocument {
     fn from(AccountSummary { id, name, plan, status, created_at }: AccountSummary) -> Self {
         Self { id, name, plan, status: status.to_owned(), created_at }

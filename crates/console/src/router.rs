@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 
 use crate::api_error::ApiError;
 use crate::guard::AdminActor;
-use crate::routes::{accounts, audit, keys};
+use crate::routes::{accounts, audit, keys, usage};
 
 /// Where the document is; it needs no token.
 pub(crate) const OPENAPI_PATH: &str = "/admin/v1/openapi.json";
@@ -75,6 +75,7 @@ fn documented_routes() -> OpenApiRouter<Arc<Administration>> {
         .routes(routes!(keys::rename_key))
         .routes(routes!(keys::set_key_settings))
         .routes(routes!(audit::list_audit_entries))
+        .routes(routes!(usage::report_usage))
 }
 
 /// The parts of the document that do not belong to one route.
@@ -83,7 +84,7 @@ fn document() -> utoipa::openapi::OpenApi {
     #[openapi(
         info(
             title = "Chaingate admin API",
-            description = "Accounts, keys and the audit log. Send the token from the file `admin-token` in the data \
+            description = "Accounts, keys, usage and the audit log. Send the token from the file `admin-token` in the data \
                            directory as `Authorization: Bearer TOKEN`.",
             license(name = "MIT OR Apache-2.0")
         ),

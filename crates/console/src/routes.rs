@@ -5,6 +5,7 @@
 pub(crate) mod accounts;
 pub(crate) mod audit;
 pub(crate) mod keys;
+pub(crate) mod usage;
 
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;

@@ -7,8 +7,6 @@ mod flush; // adds usage
 mod report; // sums of usage
 mod retention; // deletes old usage
 mod usage_row; // what is counted, and for whom
-#[cfg(test)]
-mod tests;
 
 pub use flush::UsageFlush;
 pub use report::{UsageDimension, UsageQuery};

@@ -7,6 +7,8 @@ mod databases; // a database of either kind
 mod changes; // changes and how others follow them
 #[path = "stories/versions.rs"]
 mod versions; // tables of earlier and later versions
+#[path = "stories/usage.rs"]
+mod usage; // usage is counted once, reported and deleted
 #[path = "stories/outages.rs"]
 mod outages; // databases that end and come back
 // Crates below `testkit` cannot depend on it, because it depends on the archive.

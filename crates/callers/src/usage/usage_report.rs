@@ -157,14 +157,10 @@ mod tests {
     const DAY: u64 = 86_400;
     const TODAY: u64 = NOW / DAY * DAY;
 
-    fn settings() -> UsageSettings {
-        settings::read_empty(UsageSettings::read)
-    }
-
     fn spanned(since: Option<&str>, until: Option<&str>) -> Result<(UsageStep, u64, u64), String> {
         let (since, until) = (since.map(str::to_owned), until.map(str::to_owned));
         let request = UsageReportRequest { since, until, ..UsageReportRequest::default() };
-        span(&settings(), &request, NOW).map_err(|error| error.to_string())
+        span(&UsageSettings::default(), &request, NOW).map_err(|error| error.to_string())
     }
 
     #[test]

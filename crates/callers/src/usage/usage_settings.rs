@@ -24,13 +24,28 @@ pub struct UsageSettings {
     pub days_kept_days: Option<u64>,
 }
 
+impl Default for UsageSettings {
+    fn default() -> Self {
+        Self {
+            spool_bytes_max: SPOOL_BYTES_MAX,
+            minutes_kept_days: MINUTES_KEPT_DAYS,
+            hours_kept_days: HOURS_KEPT_DAYS,
+            days_kept_days: None,
+        }
+    }
+}
+
 impl UsageSettings {
     pub fn read(section: &mut Section<'_>) -> Self {
+        let usual = Self::default();
+        let mut days = |key, days| section.number_up_to(key, days, KEPT_DAYS_MAX);
+        let minutes_kept_days = days("minutes_kept_days", usual.minutes_kept_days);
+        let hours_kept_days = days("hours_kept_days", usual.hours_kept_days);
         Self {
-            spool_bytes_max: section.number("spool_bytes_max", SPOOL_BYTES_MAX),
-            minutes_kept_days: section.number_up_to("minutes_kept_days", MINUTES_KEPT_DAYS, KEPT_DAYS_MAX),
-            hours_kept_days: section.number_up_to("hours_kept_days", HOURS_KEPT_DAYS, KEPT_DAYS_MAX),
-            days_kept_days: section.limit("days_kept_days", None),
+            spool_bytes_max: section.number("spool_bytes_max", usual.spool_bytes_max),
+            minutes_kept_days,
+            hours_kept_days,
+            days_kept_days: section.limit("days_kept_days", usual.days_kept_days),
         }
     }
 

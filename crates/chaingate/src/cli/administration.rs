@@ -18,6 +18,7 @@ pub(super) use output::{CommandOutput, utc_text};
 pub(super) use table::Table;
 
 use super::ConfigOptions;
+use crate::config::Config;
 
 /// Options of all commands about accounts and keys.
 #[derive(Debug, Args)]
@@ -34,15 +35,20 @@ pub(super) struct AdministrationOptions {
 }
 
 impl AdministrationOptions {
+    /// The configuration of the gateway.
+    pub(super) fn config(&self) -> Result<Config, String> {
+        let (config, data_dir) = (self.config.clone(), self.data_dir.clone());
+        ConfigOptions { config, data_dir, listen: None, operator: None }.parse()
+    }
+
+    /// Whether the result is printed as JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Finds the running gateway of the data directory, or opens the store.
     pub(super) fn connect(&self) -> Result<(AdminConnection, CommandOutput), String> {
-        let options = ConfigOptions {
-            config: self.config.clone(),
-            data_dir: self.data_dir.clone(),
-            listen: None,
-            operator: None,
-        };
-        let config = options.parse()?;
+        let config = self.config()?;
         let output = CommandOutput::new(&config, self.json);
         Ok((AdminConnection::open(&config)?, output))
     }

@@ -1,7 +1,8 @@
-//! `chaingate keys`: creates, lists, rotates, revokes and restricts keys.
+//! `chaingate keys`: creates, lists, rotates, revokes and restricts keys, and shows what they have used.
 
 mod restrictions; // options that restrict a key
 mod selection; // which key is meant
+mod usage; // chaingate keys usage
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use console::{KeyDocument, KeyListDocument, NewKeyDocument};
 use restrictions::{AllowOptions, CredentialOptions, ExpiryOptions, LimitOptions};
 use selection::KeyArgument;
 use serde_json::{Map, Value, json};
+use usage::UsageArguments;
 
 use super::administration::{AdminConnection, AdministrationOptions, CommandOutput, Table, path, utc_text};
 
@@ -26,7 +28,8 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
   chaingate keys revoke --account acme --name backend
   chaingate keys allow k_0123456789ab --methods eth_call,eth_getLogs --origins https://app.example.com
   chaingate keys allow k_0123456789ab --any methods
-  chaingate keys limits k_0123456789ab --credits-per-second 100 --credits-per-day 0")]
+  chaingate keys limits k_0123456789ab --credits-per-second 100 --credits-per-day 0
+  chaingate keys usage --account acme --since 7d")]
 pub(super) struct KeysArguments {
     #[command(subcommand)]
     command: KeysCommand,
@@ -90,6 +93,7 @@ enum KeysCommand {
         #[command(flatten)]
         options: AdministrationOptions,
     },
+    Usage(Box<UsageArguments>),
 }
 
 #[derive(Debug, Args)]
@@ -151,6 +155,7 @@ pub(super) fn run(arguments: KeysArguments) -> Result<(), String> {
             limits.write(&mut settings);
             set(&options, &key, settings)
         }
+        KeysCommand::Usage(arguments) => usage::run(*arguments),
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 use callers::usage::{UsageDimension, UsageReport, UsageReportRequest, UsageSettings, UsageStep};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::{Value, json};
 use store::{Store, StoreLocation, UsageCounts, UsageFlush, UsageGroup, UsageRow};
 use testkit::http::{TestConnection, post, request};
+use testkit::postgres::PostgresServer;
 
 use crate::demo::{endless, metric, until};
 use crate::gateway_under_test::{call, chain_id};
@@ -20,11 +23,10 @@ const LOCAL: &str = "127.0.0.1:0";
 fn stored(data_dir: &Path, by: &[UsageDimension]) -> UsageReport {
     on_runtime(async {
         let store = Store::new(StoreLocation::in_data_dir(data_dir));
-        let settings = settings::read_empty(UsageSettings::read);
         let (account, since) = (Some("demo".to_owned()), Some("1d".to_owned()));
         let by = by.iter().copied().collect();
         let request = UsageReportRequest { account, since, by, ..UsageReportRequest::default() };
-        let report = UsageReport::read(&store, &settings, &request, now()).await.unwrap();
+        let report = UsageReport::read(&store, &UsageSettings::default(), &request, now()).await.unwrap();
         store.close().await;
         report
     })
@@ -198,6 +200,63 @@ fn usage_waits_in_memory_while_the_disk_is_full() {
     assert_eq!(metric(gateway.operator, "chaingate_usage_lost_calls_total"), 0.0);
 }
 
+/// What `chaingate keys usage` prints.
+fn shown(data_dir: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
+    let output =
+        command.args(["keys", "usage", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_command_shows_usage_while_the_gateway_runs_and_after_it_was_killed() {
+    let gateway = Process::start(LOCAL, "", "info");
+    let json = |data_dir: &Path| -> Value {
+        serde_json::from_str(&shown(data_dir, &["--account", "demo", "--json"])).unwrap()
+    };
+    assert_eq!(post(gateway.public, "/v3/demo", chain_id("1")).status, 200);
+    until("usage is shown", || json(&gateway.data_dir())["calls"] == 1);
+    assert_eq!(post(gateway.public, "/v3/demo", chain_id("1")).status, 200);
+    until_written(&gateway, 2);
+    let data = gateway.kill();
+    let report = json(&data.path());
+    assert_eq!(
+        (&report["calls"], &report["credits"], &report["account"]),
+        (&json!(2), &json!(10), &json!("demo"))
+    );
+    let row = &report["rows"][0];
+    assert_eq!(
+        (&row["key"], &row["method"], &row["outcome"]),
+        (&json!("static:demo"), &json!("eth_chainId"), &json!("ok"))
+    );
+    let csv = shown(&data.path(), &["--by", "time,account", "--step", "day", "--format", "csv"]);
+    assert!(csv.starts_with("time,account,calls,credits,") && csv.lines().count() == 2, "{csv}");
+    let lines = shown(&data.path(), &["--by", "network", "--format", "jsonl"]);
+    assert_eq!(serde_json::from_str::<Value>(lines.trim_end()).unwrap()["network"], "demo");
+    assert!(shown(&data.path(), &[]).contains("total"));
+}
+
+#[test]
+fn the_admin_api_reports_usage() {
+    let gateway = Process::start(LOCAL, "", "info");
+    assert_eq!(post(gateway.public, "/v3/demo", chain_id("1")).status, 200);
+    let token = fs::read_to_string(gateway.data_dir().join("admin-token")).unwrap();
+    let ask = |query: &str| {
+        let head = format!(
+            "GET /admin/v1/usage?{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+            gateway.operator,
+            token.trim()
+        );
+        TestConnection::connect(gateway.operator).send(head).reply()
+    };
+    until("usage is reported", || ask("account=demo&by=method").json()["calls"] == 1);
+    assert_eq!(ask("account=demo&by=method").json()["rows"][0]["method"], "eth_chainId");
+    let wrong = ask("since=yesterday");
+    assert_eq!((wrong.status, &wrong.json()["error"]["field"]), (422, &json!("since")));
+    assert_eq!(ask("by=colour").json()["error"]["field"], "by");
+}
+
 /// A restart must not grant the credits of the day a second time.
 #[test]
 fn credits_of_the_day_stay_used_after_a_restart() {
@@ -256,4 +315,43 @@ fn usage(starts_at: u64) -> UsageRow {
         outcome: text("ok"),
     };
     UsageRow { group, counts: UsageCounts { calls: 1, credits: 5, ..UsageCounts::default() } }
+}
+
+/// The database is killed while usage is moved to it, and callers go on calling.
+#[test]
+fn a_store_that_is_killed_during_flushes_loses_nothing_and_counts_nothing_twice() {
+    let Some(mut postgres) = PostgresServer::start() else { return };
+    let config = format!("[store]\nurl = \"{}\"\n", postgres.url());
+    let gateway = Process::start(LOCAL, &config, "info");
+    let (made, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let value = |name: &str| metric(gateway.operator, name);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut wire = TestConnection::connect(gateway.public);
+                while !is_over.load(SeqCst) {
+                    wire.send(request("/v3/demo", "", chain_id("1").as_bytes()));
+                    assert_eq!(wire.reply().status, 200);
+                    made.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        for _ in 0..4 {
+            let flushes = value("chaingate_usage_flushes_total");
+            until("usage is stored", || value("chaingate_usage_flushes_total") > flushes);
+            postgres.kill();
+            until("the store does not answer", || value("chaingate_usage_store_failing") > 0.0);
+            postgres.restart();
+            until("usage is stored again", || value("chaingate_usage_store_failing") == 0.0);
+        }
+        is_over.store(true, SeqCst);
+    });
+    let made = made.into_inner();
+    until_written(&gateway, made);
+    let counted = || postgres.run("SELECT SUM(calls) FROM usage_days");
+    until("everything is stored", || counted().parse().unwrap_or(0) >= made);
+    for table in ["usage_minutes", "usage_hours", "usage_days"] {
+        assert_eq!(postgres.run(&format!("SELECT SUM(calls) FROM {table}")), made.to_string(), "{table}");
+    }
+    assert_eq!(value("chaingate_usage_lost_calls_total"), 0.0);
 }

@@ -1,0 +1,94 @@
+//! `chaingate keys usage`: what callers have used.
+
+use std::io::{Write as _, stdout};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use callers::usage::{
+    UsageDimension, UsageFormat, UsageReport, UsageReportRequest, UsageStep, flush_left_over,
+};
+use clap::Args;
+use serde_json::Value;
+use store::Store;
+use tokio::runtime;
+
+use crate::cli::administration::AdministrationOptions;
+use crate::config::Config;
+
+/// Show what callers have used
+///
+/// Reads the store, to which a running gateway moves its usage every second. Times are UTC.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  chaingate keys usage --account acme
+  chaingate keys usage --account acme --since 7d --by time,method --step day
+  chaingate keys usage --since 2026-10-01 --until 2026-11-01 --by time,account,key,method,outcome --step hour --format csv")]
+pub(super) struct UsageArguments {
+    /// Name of the account; without it, all accounts
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<String>,
+    /// Id of a key
+    #[arg(long, value_name = "ID")]
+    key: Option<String>,
+    /// Name of a network
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<String>,
+    /// Start: 2026-11-17, 2026-11-17T13:00Z, or how long ago, such as 30m, 24h or 7d; without it, today
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// End, in the same forms; without it, now
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// What to sum up by: time, network, account, key, method, outcome
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "key,method,outcome", value_parser = dimension)]
+    by: Vec<UsageDimension>,
+    /// Step of the time: minute, hour, day
+    #[arg(long, value_name = "STEP", value_parser = step)]
+    step: Option<UsageStep>,
+    /// Format: table, csv, jsonl
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format, conflicts_with = "json")]
+    format: UsageFormat,
+    #[command(flatten)]
+    options: AdministrationOptions,
+}
+
+fn dimension(text: &str) -> Result<UsageDimension, String> {
+    UsageDimension::named(text).ok_or("must be time, network, account, key, method or outcome".to_owned())
+}
+
+fn step(text: &str) -> Result<UsageStep, String> {
+    UsageStep::named(text).ok_or("must be minute, hour or day".to_owned())
+}
+
+fn format(text: &str) -> Result<UsageFormat, String> {
+    UsageFormat::named(text).ok_or("must be table, csv or jsonl".to_owned())
+}
+
+pub(super) fn run(arguments: UsageArguments) -> Result<(), String> {
+    let UsageArguments { account, key, network, since, until, by, step, format, options } = arguments;
+    let by = by.into_iter().collect();
+    let request = UsageReportRequest { account, key, network, since, until, by, step };
+    let config = options.config()?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let report = runtime.block_on(read(&config, &request))?;
+    let text = if options.is_json() {
+        let mut object = report.json();
+        object["account"] = request.account.map_or(Value::Null, Value::String);
+        format!("{object}\n")
+    } else {
+        report.text(format)
+    };
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| format!("cannot write the result: {error}"))
+}
+
+async fn read(config: &Config, request: &UsageReportRequest) -> Result<UsageReport, String> {
+    let store = Store::new(config.store_location());
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = since_1970.as_secs();
+    flush_left_over(&store, &config.data_dir, now).await.map_err(|error| error.to_string())?;
+    let report = UsageReport::read(&store, &config.usage, request, now).await;
+    store.close().await;
+    report.map_err(|error| error.to_string())
+}

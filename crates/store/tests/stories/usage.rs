@@ -1,0 +1,143 @@
+//! Usage is counted once, summed up in three steps, reported and deleted.
+
+use std::collections::BTreeSet;
+
+use store::{Store, UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};
+
+use crate::databases::on_each_database;
+
+/// 2026-11-17T00:00:00Z
+const DAY: u64 = 1_794_873_600;
+
+fn row(starts_at: u64, key: &str, method: &str, calls: u64) -> UsageRow {
+    let group = UsageGroup {
+        starts_at,
+        network: "demo".into(),
+        account: "a".into(),
+        key: key.into(),
+        method: method.into(),
+        outcome: "ok".into(),
+    };
+    let mut counts = UsageCounts {
+        calls,
+        credits: 5 * calls,
+        bytes_in: 7 * calls,
+        bytes_out: 11 * calls,
+        latency_ns: 13 * calls,
+        ..UsageCounts::default()
+    };
+    counts.latency_buckets[0] = calls;
+    UsageRow { group, counts }
+}
+
+fn flush(after: u64, through: u64, rows: &[UsageRow]) -> UsageFlush<'_> {
+    UsageFlush { instance: "00000000000000aa", epoch: 1, after, through, rows }
+}
+
+fn query(step: UsageStep, by: &[UsageDimension]) -> UsageQuery {
+    UsageQuery {
+        step,
+        since: DAY,
+        until: DAY + 86_400,
+        account: Some("a".to_owned()),
+        key: None,
+        network: None,
+        by: by.iter().copied().collect(),
+    }
+}
+
+async fn calls(store: &Store, step: UsageStep) -> u64 {
+    store.usage(&query(step, &[]), 10).await.unwrap()[0].counts.calls
+}
+
+#[test]
+fn a_batch_that_is_sent_again_counts_once() {
+    on_each_database(|store| async move {
+        let (first, second) = ([row(DAY, "k", "eth_call", 3)], [row(DAY, "k", "eth_call", 4)]);
+        assert_eq!(store.add_usage(&flush(0, 2, &first), DAY).await.unwrap(), 2);
+        assert_eq!(store.add_usage(&flush(0, 2, &first), DAY).await.unwrap(), 2, "its reply was lost");
+        let both = [row(DAY, "k", "eth_call", 7)];
+        assert_eq!(store.add_usage(&flush(0, 5, &both), DAY).await.unwrap(), 2, "some of it is stored");
+        assert_eq!(store.add_usage(&flush(2, 5, &second), DAY).await.unwrap(), 5);
+        let other = UsageFlush { epoch: 2, ..flush(0, 1, &first) };
+        assert_eq!(store.add_usage(&other, DAY).await.unwrap(), 1, "another process has its own numbers");
+        for step in UsageStep::ALL {
+            assert_eq!(calls(&store, step).await, 10, "{step:?}");
+        }
+    });
+}
+
+#[test]
+fn usage_is_summed_up_by_minute_hour_and_day() {
+    on_each_database(|store| async move {
+        let starts = [DAY, DAY + 60, DAY + 3_600, DAY + 86_340, DAY + 86_400];
+        let rows = starts.map(|starts_at| row(starts_at, "k", "eth_call", 1));
+        store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        for (step, expected) in [(UsageStep::Minute, 4), (UsageStep::Hour, 3), (UsageStep::Day, 1)] {
+            let rows = store.usage(&query(step, &[UsageDimension::Time]), 10).await.unwrap();
+            assert_eq!(rows.len(), expected, "{step:?}");
+            assert_eq!(rows.iter().map(|row| row.counts.calls).sum::<u64>(), 4, "{step:?}");
+            assert!(rows.iter().all(|row| step.start(row.group.starts_at) == row.group.starts_at));
+        }
+    });
+}
+
+#[test]
+fn a_report_has_the_groups_that_are_asked_for() {
+    on_each_database(|store| async move {
+        // More rows than one statement of each size adds.
+        let mut all: Vec<_> = (0..150).map(|key| row(DAY, &format!("k_{key:03}"), "eth_call", 1)).collect();
+        all.push(row(DAY, "k_000", "eth_chainId", 2));
+        store.add_usage(&flush(0, 1, &all), DAY).await.unwrap();
+        let by_method = store.usage(&query(UsageStep::Day, &[UsageDimension::Method]), 10).await.unwrap();
+        let shown: Vec<_> =
+            by_method.iter().map(|row| (&*row.group.method, &*row.group.key, row.counts.calls)).collect();
+        assert_eq!(shown, [("eth_call", "", 150), ("eth_chainId", "", 2)]);
+        let of_key = UsageQuery { key: Some("k_000".to_owned()), ..query(UsageStep::Hour, &[]) };
+        let expected = UsageCounts { calls: 3, ..row(DAY, "", "", 3).counts };
+        assert_eq!(store.usage(&of_key, 10).await.unwrap()[0].counts, expected);
+        let by = BTreeSet::from(UsageDimension::ALL);
+        let rows = store.usage(&UsageQuery { by, ..query(UsageStep::Minute, &[]) }, 1_000).await.unwrap();
+        all.sort_by(|one, other| one.group.cmp(&other.group));
+        assert_eq!(rows, all, "everything is read as it was written");
+        let nobody = UsageQuery { account: Some("b".to_owned()), ..query(UsageStep::Day, &[]) };
+        assert_eq!(store.usage(&nobody, 10).await.unwrap()[0].counts, UsageCounts::default());
+    });
+}
+
+#[test]
+fn credits_of_a_day_are_summed_up_over_networks_and_methods() {
+    on_each_database(|store| async move {
+        let mut elsewhere = row(DAY + 7_200, "k", "eth_call", 4);
+        elsewhere.group.network = "other".into();
+        let rows = [
+            row(DAY, "k", "eth_call", 1),
+            row(DAY, "l", "request", 2),
+            row(DAY + 86_400, "k", "eth_call", 8),
+            elsewhere,
+        ];
+        store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        let mut credits = Vec::new();
+        store.credits_of_day(DAY, |account, key, used| credits.push((account, key, used))).await.unwrap();
+        credits.sort();
+        let text = str::to_owned;
+        assert_eq!(credits, [(text("a"), text("k"), 25), (text("a"), text("l"), 10)]);
+    });
+}
+
+#[test]
+fn old_usage_is_deleted_step_by_step() {
+    on_each_database(|store| async move {
+        let rows: Vec<_> = (0..100).map(|minute| row(DAY + minute * 60, "k", "eth_call", 1)).collect();
+        store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        let cutoff = DAY + 90 * 60;
+        let mut deleted = Vec::new();
+        for _ in 0..3 {
+            deleted.push(store.delete_usage_before(UsageStep::Minute, cutoff).await.unwrap());
+        }
+        assert_eq!(deleted, [60, 30, 0]);
+        assert_eq!((calls(&store, UsageStep::Minute).await, calls(&store, UsageStep::Day).await), (10, 100));
+        assert_eq!(store.delete_usage_flushes_before(DAY).await.unwrap(), 0);
+        assert_eq!(store.delete_usage_flushes_before(DAY + 1).await.unwrap(), 1);
+    });
+}
