@@ -2,6 +2,7 @@
 //! headers as arguments.
 
 mod plans; // plans and their defaults
+mod instance_id; // the id of the process
 mod demand; // credits that callers ask for
 mod limit_share; // the part of a limit that belongs to this instance
 mod limit_state; // what is left of one limit
@@ -22,7 +23,6 @@ mod feed_status; // where accounts and keys come from
 mod directory; // all valid keys
 mod feed; // follows the store
 pub mod administration; // changes of accounts and keys
-mod instance_id; // the id of the process
 pub mod usage; // what callers have used
 
 pub use account::Account;

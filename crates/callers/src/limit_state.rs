@@ -309,3 +309,50 @@ fn rate_exceeded(refused: RateExceeded, per_second: Option<u64>) -> LimitExceede
     let of_others = limit.saturating_sub(allowed);
     LimitExceeded::Second { allowed: limit, current: current.saturating_add(of_others), wait_ms }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u64 = 20_000 * DAY_S + DAY_S / 2;
+    const ALONE: InstanceCount = InstanceCount { is_connected: true, instances: 1 };
+
+    fn shared(per_second: Option<u64>, per_day: Option<u64>) -> LimitState {
+        let mut state = LimitState::default();
+        state.set_limits(per_second, per_day, MonoTime::default());
+        state.share_as("account:a");
+        state.activate(ALONE, MonoTime(1));
+        state
+    }
+
+    /// Each instance would otherwise report the credits of all instances as its own, and a day would end early.
+    #[test]
+    fn credits_that_all_instances_have_used_are_not_reported_as_those_of_one() {
+        let mut state = shared(None, Some(100_000));
+        state.raise_used_today(70_000, NOON);
+        state.take(MonoTime(1), || NOON, 80).unwrap();
+        let day = state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap();
+        assert_eq!((day.used, day.ledger, day.unused), (80, 70_000, 0));
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_terms_of_the_whole_limit() {
+        let mut state = shared(Some(600), None);
+        let report = state.report(ALONE, MonoTime(1), NOON).unwrap();
+        let second = Some(RateReply { rate: 200, owes_first_burst: false });
+        state.apply(&report, &LimitReply { second, day: None }, MonoTime(1));
+        state.take(MonoTime(1), || NOON, 200).unwrap();
+        let refused = state.take(MonoTime(1), || NOON, 100).unwrap_err();
+        assert_eq!(refused, LimitExceeded::Second { allowed: 600, current: 700, wait_ms: 500 });
+    }
+
+    #[test]
+    fn a_change_of_the_limit_changes_the_part_of_this_instance_in_proportion() {
+        let mut state = shared(Some(600), None);
+        let report = state.report(ALONE, MonoTime(1), NOON).unwrap();
+        let second = Some(RateReply { rate: 200, owes_first_burst: false });
+        state.apply(&report, &LimitReply { second, day: None }, MonoTime(1));
+        state.set_limits(Some(1_200), None, MonoTime(1));
+        assert_eq!(state.rate_in_use(), Some((400, true)));
+    }
+}

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::exchange::{self, ScriptItem};
 use super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::{LimitState, SharedLimits};
+use crate::instance_id::InstanceId;
 use crate::limit_state::LimitReport;
 
 /// Time between two exchanges. Several of them pass in the time in which the parts have to follow callers that move.
@@ -36,7 +37,6 @@ pub(super) struct SharingTask {
     shared: Arc<SharedLimits>,
     link: RedisLink,
     clock: Clock,
-    /// Chosen at random when the process starts.
     instance: String,
     sequence: u64,
     /// The limits in use; the one that was reported longest ago first.
@@ -46,7 +46,7 @@ pub(super) struct SharingTask {
 
 impl SharingTask {
     pub(super) fn new(shared: Arc<SharedLimits>, link: RedisLink) -> Self {
-        let instance = format!("{:016x}", rand::random::<u64>());
+        let instance = InstanceId::random().to_string();
         let clock = Clock::default();
         Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new(), has_failed: false }
     }
