@@ -10,6 +10,7 @@ mod honest; // load at a fixed rate that expects every answer
 mod hostile; // connections of the attacker
 mod http1; // requests and replies over HTTP/1
 mod http2; // frames of HTTP/2, written by hand
+mod instances; // several gateways that share a store and Redis
 mod lies; // nodes that lie to a gateway
 mod report; // figures, limits and the table that is printed
 mod run; // idle, attacked, recovered: the phases of one attack
@@ -57,6 +58,8 @@ struct AttackArguments {
 enum OtherAttack {
     /// Lets nodes lie to a gateway, and compares what it answers with the truth.
     Lies(lies::LieArguments),
+    /// Lets the parts of three gateways with PostgreSQL and Redis fail under load, and compares usage with the callers' count.
+    Instances(instances::InstancesArguments),
 }
 
 fn names() -> Vec<&'static str> {
@@ -73,8 +76,10 @@ fn main() -> ExitCode {
         }
     };
     allow_open_files();
-    if let Some(OtherAttack::Lies(lies)) = &arguments.other {
-        return lies::run(lies, folder.path());
+    match &arguments.other {
+        Some(OtherAttack::Lies(lies)) => return lies::run(lies, folder.path()),
+        Some(OtherAttack::Instances(instances)) => return instances::run(instances, folder.path()),
+        None => {}
     }
     let options = run::AttackOptions {
         gateway: arguments.gateway,
