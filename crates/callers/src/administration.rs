@@ -8,7 +8,9 @@ mod credential; // new keys and their handles
 mod summaries; // accounts and keys as operators see them
 mod usage; // reports of usage
 
-use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus, Store, StoreFailure, StoreTransaction};
+use store::{
+    AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
+};
 use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
@@ -95,7 +97,7 @@ impl Administration {
         let mut change = self.store.begin_change().await?;
         let (now, status) = (unix_seconds(), AccountStatus::Active);
         let (name, plan) = (name.to_owned(), plan.name.clone());
-        let mut account = AccountRow { id: 0, name, plan, status, created_at: now };
+        let mut account = AccountRecord { id: 0, name, plan, status, created_at: now };
         account.id = match change.insert_account(&account).await {
             Err(StoreFailure::AlreadyExists) => {
                 return Err(AdministrationError::AlreadyExists { what: "account", name: account.name });
@@ -182,7 +184,7 @@ impl Administration {
         let mut change = self.store.begin_change().await?;
         let account = account_named(&mut change, &creation.account).await?;
         check_key_count(&mut change, &account, self.plan(&account.plan)?, 1).await?;
-        let row = KeyRow {
+        let row = KeyRecord {
             prefix: credential::prefix(&key),
             hash: hash_key.hash_key(key.as_bytes()),
             id,
@@ -232,7 +234,7 @@ impl Administration {
         let (mut old, account) = valid_key(&mut change, id, now).await?;
         let settings = rotated_settings(&old, hash_key, &new_id, secret)?;
         let overlap_end = now.saturating_add(i64::try_from(overlap_seconds).unwrap_or(i64::MAX));
-        let new = KeyRow {
+        let new = KeyRecord {
             prefix: credential::prefix(&key),
             hash: hash_key.hash_key(key.as_bytes()),
             id: new_id,
@@ -294,7 +296,7 @@ impl Administration {
         actor: &str,
         action: &str,
         id: &str,
-        edit: impl FnOnce(&mut KeyRow) -> Result<Vec<(&'static str, String)>, AdministrationError>,
+        edit: impl FnOnce(&mut KeyRecord) -> Result<Vec<(&'static str, String)>, AdministrationError>,
     ) -> Result<KeySummary, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let (mut key, account) = key_and_account(&mut change, id).await?;
@@ -338,7 +340,10 @@ impl Administration {
     }
 }
 
-async fn account_named(change: &mut StoreTransaction, name: &str) -> Result<AccountRow, AdministrationError> {
+async fn account_named(
+    change: &mut StoreTransaction,
+    name: &str,
+) -> Result<AccountRecord, AdministrationError> {
     change.account_named(name).await?.ok_or_else(|| no_account(name))
 }
 
@@ -349,7 +354,7 @@ fn no_account(name: &str) -> AdministrationError {
 async fn key_and_account(
     change: &mut StoreTransaction,
     id: &str,
-) -> Result<(KeyRow, AccountRow), AdministrationError> {
+) -> Result<(KeyRecord, AccountRecord), AdministrationError> {
     let not_found = || AdministrationError::NotFound { what: "key", name: id.to_owned() };
     let key = change.key(id).await?.ok_or_else(not_found)?;
     let account = change.account(key.account_id).await?.ok_or_else(not_found)?;
@@ -361,7 +366,7 @@ async fn valid_key(
     change: &mut StoreTransaction,
     id: &str,
     now: i64,
-) -> Result<(KeyRow, AccountRow), AdministrationError> {
+) -> Result<(KeyRecord, AccountRecord), AdministrationError> {
     let (key, account) = key_and_account(change, id).await?;
     if key.status == KeyStatus::Revoked || key.expires_at.is_some_and(|at| at <= now) {
         let message = "is revoked or has expired; create a new key instead".to_owned();
@@ -373,7 +378,7 @@ async fn valid_key(
 /// Refuses more valid keys, `added` ones included, than the plan allows.
 async fn check_key_count(
     change: &mut StoreTransaction,
-    account: &AccountRow,
+    account: &AccountRecord,
     plan: &Plan,
     added: u64,
 ) -> Result<(), AdministrationError> {
@@ -387,7 +392,7 @@ async fn check_key_count(
 
 /// The settings of the key that replaces `old`. A secret is hashed with the handle of its key and has to be given again.
 fn rotated_settings(
-    old: &KeyRow,
+    old: &KeyRecord,
     hash_key: &HashKey,
     new_id: &str,
     secret: Option<&str>,

@@ -44,7 +44,7 @@ impl ApiKey {
 
     /// A key of the store.
     pub(crate) fn stored(
-        row: &store::KeyRow,
+        row: &store::KeyRecord,
         account: Arc<Account>,
         settings: Option<Arc<KeySettings>>,
     ) -> Self {

@@ -109,6 +109,13 @@ impl Directory {
     pub(crate) fn take_used(&self) -> Vec<Arc<ApiKey>> {
         std::mem::take(&mut *self.used.lock())
     }
+
+    /// Keys whose use could not be stored.
+    pub(crate) fn put_back_used(&self, keys: Vec<Arc<ApiKey>>) {
+        let mut used = self.used.lock();
+        let room = USED_KEYS_MAX.saturating_sub(used.len());
+        used.extend(keys.into_iter().take(room));
+    }
 }
 
 /// The keys of the configuration, hashed with a secret that is chosen when the process starts.

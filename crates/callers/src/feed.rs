@@ -296,7 +296,11 @@ impl Feed {
         self.uses_recorded_at = Instant::now();
         let used = directory.take_used();
         let uses: Vec<(String, i64)> = used.iter().map(|key| (key.id.to_string(), now)).collect();
-        self.store.record_key_uses(&uses).await
+        let recorded = self.store.record_key_uses(&uses).await;
+        if recorded.is_err() {
+            directory.put_back_used(used);
+        }
+        recorded
     }
 
     fn copy_written(&mut self, written: io::Result<CopyWriter>) {

@@ -4,17 +4,17 @@ use sqlx::{FromRow, Row};
 
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
-use crate::rows::{AccountRow, AccountStatus, KeyRow, KeyStatus, RowPosition};
+use crate::records::{AccountRecord, AccountStatus, KeyRecord, KeyStatus, RowPosition};
 
 /// The columns of an account as every statement selects them.
 #[derive(Debug)]
 pub(crate) struct AccountColumns {
-    row: AccountRow,
+    row: AccountRecord,
     revision: i64,
 }
 
 impl AccountColumns {
-    pub(crate) fn into_row_at(self) -> (RowPosition<i64>, AccountRow) {
+    pub(crate) fn into_row_at(self) -> (RowPosition<i64>, AccountRecord) {
         (RowPosition { revision: self.revision, id: self.row.id }, self.row)
     }
 }
@@ -27,7 +27,7 @@ where
         let (id, name, plan, status, created_at, revision): (i64, String, String, String, i64, i64) =
             FromRow::from_row(row)?;
         let status = AccountStatus::named(&status);
-        Ok(Self { row: AccountRow { id, name, plan, status, created_at }, revision })
+        Ok(Self { row: AccountRecord { id, name, plan, status, created_at }, revision })
     }
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct KeyColumns {
 type KeyTuple = (String, i64, String, String, Vec<u8>, i64, Option<i64>, Option<i64>, String, String, i64);
 
 impl KeyColumns {
-    pub(crate) fn into_row_at(self) -> Result<(RowPosition<String>, KeyRow), StoreFailure> {
+    pub(crate) fn into_row_at(self) -> Result<(RowPosition<String>, KeyRecord), StoreFailure> {
         let (id, account_id, name, prefix) = self.names;
         let (created_at, last_used_at, expires_at) = self.times;
         let position = RowPosition { revision: self.revision, id: id.clone() };
-        let row = KeyRow {
+        let row = KeyRecord {
             id,
             account_id,
             name,

@@ -10,7 +10,7 @@
 mod failure; // why an operation failed
 mod location; // which database is used
 mod hash_key; // keyed hashes of keys and secrets
-mod rows; // accounts, keys, audit entries
+mod records; // accounts, keys, audit entries
 mod columns; // columns of statements → rows
 mod backend; // the two kinds of databases
 mod migrations; // the tables, and how older ones are brought up to date
@@ -24,7 +24,7 @@ pub use failure::StoreFailure;
 pub use hash_key::{HASH_BYTES, HashKey};
 pub use listener::ChangeListener;
 pub use location::StoreLocation;
-pub use rows::{AccountRow, AccountStatus, AuditRow, KeyRow, KeyStatus, RowPosition};
+pub use records::{AccountRecord, AccountStatus, AuditRecord, KeyRecord, KeyStatus, RowPosition};
 pub use store::{PAGE_ROWS, Store};
 pub use transaction::StoreTransaction;
 pub use usage::{UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};

@@ -13,7 +13,7 @@ use crate::hash_key::HashKey;
 use crate::listener::ChangeListener;
 use crate::location::StoreLocation;
 use crate::pool::{self, within_timeout};
-use crate::rows::{AccountRow, AuditRow, KeyRow, RowPosition};
+use crate::records::{AccountRecord, AuditRecord, KeyRecord, RowPosition};
 use crate::transaction::StoreTransaction;
 
 /// Rows that one statement reads at most, so that a million keys never wait in one reply of the database.
@@ -103,7 +103,7 @@ impl Store {
     pub async fn accounts_changed_after(
         &self,
         position: &RowPosition<i64>,
-    ) -> Result<Vec<(RowPosition<i64>, AccountRow)>, StoreFailure> {
+    ) -> Result<Vec<(RowPosition<i64>, AccountRecord)>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
         let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
@@ -117,7 +117,7 @@ impl Store {
     pub async fn keys_changed_after(
         &self,
         position: &RowPosition<String>,
-    ) -> Result<Vec<(RowPosition<String>, KeyRow)>, StoreFailure> {
+    ) -> Result<Vec<(RowPosition<String>, KeyRecord)>, StoreFailure> {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// The next [`PAGE_ROWS`] accounts in the order of their ids.
-    pub async fn accounts_after(&self, id: i64) -> Result<Vec<AccountRow>, StoreFailure> {
+    pub async fn accounts_after(&self, id: i64) -> Result<Vec<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE id > $1 ORDER BY id LIMIT $2";
         let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
@@ -138,7 +138,7 @@ impl Store {
     }
 
     /// The next [`PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
-    pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRow>, StoreFailure> {
+    pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRecord>, StoreFailure> {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// The account with a name.
-    pub async fn account_named(&self, name: &str) -> Result<Option<AccountRow>, StoreFailure> {
+    pub async fn account_named(&self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
         let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
             within_timeout(sqlx::query_as(query).bind(name).fetch_optional(pool)).await?
@@ -158,7 +158,7 @@ impl Store {
     }
 
     /// The newest `count` entries of the audit log before the entry `before`, the newest first.
-    pub async fn audit_entries(&self, before: i64, count: i64) -> Result<Vec<AuditRow>, StoreFailure> {
+    pub async fn audit_entries(&self, before: i64, count: i64) -> Result<Vec<AuditRecord>, StoreFailure> {
         let query = "SELECT id, at, actor, action, subject, details FROM audit_entries \
                      WHERE id < $1 ORDER BY id DESC LIMIT $2";
         type Columns = (i64, i64, String, String, String, String);
@@ -166,8 +166,14 @@ impl Store {
             let query = sqlx::query_as(query).bind(before).bind(count.clamp(0, PAGE_ROWS));
             within_timeout(query.fetch_all(pool)).await?
         });
-        let row =
-            |(id, at, actor, action, subject, details)| AuditRow { id, at, actor, action, subject, details };
+        let row = |(id, at, actor, action, subject, details)| AuditRecord {
+            id,
+            at,
+            actor,
+            action,
+            subject,
+            details,
+        };
         Ok(rows.into_iter().map(row).collect())
     }
 

@@ -9,7 +9,7 @@ use crate::columns::{AccountColumns, KeyColumns};
 use crate::failure::StoreFailure;
 use crate::listener::CHANNEL;
 use crate::pool::{self, within_timeout};
-use crate::rows::{AccountRow, AuditRow, KeyRow};
+use crate::records::{AccountRecord, AuditRecord, KeyRecord};
 
 /// An open change. Dropping it undoes everything.
 ///
@@ -48,7 +48,7 @@ impl StoreTransaction {
         Ok(self.revision)
     }
 
-    pub async fn account_named(&mut self, name: &str) -> Result<Option<AccountRow>, StoreFailure> {
+    pub async fn account_named(&mut self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
         let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
             within_timeout(sqlx::query_as(query).bind(name).fetch_optional(&mut **connection)).await?
@@ -56,7 +56,7 @@ impl StoreTransaction {
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
-    pub async fn account(&mut self, id: i64) -> Result<Option<AccountRow>, StoreFailure> {
+    pub async fn account(&mut self, id: i64) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE id = $1";
         let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
             within_timeout(sqlx::query_as(query).bind(id).fetch_optional(&mut **connection)).await?
@@ -65,10 +65,10 @@ impl StoreTransaction {
     }
 
     /// Adds an account; `account.id` is ignored, and the new id returned.
-    pub async fn insert_account(&mut self, account: &AccountRow) -> Result<i64, StoreFailure> {
+    pub async fn insert_account(&mut self, account: &AccountRecord) -> Result<i64, StoreFailure> {
         let insert = "INSERT INTO accounts (name, plan, status, created_at, revision) \
                       VALUES ($1, $2, $3, $4, $5) RETURNING id";
-        let AccountRow { id: _, name, plan, status, created_at } = account;
+        let AccountRecord { id: _, name, plan, status, created_at } = account;
         Ok(each_backend!(&mut self.transaction, connection => {
             let insert = sqlx::query(insert)
                 .bind(name).bind(plan).bind(status.name()).bind(created_at).bind(self.revision);
@@ -77,7 +77,7 @@ impl StoreTransaction {
     }
 
     /// Writes the plan and the status of an account.
-    pub async fn update_account(&mut self, account: &AccountRow) -> Result<(), StoreFailure> {
+    pub async fn update_account(&mut self, account: &AccountRecord) -> Result<(), StoreFailure> {
         let update = "UPDATE accounts SET plan = $1, status = $2, revision = $3 WHERE id = $4";
         each_backend!(&mut self.transaction, connection => {
             let update = sqlx::query(update)
@@ -86,7 +86,7 @@ impl StoreTransaction {
         })
     }
 
-    pub async fn key(&mut self, id: &str) -> Result<Option<KeyRow>, StoreFailure> {
+    pub async fn key(&mut self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
         let row: Option<KeyColumns> = each_backend!(&mut self.transaction, connection => {
@@ -105,7 +105,7 @@ impl StoreTransaction {
         }))
     }
 
-    pub async fn insert_key(&mut self, key: &KeyRow) -> Result<(), StoreFailure> {
+    pub async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreFailure> {
         let insert = "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, \
                       status, settings, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         each_backend!(&mut self.transaction, connection => {
@@ -118,7 +118,7 @@ impl StoreTransaction {
     }
 
     /// Writes what can change of a key: its name, expiry, status and settings.
-    pub async fn update_key(&mut self, key: &KeyRow) -> Result<(), StoreFailure> {
+    pub async fn update_key(&mut self, key: &KeyRecord) -> Result<(), StoreFailure> {
         let update = "UPDATE api_keys SET name = $1, expires_at = $2, status = $3, settings = $4, revision = $5 \
                       WHERE id = $6";
         each_backend!(&mut self.transaction, connection => {
@@ -130,10 +130,10 @@ impl StoreTransaction {
     }
 
     /// Adds an entry to the audit log; `entry.id` is ignored.
-    pub async fn add_audit_entry(&mut self, entry: &AuditRow) -> Result<(), StoreFailure> {
+    pub async fn add_audit_entry(&mut self, entry: &AuditRecord) -> Result<(), StoreFailure> {
         let insert =
             "INSERT INTO audit_entries (at, actor, action, subject, details) VALUES ($1, $2, $3, $4, $5)";
-        let AuditRow { id: _, at, actor, action, subject, details } = entry;
+        let AuditRecord { id: _, at, actor, action, subject, details } = entry;
         each_backend!(&mut self.transaction, connection => {
             let insert = sqlx::query(insert).bind(at).bind(actor).bind(action).bind(subject).bind(details);
             within_timeout(insert.execute(&mut **connection)).await.map(drop)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use store::{AuditRow, StoreFailure, StoreTransaction};
+use store::{AuditRecord, StoreFailure, StoreTransaction};
 
 use crate::api_key::unix_seconds;
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
@@ -22,8 +22,8 @@ pub struct AuditEntry {
     pub details: Value,
 }
 
-impl From<AuditRow> for AuditEntry {
-    fn from(AuditRow { id, at, actor, action, subject, details }: AuditRow) -> Self {
+impl From<AuditRecord> for AuditEntry {
+    fn from(AuditRecord { id, at, actor, action, subject, details }: AuditRecord) -> Self {
         let details = serde_json::from_str(&details).unwrap_or(Value::String(details));
         Self { id, at, actor, action, subject, details }
     }
@@ -39,7 +39,7 @@ pub(super) async fn add(
 ) -> Result<(), StoreFailure> {
     let member = |&(name, value): &(&str, &str)| (name.to_owned(), Value::String(value.to_owned()));
     let details: Map<String, Value> = details.iter().map(member).collect();
-    let entry = AuditRow {
+    let entry = AuditRecord {
         id: 0,
         at: unix_seconds(),
         actor: actor.to_owned(),

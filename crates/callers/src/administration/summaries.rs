@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use store::{AccountRow, KeyRow, KeyStatus};
+use store::{AccountRecord, KeyRecord, KeyStatus};
 
 use crate::api_key::unix_seconds;
 use crate::key_rules::KeyRules;
@@ -20,8 +20,8 @@ pub struct AccountSummary {
     pub created_at: i64,
 }
 
-impl From<AccountRow> for AccountSummary {
-    fn from(AccountRow { id, name, plan, status, created_at }: AccountRow) -> Self {
+impl From<AccountRecord> for AccountSummary {
+    fn from(AccountRecord { id, name, plan, status, created_at }: AccountRecord) -> Self {
         Self { id, name, plan, status: status.name(), created_at }
     }
 }
@@ -46,7 +46,7 @@ pub struct KeySummary {
 }
 
 impl KeySummary {
-    pub(super) fn new(row: KeyRow, account: &str) -> Self {
+    pub(super) fn new(row: KeyRecord, account: &str) -> Self {
         let is_expired = row.expires_at.is_some_and(|at| at <= unix_seconds());
         let status = match row.status {
             KeyStatus::Active if is_expired => "expired",

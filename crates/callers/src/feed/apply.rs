@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use resources::Clock;
-use store::{AccountRow, AccountStatus, HashKey, KeyRow, KeyStatus};
+use store::{AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus};
 
 use crate::account::Account;
 use crate::api_key::{ApiKey, unix_seconds};
@@ -26,8 +26,8 @@ const BAD_ROWS_MAX: usize = 10_000;
 /// A row of either table.
 #[derive(Clone, Debug)]
 pub(super) enum StoredRow {
-    Account(AccountRow),
-    Key(KeyRow),
+    Account(AccountRecord),
+    Key(KeyRecord),
 }
 
 /// Applies rows to a directory.
@@ -137,7 +137,7 @@ impl RowApplier {
         }
     }
 
-    fn apply_account(&mut self, row: &AccountRow) -> Result<(), String> {
+    fn apply_account(&mut self, row: &AccountRecord) -> Result<(), String> {
         if row.name.len() > NAME_BYTES_MAX {
             return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
         }
@@ -163,7 +163,7 @@ impl RowApplier {
         Ok(())
     }
 
-    fn key_change(&self, row: &KeyRow) -> Result<KeyChange, String> {
+    fn key_change(&self, row: &KeyRecord) -> Result<KeyChange, String> {
         let is_long_expired =
             row.expires_at.is_some_and(|at| at.saturating_add(EXPIRED_KEPT_SECONDS) <= unix_seconds());
         if row.status == KeyStatus::Revoked || is_long_expired {
@@ -183,7 +183,7 @@ impl RowApplier {
         Ok(KeyChange { hash: row.hash, key: Some(key) })
     }
 
-    fn compiled_settings(&self, row: &KeyRow) -> Result<Option<KeySettings>, String> {
+    fn compiled_settings(&self, row: &KeyRecord) -> Result<Option<KeySettings>, String> {
         let stored = self.directory.stored();
         let loading = self.loading.as_ref().map(StoredKeysBuilder::hash_key);
         let Some(hash_key) = loading.or(stored.as_ref().map(|keys| keys.hash_key())) else {

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use store::{AccountRow, AccountStatus, HASH_BYTES, HashKey, KeyRow, KeyStatus};
+use store::{AccountRecord, AccountStatus, HASH_BYTES, HashKey, KeyRecord, KeyStatus};
 use twox_hash::XxHash3_64;
 
 use super::apply::{RowApplier, StoredRow};
@@ -108,7 +108,7 @@ impl CopyWriter {
 
 fn record_of(row: &StoredRow) -> CopyRecord {
     match row.clone() {
-        StoredRow::Account(AccountRow { id, name, plan, status, created_at }) => {
+        StoredRow::Account(AccountRecord { id, name, plan, status, created_at }) => {
             CopyRecord::Account(id, name, plan, status == AccountStatus::Suspended, created_at)
         }
         StoredRow::Key(key) => CopyRecord::Key(
@@ -167,13 +167,13 @@ fn row_of(record: CopyRecord) -> io::Result<StoredRow> {
         CopyRecord::HashKey(_) => return Err(damaged("two hash keys")),
         CopyRecord::Account(id, name, plan, is_suspended, created_at) => {
             let status = if is_suspended { AccountStatus::Suspended } else { AccountStatus::Active };
-            StoredRow::Account(AccountRow { id, name, plan, status, created_at })
+            StoredRow::Account(AccountRecord { id, name, plan, status, created_at })
         }
         CopyRecord::Key(id, account_id, name, prefix, hash, created_at, expires_at, is_revoked, settings) => {
             let status = if is_revoked { KeyStatus::Revoked } else { KeyStatus::Active };
             let hash = bytes_of(&hash)?;
             let last_used_at = None;
-            StoredRow::Key(KeyRow {
+            StoredRow::Key(KeyRecord {
                 id,
                 account_id,
                 name,

@@ -1,4 +1,4 @@
-use store::{KeyRow, KeyStatus};
+use store::{KeyRecord, KeyStatus};
 
 use super::*;
 use crate::account::Account;
@@ -10,7 +10,7 @@ fn account() -> Arc<Account> {
 
 fn added(hash_key: &HashKey, number: u32, account: &Arc<Account>) -> KeyChange {
     let hash = hash_key.hash_key(text(number).as_bytes());
-    let row = KeyRow {
+    let row = KeyRecord {
         id: format!("k_{number:012x}"),
         account_id: 1,
         name: "laptop".to_owned(),

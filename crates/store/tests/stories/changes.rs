@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use store::{AccountStatus, AuditRow, KeyStatus, PAGE_ROWS, RowPosition, Store, StoreFailure};
+use store::{AccountStatus, AuditRecord, KeyStatus, PAGE_ROWS, RowPosition, Store, StoreFailure};
 
 use crate::databases::{Database, account, key, on_each_database, run};
 
@@ -11,7 +11,7 @@ fn what_was_committed_is_read_and_the_rest_is_not() {
         let mut change = store.begin_change().await.unwrap();
         let id = change.insert_account(&account("acme")).await.unwrap();
         change.insert_key(&key(id, 1)).await.unwrap();
-        let entry = AuditRow {
+        let entry = AuditRecord {
             id: 0,
             at: 5,
             actor: "cli".to_owned(),
@@ -30,7 +30,10 @@ fn what_was_committed_is_read_and_the_rest_is_not() {
         assert_eq!(store.keys_of(id, "").await.unwrap(), [key(id, 1)]);
         assert_eq!(store.account_named("beta").await, Ok(None));
         let entries = store.audit_entries(i64::MAX, 10).await.unwrap();
-        assert_eq!(entries.into_iter().map(|found| AuditRow { id: 0, ..found }).collect::<Vec<_>>(), [entry]);
+        assert_eq!(
+            entries.into_iter().map(|found| AuditRecord { id: 0, ..found }).collect::<Vec<_>>(),
+            [entry]
+        );
         store.close().await;
     });
 }

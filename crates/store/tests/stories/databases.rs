@@ -1,6 +1,6 @@
 use std::future::Future;
 
-use store::{AccountRow, AccountStatus, KeyRow, KeyStatus, Store, StoreLocation};
+use store::{AccountRecord, AccountStatus, KeyRecord, KeyStatus, Store, StoreLocation};
 use tempfile::TempDir;
 
 use crate::postgres::PostgresServer;
@@ -46,15 +46,15 @@ pub(crate) fn run<T>(story: impl Future<Output = T>) -> T {
         .block_on(story)
 }
 
-pub(crate) fn account(name: &str) -> AccountRow {
+pub(crate) fn account(name: &str) -> AccountRecord {
     let status = AccountStatus::Active;
-    AccountRow { id: 0, name: name.to_owned(), plan: "core".to_owned(), status, created_at: 1_700_000_000 }
+    AccountRecord { id: 0, name: name.to_owned(), plan: "core".to_owned(), status, created_at: 1_700_000_000 }
 }
 
-pub(crate) fn key(account_id: i64, number: u32) -> KeyRow {
+pub(crate) fn key(account_id: i64, number: u32) -> KeyRecord {
     let mut hash = [9; 32];
     hash[..4].copy_from_slice(&number.to_le_bytes());
-    KeyRow {
+    KeyRecord {
         id: format!("k_{number:012x}"),
         account_id,
         name: format!("key {number}"),

@@ -4,7 +4,7 @@ use crate::hash_key::HASH_BYTES;
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountRow {
+pub struct AccountRecord {
     pub id: i64,
     /// Unique in the store.
     pub name: String,
@@ -37,7 +37,7 @@ impl AccountStatus {
 
 /// A key of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRow {
+pub struct KeyRecord {
     /// The handle with which operators name the key: `k_` and 12 hexadecimal digits. It is not a secret.
     pub id: String,
     pub account_id: i64,
@@ -77,7 +77,7 @@ impl KeyStatus {
 
 /// One entry of the audit log: who changed what, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditRow {
+pub struct AuditRecord {
     /// Increases with each entry; 0 before the entry is stored.
     pub id: i64,
     pub at: i64,
