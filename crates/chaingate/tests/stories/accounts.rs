@@ -156,7 +156,7 @@ fn a_command_that_fails_says_why_and_changes_nothing() {
     let data_dir = folder.path().join("data");
     account_with_key(&data_dir, "acme");
     for (arguments, said) in [
-        (&["accounts", "create", "--name", "acme", "--plan", "core"][..], "`acme` already"),
+        (&["accounts", "create", "--name", "acme", "--plan", "core"][..], "`acme` exists already"),
         (&["accounts", "create", "--name", "b", "--plan", "golden"], "unknown plan `golden`; must be one of"),
         (&["accounts", "suspend", "nobody"], "`nobody`"),
         (&["keys", "create", "--account", "nobody", "--name", "k"], "`nobody`"),

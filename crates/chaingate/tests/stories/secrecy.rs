@@ -1,8 +1,12 @@
 //! Keys, secrets and tokens are in no log, not even at TRACE, and in no metric.
 
+#[path = "secrecy/canaries.rs"]
+mod canaries; // a thousand stored keys
+
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +37,13 @@ struct Program {
 
 impl Program {
     fn start(settings: &str) -> Self {
+        Self::start_prepared(settings, |_| {})
+    }
+
+    /// The same with what `prepare` puts into the data directory.
+    fn start_prepared(settings: &str, prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        prepare(&folder.path().join("data"));
         let config = format!(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 1\n\
              [[key]]\nkey = \"{KEY}\"\n{settings}\n"
@@ -175,8 +185,14 @@ fn a_crash_leaves_no_core_dump() {
     if !other.wait().unwrap().core_dumped() {
         return testkit::skip::report("no program leaves a core dump on this machine");
     }
-    let gateway = Process::start_with_data("", "info", "ulimit -c unlimited;", |_| {});
-    gateway.signal("QUIT");
-    let (status, _log) = gateway.ended();
-    assert_eq!((status.signal(), status.core_dumped()), (Some(3), false));
+    let before = format!("cd '{}' && ulimit -c unlimited;", folder.path().display());
+    for (settings, is_dumped) in [("", false), ("core_dumps = true\n", true)] {
+        let gateway = Process::start_with_data("", "info", &before, |data| {
+            let config = data.with_file_name("chaingate.toml");
+            fs::write(&config, settings.to_owned() + &fs::read_to_string(&config).unwrap()).unwrap();
+        });
+        gateway.signal("QUIT");
+        let (status, _log) = gateway.ended();
+        assert_eq!((status.signal(), status.core_dumped()), (Some(3), is_dumped), "{settings}");
+    }
 }

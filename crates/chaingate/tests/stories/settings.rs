@@ -24,6 +24,7 @@ use crate::process::Process;
 #[rustfmt::skip]
 const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("data_dir", "startup", "a_chain_that_is_not_there_is_found_by_check"),
+    ("core_dumps", "secrecy", "a_crash_leaves_no_core_dump"),
     ("[network] name", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] family", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] chain_id", "settings/nodes", "nodes_of_another_chain_id_are_left_out"),

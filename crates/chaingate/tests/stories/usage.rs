@@ -65,6 +65,9 @@ fn break_store(data_dir: &Path) -> PathBuf {
 
 const CALLERS: usize = 8;
 
+/// Calls that never end by themselves are still running when their callers hang up.
+const LONG_CALLS: &str = "[limits]\ncall_timeout_ms = 120000\ncall_gas_multiple = 1000000000\n";
+
 /// Callers that leave while their calls are being answered.
 fn hang_up_during_calls(gateway: &Process) {
     let leaving: Vec<_> = (0..CALLERS)
@@ -82,7 +85,7 @@ fn hang_up_during_calls(gateway: &Process) {
 
 #[test]
 fn the_sum_of_usage_is_what_the_callers_have_counted() {
-    let gateway = Process::start(LOCAL, "", "info");
+    let gateway = Process::start(LOCAL, LONG_CALLS, "info");
     let (answered, credits) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..CALLERS {
@@ -121,7 +124,7 @@ fn the_sum_of_usage_is_what_the_callers_have_counted() {
 /// The calls of a batch that were not begun when its caller hung up were not counted at all.
 #[test]
 fn calls_of_a_batch_that_are_never_begun_are_counted() {
-    let gateway = Process::start(LOCAL, "", "info");
+    let gateway = Process::start(LOCAL, LONG_CALLS, "info");
     let batch = format!("[{},{},{}]", chain_id("1"), endless(1), chain_id("2"));
     let mut leaving = TestConnection::connect(gateway.public);
     leaving.send(request("/v3/demo", "", batch.as_bytes()));
@@ -321,7 +324,10 @@ fn usage(starts_at: u64) -> UsageRow {
 #[test]
 fn a_store_that_is_killed_during_flushes_loses_nothing_and_counts_nothing_twice() {
     let Some(mut postgres) = PostgresServer::start() else { return };
-    let config = format!("[store]\nurl = \"{}\"\n", postgres.url());
+    let config = format!(
+        "[store]\nurl = \"{}\"\n[limits]\nrequests_per_connection_max = 1000000000\n",
+        postgres.url()
+    );
     let gateway = Process::start(LOCAL, &config, "info");
     let (made, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let value = |name: &str| metric(gateway.operator, name);
