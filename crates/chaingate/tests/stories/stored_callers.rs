@@ -77,7 +77,7 @@ fn a_key_in_the_default_store_is_used_without_a_restart() {
     operator.revoke(&key);
     until("the key is refused", || !is_accepted(&gateway, &key));
     assert_eq!(metric(gateway.operator, "chaingate_store_connected"), 1.0);
-    assert_eq!(metric(gateway.operator, "chaingate_store_keys"), 0.0);
+    until("no key is counted", || metric(gateway.operator, "chaingate_store_keys") == 0.0);
     assert_eq!(gateway.lines_with(&key.key), 0);
 }
 
@@ -119,8 +119,11 @@ fn known_callers_are_served_while_the_store_is_down() {
     });
     until("the change is found", || !is_accepted(&gateway, &revoked));
     assert!(is_accepted(&gateway, &key));
-    assert_eq!(metric(gateway.operator, "chaingate_store_connected"), 1.0);
-    assert_eq!(gateway.lines_with("the store of accounts and keys can be reached again"), 1);
+    // The status is written after the change is effective.
+    until("the status says so", || metric(gateway.operator, "chaingate_store_connected") == 1.0);
+    until("the log says so", || {
+        gateway.lines_with("the store of accounts and keys can be reached again") == 1
+    });
 }
 
 #[test]
