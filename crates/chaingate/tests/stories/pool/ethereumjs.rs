@@ -10,7 +10,7 @@ use testkit::ethereumjs::{self, EthereumJs};
 use super::front::Front;
 use super::questions::{self, Question, agree, outcome};
 use super::twins::free_port;
-use crate::demo::Demo;
+use crate::demo::{Demo, until};
 
 const REST: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
 
@@ -89,10 +89,10 @@ fn what_ethereumjs_lacks_another_node_answers_and_both_stay_in_the_pool() {
         let told = outcome(&front.ask(method, params));
         assert!(agree(truth, &told), "{method} {params}: {told} is not {truth}");
     }
-    let metrics = testkit::http::get(front.operator, "/metrics");
-    let down = metrics
-        .text()
-        .lines()
-        .find(|line| line.starts_with("chaingate_node_health{") && line.ends_with(" 0"));
-    assert_eq!(down, None);
+    // On a busy machine a node can be too slow for a moment; a node that was found to be wrong stays down.
+    until("no node is down", || {
+        let metrics = testkit::http::get(front.operator, "/metrics");
+        let is_down = |line: &str| line.starts_with("chaingate_node_health{") && line.ends_with(" 0");
+        !metrics.text().lines().any(is_down)
+    });
 }
