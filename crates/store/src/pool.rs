@@ -7,8 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::time::Instant;
 
 use crate::backend::{BackendPool, BackendTransaction, OnBackend};
 use crate::failure::StoreFailure;
@@ -32,6 +34,12 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a statement waits for another process that writes to the same SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Code of SQLite for a file that is locked; the higher bits of an extended code tell the details.
+const SQLITE_BUSY: u32 = 5;
+
+/// Pause between attempts to open a file that is locked.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connections that were idle for so long are closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -89,7 +97,23 @@ async fn open_sqlite(file: &Path) -> Result<BackendPool, StoreFailure> {
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(CONNECT_TIMEOUT)
         .idle_timeout(IDLE_TIMEOUT);
-    Ok(OnBackend::Sqlite(pool.connect_with(options).await?))
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Ok(pool) => return Ok(OnBackend::Sqlite(pool)),
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether another process has locked the file. SQLite waits for it by itself, but not while it changes a new file to
+/// write-ahead logging, which only one of several processes that start together can do.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 /// Creates the file so that only its owner can read it; SQLite gives the same permissions to the files beside it.

@@ -61,21 +61,33 @@ fn a_later_version_is_refused() {
 
 #[test]
 fn processes_that_start_together_make_one_store() {
-    for database in Database::each() {
-        run(async {
-            let opened: Vec<_> = (0..4)
-                .map(|_| {
-                    let store = database.store();
-                    tokio::spawn(async move { store.hash_key().await })
-                })
-                .collect();
-            let mut hash_keys = Vec::new();
-            for opened in opened {
-                hash_keys.push(opened.await.unwrap().unwrap());
-            }
-            assert!(hash_keys.iter().all(|hash_key| *hash_key == hash_keys[0]));
-        });
+    Database::each().iter().for_each(open_together);
+}
+
+/// Some of the processes were told that the file is locked: SQLite does not wait when several change a new file to
+/// write-ahead logging at once.
+#[test]
+fn processes_that_start_together_wait_for_each_other() {
+    for _ in 0..50 {
+        open_together(&Database::Sqlite(tempfile::tempdir().unwrap()));
     }
+}
+
+/// Opens an empty database eight times at once.
+fn open_together(database: &Database) {
+    run(async {
+        let opened: Vec<_> = (0..8)
+            .map(|_| {
+                let store = database.store();
+                tokio::spawn(async move { store.hash_key().await })
+            })
+            .collect();
+        let mut hash_keys = Vec::new();
+        for opened in opened {
+            hash_keys.push(opened.await.unwrap().unwrap());
+        }
+        assert!(hash_keys.iter().all(|hash_key| *hash_key == hash_keys[0]));
+    });
 }
 
 #[test]
