@@ -21,6 +21,10 @@ const UNKNOWN_PARTS: u64 = 40;
 /// While Redis is gone, all instances that it knew use at least this part of each limit together.
 const FALLBACK_PARTS: u64 = 10;
 
+/// An instance that reaches Redis uses this part of a day before its first answer, which takes milliseconds. Four instances
+/// that begin when the day is used up add a hundredth.
+const CONNECTED_DAY_PARTS: u64 = 400;
+
 /// Credits of a day that may be used before Redis has answered: those of the most expensive call.
 const DAY_CREDITS_MIN: u64 = 1_000;
 
@@ -52,10 +56,20 @@ impl InstanceCount {
             instances => (limit / FALLBACK_PARTS / instances).max(1),
         }
     }
+
+    /// The credits of a day that are used before Redis has said how many.
+    pub(crate) fn first_day_credits(self, limit: u64) -> u64 {
+        if self.is_connected { day_credits_before_answer(limit) } else { day_credits_without_redis(limit) }
+    }
 }
 
-/// The credits of a day that are used before Redis has said how many.
-pub(crate) fn first_day_credits(limit: u64) -> u64 {
+/// The credits of a day that are used while the first answer of Redis is on its way.
+pub(crate) fn day_credits_before_answer(limit: u64) -> u64 {
+    (limit / CONNECTED_DAY_PARTS).max(DAY_CREDITS_MIN).min(limit)
+}
+
+/// The credits of a day that are used if Redis has not said anything about it and cannot be reached.
+pub(crate) fn day_credits_without_redis(limit: u64) -> u64 {
     (limit / UNKNOWN_PARTS).max(DAY_CREDITS_MIN).min(limit)
 }
 
@@ -154,9 +168,8 @@ mod tests {
 
     #[test]
     fn the_first_credits_of_a_day_pay_for_any_call() {
-        assert_eq!(
-            [first_day_credits(3_000_000), first_day_credits(5_000), first_day_credits(100)],
-            [75_000, 1_000, 100]
-        );
+        let limits = [3_000_000, 5_000, 100];
+        assert_eq!(limits.map(day_credits_before_answer), [7_500, 1_000, 100]);
+        assert_eq!(limits.map(day_credits_without_redis), [75_000, 1_000, 100]);
     }
 }

@@ -4,7 +4,9 @@ use resources::{
     BucketRate, DAY_S, DayLease, DayQuota, DayQuotaExceeded, MonoTime, RateExceeded, TokenBucket,
 };
 
-use crate::limit_share::{InstanceCount, LimitShare, NextReport, first_day_credits};
+use crate::limit_share::{
+    InstanceCount, LimitShare, NextReport, day_credits_before_answer, day_credits_without_redis,
+};
 
 /// Why credits were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl LimitState {
             let mut quota = self.day.unwrap_or_else(|| DayQuota::new(limit));
             let scaled = |lease: DayLease| DayLease {
                 allowed: in_proportion(lease.allowed, limit, quota.per_day()),
-                allowed_before_lease: first_day_credits(limit),
+                allowed_before_lease: in_proportion(lease.allowed_before_lease, limit, quota.per_day()),
                 ..lease
             };
             quota.set_lease(quota.lease().map(scaled));
@@ -199,12 +201,20 @@ impl LimitState {
         if let Some(second) = &mut self.second {
             second.set_rate(one_second(first_rate), now);
         }
-        if let Some(day) = self.day.as_mut().filter(|day| day.lease().is_none()) {
-            let allowed = first_day_credits(day.per_day());
-            day.set_lease(Some(DayLease { day: 0, allowed, allowed_before_lease: allowed }));
-        }
-        if let Some(share) = &mut self.share {
-            share.begin(first_rate, now);
+        let Some(share) = &mut self.share else { return };
+        share.begin(first_rate, now);
+        if let Some(day) = &mut self.day {
+            let first = others.first_day_credits(day.per_day());
+            let lease = match day.lease() {
+                None => DayLease { day: 0, allowed: first, allowed_before_lease: first },
+                Some(lease) if others.is_connected => lease,
+                // What was kept when the limit was left is enough only until Redis answers.
+                Some(DayLease { day, allowed, .. }) => {
+                    let allowed = allowed.saturating_add(first.min(share.day_left));
+                    DayLease { day, allowed, allowed_before_lease: first }
+                }
+            };
+            day.set_lease(Some(lease));
         }
     }
 
@@ -251,7 +261,7 @@ impl LimitState {
         let share = self.share.as_mut()?;
         (share.is_active, share.has_joined) = (false, false);
         if let Some(quota) = &mut self.day {
-            let first = first_day_credits(quota.per_day());
+            let first = day_credits_before_answer(quota.per_day());
             let allowed = quota.used(unix_seconds).saturating_add(first.min(share.day_left));
             let day = unix_seconds / DAY_S;
             quota.set_lease(Some(DayLease { day, allowed, allowed_before_lease: first }));
@@ -274,7 +284,7 @@ impl LimitState {
         }
         if let (Some(quota), Some(reply), Some(report)) = (&mut self.day, reply.day, report.day) {
             let allowed = report.used.saturating_add(reply.lease);
-            let allowed_before_lease = first_day_credits(quota.per_day());
+            let allowed_before_lease = day_credits_before_answer(quota.per_day());
             quota.set_lease(Some(DayLease { day: report.day, allowed, allowed_before_lease }));
             share.day_left = reply.left;
         }
@@ -288,6 +298,10 @@ impl LimitState {
         if let (Some(bucket), Some(limit)) = (&mut self.second, self.per_second) {
             let kept = if share.has_joined { bucket.rate().per_second } else { 0 };
             bucket.set_rate(one_second(others.fallback_rate(limit).max(kept)), now);
+        }
+        if let Some(quota) = &mut self.day {
+            let allowed_before_lease = day_credits_without_redis(quota.per_day());
+            quota.set_lease(quota.lease().map(|lease| DayLease { allowed_before_lease, ..lease }));
         }
     }
 }
@@ -333,6 +347,31 @@ mod tests {
         state.take(MonoTime(1), || NOON, 80).unwrap();
         let day = state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap();
         assert_eq!((day.used, day.ledger, day.unused), (80, 70_000, 0));
+    }
+
+    /// Three gateways granted 410,000 of 400,000 credits: each used a fortieth of the day before it heard that nothing was left.
+    #[test]
+    fn little_of_a_day_is_used_before_redis_answers_and_more_if_it_is_gone() {
+        let most = |state: &mut LimitState, unix_seconds| {
+            let credits = (0..=100_000)
+                .rev()
+                .find(|&credits| state.take(MonoTime(1), || unix_seconds, credits).is_ok());
+            credits.unwrap()
+        };
+        let mut state = shared(None, Some(1_000_000));
+        let report = state.report(ALONE, MonoTime(1), NOON).unwrap();
+        assert_eq!(most(&mut state, NOON), 2_500);
+        let day = Some(DayReply { lease: 40_000, left: 900_000 });
+        state.apply(&report, &LimitReply { second: None, day }, MonoTime(1));
+        assert_eq!(most(&mut state, NOON), 40_000 - 2_500);
+        let gone = InstanceCount { is_connected: false, instances: 1 };
+        state.lose_redis(gone, MonoTime(1));
+        assert_eq!(most(&mut state, NOON + DAY_S), 25_000);
+        // It was left while Redis was there, and is used again after Redis was lost.
+        let mut state = shared(None, Some(1_000_000));
+        state.leave(MonoTime(1), NOON).unwrap();
+        state.activate(gone, MonoTime(1));
+        assert_eq!(most(&mut state, NOON), 2_500 + 25_000);
     }
 
     #[test]
