@@ -113,7 +113,8 @@ impl PostgresServer {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
-    fn data(&self) -> PathBuf {
+    /// The folder with its files.
+    pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 

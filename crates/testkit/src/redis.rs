@@ -71,6 +71,12 @@ impl RedisServer {
         assert!(sent.success());
     }
 
+    /// Everything that it knows, in its own format.
+    pub fn snapshot(&self) -> Vec<u8> {
+        assert_eq!(self.command("SAVE"), "+OK");
+        std::fs::read(self.folder.path().join("dump.rdb")).expect("SAVE writes this file")
+    }
+
     /// Sends a command of a single line, and gives the first line of the reply.
     pub fn command(&self, line: &str) -> String {
         ask(self.address, line).expect("Redis answers")

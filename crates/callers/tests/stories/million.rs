@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use callers::Directory;
+
 use crate::place::{Place, account_with_key, run};
 
 #[test]
@@ -37,11 +39,41 @@ fn a_million_keys_are_loaded() {
         let found = unknown.iter().filter(|key| directory.find(key.as_bytes()).is_some()).count();
         println!("{} ns per lookup of an unknown key", start.elapsed().as_nanos() / u128::from(LOOKUPS));
         assert_eq!(found, 0);
+        compare_guesses(&directory, &new.key);
         let start = Instant::now();
         administration.with_feed(feed.handle()).revoke_key("test", &new.summary.id).await.unwrap();
         println!("a revocation takes {:?}", start.elapsed());
         assert!(directory.find(new.key.as_bytes()).is_none());
     });
+}
+
+/// Whether the time of a lookup tells how much of a guess is right: guesses that differ from a key only at their end, and others.
+#[allow(clippy::print_stdout, reason = "the result of a measurement")]
+fn compare_guesses(directory: &Directory, key: &str) {
+    const ROUNDS: usize = 2_000;
+    const GUESSES: usize = 100;
+    let ending = |number: usize| format!("{number:02x}");
+    let near: Vec<String> = (0..GUESSES).map(|number| format!("{}{}", &key[..30], ending(number))).collect();
+    let far: Vec<String> = near.iter().map(|guess| guess.chars().rev().collect()).collect();
+    let time = |guesses: &[String]| {
+        let start = Instant::now();
+        let found = guesses.iter().filter(|guess| directory.find(guess.as_bytes()).is_some()).count();
+        (start.elapsed().as_nanos() / GUESSES as u128, found)
+    };
+    let (mut near_ns, mut far_ns) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        near_ns.push(time(&near).0);
+        far_ns.push(time(&far).0);
+    }
+    let median = |times: &mut Vec<u128>| {
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    };
+    println!(
+        "{} ns per guess that shares 30 of 32 characters with a key, {} ns per other guess (medians)",
+        median(&mut near_ns),
+        median(&mut far_ns)
+    );
 }
 
 fn resident_bytes() -> u64 {

@@ -1,9 +1,13 @@
 //! Accounts and keys of a store that gateways share, and what happens while it is down.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use callers::Plans;
 use callers::administration::{Administration, AdministrationError, KeyCreation, NewKey};
+use serde_json::Value;
 use store::{Store, StoreLocation};
 use testkit::http::{get, post};
 use testkit::postgres::PostgresServer;
@@ -171,4 +175,45 @@ fn a_gateway_without_store_and_copy_is_not_ready_and_keeps_trying() {
     server.restart();
     until("the gateway is ready", || get(gateway.operator, "/ready").status == 200);
     assert!(is_accepted(&gateway, &key));
+}
+
+/// Runs `chaingate` with this configuration and prints JSON.
+fn command(config: &Path, arguments: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
+    let output = command.args(arguments).arg("--config").arg(config).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A gateway on another machine shares only the store with the commands.
+#[test]
+fn commands_with_a_shared_store_take_effect_on_every_gateway() {
+    let Some(server) = PostgresServer::start() else { return };
+    let gateways = [start(&server), start(&server)];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chaingate.toml");
+    let data_dir = folder.path().join("data");
+    fs::write(&file, format!("data_dir = \"{}\"\n{}", data_dir.display(), config(&server))).unwrap();
+    command(&file, &["accounts", "create", "--name", "acme", "--plan", "team"]);
+    let created = command(&file, &["keys", "create", "--account", "acme", "--name", "web"]);
+    let (key, id) = (created["key"].as_str().unwrap(), created["id"].as_str().unwrap());
+    for gateway in &gateways {
+        until("the key is accepted", || status(gateway, key) == 200);
+    }
+    until("all calls are counted", || {
+        let usage = command(&file, &["keys", "usage", "--account", "acme"]);
+        usage["calls"].as_u64().unwrap() >= 2
+    });
+    command(&file, &["accounts", "suspend", "acme"]);
+    for gateway in &gateways {
+        until("the account is suspended", || status(gateway, key) == 401);
+    }
+    command(&file, &["accounts", "resume", "acme"]);
+    for gateway in &gateways {
+        until("the account is active", || status(gateway, key) == 200);
+    }
+    command(&file, &["keys", "revoke", id]);
+    for gateway in &gateways {
+        until("the key is revoked", || status(gateway, key) == 401);
+    }
 }

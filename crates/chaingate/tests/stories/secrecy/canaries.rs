@@ -9,6 +9,8 @@ use callers::administration::{Administration, KeyCreation};
 use callers::{KeySettingsChange, Plans};
 use rand::Rng as _;
 use store::{Store, StoreLocation};
+use testkit::postgres::PostgresServer;
+use testkit::redis::RedisServer;
 
 use super::*;
 
@@ -52,7 +54,35 @@ impl Needles {
 #[test]
 fn no_file_log_metric_or_reply_shows_one_of_a_thousand_stored_keys_or_its_secret() {
     let mut canaries = Vec::new();
-    let program = Program::start_prepared("", |data| canaries = create_canaries(data));
+    let program = Program::start_prepared("", |data| {
+        fs::create_dir_all(data).unwrap();
+        canaries = create_canaries(StoreLocation::in_data_dir(data));
+    });
+    let needles = use_canaries(&program, &canaries);
+    assert_no_file_shows(&needles, &program.folder.path().join("data"));
+}
+
+#[test]
+fn neither_postgresql_nor_redis_gets_one_of_a_thousand_stored_keys_or_its_secret() {
+    let (Some(postgres), Some(redis)) = (PostgresServer::start(), RedisServer::start()) else { return };
+    let canaries = create_canaries(StoreLocation::parse(&postgres.url()).unwrap());
+    let program = Program::start(&format!(
+        "[store]\nurl = \"{}\"\n[shared]\nredis_url = \"{}\"",
+        postgres.url(),
+        redis.url()
+    ));
+    let needles = use_canaries(&program, &canaries);
+    assert_no_file_shows(&needles, &program.folder.path().join("data"));
+    until("the usage is stored", || postgres.run("SELECT COUNT(*) > 0 FROM usage_minutes") == "t");
+    postgres.run("CHECKPOINT");
+    assert_no_file_shows(&needles, &postgres.data());
+    let snapshot = redis.snapshot();
+    assert!(String::from_utf8_lossy(&snapshot).contains("chaingate:{limits}"), "limits are shared");
+    needles.assert_absent("Redis", &snapshot);
+}
+
+/// Uses each key, and searches the log, the replies and the operator's pages.
+fn use_canaries(program: &Program, canaries: &[Canary]) -> Needles {
     let (public, operator) = program.addresses();
     let mut needles = Needles::default();
     let mut replies = Vec::new();
@@ -70,15 +100,14 @@ fn no_file_log_metric_or_reply_shows_one_of_a_thousand_stored_keys_or_its_secret
     }
     until("the last requests are logged", || program.log().matches("\"answered\"").count() >= CANARIES);
     needles.assert_absent("the log", program.log().as_bytes());
-    assert_no_file_shows(&needles, &program.folder.path().join("data"));
+    needles
 }
 
 /// Stores an account with so many keys.
-fn create_canaries(data: &Path) -> Vec<Canary> {
-    fs::create_dir_all(data).unwrap();
+fn create_canaries(location: StoreLocation) -> Vec<Canary> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let store = Store::new(StoreLocation::in_data_dir(data));
+        let store = Store::new(location);
         let administration = Administration::new(store, Plans::default());
         administration.create_account("test", "canaries", "custom").await.unwrap();
         let mut canaries = Vec::new();
@@ -157,7 +186,7 @@ fn assert_no_file_shows(needles: &Needles, folder: &Path) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             assert_no_file_shows(needles, &path);
-        } else if path.extension().is_none_or(|extension| extension != "sock") {
+        } else if path.is_file() {
             needles.assert_absent(&path.display().to_string(), &fs::read(&path).unwrap());
         }
     }
