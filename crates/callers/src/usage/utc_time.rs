@@ -1,12 +1,15 @@
 //! Dates and times of UTC as text.
 
-use resources::DAY_S;
+use time::{Date, Month, OffsetDateTime, Time};
 
-/// The time as RFC 3339 has it, such as `2026-11-17T13:00:00Z`.
+/// The time as RFC 3339 has it, such as `2026-11-17T13:00:00Z`; the last time of the calendar for later ones.
 pub(super) fn format_time(unix_seconds: u64) -> String {
-    let (year, month, day) = date(unix_seconds / DAY_S);
-    let second = unix_seconds % DAY_S;
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    let time =
+        OffsetDateTime::from_unix_timestamp(seconds).unwrap_or_else(|_| Date::MAX.midnight().assume_utc());
+    let (year, month, day) = time.to_calendar_date();
+    let (hour, minute, second) = time.to_hms();
+    let month = u8::from(month);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
@@ -24,60 +27,23 @@ pub(super) fn parse_time(text: &str) -> Option<u64> {
         1 => numbers::<2>(time, ':').map(|[hour, minute]| [hour, minute, 0])?,
         _ => numbers(time, ':')?,
     };
-    let is_time = hour < 24 && minute < 60 && second < 60;
-    let days = days_since_1970(year, month, day)?;
-    is_time.then(|| days * DAY_S + hour * 3_600 + minute * 60 + second)
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    let date = Date::from_calendar_date(i32::from(year), month, u8::try_from(day).ok()?).ok()?;
+    let [hour, minute, second] = [hour, minute, second].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
+    let time = Time::from_hms(hour, minute, second).ok()?;
+    u64::try_from(date.with_time(time).assume_utc().unix_timestamp()).ok()
 }
 
-fn numbers<const N: usize>(text: &str, separator: char) -> Option<[u64; N]> {
+fn numbers<const N: usize>(text: &str, separator: char) -> Option<[u16; N]> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts = text.split(separator).map(|part| is_number(part).then(|| part.parse().ok()).flatten());
-    parts.collect::<Option<Vec<u64>>>()?.try_into().ok()
-}
-
-fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-fn days_of_month(year: u64, month: u64) -> u64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u64::from(is_leap(year)),
-        _ => 31,
-    }
-}
-
-/// Days from 1970 to the first day of a year.
-fn days_before_year(year: u64) -> u64 {
-    let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
-    (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969)
-}
-
-fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
-    let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
-    if !is_date || day == 0 || day > days_of_month(year, month) {
-        return None;
-    }
-    let months: u64 = (1..month).map(|month| days_of_month(year, month)).sum();
-    Some(days_before_year(year) + months + day - 1)
-}
-
-fn date(days_since_1970: u64) -> (u64, u64, u64) {
-    // A year has 365.2425 days on average, so this is the year or the one after it.
-    let mut year = 1970 + days_since_1970 * 10_000 / 3_652_425 + 1;
-    while days_before_year(year) > days_since_1970 {
-        year -= 1;
-    }
-    let (mut month, mut day) = (1, days_since_1970 - days_before_year(year));
-    while day >= days_of_month(year, month) {
-        day -= days_of_month(year, month);
-        month += 1;
-    }
-    (year, month, day + 1)
+    parts.collect::<Option<Vec<u16>>>()?.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use resources::DAY_S;
+
     use super::*;
 
     #[test]

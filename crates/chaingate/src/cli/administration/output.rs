@@ -4,6 +4,7 @@ use std::io::{Write as _, stdout};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use crate::config::Config;
 
@@ -51,30 +52,11 @@ fn write(text: &str) -> Result<(), String> {
     written.map_err(|error| format!("cannot write the result: {error}"))
 }
 
-const DAY_S: i64 = 24 * 60 * 60;
-
-/// A time in seconds since 1970 as `2026-01-31 23:59`, UTC.
+/// A time in seconds since 1970 as `2026-01-31 23:59`, UTC; the number itself if the calendar has no such time.
 pub(crate) fn utc_text(seconds: i64) -> String {
-    let (days, second) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
-    let (year, month, day) = date_of(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", second / 3_600, second / 60 % 60)
-}
-
-/// The year, month and day of a number of days since 1970-01-01.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    /// Days from 0000-03-01 to 1970-01-01, and of 400 years.
-    const TO_1970: i64 = 719_468;
-    const FOUR_CENTURIES: i64 = 146_097;
-    let shifted = days + TO_1970;
-    let (era, day_of_era) = (shifted.div_euclid(FOUR_CENTURIES), shifted.rem_euclid(FOUR_CENTURIES));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / (FOUR_CENTURIES - 1)) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Years begin in March here, so that the day that leap years add is the last one.
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+    let Ok(time) = OffsetDateTime::from_unix_timestamp(seconds) else { return seconds.to_string() };
+    let (year, month, day) = time.to_calendar_date();
+    format!("{year:04}-{:02}-{day:02} {:02}:{:02}", u8::from(month), time.hour(), time.minute())
 }
 
 #[cfg(test)]
