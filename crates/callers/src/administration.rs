@@ -3,8 +3,8 @@
 //!
 //! Every change is one transaction with its entry in the audit log. A key is shown once, when it is created.
 
-mod audit; // entries of the audit log
-mod credential; // new keys and their handles
+pub(crate) mod audit; // entries of the audit log
+pub(crate) mod credential; // new keys and their handles
 mod summaries; // accounts and keys as operators see them
 mod usage; // reports of usage
 
@@ -92,11 +92,23 @@ impl Administration {
         name: &str,
         plan: &str,
     ) -> Result<AccountSummary, AdministrationError> {
-        check_name("name", name)?;
-        let plan = self.plan(plan)?;
         let mut change = self.store.begin_change().await?;
+        let account = self.add_account(&mut change, actor, name, plan).await?;
+        self.commit(change).await?;
+        Ok(account.into())
+    }
+
+    /// Adds an account to a change.
+    pub(crate) async fn add_account(
+        &self,
+        change: &mut StoreTransaction,
+        actor: &str,
+        name: &str,
+        plan: &str,
+    ) -> Result<AccountRecord, AdministrationError> {
+        check_name("name", name)?;
+        let (name, plan) = (name.to_owned(), self.plan(plan)?.name.clone());
         let (now, status) = (unix_seconds(), AccountStatus::Active);
-        let (name, plan) = (name.to_owned(), plan.name.clone());
         let mut account = AccountRecord { id: 0, name, plan, status, created_at: now };
         account.id = match change.insert_account(&account).await {
             Err(StoreFailure::AlreadyExists) => {
@@ -104,9 +116,30 @@ impl Administration {
             }
             inserted => inserted?,
         };
-        audit::add(&mut change, actor, "account.create", &account.name, &[("plan", &account.plan)]).await?;
-        self.commit(change).await?;
-        Ok(account.into())
+        audit::add(change, actor, "account.create", &account.name, &[("plan", &account.plan)]).await?;
+        Ok(account)
+    }
+
+    /// The account with a name.
+    pub async fn account(&self, name: &str) -> Result<AccountSummary, AdministrationError> {
+        Ok(self.store.account_named(name).await?.ok_or_else(|| no_account(name))?.into())
+    }
+
+    /// A key of an account. A key of another account is not found.
+    pub async fn key_of(&self, account: &str, id: &str) -> Result<KeySummary, AdministrationError> {
+        let not_found = || AdministrationError::NotFound { what: "key", name: id.to_owned() };
+        let owner = self.store.account_named(account).await?.ok_or_else(|| no_account(account))?;
+        let key = self.store.key(id).await?.filter(|key| key.account_id == owner.id).ok_or_else(not_found)?;
+        Ok(KeySummary::new(key, account))
+    }
+
+    /// The plans that accounts can have.
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The next accounts in the order of their ids; empty after the last one.
@@ -319,7 +352,7 @@ impl Administration {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    fn plan(&self, name: &str) -> Result<&Plan, AdministrationError> {
+    pub(crate) fn plan(&self, name: &str) -> Result<&Plan, AdministrationError> {
         self.plans.named(name).ok_or_else(|| {
             let names: Vec<_> = self.plans.names().collect();
             let message = format!("unknown plan `{name}`; must be one of {}", names.join(", "));
@@ -327,11 +360,11 @@ impl Administration {
         })
     }
 
-    async fn hash_key(&self) -> Result<&HashKey, AdministrationError> {
+    pub(crate) async fn hash_key(&self) -> Result<&HashKey, AdministrationError> {
         Ok(self.hash_key.get_or_try_init(|| self.store.hash_key()).await?)
     }
 
-    async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {
+    pub(crate) async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {
         let revision = change.commit().await?;
         if let Some(feed) = &self.feed {
             feed.apply(revision).await;
@@ -423,7 +456,7 @@ fn checked_json(
     Ok(settings.to_json()?)
 }
 
-fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
+pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
     let length = name.chars().count();
     let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
         && name.trim() == name

@@ -23,6 +23,7 @@ mod feed_status; // where accounts and keys come from
 mod directory; // all valid keys
 mod feed; // follows the store
 pub mod administration; // changes of accounts and keys
+pub mod people; // users of the console and their sessions
 pub mod usage; // what callers have used
 
 pub use account::Account;

@@ -41,6 +41,19 @@ impl Plans {
         self.0.iter().find(|plan| plan.name == name)
     }
 
+    /// All plans in the order of the defaults and of the configuration.
+    pub fn each(&self) -> impl Iterator<Item = &Plan> {
+        self.0.iter()
+    }
+
+    /// A plan without limits, or the first one.
+    pub(crate) fn least_limited(&self) -> Option<&Plan> {
+        let is_unlimited = |plan: &&Plan| {
+            plan.keys_max.is_none() && plan.credits_per_second.is_none() && plan.credits_per_day.is_none()
+        };
+        self.0.iter().find(is_unlimited).or(self.0.first())
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|plan| plan.name.as_str())
     }

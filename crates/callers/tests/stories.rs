@@ -3,6 +3,8 @@
 
 #[path = "stories/administration.rs"]
 mod administration; // the rules for changes
+#[path = "stories/people.rs"]
+mod people; // users, sessions and links
 #[path = "stories/feed.rs"]
 mod feed; // how changes reach a directory
 #[path = "stories/place.rs"]

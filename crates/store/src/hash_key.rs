@@ -40,6 +40,16 @@ impl HashKey {
         context.update(secret);
         hash_of(context.sign())
     }
+
+    /// The hash of a random token, such as that of a session. Equal tokens for two uses have different hashes.
+    pub fn hash_token(&self, purpose: &str, token: &[u8]) -> [u8; HASH_BYTES] {
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(b"token for ");
+        context.update(purpose.as_bytes());
+        context.update(b":");
+        context.update(token);
+        hash_of(context.sign())
+    }
 }
 
 fn hash_of(tag: hmac::Tag) -> [u8; HASH_BYTES] {
@@ -74,6 +84,8 @@ mod tests {
             two.hash_key(b"a"),
             one.hash_secret("k_1", b"a"),
             one.hash_secret("k_2", b"a"),
+            one.hash_token("k_1", b"a"),
+            one.hash_token("link", b"a"),
         ];
         for (index, hash) in hashes.iter().enumerate() {
             assert!(hashes[..index].iter().all(|other| other != hash), "hash {index} is not unique");

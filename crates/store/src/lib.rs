@@ -1,6 +1,7 @@
-//! The store of accounts, keys, usage and the audit log: a SQLite file or a PostgreSQL database.
+//! The store of accounts, keys, people, usage and the audit log: a SQLite file or a PostgreSQL database.
 //!
-//! This crate knows rows and statements, and no rules: which change is allowed is decided in `callers::administration`.
+//! This crate knows rows and statements, and no rules: which change is allowed is decided in `callers::administration` and
+//! `callers::people`.
 //! Keys and secrets are never stored, only their keyed hashes. Nothing on the request path uses this crate.
 //!
 //! Every change increments the revision of the store and stamps the changed rows with it, in one transaction that holds
@@ -18,6 +19,7 @@ mod pool; // opens a database
 mod transaction; // changes
 mod store; // reads
 mod listener; // notifications about changes
+mod people; // users of the console, their sessions and links
 mod usage; // usage by minute, hour and day
 
 pub use failure::StoreFailure;
@@ -25,6 +27,7 @@ pub use hash_key::{HASH_BYTES, HashKey};
 pub use listener::ChangeListener;
 pub use location::StoreLocation;
 pub use records::{AccountRecord, AccountStatus, AuditRecord, KeyRecord, KeyStatus, RowPosition};
+pub use people::{LinkPurpose, LinkRecord, SessionRecord, UserRecord, UserRole, UserStatus};
 pub use store::{PAGE_ROWS, Store};
 pub use transaction::StoreTransaction;
 pub use usage::{UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};

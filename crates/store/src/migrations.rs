@@ -24,6 +24,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("migrations/2.sqlite.sql"),
         postgres: include_str!("migrations/2.postgres.sql"),
     },
+    Migration {
+        sqlite: include_str!("migrations/3.sqlite.sql"),
+        postgres: include_str!("migrations/3.postgres.sql"),
+    },
 ];
 
 /// Number of the lock of PostgreSQL that one process at a time holds while it migrates; any fixed number would do.

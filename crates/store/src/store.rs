@@ -157,6 +157,25 @@ impl Store {
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
+    /// The account with an id.
+    pub async fn account(&self, id: i64) -> Result<Option<AccountRecord>, StoreFailure> {
+        let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE id = $1";
+        let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(pool)).await?
+        });
+        Ok(row.map(|columns| columns.into_row_at().1))
+    }
+
+    /// The key with an id.
+    pub async fn key(&self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
+                     revision FROM api_keys WHERE id = $1";
+        let row: Option<KeyColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(pool)).await?
+        });
+        row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
+    }
+
     /// The newest `count` entries of the audit log before the entry `before`, the newest first.
     pub async fn audit_entries(&self, before: i64, count: i64) -> Result<Vec<AuditRecord>, StoreFailure> {
         let query = "SELECT id, at, actor, action, subject, details FROM audit_entries \

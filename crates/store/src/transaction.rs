@@ -35,6 +35,11 @@ impl StoreTransaction {
         Ok(Self { transaction, revision })
     }
 
+    /// The open transaction, for the statements of other modules.
+    pub(crate) fn backend(&mut self) -> &mut BackendTransaction {
+        &mut self.transaction
+    }
+
     /// Commits the change and notifies all processes; returns its revision.
     ///
     /// If this fails because the connection broke, the change may have been made all the same.

@@ -9,6 +9,8 @@ mod changes; // changes and how others follow them
 mod versions; // tables of earlier and later versions
 #[path = "stories/usage.rs"]
 mod usage; // usage is counted once, reported and deleted
+#[path = "stories/people.rs"]
+mod people; // users, sessions and links
 #[path = "stories/outages.rs"]
 mod outages; // databases that end and come back
 // Crates below `testkit` cannot depend on it, because it depends on the archive.

@@ -30,7 +30,7 @@ impl From<AuditRecord> for AuditEntry {
 }
 
 /// Adds an entry to a change.
-pub(super) async fn add(
+pub(crate) async fn add(
     change: &mut StoreTransaction,
     actor: &str,
     action: &str,

@@ -24,7 +24,7 @@ pub(super) fn prefix(key: &str) -> String {
     key.chars().take(PREFIX_CHARACTERS).collect()
 }
 
-fn random<const N: usize>() -> Result<[u8; N], AdministrationError> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], AdministrationError> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled

@@ -1,6 +1,8 @@
 use std::future::Future;
 
-use store::{AccountRecord, AccountStatus, KeyRecord, KeyStatus, Store, StoreLocation};
+use store::{
+    AccountRecord, AccountStatus, KeyRecord, KeyStatus, Store, StoreLocation, UserRecord, UserRole, UserStatus,
+};
 use tempfile::TempDir;
 
 use crate::postgres::PostgresServer;
@@ -65,5 +67,17 @@ pub(crate) fn key(account_id: i64, number: u32) -> KeyRecord {
         expires_at: None,
         status: KeyStatus::Active,
         settings: "{}".to_owned(),
+    }
+}
+
+pub(crate) fn user(email: &str, account_id: Option<i64>) -> UserRecord {
+    UserRecord {
+        id: 0,
+        email: email.to_owned(),
+        role: if account_id.is_some() { UserRole::Developer } else { UserRole::Operator },
+        account_id,
+        password_hash: Some("$argon2id$".to_owned()),
+        status: UserStatus::Active,
+        created_at: 1_700_000_000,
     }
 }

@@ -4,11 +4,13 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use store::{AccountStatus, HashKey, RowPosition, StoreFailure};
 
-use crate::databases::{Database, account, run};
+use crate::databases::{Database, account, run, user};
 
 /// The tables and some rows of each earlier version, for SQLite and for PostgreSQL.
-const VERSIONS: [[&str; 2]; 1] =
-    [[include_str!("../versions/1.sqlite.sql"), include_str!("../versions/1.postgres.sql")]];
+const VERSIONS: [[&str; 2]; 2] = [
+    [include_str!("../versions/1.sqlite.sql"), include_str!("../versions/1.postgres.sql")],
+    [include_str!("../versions/2.sqlite.sql"), include_str!("../versions/2.postgres.sql")],
+];
 
 async fn execute(database: &Database, [sqlite, postgres]: [&'static str; 2]) {
     match database {
@@ -41,6 +43,7 @@ fn every_earlier_version_is_brought_up_to_date_with_its_rows() {
                 assert_eq!((keys.len(), keys[0].1.last_used_at), (1, Some(1_700_000_009)));
                 let mut change = store.begin_change().await.unwrap();
                 assert_eq!(change.insert_account(&account("gamma")).await, Ok(3));
+                assert_eq!(change.insert_user(&user("ada@example.com", Some(3))).await, Ok(1));
                 assert_eq!(change.commit().await, Ok(4));
             });
         }

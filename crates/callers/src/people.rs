@@ -1,0 +1,143 @@
+//! The people who use the console: who may sign in, and with what. It is the one place of these rules.
+//!
+//! Every change is one transaction with its entry in the audit log. Passwords are stored as argon2id hashes; tokens of
+//! sessions and links only as keyed hashes, so a copy of the store signs nobody in.
+
+mod attempt_throttle; // slows guesses down
+mod email; // addresses of people
+mod links; // invitations, new passwords, the first operator
+mod password; // the rules and the hashes of passwords
+mod password_hasher; // threads that hash passwords
+mod sessions; // signed-in browsers
+mod sign_in; // sign-in, sign-up and the change of a password
+mod token; // random tokens
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use store::{StoreFailure, UserRecord, UserRole};
+use subtle::ConstantTimeEq;
+
+use self::attempt_throttle::AttemptThrottle;
+pub use self::links::{Invitation, LinkSummary, NewLink};
+use self::password_hasher::PasswordHasher;
+pub use self::sessions::{ActiveSession, NewSession, SessionSummary};
+use crate::administration::{Administration, AdministrationError};
+
+/// Why somebody was not let in, or a change was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeopleError {
+    /// It does not say which of the two is wrong, so that nobody learns who has an account here.
+    #[error("the email address or the password is wrong")]
+    WrongCredentials,
+    #[error("too many attempts; try again in {wait_s} seconds")]
+    TooManyAttempts { wait_s: u64 },
+    #[error("too many people sign in at the moment; try again")]
+    Busy,
+    #[error("this link has been used or has expired; ask for a new one")]
+    InvalidLink,
+    #[error("new people need an invitation")]
+    InvitationNeeded,
+    #[error(transparent)]
+    Change(#[from] AdministrationError),
+}
+
+impl From<StoreFailure> for PeopleError {
+    fn from(failure: StoreFailure) -> Self {
+        Self::Change(failure.into())
+    }
+}
+
+fn invalid(field: &'static str, message: impl Into<String>) -> PeopleError {
+    PeopleError::Change(AdministrationError::Invalid { field, message: message.into() })
+}
+
+/// Who may create an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignUp {
+    /// People who have an invitation.
+    Invitation,
+    /// Everybody; the new account gets this plan.
+    Open { plan: String },
+}
+
+/// Where a request comes from, as the list of sessions shows it.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    pub address: IpAddr,
+    /// The browser as it describes itself.
+    pub browser: String,
+}
+
+/// A user as operators see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserSummary {
+    pub email: String,
+    pub is_operator: bool,
+    pub created_at: i64,
+}
+
+impl From<UserRecord> for UserSummary {
+    fn from(user: UserRecord) -> Self {
+        let is_operator = user.role == UserRole::Operator;
+        Self { email: user.email, is_operator, created_at: user.created_at }
+    }
+}
+
+/// Everything about the people who use the console.
+#[derive(Debug)]
+pub struct People {
+    administration: Arc<Administration>,
+    sign_up: SignUp,
+    hasher: PasswordHasher,
+    throttle: AttemptThrottle,
+}
+
+impl People {
+    pub fn new(administration: Arc<Administration>, sign_up: SignUp) -> Self {
+        Self {
+            administration,
+            sign_up,
+            hasher: PasswordHasher::default(),
+            throttle: AttemptThrottle::default(),
+        }
+    }
+
+    /// Whether everybody may create an account.
+    pub fn is_sign_up_open(&self) -> bool {
+        matches!(self.sign_up, SignUp::Open { .. })
+    }
+
+    /// Whether any operator can sign in.
+    pub async fn has_operator(&self) -> Result<bool, PeopleError> {
+        Ok(self.administration.store().has_operator().await?)
+    }
+
+    /// The people of an account.
+    pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserSummary>, PeopleError> {
+        let users = self.administration.store().users_of(account_id).await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    /// The token that every form of a browser must repeat; `cookie` is a random text that only that browser has.
+    pub async fn form_token(&self, cookie: &str) -> Result<String, PeopleError> {
+        let hash_key = self.administration.hash_key().await?;
+        Ok(const_hex::encode(hash_key.hash_token("form", cookie.as_bytes())))
+    }
+
+    /// Whether a form repeats the token of the browser, compared in constant time.
+    pub async fn is_form_token(&self, cookie: &str, given: &str) -> Result<bool, PeopleError> {
+        let expected = self.form_token(cookie).await?;
+        Ok(expected.as_bytes().ct_eq(given.as_bytes()).into())
+    }
+}
+
+/// A new random text for a cookie or a link.
+pub fn random_token() -> Result<String, PeopleError> {
+    token::new()
+}
+
+/// How the audit log names a user.
+fn actor(email: &str) -> String {
+    format!("user:{email}")
+}

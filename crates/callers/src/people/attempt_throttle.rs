@@ -1,0 +1,202 @@
+//! Slows down guesses of passwords: after some attempts for one address of mail or from one network address, each further one
+//! has to wait longer.
+//!
+//! Attempts are counted before the password is checked, so that many at once are no way around it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+
+use parking_lot::Mutex;
+
+/// Attempts for one email address before the first wait. People try a handful of passwords.
+const FREE_BY_EMAIL: u32 = 8;
+
+/// Attempts from one network address before the first wait; an office shares one.
+const FREE_BY_ADDRESS: u32 = 24;
+
+/// The first wait. Each further attempt doubles it.
+const FIRST_WAIT_S: u64 = 5;
+
+/// The longest wait, so that nobody is locked out for long by the attempts of somebody else.
+const WAIT_S_MAX: u64 = 15 * 60;
+
+/// Attempts are forgotten after this time without another one.
+const FORGOTTEN_AFTER_S: u64 = 60 * 60;
+
+/// Entries of each table. The oldest one makes room for a new one.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Attempts to sign in, by email address and by network address.
+#[derive(Debug, Default)]
+pub(super) struct AttemptThrottle {
+    tables: Mutex<(AttemptTable<String>, AttemptTable<IpAddr>)>,
+}
+
+impl AttemptThrottle {
+    /// Counts an attempt, or returns how many seconds it has to wait.
+    pub(super) fn begin(&self, email: &str, address: IpAddr, now: u64) -> Result<(), u64> {
+        let (by_email, by_address) = &mut *self.tables.lock();
+        let (email, network) = (email.to_owned(), network_of(address));
+        let wait = by_email.wait(&email, FREE_BY_EMAIL, now).max(by_address.wait(&network, FREE_BY_ADDRESS, now));
+        if wait > 0 {
+            return Err(wait);
+        }
+        by_email.count(email, now);
+        by_address.count(network, now);
+        Ok(())
+    }
+
+    /// Forgets the attempts of somebody who has signed in. Those from the same network address stay, because one known
+    /// password must not pay for guesses of others.
+    pub(super) fn succeeded(&self, email: &str, address: IpAddr) {
+        let (by_email, by_address) = &mut *self.tables.lock();
+        by_email.entries.remove(email);
+        if let Some(attempts) = by_address.entries.get_mut(&network_of(address)) {
+            attempts.count = attempts.count.saturating_sub(1);
+        }
+    }
+}
+
+/// A person with IPv6 has a whole network of 2^64 addresses.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        address => address,
+    }
+}
+
+#[derive(Debug)]
+struct AttemptTable<K> {
+    entries: HashMap<K, Attempts>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    count: u32,
+    last_at: u64,
+}
+
+impl<K> Default for AttemptTable<K> {
+    fn default() -> Self {
+        Self { entries: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> AttemptTable<K> {
+    fn wait(&self, key: &K, free: u32, now: u64) -> u64 {
+        let Some(attempts) = self.entries.get(key).filter(|attempts| !attempts.is_forgotten(now)) else {
+            return 0;
+        };
+        let Some(over) = (attempts.count + 1).checked_sub(free + 1) else { return 0 };
+        let wait = FIRST_WAIT_S.saturating_mul(1 << over.min(16)).min(WAIT_S_MAX);
+        (attempts.last_at + wait).saturating_sub(now)
+    }
+
+    fn count(&mut self, key: K, now: u64) {
+        if self.entries.len() >= ENTRIES_MAX && !self.entries.contains_key(&key) {
+            self.make_room(now);
+        }
+        let attempts = self.entries.entry(key).or_insert(Attempts { count: 0, last_at: now });
+        let before = if attempts.is_forgotten(now) { 0 } else { attempts.count };
+        *attempts = Attempts { count: before.saturating_add(1), last_at: now };
+    }
+
+    fn make_room(&mut self, now: u64) {
+        self.entries.retain(|_, attempts| !attempts.is_forgotten(now));
+        if self.entries.len() < ENTRIES_MAX {
+            return;
+        }
+        // The entry with the fewest attempts is the one that is worth least; among equals the oldest.
+        let least = self.entries.iter().min_by_key(|(_, attempts)| (attempts.count, attempts.last_at));
+        if let Some(key) = least.map(|(key, _)| key.clone()) {
+            self.entries.remove(&key);
+        }
+    }
+}
+
+impl Attempts {
+    fn is_forgotten(self, now: u64) -> bool {
+        now.saturating_sub(self.last_at) >= FORGOTTEN_AFTER_S
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number))
+    }
+
+    #[test]
+    fn guesses_for_one_person_get_slower_from_any_address() {
+        let throttle = AttemptThrottle::default();
+        for number in 0..FREE_BY_EMAIL {
+            assert_eq!(throttle.begin("ada", address(number), 1_000), Ok(()));
+        }
+        assert_eq!(throttle.begin("ada", address(99), 1_000), Err(5));
+        assert_eq!(throttle.begin("ada", address(99), 1_004), Err(1));
+        assert_eq!(throttle.begin("ada", address(99), 1_005), Ok(()));
+        assert_eq!(throttle.begin("ada", address(98), 1_005), Err(10));
+        assert_eq!(throttle.begin("bob", HERE, 1_005), Ok(()), "others are not affected");
+        let mut now = 2_000;
+        for _ in 0..100 {
+            now += throttle.begin("ada", HERE, now).err().unwrap_or_default();
+        }
+        assert!(throttle.begin("ada", HERE, now).unwrap_err() <= WAIT_S_MAX);
+    }
+
+    #[test]
+    fn guesses_from_one_address_get_slower_for_any_person() {
+        let throttle = AttemptThrottle::default();
+        for number in 0..FREE_BY_ADDRESS {
+            assert_eq!(throttle.begin(&number.to_string(), HERE, 1_000), Ok(()));
+        }
+        assert_eq!(throttle.begin("another", HERE, 1_000), Err(5));
+        assert_eq!(throttle.begin("another", address(1), 1_000), Ok(()));
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let throttle = AttemptThrottle::default();
+        let inside = |number: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 7, number, 1, 2, 3));
+        for number in 0..FREE_BY_ADDRESS {
+            assert_eq!(throttle.begin(&number.to_string(), inside(number as u16), 1_000), Ok(()));
+        }
+        assert!(throttle.begin("another", inside(999), 1_000).is_err());
+    }
+
+    #[test]
+    fn success_and_time_forget_attempts() {
+        let throttle = AttemptThrottle::default();
+        for _ in 0..FREE_BY_EMAIL {
+            assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
+        }
+        throttle.succeeded("ada", HERE);
+        assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
+        for number in 0..FREE_BY_EMAIL {
+            let _ = throttle.begin("bob", address(number), 1_000);
+        }
+        assert!(throttle.begin("bob", HERE, 1_000).is_err());
+        assert_eq!(throttle.begin("bob", HERE, 1_000 + FORGOTTEN_AFTER_S), Ok(()));
+    }
+
+    #[test]
+    fn the_tables_are_bounded_and_keep_the_worst() {
+        let throttle = AttemptThrottle::default();
+        for number in 0..FREE_BY_EMAIL {
+            let _ = throttle.begin("ada", address(number), 1_000);
+        }
+        for number in 0..20_000 {
+            let _ = throttle.begin(&format!("{number}"), address(1_000 + number), 1_000);
+        }
+        assert_eq!(throttle.tables.lock().0.entries.len(), ENTRIES_MAX);
+        assert!(throttle.begin("ada", HERE, 1_000).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Signed-in browsers.
+
+use std::fmt;
+
+use store::{SessionRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
+
+use super::{People, PeopleError, Visitor, actor, token};
+use crate::administration::{AccountSummary, AdministrationError, audit};
+use crate::api_key::unix_seconds;
+
+/// A session ends when it was not used for this long.
+const IDLE_S: i64 = 12 * 60 * 60;
+
+/// A session ends this long after it began.
+const AGE_S: i64 = 30 * 24 * 60 * 60;
+
+/// The use of a session is recorded once in this time.
+const USE_RECORDED_S: i64 = 60;
+
+/// Sessions of one user. The one that was not used for longest makes room for a new one.
+const SESSIONS_MAX: i64 = 50;
+
+/// Characters of the description of a browser that are stored.
+const BROWSER_CHARACTERS_MAX: usize = 200;
+
+/// A new session, with the token for the cookie.
+pub struct NewSession {
+    pub token: String,
+    pub email: String,
+}
+
+impl fmt::Debug for NewSession {
+    // The token is omitted, because it is a credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewSession").field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+/// A browser in which a user is signed in: proof that a request is theirs.
+#[derive(Clone, Debug)]
+pub struct ActiveSession {
+    pub(super) session_id: String,
+    pub(super) user_id: i64,
+    email: String,
+    is_operator: bool,
+    account: Option<AccountSummary>,
+}
+
+impl ActiveSession {
+    pub fn email(&self) -> &str {
+        &self.email
+    }
+
+    pub fn is_operator(&self) -> bool {
+        self.is_operator
+    }
+
+    /// The account of the user. Developers always have one.
+    pub fn account(&self) -> Option<&AccountSummary> {
+        self.account.as_ref()
+    }
+
+    /// How the audit log names the user.
+    pub fn actor(&self) -> String {
+        actor(&self.email)
+    }
+}
+
+/// A session as its user sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    pub id: String,
+    pub browser: String,
+    pub address: String,
+    pub created_at: i64,
+    pub last_used_at: i64,
+    /// Whether it is the session that asks.
+    pub is_current: bool,
+}
+
+impl People {
+    /// The session with a token, if it is valid. Records that it was used.
+    pub async fn session(&self, token: &str, visitor: &Visitor) -> Result<Option<ActiveSession>, PeopleError> {
+        if !token::is_token(token) {
+            return Ok(None);
+        }
+        let (now, store) = (unix_seconds(), self.administration.store());
+        let hash = self.administration.hash_key().await?.hash_token("session", token.as_bytes());
+        let Some(session) = store.session_with_hash(&hash).await? else { return Ok(None) };
+        if !is_alive(&session, now) {
+            return Ok(None);
+        }
+        let Some(user) = store.user(session.user_id).await? else { return Ok(None) };
+        if user.status != UserStatus::Active {
+            return Ok(None);
+        }
+        let account = match user.account_id {
+            Some(id) => store.account(id).await?.map(AccountSummary::from),
+            None => None,
+        };
+        if now - session.last_used_at >= USE_RECORDED_S {
+            store.record_session_use(&session.id, &visitor.address.to_string(), now).await?;
+        }
+        Ok(Some(ActiveSession {
+            session_id: session.id,
+            user_id: user.id,
+            is_operator: user.role == UserRole::Operator,
+            email: user.email,
+            account,
+        }))
+    }
+
+    /// The valid sessions of a user, the one that was used last first.
+    pub async fn sessions(&self, current: &ActiveSession) -> Result<Vec<SessionSummary>, PeopleError> {
+        let now = unix_seconds();
+        let sessions = self.administration.store().sessions_of(current.user_id).await?;
+        let alive = sessions.into_iter().filter(|session| is_alive(session, now));
+        let summary = |session: SessionRecord| SessionSummary {
+            is_current: session.id == current.session_id,
+            id: session.id,
+            browser: session.browser,
+            address: session.address,
+            created_at: session.created_at,
+            last_used_at: session.last_used_at,
+        };
+        Ok(alive.map(summary).collect())
+    }
+
+    /// Ends a session of the user.
+    pub async fn end_session(&self, current: &ActiveSession, id: &str) -> Result<(), PeopleError> {
+        let mut change = self.administration.store().begin_change().await?;
+        if !change.delete_session(current.user_id, id).await? {
+            let not_found = AdministrationError::NotFound { what: "session", name: id.to_owned() };
+            return Err(not_found.into());
+        }
+        audit::add(&mut change, &current.actor(), "session.end", &current.email, &[("session", id)]).await?;
+        Ok(self.administration.commit(change).await?)
+    }
+
+    /// Ends the session that asks.
+    pub async fn sign_out(&self, current: &ActiveSession) -> Result<(), PeopleError> {
+        self.end_session(current, &current.session_id).await
+    }
+
+    /// Adds a session to a change, and deletes those that have ended.
+    pub(super) async fn add_session(
+        &self,
+        change: &mut StoreTransaction,
+        user: &UserRecord,
+        visitor: &Visitor,
+    ) -> Result<NewSession, PeopleError> {
+        let (token, now) = (token::new()?, unix_seconds());
+        let hash = self.administration.hash_key().await?.hash_token("session", token.as_bytes());
+        let is_visible = |letter: &char| !letter.is_control();
+        let session = SessionRecord {
+            id: token::new_session_id()?,
+            user_id: user.id,
+            hash,
+            browser: visitor.browser.chars().filter(is_visible).take(BROWSER_CHARACTERS_MAX).collect(),
+            address: visitor.address.to_string(),
+            created_at: now,
+            last_used_at: now,
+        };
+        change.delete_old_sessions(now - IDLE_S, now - AGE_S).await?;
+        change.insert_session(&session).await?;
+        change.delete_surplus_sessions(user.id, SESSIONS_MAX).await?;
+        Ok(NewSession { token, email: user.email.clone() })
+    }
+}
+
+fn is_alive(session: &SessionRecord, now: i64) -> bool {
+    now - session.last_used_at < IDLE_S && now - session.created_at < AGE_S
+}

@@ -1,0 +1,273 @@
+use std::sync::Arc;
+
+use callers::administration::AdministrationError;
+use callers::people::{Invitation, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor};
+
+use crate::place::{Place, run};
+
+const PASSWORD: &str = "correct horse";
+
+fn people(place: &Place, sign_up: SignUp) -> People {
+    People::new(Arc::new(place.administration()), sign_up)
+}
+
+fn open() -> SignUp {
+    SignUp::Open { plan: "developer".to_owned() }
+}
+
+fn visitor(last: u8) -> Visitor {
+    Visitor { address: [192, 0, 2, last].into(), browser: "Firefox".to_owned() }
+}
+
+/// An operator who has used the link of the terminal.
+async fn operator(people: &People) -> NewSession {
+    let link = people.create_operator_link("test").await.unwrap();
+    people.use_link(&link.token, "Root@Example.com", PASSWORD, &visitor(1)).await.unwrap()
+}
+
+async fn actions(place: &Place) -> Vec<String> {
+    let entries = place.administration().audit_entries(None, 100).await.unwrap();
+    entries.into_iter().rev().map(|entry| format!("{} {}", entry.actor, entry.action)).collect()
+}
+
+#[test]
+fn the_first_operator_comes_in_by_a_link_that_works_once() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        assert_eq!(people.has_operator().await, Ok(false));
+        let link = people.create_operator_link("terminal").await.unwrap();
+        assert!(!format!("{link:?}").contains(&link.token));
+        assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Operator));
+        assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Operator), "looking at it does not use it");
+        let short = people.use_link(&link.token, "root@example.com", "short", &visitor(1)).await;
+        assert!(matches!(short, Err(PeopleError::Change(AdministrationError::Invalid { field: "password", .. }))));
+        let new = people.use_link(&link.token, "root@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        let again = people.use_link(&link.token, "eve@example.com", PASSWORD, &visitor(1)).await;
+        assert_eq!(again.unwrap_err(), PeopleError::InvalidLink);
+        assert_eq!(people.has_operator().await, Ok(true));
+        let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        assert!(session.is_operator());
+        assert_eq!(session.account().unwrap().name, "root@example.com");
+        assert_eq!(
+            actions(&place).await,
+            [
+                "terminal user.operator_link",
+                "user:root@example.com account.create",
+                "user:root@example.com user.create"
+            ]
+        );
+    });
+}
+
+#[test]
+fn tokens_and_passwords_are_not_in_the_store() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        let new = operator(&people).await;
+        let link = people.create_operator_link("test").await.unwrap();
+        for name in ["callers.sqlite", "callers.sqlite-wal"] {
+            let bytes = std::fs::read(place.file(name)).unwrap();
+            for secret in [&new.token, &link.token, PASSWORD] {
+                assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{name}");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_invitation_leads_to_its_account() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        let missing = Invitation { account: "acme".to_owned(), ..Invitation::default() };
+        let refused = people.create_invitation("test", &missing).await.unwrap_err();
+        assert!(matches!(refused, PeopleError::Change(AdministrationError::NotFound { what: "account", .. })));
+        let email = Some("Ada@Example.com".to_owned());
+        let invitation =
+            Invitation { email, account: "acme".to_owned(), plan: Some("developer".to_owned()) };
+        let link = people.create_invitation("test", &invitation).await.unwrap();
+        let email = Some("ada@example.com".to_owned());
+        let shown = LinkSummary::Invitation { email, account: "acme".to_owned() };
+        assert_eq!(people.link(&link.token).await, Ok(shown));
+        let new = people.use_link(&link.token, "eve@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        assert_eq!((session.email(), session.is_operator()), ("ada@example.com", false));
+        let account = session.account().unwrap();
+        assert_eq!((account.name.as_str(), account.plan.as_str()), ("acme", "developer"));
+        // A second person joins the account that exists now.
+        let second = Invitation { account: "acme".to_owned(), ..Invitation::default() };
+        let link = people.create_invitation("test", &second).await.unwrap();
+        let taken = people.use_link(&link.token, "ada@example.com", PASSWORD, &visitor(1)).await;
+        assert!(matches!(taken, Err(PeopleError::Change(AdministrationError::AlreadyExists { what: "user", .. }))));
+        people.use_link(&link.token, "bob@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        let users = people.users_of(account.id).await.unwrap();
+        let emails: Vec<_> = users.iter().map(|user| user.email.as_str()).collect();
+        assert_eq!(emails, ["ada@example.com", "bob@example.com"]);
+    });
+}
+
+#[test]
+fn sign_up_is_open_only_if_the_operator_says_so() {
+    let place = Place::new();
+    run(async {
+        let closed = people(&place, SignUp::Invitation);
+        let refused = closed.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await;
+        assert_eq!(refused.unwrap_err(), PeopleError::InvitationNeeded);
+        let people = people(&place, open());
+        let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        assert_eq!(session.account().unwrap().plan, "developer");
+        for (email, account) in [("ada@example.com", "other"), ("bob@example.com", "acme")] {
+            let taken = people.sign_up(email, PASSWORD, account, &visitor(1)).await;
+            let is_taken =
+                matches!(taken, Err(PeopleError::Change(AdministrationError::AlreadyExists { .. })));
+            assert!(is_taken, "{email} {account}");
+        }
+        assert!(place.administration().account("other").await.is_err(), "a refused sign-up leaves nothing");
+    });
+}
+
+#[test]
+fn only_the_right_password_begins_a_session_and_each_is_new() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let first = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let second = people.sign_in(" ADA@example.com", PASSWORD, &visitor(2)).await.unwrap();
+        assert_ne!(first.token, second.token);
+        assert!(!format!("{second:?}").contains(&second.token));
+        for (email, password) in
+            [("ada@example.com", "wrong horse"), ("eve@example.com", PASSWORD), ("not an address", PASSWORD)]
+        {
+            let refused = people.sign_in(email, password, &visitor(2)).await.unwrap_err();
+            assert_eq!(refused, PeopleError::WrongCredentials, "{email}");
+        }
+        for wrong in ["", "x", &"0".repeat(64), &first.token.to_uppercase()] {
+            assert!(people.session(wrong, &visitor(1)).await.unwrap().is_none(), "{wrong}");
+        }
+    });
+}
+
+#[test]
+fn guesses_are_slowed_down_and_blocked_people_stay_out() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let mut last = PeopleError::WrongCredentials;
+        for attempt in 0..20 {
+            last = people.sign_in("ada@example.com", "a wrong guess", &visitor(attempt)).await.unwrap_err();
+            if last != PeopleError::WrongCredentials {
+                break;
+            }
+        }
+        assert!(matches!(last, PeopleError::TooManyAttempts { wait_s: 1.. }), "{last:?}");
+        let right = people.sign_in("ada@example.com", PASSWORD, &visitor(99)).await;
+        assert!(right.is_err(), "the right password waits, too");
+        assert!(people.session(&new.token, &visitor(1)).await.unwrap().is_some(), "sessions go on");
+        place.execute("UPDATE users SET status = 'blocked'").await;
+        assert!(people.session(&new.token, &visitor(1)).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn sessions_are_listed_ended_and_end_with_time() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let first = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let second = people.sign_in("ada@example.com", PASSWORD, &visitor(2)).await.unwrap();
+        let other = people.sign_up("bob@example.com", PASSWORD, "beta", &visitor(3)).await.unwrap();
+        let current = people.session(&second.token, &visitor(2)).await.unwrap().unwrap();
+        let listed = people.sessions(&current).await.unwrap();
+        assert_eq!(listed.len(), 2);
+        let first_id = &listed.iter().find(|session| !session.is_current).unwrap().id;
+        let bob = people.session(&other.token, &visitor(3)).await.unwrap().unwrap();
+        assert!(people.end_session(&bob, first_id).await.is_err(), "others cannot end it");
+        people.end_session(&current, first_id).await.unwrap();
+        assert!(people.session(&first.token, &visitor(1)).await.unwrap().is_none());
+        people.sign_out(&bob).await.unwrap();
+        assert!(people.session(&other.token, &visitor(3)).await.unwrap().is_none());
+        place.execute("UPDATE sessions SET last_used_at = last_used_at - 12 * 3600 + 60").await;
+        assert!(people.session(&second.token, &visitor(9)).await.unwrap().is_some(), "and counts as used now");
+        place.execute("UPDATE sessions SET last_used_at = last_used_at - 12 * 3600").await;
+        assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
+        place.execute("UPDATE sessions SET last_used_at = created_at, created_at = created_at - 30 * 86400").await;
+        assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_new_password_ends_the_other_sessions() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let first = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let second = people.sign_in("ada@example.com", PASSWORD, &visitor(2)).await.unwrap();
+        let current = people.session(&second.token, &visitor(2)).await.unwrap().unwrap();
+        let wrong = people.change_password(&current, "wrong horse", "battery staple", &visitor(2)).await;
+        assert!(wrong.is_err());
+        people.change_password(&current, PASSWORD, "battery staple", &visitor(2)).await.unwrap();
+        assert!(people.session(&first.token, &visitor(1)).await.unwrap().is_none());
+        assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_some());
+        assert!(people.sign_in("ada@example.com", PASSWORD, &visitor(1)).await.is_err());
+        // The link of an operator does the same, without the old password.
+        let stale = people.create_reset_link("test", "ada@example.com").await.unwrap();
+        let link = people.create_reset_link("test", "ADA@example.com").await.unwrap();
+        assert_eq!(people.link(&stale.token).await, Err(PeopleError::InvalidLink));
+        let email = "ada@example.com".to_owned();
+        assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Reset { email }));
+        people.use_link(&link.token, "eve@example.com", "third password", &visitor(4)).await.unwrap();
+        assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
+        people.sign_in("ada@example.com", "third password", &visitor(1)).await.unwrap();
+        assert!(people.create_reset_link("test", "eve@example.com").await.is_err());
+        let audited = actions(&place).await;
+        for expected in ["user:ada@example.com user.password", "test user.reset_link", "user:ada@example.com user.sign_in"] {
+            assert!(audited.iter().any(|action| action == expected), "{expected}: {audited:?}");
+        }
+    });
+}
+
+#[test]
+fn links_expire() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        let link = people.create_operator_link("test").await.unwrap();
+        place.execute("UPDATE links SET expires_at = expires_at - 86400").await;
+        assert_eq!(people.link(&link.token).await, Err(PeopleError::InvalidLink));
+        let used = people.use_link(&link.token, "root@example.com", PASSWORD, &visitor(1)).await;
+        assert_eq!(used.unwrap_err(), PeopleError::InvalidLink);
+        for wrong in ["", "x", &"0".repeat(64)] {
+            assert_eq!(people.link(wrong).await, Err(PeopleError::InvalidLink));
+        }
+    });
+}
+
+#[test]
+fn a_developer_becomes_an_operator_by_the_link() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let before = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let link = people.create_operator_link("test").await.unwrap();
+        let new = people.use_link(&link.token, "ada@example.com", "battery staple", &visitor(1)).await.unwrap();
+        let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        assert_eq!((session.is_operator(), session.account().unwrap().name.as_str()), (true, "acme"));
+        assert!(people.session(&before.token, &visitor(1)).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_form_token_belongs_to_one_cookie() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        let token = people.form_token("one").await.unwrap();
+        assert_eq!(people.is_form_token("one", &token).await, Ok(true));
+        assert_eq!(people.is_form_token("two", &token).await, Ok(false));
+        assert_eq!(people.is_form_token("one", "").await, Ok(false));
+    });
+}

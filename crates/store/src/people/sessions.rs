@@ -1,0 +1,120 @@
+//! Sessions: browsers in which a user is signed in.
+
+use crate::backend::each_backend;
+use crate::columns::hash_bytes;
+use crate::failure::StoreFailure;
+use crate::hash_key::HASH_BYTES;
+use crate::pool::within_timeout;
+use crate::store::{PAGE_ROWS, Store};
+use crate::transaction::StoreTransaction;
+
+/// A signed-in browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// With which people name the session. It is not a secret.
+    pub id: String,
+    pub user_id: i64,
+    /// The keyed hash of the token in the cookie.
+    pub hash: [u8; HASH_BYTES],
+    /// The browser as it describes itself.
+    pub browser: String,
+    /// The address that the session was last used from.
+    pub address: String,
+    pub created_at: i64,
+    pub last_used_at: i64,
+}
+
+type SessionColumns = (String, i64, Vec<u8>, String, String, i64, i64);
+
+fn session(columns: SessionColumns) -> Result<SessionRecord, StoreFailure> {
+    let (id, user_id, hash, browser, address, created_at, last_used_at) = columns;
+    let hash = hash_bytes(hash)?;
+    Ok(SessionRecord { id, user_id, hash, browser, address, created_at, last_used_at })
+}
+
+impl Store {
+    pub async fn session_with_hash(
+        &self,
+        hash: &[u8; HASH_BYTES],
+    ) -> Result<Option<SessionRecord>, StoreFailure> {
+        let query = "SELECT id, user_id, hash, browser, address, created_at, last_used_at FROM sessions \
+                     WHERE hash = $1";
+        let row: Option<SessionColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(&hash[..]).fetch_optional(pool)).await?
+        });
+        row.map(session).transpose()
+    }
+
+    /// The sessions of a user, the one that was used last first.
+    pub async fn sessions_of(&self, user_id: i64) -> Result<Vec<SessionRecord>, StoreFailure> {
+        let query = "SELECT id, user_id, hash, browser, address, created_at, last_used_at FROM sessions \
+                     WHERE user_id = $1 ORDER BY last_used_at DESC, id LIMIT $2";
+        let rows: Vec<SessionColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(user_id).bind(PAGE_ROWS).fetch_all(pool)).await?
+        });
+        rows.into_iter().map(session).collect()
+    }
+
+    /// Records from where and when a session was used. This is not a change that others follow.
+    pub async fn record_session_use(&self, id: &str, address: &str, at: i64) -> Result<(), StoreFailure> {
+        let update = "UPDATE sessions SET last_used_at = $1, address = $2 WHERE id = $3 AND last_used_at < $1";
+        each_backend!(self.pool().await?, pool => {
+            let update = sqlx::query(update).bind(at).bind(address).bind(id);
+            within_timeout(update.execute(pool)).await.map(drop)
+        })
+    }
+}
+
+impl StoreTransaction {
+    pub async fn insert_session(&mut self, session: &SessionRecord) -> Result<(), StoreFailure> {
+        let insert = "INSERT INTO sessions (id, user_id, hash, browser, address, created_at, last_used_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        each_backend!(self.backend(), connection => {
+            let insert = sqlx::query(insert)
+                .bind(&session.id).bind(session.user_id).bind(&session.hash[..]).bind(&session.browser)
+                .bind(&session.address).bind(session.created_at).bind(session.last_used_at);
+            within_timeout(insert.execute(&mut **connection)).await.map(drop)
+        })
+    }
+
+    /// Ends a session of a user; returns whether there was one.
+    pub async fn delete_session(&mut self, user_id: i64, id: &str) -> Result<bool, StoreFailure> {
+        let delete = "DELETE FROM sessions WHERE user_id = $1 AND id = $2";
+        Ok(each_backend!(self.backend(), connection => {
+            let delete = sqlx::query(delete).bind(user_id).bind(id);
+            within_timeout(delete.execute(&mut **connection)).await?.rows_affected() > 0
+        }))
+    }
+
+    /// Ends all sessions of a user but the one with the id `kept`.
+    pub async fn delete_other_sessions(&mut self, user_id: i64, kept: &str) -> Result<u64, StoreFailure> {
+        let delete = "DELETE FROM sessions WHERE user_id = $1 AND id <> $2";
+        Ok(each_backend!(self.backend(), connection => {
+            let delete = sqlx::query(delete).bind(user_id).bind(kept);
+            within_timeout(delete.execute(&mut **connection)).await?.rows_affected()
+        }))
+    }
+
+    /// Deletes sessions that were last used before `used_before` or begun before `created_before`.
+    pub async fn delete_old_sessions(
+        &mut self,
+        used_before: i64,
+        created_before: i64,
+    ) -> Result<(), StoreFailure> {
+        let delete = "DELETE FROM sessions WHERE last_used_at < $1 OR created_at < $2";
+        each_backend!(self.backend(), connection => {
+            let delete = sqlx::query(delete).bind(used_before).bind(created_before);
+            within_timeout(delete.execute(&mut **connection)).await.map(drop)
+        })
+    }
+
+    /// Keeps only the `kept` sessions of a user that were used last.
+    pub async fn delete_surplus_sessions(&mut self, user_id: i64, kept: i64) -> Result<(), StoreFailure> {
+        let delete = "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN \
+                      (SELECT id FROM sessions WHERE user_id = $1 ORDER BY last_used_at DESC, created_at DESC, id LIMIT $2)";
+        each_backend!(self.backend(), connection => {
+            let delete = sqlx::query(delete).bind(user_id).bind(kept);
+            within_timeout(delete.execute(&mut **connection)).await.map(drop)
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Users: who may sign in to the console.
+
+use std::fmt;
+
+use sqlx::Row;
+
+use crate::backend::each_backend;
+use crate::failure::StoreFailure;
+use crate::pool::within_timeout;
+use crate::store::{PAGE_ROWS, Store};
+use crate::transaction::StoreTransaction;
+
+/// A user of the console.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserRecord {
+    pub id: i64,
+    /// In lower case, and unique in the store.
+    pub email: String,
+    pub role: UserRole,
+    /// The account of a developer; `None` for an operator without one.
+    pub account_id: Option<i64>,
+    /// The argon2id hash of the password; `None` before the user has chosen one.
+    pub password_hash: Option<String>,
+    pub status: UserStatus,
+    pub created_at: i64,
+}
+
+impl fmt::Debug for UserRecord {
+    // The hash of the password is omitted, because weak passwords can be found from it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("UserRecord");
+        shown.field("id", &self.id).field("email", &self.email).field("role", &self.role);
+        shown.field("account_id", &self.account_id).field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// What a user may see and change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserRole {
+    /// Things of one account.
+    Developer,
+    /// Everything.
+    Operator,
+}
+
+impl UserRole {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Developer => "developer",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// Any unknown text is a developer, so that a mistake in the table makes nobody an operator.
+    fn named(name: &str) -> Self {
+        if name == Self::Operator.name() { Self::Operator } else { Self::Developer }
+    }
+}
+
+/// Whether a user may sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserStatus {
+    Active,
+    Blocked,
+}
+
+impl UserStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// Any unknown text blocks the user, so that a mistake in the table lets nobody in.
+    fn named(name: &str) -> Self {
+        if name == Self::Active.name() { Self::Active } else { Self::Blocked }
+    }
+}
+
+type UserColumns = (i64, String, String, Option<i64>, Option<String>, String, i64);
+
+fn user((id, email, role, account_id, password_hash, status, created_at): UserColumns) -> UserRecord {
+    let (role, status) = (UserRole::named(&role), UserStatus::named(&status));
+    UserRecord { id, email, role, account_id, password_hash, status, created_at }
+}
+
+const SELECT_BY_ID: &str =
+    "SELECT id, email, role, account_id, password_hash, status, created_at FROM users WHERE id = $1";
+const SELECT_BY_EMAIL: &str =
+    "SELECT id, email, role, account_id, password_hash, status, created_at FROM users WHERE email = $1";
+
+impl Store {
+    pub async fn user(&self, id: i64) -> Result<Option<UserRecord>, StoreFailure> {
+        let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(SELECT_BY_ID).bind(id).fetch_optional(pool)).await?
+        });
+        Ok(row.map(user))
+    }
+
+    pub async fn user_with_email(&self, email: &str) -> Result<Option<UserRecord>, StoreFailure> {
+        let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(SELECT_BY_EMAIL).bind(email).fetch_optional(pool)).await?
+        });
+        Ok(row.map(user))
+    }
+
+    /// The first [`PAGE_ROWS`] users of an account in the order of their ids.
+    pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserRecord>, StoreFailure> {
+        let query = "SELECT id, email, role, account_id, password_hash, status, created_at FROM users \
+                     WHERE account_id = $1 ORDER BY id LIMIT $2";
+        let rows: Vec<UserColumns> = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).bind(account_id).bind(PAGE_ROWS).fetch_all(pool)).await?
+        });
+        Ok(rows.into_iter().map(user).collect())
+    }
+
+    /// Whether any operator may sign in.
+    pub async fn has_operator(&self) -> Result<bool, StoreFailure> {
+        let query = "SELECT COUNT(*) FROM users WHERE role = 'operator' AND status = 'active' \
+                     AND password_hash IS NOT NULL";
+        let count: i64 = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
+        });
+        Ok(count > 0)
+    }
+}
+
+impl StoreTransaction {
+    pub async fn user(&mut self, id: i64) -> Result<Option<UserRecord>, StoreFailure> {
+        let row: Option<UserColumns> = each_backend!(self.backend(), connection => {
+            within_timeout(sqlx::query_as(SELECT_BY_ID).bind(id).fetch_optional(&mut **connection)).await?
+        });
+        Ok(row.map(user))
+    }
+
+    pub async fn user_with_email(&mut self, email: &str) -> Result<Option<UserRecord>, StoreFailure> {
+        let row: Option<UserColumns> = each_backend!(self.backend(), connection => {
+            let query = sqlx::query_as(SELECT_BY_EMAIL).bind(email);
+            within_timeout(query.fetch_optional(&mut **connection)).await?
+        });
+        Ok(row.map(user))
+    }
+
+    /// Adds a user and returns the id; `user.id` is ignored.
+    pub async fn insert_user(&mut self, user: &UserRecord) -> Result<i64, StoreFailure> {
+        let insert = "INSERT INTO users (email, role, account_id, password_hash, status, created_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+        let UserRecord { id: _, email, role, account_id, password_hash, status, created_at } = user;
+        Ok(each_backend!(self.backend(), connection => {
+            let insert = sqlx::query(insert)
+                .bind(email).bind(role.name()).bind(account_id).bind(password_hash).bind(status.name())
+                .bind(created_at);
+            within_timeout(insert.fetch_one(&mut **connection)).await?.try_get(0)?
+        }))
+    }
+
+    /// Writes what can change of a user: the role, the account, the password and the status.
+    pub async fn update_user(&mut self, user: &UserRecord) -> Result<(), StoreFailure> {
+        let update = "UPDATE users SET role = $1, account_id = $2, password_hash = $3, status = $4 WHERE id = $5";
+        each_backend!(self.backend(), connection => {
+            let update = sqlx::query(update)
+                .bind(user.role.name()).bind(user.account_id).bind(&user.password_hash)
+                .bind(user.status.name()).bind(user.id);
+            within_timeout(update.execute(&mut **connection)).await.map(drop)
+        })
+    }
+}
