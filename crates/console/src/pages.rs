@@ -1,0 +1,166 @@
+//! The pages of the console: plain data in, HTML out.
+//!
+//! Nothing here knows the store, sessions or HTTP. A handler fills a struct, whose name ends in `Page`, and renders it with
+//! `askama::Template::render`. Times are seconds since 1970, UTC.
+
+pub(crate) mod format;
+pub(crate) mod chart;
+pub(crate) mod outcomes;
+pub(crate) mod snippets;
+pub(crate) mod entry;
+pub(crate) mod overview;
+pub(crate) mod keys;
+pub(crate) mod usage;
+pub(crate) mod try_it;
+pub(crate) mod user_settings;
+pub(crate) mod live;
+pub(crate) mod accounts;
+pub(crate) mod audit_log;
+pub(crate) mod configuration;
+pub(crate) mod error;
+
+/// What every page needs besides its own data.
+///
+/// It has no `Debug`, because the token is a credential.
+pub(crate) struct Frame {
+    /// The first part of the title in the browser's tab, such as `Keys`.
+    pub(crate) title: String,
+    /// The name of the network that the gateway serves, such as `mainnet` or `demo`.
+    pub(crate) network: String,
+    /// When the page is made.
+    pub(crate) now: i64,
+    /// The token of the hidden field `csrf`, which every form that changes something sends.
+    pub(crate) csrf: String,
+    /// Who is signed in; `None` on the pages for anyone, which have no navigation.
+    pub(crate) user: Option<SignedInUser>,
+    /// The item of the navigation that is marked as the current one.
+    pub(crate) active: NavigationItem,
+    /// The outcome of the last action, shown once at the top.
+    pub(crate) flash: Option<Flash>,
+    pub(crate) assets: AssetPaths,
+}
+
+impl Frame {
+    /// Whether the page is below this item of the navigation.
+    pub(crate) fn is_active(&self, item: &NavigationItem) -> bool {
+        self.active == *item
+    }
+
+    /// The items of the navigation that the user may open.
+    pub(crate) fn navigation(&self) -> Vec<NavigationItem> {
+        let Some(user) = &self.user else { return Vec::new() };
+        let mut items = Vec::new();
+        if user.is_operator {
+            items.extend([NavigationItem::Live, NavigationItem::Accounts]);
+        }
+        if user.account.is_some() {
+            items.extend([NavigationItem::Overview, NavigationItem::Keys, NavigationItem::Usage]);
+        }
+        items.push(NavigationItem::TryIt);
+        if user.is_operator {
+            items.extend([NavigationItem::AuditLog, NavigationItem::Configuration]);
+        }
+        items.push(NavigationItem::UserSettings);
+        items
+    }
+}
+
+/// The user of the session.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedInUser {
+    pub(crate) email: String,
+    pub(crate) is_operator: bool,
+    /// The name of the user's account; operators may have none, and then see no pages about keys and usage.
+    pub(crate) account: Option<String>,
+}
+
+/// An item of the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NavigationItem {
+    Overview,
+    Keys,
+    Usage,
+    TryIt,
+    UserSettings,
+    Live,
+    Accounts,
+    AuditLog,
+    Configuration,
+    /// No item is marked: sign-in and error pages.
+    None,
+}
+
+impl NavigationItem {
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Overview | Self::None => "/",
+            Self::Keys => "/keys",
+            Self::Usage => "/usage",
+            Self::TryIt => "/try",
+            Self::UserSettings => "/settings",
+            Self::Live => "/live",
+            Self::Accounts => "/accounts",
+            Self::AuditLog => "/audit",
+            Self::Configuration => "/configuration",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Keys => "Keys",
+            Self::Usage => "Usage",
+            Self::TryIt => "Try it",
+            Self::UserSettings => "Settings",
+            Self::Live => "Live",
+            Self::Accounts => "Accounts",
+            Self::AuditLog => "Audit log",
+            Self::Configuration => "Configuration",
+            Self::None => "",
+        }
+    }
+}
+
+/// A message about the last action, such as `Key renamed.`
+#[derive(Clone, Debug)]
+pub(crate) struct Flash {
+    pub(crate) is_error: bool,
+    pub(crate) text: String,
+}
+
+/// The paths of the embedded files, with a hash of their content, such as `/assets/console-3f9a0c41.css`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AssetPaths {
+    pub(crate) style: &'static str,
+    pub(crate) script: &'static str,
+    pub(crate) icon: &'static str,
+}
+
+/// Why a form was not accepted. The page shows it again with what was typed, except passwords and secrets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FormErrors {
+    /// What is wrong with the form as a whole, such as `Email or password is wrong.`
+    pub(crate) general: Option<String>,
+    /// What is wrong with single fields.
+    pub(crate) fields: Vec<FieldError>,
+}
+
+/// What is wrong with one field of a form.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldError {
+    /// The `name` of the input.
+    pub(crate) field: String,
+    /// What is wrong and what to do, such as `must have at least 12 characters`.
+    pub(crate) message: String,
+}
+
+impl FormErrors {
+    /// The message about a field.
+    pub(crate) fn of(&self, field: &str) -> Option<&str> {
+        self.fields.iter().find(|error| error.field == field).map(|error| error.message.as_str())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.general.is_none() && self.fields.is_empty()
+    }
+}

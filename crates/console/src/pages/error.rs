@@ -1,0 +1,62 @@
+//! Pages for everything that did not work, each with what to do.
+
+use askama::Template;
+
+use super::Frame;
+
+/// An error page.
+#[derive(Template)]
+#[template(path = "error.html")]
+pub(crate) struct ErrorPage {
+    pub(crate) frame: Frame,
+    pub(crate) status: u16,
+    pub(crate) heading: String,
+    /// What happened and what to do.
+    pub(crate) message: String,
+    /// The link at the end: label and path.
+    pub(crate) way_out: (String, String),
+}
+
+impl ErrorPage {
+    /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500 or 503. Other statuses are described like 500.
+    pub(crate) fn of_status(frame: Frame, status: u16) -> Self {
+        let (heading, message) = match status {
+            400 => ("This request is not valid", "Go back, reload the page and try again."),
+            403 => (
+                "Not allowed",
+                "Your user may not open this page, or the form was too old. Reload the page and send the form again. If you need \
+                 access, ask the operator.",
+            ),
+            404 => ("Page not found", "There is nothing at this address, or it belongs to another account."),
+            405 => ("Not possible at this address", "Go back and use the form of the page."),
+            413 => ("Too much data", "The form is larger than the console accepts. Shorten the lists and try again."),
+            429 => ("Too many attempts", "Wait a minute, and then try again."),
+            503 => (
+                "The console cannot reach its database",
+                "Calls with existing keys are still answered. Try again in a minute. If it stays like this, the operator finds the \
+                 reason in the log of the gateway.",
+            ),
+            _ => (
+                "Something went wrong",
+                "This is a fault of the console, not yours. Try again. The operator finds the reason in the log of the gateway.",
+            ),
+        };
+        let way_out = match &frame.user {
+            Some(_) => ("Back to the start page", "/"),
+            None => ("Sign in", "/sign-in"),
+        };
+        Self::new(frame, status, heading, message, way_out)
+    }
+
+    /// A one-time link that is unknown, used or expired.
+    pub(crate) fn invalid_link(frame: Frame) -> Self {
+        let message = "Each link works once and for a limited time. Ask the operator for a new one, or sign in if you have used it \
+                       already.";
+        Self::new(frame, 404, "This link does not work any more", message, ("Sign in", "/sign-in"))
+    }
+
+    fn new(frame: Frame, status: u16, heading: &str, message: &str, way_out: (&str, &str)) -> Self {
+        let way_out = (way_out.0.to_owned(), way_out.1.to_owned());
+        Self { frame, status, heading: heading.to_owned(), message: message.to_owned(), way_out }
+    }
+}

@@ -1,0 +1,1 @@
+//! Numbers, times and sizes as people read them.

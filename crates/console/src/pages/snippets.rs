@@ -1,0 +1,1 @@
+//! Code with which a developer uses a key.
