@@ -456,7 +456,7 @@ fn checked_json(
     Ok(settings.to_json()?)
 }
 
-pub(crate) fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
+fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
     let length = name.chars().count();
     let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
         && name.trim() == name

@@ -15,11 +15,12 @@ mod token; // random tokens
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use store::{StoreFailure, UserRecord, UserRole};
+use store::{StoreFailure, UserRole, UserStatus};
 use subtle::ConstantTimeEq;
 
 use self::attempt_throttle::AttemptThrottle;
-pub use self::links::{Invitation, LinkSummary, NewLink};
+pub use self::links::{Invitation, InvitationTarget, LinkForm, LinkSummary, NewLink};
+pub use self::password::PASSWORD_CHARACTERS_MIN;
 use self::password_hasher::PasswordHasher;
 pub use self::sessions::{ActiveSession, NewSession, SessionSummary};
 use crate::administration::{Administration, AdministrationError};
@@ -74,14 +75,10 @@ pub struct Visitor {
 pub struct UserSummary {
     pub email: String,
     pub is_operator: bool,
+    pub is_blocked: bool,
     pub created_at: i64,
-}
-
-impl From<UserRecord> for UserSummary {
-    fn from(user: UserRecord) -> Self {
-        let is_operator = user.role == UserRole::Operator;
-        Self { email: user.email, is_operator, created_at: user.created_at }
-    }
+    /// When one of their sessions was used last.
+    pub last_seen_at: Option<i64>,
 }
 
 /// Everything about the people who use the console.
@@ -115,8 +112,19 @@ impl People {
 
     /// The people of an account.
     pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserSummary>, PeopleError> {
-        let users = self.administration.store().users_of(account_id).await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        let store = self.administration.store();
+        let mut summaries = Vec::new();
+        for user in store.users_of(account_id).await? {
+            let sessions = store.sessions_of(user.id).await?;
+            summaries.push(UserSummary {
+                is_operator: user.role == UserRole::Operator,
+                is_blocked: user.status == UserStatus::Blocked,
+                created_at: user.created_at,
+                last_seen_at: sessions.first().map(|session| session.last_used_at),
+                email: user.email,
+            });
+        }
+        Ok(summaries)
     }
 
     /// The token that every form of a browser must repeat; `cookie` is a random text that only that browser has.

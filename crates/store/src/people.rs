@@ -4,6 +4,6 @@ mod links; // invitations and other links
 mod sessions; // signed-in browsers
 mod users; // users
 
-pub use links::{LinkPurpose, LinkRecord};
+pub use links::{LinkKind, LinkRecord};
 pub use sessions::SessionRecord;
 pub use users::{UserRecord, UserRole, UserStatus};

@@ -38,7 +38,8 @@ impl AttemptThrottle {
     pub(super) fn begin(&self, email: &str, address: IpAddr, now: u64) -> Result<(), u64> {
         let (by_email, by_address) = &mut *self.tables.lock();
         let (email, network) = (email.to_owned(), network_of(address));
-        let wait = by_email.wait(&email, FREE_BY_EMAIL, now).max(by_address.wait(&network, FREE_BY_ADDRESS, now));
+        let wait =
+            by_email.wait(&email, FREE_BY_EMAIL, now).max(by_address.wait(&network, FREE_BY_ADDRESS, now));
         if wait > 0 {
             return Err(wait);
         }

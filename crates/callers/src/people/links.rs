@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use store::{LinkPurpose, LinkRecord, StoreTransaction, UserRecord, UserRole};
+use store::{LinkKind, LinkRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::sign_in::{add_user, new_user};
 use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, password, token};
-use crate::administration::{AdministrationError, audit, check_name};
+use crate::administration::{AdministrationError, audit};
 use crate::api_key::unix_seconds;
 
 /// How long an invitation is valid.
@@ -16,14 +16,37 @@ const INVITATION_S: i64 = 7 * 24 * 60 * 60;
 const PASSWORD_LINK_S: i64 = 24 * 60 * 60;
 
 /// Whom an invitation is for, and what it leads to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Invitation {
     /// The only address that may be used; anybody's if there is none.
     pub email: Option<String>,
-    /// The name of the account.
+    pub target: InvitationTarget,
+}
+
+/// What an invitation leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvitationTarget {
+    /// The account with this name, which exists.
+    Account(String),
+    /// A new account with this plan; the person chooses its name.
+    NewAccount { plan: String },
+}
+
+/// What a person fills in to use a link.
+#[derive(Clone, Default)]
+pub struct LinkForm {
+    /// Ignored if the link has an address.
+    pub email: String,
+    /// The name of the new account, if the link creates one.
     pub account: String,
-    /// The plan of an account that does not exist yet; without a plan the account must exist.
-    pub plan: Option<String>,
+    pub password: String,
+}
+
+impl fmt::Debug for LinkForm {
+    // The password is omitted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkForm").field("email", &self.email).finish_non_exhaustive()
+    }
 }
 
 /// A link that was just created.
@@ -50,8 +73,8 @@ impl NewLink {
 /// A valid link as the person who opens it sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkSummary {
-    /// Joins an account; the address is fixed if the invitation names it.
-    Invitation { email: Option<String>, account: String },
+    /// Joins or creates an account; the address is fixed if the invitation names it.
+    Invitation { email: Option<String>, target: InvitationTarget },
     /// Sets a new password of this user.
     Reset { email: String },
     /// Makes an operator.
@@ -64,24 +87,24 @@ impl People {
         actor: &str,
         invitation: &Invitation,
     ) -> Result<NewLink, PeopleError> {
-        check_name("account", &invitation.account)?;
         let email = invitation.email.as_deref().map(email::normalised).transpose()?;
-        let plan = match &invitation.plan {
-            Some(plan) => Some(self.administration.plan(plan)?.name.clone()),
-            None => None,
-        };
+        let mut link = new_link(LinkKind::Invitation, INVITATION_S);
         let mut change = self.administration.store().begin_change().await?;
-        let exists = change.account_named(&invitation.account).await?.is_some();
-        if !exists && plan.is_none() {
-            let name = invitation.account.clone();
-            return Err(AdministrationError::NotFound { what: "account", name }.into());
-        }
-        let mut link = new_link(LinkPurpose::Invitation, INVITATION_S);
-        (link.email, link.account, link.plan) = (email, Some(invitation.account.clone()), plan);
+        let target = match &invitation.target {
+            InvitationTarget::Account(name) => {
+                let found = change.account_named(name).await?;
+                link.account = Some(found.ok_or_else(|| no_account(name))?.name);
+                ("account", name)
+            }
+            InvitationTarget::NewAccount { plan } => {
+                link.plan = Some(self.administration.plan(plan)?.name.clone());
+                ("plan", plan)
+            }
+        };
+        link.email.clone_from(&email);
         let created = self.add_link(&mut change, link).await?;
-        let email = invitation.email.as_deref().unwrap_or("anybody");
-        let details = [("account", invitation.account.as_str())];
-        audit::add(&mut change, actor, "user.invite", email, &details).await?;
+        let subject = email.as_deref().unwrap_or("anybody");
+        audit::add(&mut change, actor, "user.invite", subject, &[(target.0, target.1)]).await?;
         self.administration.commit(change).await?;
         Ok(created)
     }
@@ -92,7 +115,7 @@ impl People {
         let mut change = self.administration.store().begin_change().await?;
         let user = change.user_with_email(&email).await?.ok_or_else(|| no_user(&email))?;
         change.delete_reset_links(user.id).await?;
-        let link = LinkRecord { user_id: Some(user.id), ..new_link(LinkPurpose::Reset, PASSWORD_LINK_S) };
+        let link = LinkRecord { user_id: Some(user.id), ..new_link(LinkKind::Reset, PASSWORD_LINK_S) };
         let created = self.add_link(&mut change, link).await?;
         audit::add(&mut change, actor, "user.reset_link", &email, &[]).await?;
         self.administration.commit(change).await?;
@@ -102,7 +125,7 @@ impl People {
     /// A link that makes an operator of whoever opens it first.
     pub async fn create_operator_link(&self, actor: &str) -> Result<NewLink, PeopleError> {
         let mut change = self.administration.store().begin_change().await?;
-        let created = self.add_link(&mut change, new_link(LinkPurpose::Operator, PASSWORD_LINK_S)).await?;
+        let created = self.add_link(&mut change, new_link(LinkKind::Operator, PASSWORD_LINK_S)).await?;
         audit::add(&mut change, actor, "user.operator_link", "operator", &[]).await?;
         self.administration.commit(change).await?;
         Ok(created)
@@ -128,39 +151,47 @@ impl People {
         let store = self.administration.store();
         let hash = self.administration.hash_key().await?.hash_token("link", token.as_bytes());
         let link = valid(store.link_with_hash(&hash).await?)?;
-        Ok(match link.purpose {
-            LinkPurpose::Invitation => {
-                LinkSummary::Invitation { email: link.email, account: link.account.unwrap_or_default() }
+        Ok(match link.kind {
+            LinkKind::Invitation => {
+                let target = match (link.account, link.plan) {
+                    (Some(account), _) => InvitationTarget::Account(account),
+                    (None, Some(plan)) => InvitationTarget::NewAccount { plan },
+                    (None, None) => return Err(PeopleError::InvalidLink),
+                };
+                LinkSummary::Invitation { email: link.email, target }
             }
-            LinkPurpose::Reset => {
+            LinkKind::Reset => {
                 let user = store.user(link.user_id.unwrap_or_default()).await?;
                 LinkSummary::Reset { email: user.ok_or(PeopleError::InvalidLink)?.email }
             }
-            LinkPurpose::Operator => LinkSummary::Operator,
+            LinkKind::Operator => LinkSummary::Operator,
         })
     }
 
-    /// Uses a link: the person gets the password, and is signed in. `email` is ignored if the link has one.
+    /// Uses a link: the person gets the password, and is signed in.
     pub async fn use_link(
         &self,
         token: &str,
-        email: &str,
-        password: &str,
+        form: &LinkForm,
         visitor: &Visitor,
     ) -> Result<NewSession, PeopleError> {
         let email = match self.link(token).await? {
             LinkSummary::Reset { email } | LinkSummary::Invitation { email: Some(email), .. } => email,
-            LinkSummary::Invitation { email: None, .. } | LinkSummary::Operator => email::normalised(email)?,
+            LinkSummary::Invitation { email: None, .. } | LinkSummary::Operator => {
+                email::normalised(&form.email)?
+            }
         };
-        password::check(password, &email)?;
-        let password_hash = self.hash(password).await?;
+        password::check(&form.password, &email)?;
+        let password_hash = self.hash(&form.password).await?;
         let token_hash = self.administration.hash_key().await?.hash_token("link", token.as_bytes());
         let mut change = self.administration.store().begin_change().await?;
         let link = valid(change.take_link(&token_hash).await?)?;
-        let user = match link.purpose {
-            LinkPurpose::Invitation => self.join(&mut change, &link, &email, password_hash).await?,
-            LinkPurpose::Reset => reset(&mut change, &link, password_hash).await?,
-            LinkPurpose::Operator => self.make_operator(&mut change, &email, password_hash).await?,
+        let user = match link.kind {
+            LinkKind::Invitation => {
+                self.join(&mut change, &link, &email, &form.account, password_hash).await?
+            }
+            LinkKind::Reset => reset(&mut change, &link, password_hash).await?,
+            LinkKind::Operator => self.make_operator(&mut change, &email, password_hash).await?,
         };
         let session = self.add_session(&mut change, &user, visitor).await?;
         self.administration.commit(change).await?;
@@ -172,12 +203,13 @@ impl People {
         change: &mut StoreTransaction,
         link: &LinkRecord,
         email: &str,
+        new_account: &str,
         password_hash: String,
     ) -> Result<UserRecord, PeopleError> {
-        let (actor, name) = (actor(email), link.account.as_deref().unwrap_or_default());
-        let account = match (change.account_named(name).await?, &link.plan) {
-            (Some(account), _) => account,
-            (None, Some(plan)) => self.administration.add_account(change, &actor, name, plan).await?,
+        let actor = actor(email);
+        let account = match (&link.account, &link.plan) {
+            (Some(name), _) => change.account_named(name).await?.ok_or_else(|| no_account(name))?,
+            (None, Some(plan)) => self.administration.add_account(change, &actor, new_account, plan).await?,
             (None, None) => return Err(PeopleError::InvalidLink),
         };
         let user = new_user(email, UserRole::Developer, Some(account.id), password_hash);
@@ -194,7 +226,7 @@ impl People {
         let actor = actor(email);
         if let Some(mut user) = change.user_with_email(email).await? {
             (user.role, user.password_hash) = (UserRole::Operator, Some(password_hash));
-            user.status = store::UserStatus::Active;
+            user.status = UserStatus::Active;
             change.update_user(&user).await?;
             change.delete_other_sessions(user.id, "").await?;
             audit::add(change, &actor, "user.operator", email, &[]).await?;
@@ -228,11 +260,11 @@ async fn reset(
     Ok(user)
 }
 
-fn new_link(purpose: LinkPurpose, valid_for: i64) -> LinkRecord {
+fn new_link(kind: LinkKind, valid_for: i64) -> LinkRecord {
     let now = unix_seconds();
     LinkRecord {
         hash: [0; store::HASH_BYTES],
-        purpose,
+        kind,
         email: None,
         user_id: None,
         account: None,
@@ -244,6 +276,10 @@ fn new_link(purpose: LinkPurpose, valid_for: i64) -> LinkRecord {
 
 fn valid(link: Option<LinkRecord>) -> Result<LinkRecord, PeopleError> {
     link.filter(|link| link.expires_at > unix_seconds()).ok_or(PeopleError::InvalidLink)
+}
+
+fn no_account(name: &str) -> PeopleError {
+    AdministrationError::NotFound { what: "account", name: name.to_owned() }.into()
 }
 
 fn no_user(email: &str) -> PeopleError {

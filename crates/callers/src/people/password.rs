@@ -9,7 +9,7 @@ use super::{PeopleError, invalid};
 use crate::administration::credential;
 
 /// The shortest password. With the limits on attempts, ten characters that are not in a list of passwords hold.
-pub(super) const PASSWORD_CHARACTERS_MIN: usize = 10;
+pub const PASSWORD_CHARACTERS_MIN: usize = 10;
 
 /// The longest password, so that hashing takes the same time for all.
 const PASSWORD_BYTES_MAX: usize = 256;
@@ -123,7 +123,9 @@ mod tests {
         let other = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
         assert!(verify("password", Some(other)));
         assert!(!verify("Password", Some(other)));
-        for broken in ["", "$argon2i$v=19$m=1,t=1,p=1$AA$AA", &other.replace("m=256", "m=99999999"), "$argon2id$v=19$"] {
+        for broken in
+            ["", "$argon2i$v=19$m=1,t=1,p=1$AA$AA", &other.replace("m=256", "m=99999999"), "$argon2id$v=19$"]
+        {
             assert!(!verify("password", Some(broken)), "{broken}");
         }
     }

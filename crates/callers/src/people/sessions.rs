@@ -80,7 +80,11 @@ pub struct SessionSummary {
 
 impl People {
     /// The session with a token, if it is valid. Records that it was used.
-    pub async fn session(&self, token: &str, visitor: &Visitor) -> Result<Option<ActiveSession>, PeopleError> {
+    pub async fn session(
+        &self,
+        token: &str,
+        visitor: &Visitor,
+    ) -> Result<Option<ActiveSession>, PeopleError> {
         if !token::is_token(token) {
             return Ok(None);
         }

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use callers::administration::AdministrationError;
-use callers::people::{Invitation, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor};
+use callers::people::{
+    Invitation, InvitationTarget, LinkForm, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor,
+};
 
 use crate::place::{Place, run};
 
@@ -15,6 +17,10 @@ fn open() -> SignUp {
     SignUp::Open { plan: "developer".to_owned() }
 }
 
+fn form(email: &str, password: &str) -> LinkForm {
+    LinkForm { email: email.to_owned(), account: "acme".to_owned(), password: password.to_owned() }
+}
+
 fn visitor(last: u8) -> Visitor {
     Visitor { address: [192, 0, 2, last].into(), browser: "Firefox".to_owned() }
 }
@@ -22,7 +28,7 @@ fn visitor(last: u8) -> Visitor {
 /// An operator who has used the link of the terminal.
 async fn operator(people: &People) -> NewSession {
     let link = people.create_operator_link("test").await.unwrap();
-    people.use_link(&link.token, "Root@Example.com", PASSWORD, &visitor(1)).await.unwrap()
+    people.use_link(&link.token, &form("Root@Example.com", PASSWORD), &visitor(1)).await.unwrap()
 }
 
 async fn actions(place: &Place) -> Vec<String> {
@@ -39,11 +45,19 @@ fn the_first_operator_comes_in_by_a_link_that_works_once() {
         let link = people.create_operator_link("terminal").await.unwrap();
         assert!(!format!("{link:?}").contains(&link.token));
         assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Operator));
-        assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Operator), "looking at it does not use it");
-        let short = people.use_link(&link.token, "root@example.com", "short", &visitor(1)).await;
-        assert!(matches!(short, Err(PeopleError::Change(AdministrationError::Invalid { field: "password", .. }))));
-        let new = people.use_link(&link.token, "root@example.com", PASSWORD, &visitor(1)).await.unwrap();
-        let again = people.use_link(&link.token, "eve@example.com", PASSWORD, &visitor(1)).await;
+        assert_eq!(
+            people.link(&link.token).await,
+            Ok(LinkSummary::Operator),
+            "looking at it does not use it"
+        );
+        let short = people.use_link(&link.token, &form("root@example.com", "short"), &visitor(1)).await;
+        assert!(matches!(
+            short,
+            Err(PeopleError::Change(AdministrationError::Invalid { field: "password", .. }))
+        ));
+        let new =
+            people.use_link(&link.token, &form("root@example.com", PASSWORD), &visitor(1)).await.unwrap();
+        let again = people.use_link(&link.token, &form("eve@example.com", PASSWORD), &visitor(1)).await;
         assert_eq!(again.unwrap_err(), PeopleError::InvalidLink);
         assert_eq!(people.has_operator().await, Ok(true));
         let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
@@ -81,27 +95,32 @@ fn an_invitation_leads_to_its_account() {
     let place = Place::new();
     let people = people(&place, SignUp::Invitation);
     run(async {
-        let missing = Invitation { account: "acme".to_owned(), ..Invitation::default() };
-        let refused = people.create_invitation("test", &missing).await.unwrap_err();
-        assert!(matches!(refused, PeopleError::Change(AdministrationError::NotFound { what: "account", .. })));
-        let email = Some("Ada@Example.com".to_owned());
-        let invitation =
-            Invitation { email, account: "acme".to_owned(), plan: Some("developer".to_owned()) };
+        let target = InvitationTarget::Account("acme".to_owned());
+        let existing = Invitation { email: None, target };
+        let refused = people.create_invitation("test", &existing).await.unwrap_err();
+        assert!(matches!(
+            refused,
+            PeopleError::Change(AdministrationError::NotFound { what: "account", .. })
+        ));
+        let target = InvitationTarget::NewAccount { plan: "developer".to_owned() };
+        let invitation = Invitation { email: Some("Ada@Example.com".to_owned()), target: target.clone() };
         let link = people.create_invitation("test", &invitation).await.unwrap();
-        let email = Some("ada@example.com".to_owned());
-        let shown = LinkSummary::Invitation { email, account: "acme".to_owned() };
+        let shown = LinkSummary::Invitation { email: Some("ada@example.com".to_owned()), target };
         assert_eq!(people.link(&link.token).await, Ok(shown));
-        let new = people.use_link(&link.token, "eve@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        let new =
+            people.use_link(&link.token, &form("eve@example.com", PASSWORD), &visitor(1)).await.unwrap();
         let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
         assert_eq!((session.email(), session.is_operator()), ("ada@example.com", false));
         let account = session.account().unwrap();
         assert_eq!((account.name.as_str(), account.plan.as_str()), ("acme", "developer"));
         // A second person joins the account that exists now.
-        let second = Invitation { account: "acme".to_owned(), ..Invitation::default() };
-        let link = people.create_invitation("test", &second).await.unwrap();
-        let taken = people.use_link(&link.token, "ada@example.com", PASSWORD, &visitor(1)).await;
-        assert!(matches!(taken, Err(PeopleError::Change(AdministrationError::AlreadyExists { what: "user", .. }))));
-        people.use_link(&link.token, "bob@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        let link = people.create_invitation("test", &existing).await.unwrap();
+        let taken = people.use_link(&link.token, &form("ada@example.com", PASSWORD), &visitor(1)).await;
+        assert!(matches!(
+            taken,
+            Err(PeopleError::Change(AdministrationError::AlreadyExists { what: "user", .. }))
+        ));
+        people.use_link(&link.token, &form("bob@example.com", PASSWORD), &visitor(1)).await.unwrap();
         let users = people.users_of(account.id).await.unwrap();
         let emails: Vec<_> = users.iter().map(|user| user.email.as_str()).collect();
         assert_eq!(emails, ["ada@example.com", "bob@example.com"]);
@@ -191,10 +210,15 @@ fn sessions_are_listed_ended_and_end_with_time() {
         people.sign_out(&bob).await.unwrap();
         assert!(people.session(&other.token, &visitor(3)).await.unwrap().is_none());
         place.execute("UPDATE sessions SET last_used_at = last_used_at - 12 * 3600 + 60").await;
-        assert!(people.session(&second.token, &visitor(9)).await.unwrap().is_some(), "and counts as used now");
+        assert!(
+            people.session(&second.token, &visitor(9)).await.unwrap().is_some(),
+            "and counts as used now"
+        );
         place.execute("UPDATE sessions SET last_used_at = last_used_at - 12 * 3600").await;
         assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
-        place.execute("UPDATE sessions SET last_used_at = created_at, created_at = created_at - 30 * 86400").await;
+        place
+            .execute("UPDATE sessions SET last_used_at = created_at, created_at = created_at - 30 * 86400")
+            .await;
         assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
     });
 }
@@ -219,12 +243,16 @@ fn a_new_password_ends_the_other_sessions() {
         assert_eq!(people.link(&stale.token).await, Err(PeopleError::InvalidLink));
         let email = "ada@example.com".to_owned();
         assert_eq!(people.link(&link.token).await, Ok(LinkSummary::Reset { email }));
-        people.use_link(&link.token, "eve@example.com", "third password", &visitor(4)).await.unwrap();
+        people.use_link(&link.token, &form("eve@example.com", "third password"), &visitor(4)).await.unwrap();
         assert!(people.session(&second.token, &visitor(2)).await.unwrap().is_none());
         people.sign_in("ada@example.com", "third password", &visitor(1)).await.unwrap();
         assert!(people.create_reset_link("test", "eve@example.com").await.is_err());
         let audited = actions(&place).await;
-        for expected in ["user:ada@example.com user.password", "test user.reset_link", "user:ada@example.com user.sign_in"] {
+        for expected in [
+            "user:ada@example.com user.password",
+            "test user.reset_link",
+            "user:ada@example.com user.sign_in",
+        ] {
             assert!(audited.iter().any(|action| action == expected), "{expected}: {audited:?}");
         }
     });
@@ -238,7 +266,7 @@ fn links_expire() {
         let link = people.create_operator_link("test").await.unwrap();
         place.execute("UPDATE links SET expires_at = expires_at - 86400").await;
         assert_eq!(people.link(&link.token).await, Err(PeopleError::InvalidLink));
-        let used = people.use_link(&link.token, "root@example.com", PASSWORD, &visitor(1)).await;
+        let used = people.use_link(&link.token, &form("root@example.com", PASSWORD), &visitor(1)).await;
         assert_eq!(used.unwrap_err(), PeopleError::InvalidLink);
         for wrong in ["", "x", &"0".repeat(64)] {
             assert_eq!(people.link(wrong).await, Err(PeopleError::InvalidLink));
@@ -253,7 +281,10 @@ fn a_developer_becomes_an_operator_by_the_link() {
     run(async {
         let before = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
         let link = people.create_operator_link("test").await.unwrap();
-        let new = people.use_link(&link.token, "ada@example.com", "battery staple", &visitor(1)).await.unwrap();
+        let new = people
+            .use_link(&link.token, &form("ada@example.com", "battery staple"), &visitor(1))
+            .await
+            .unwrap();
         let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
         assert_eq!((session.is_operator(), session.account().unwrap().name.as_str()), (true, "acme"));
         assert!(people.session(&before.token, &visitor(1)).await.unwrap().is_none());

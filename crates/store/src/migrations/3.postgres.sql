@@ -24,7 +24,7 @@ CREATE INDEX sessions_by_last_use ON sessions (last_used_at);
 
 CREATE TABLE links (
     hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
-    purpose TEXT NOT NULL CHECK (purpose IN ('invitation', 'reset', 'operator')),
+    kind TEXT NOT NULL CHECK (kind IN ('invitation', 'reset', 'operator')),
     email TEXT,
     user_id BIGINT REFERENCES users (id),
     account TEXT,

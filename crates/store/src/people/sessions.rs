@@ -57,7 +57,8 @@ impl Store {
 
     /// Records from where and when a session was used. This is not a change that others follow.
     pub async fn record_session_use(&self, id: &str, address: &str, at: i64) -> Result<(), StoreFailure> {
-        let update = "UPDATE sessions SET last_used_at = $1, address = $2 WHERE id = $3 AND last_used_at < $1";
+        let update =
+            "UPDATE sessions SET last_used_at = $1, address = $2 WHERE id = $3 AND last_used_at < $1";
         each_backend!(self.pool().await?, pool => {
             let update = sqlx::query(update).bind(at).bind(address).bind(id);
             within_timeout(update.execute(pool)).await.map(drop)

@@ -157,7 +157,8 @@ impl StoreTransaction {
 
     /// Writes what can change of a user: the role, the account, the password and the status.
     pub async fn update_user(&mut self, user: &UserRecord) -> Result<(), StoreFailure> {
-        let update = "UPDATE users SET role = $1, account_id = $2, password_hash = $3, status = $4 WHERE id = $5";
+        let update =
+            "UPDATE users SET role = $1, account_id = $2, password_hash = $3, status = $4 WHERE id = $5";
         each_backend!(self.backend(), connection => {
             let update = sqlx::query(update)
                 .bind(user.role.name()).bind(user.account_id).bind(&user.password_hash)

@@ -1,7 +1,8 @@
 use std::future::Future;
 
 use store::{
-    AccountRecord, AccountStatus, KeyRecord, KeyStatus, Store, StoreLocation, UserRecord, UserRole, UserStatus,
+    AccountRecord, AccountStatus, KeyRecord, KeyStatus, Store, StoreLocation, UserRecord, UserRole,
+    UserStatus,
 };
 use tempfile::TempDir;
 

@@ -1,4 +1,4 @@
-use store::{LinkPurpose, LinkRecord, SessionRecord, StoreFailure, UserStatus};
+use store::{LinkKind, LinkRecord, SessionRecord, StoreFailure, UserStatus};
 
 use crate::databases::{account, on_each_database, user};
 
@@ -17,7 +17,7 @@ fn session(user_id: i64, number: u8) -> SessionRecord {
 fn link(number: u8, expires_at: i64) -> LinkRecord {
     LinkRecord {
         hash: [number; 32],
-        purpose: LinkPurpose::Invitation,
+        kind: LinkKind::Invitation,
         email: Some("ada@example.com".to_owned()),
         user_id: None,
         account: Some("acme".to_owned()),
@@ -121,7 +121,7 @@ fn links_for_a_new_password_of_a_user_are_deleted_together() {
     on_each_database(|store| async move {
         let mut change = store.begin_change().await.unwrap();
         let ada = change.insert_user(&user("ada@example.com", None)).await.unwrap();
-        let reset = LinkRecord { purpose: LinkPurpose::Reset, user_id: Some(ada), ..link(1, 5_000) };
+        let reset = LinkRecord { kind: LinkKind::Reset, user_id: Some(ada), ..link(1, 5_000) };
         change.insert_link(&reset).await.unwrap();
         change.insert_link(&link(2, 5_000)).await.unwrap();
         change.delete_reset_links(ada).await.unwrap();
