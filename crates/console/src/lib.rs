@@ -1,5 +1,6 @@
-//! The admin API: accounts, keys and the audit log over HTTP, on the operator's listener. Its rules are in
-//! `callers::administration`; this crate translates them from and to JSON, and decides who may use them.
+//! The console, web pages for developers and operators on a listener of its own, and the admin API on the operator's
+//! listener. Their rules are in `callers::administration` and `callers::people`; this crate translates them from and to HTML
+//! and JSON, and decides who may use them.
 
 mod admin_token; // the token of the admin API
 mod address_file; // where the admin API of a running gateway is
@@ -10,6 +11,8 @@ mod json_body; // reads bodies
 mod routes; // one function per operation
 mod router; // paths, and the OpenAPI document
 mod admin_api; // the service for the operator's listener
+mod pages; // the pages of the console: plain data in, HTML out
+mod web; // the console
 
 pub use address_file::AdminAddressFile;
 pub use admin_api::AdminApi;
@@ -21,3 +24,15 @@ pub use documents::{
 };
 pub use guard::ACTOR_HEADER;
 pub use router::AdminRouter;
+pub use pages::configuration::{
+    ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue,
+};
+pub use pages::live::{
+    HISTORY_POINTS_MAX, ImportProgress, LiveArchive, LiveChain, LiveError, LiveHistory, LiveInstance, LiveNode,
+    LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
+};
+pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
+pub use web::{
+    Access, ClientAddress, ConsoleServer, ConsoleSettings, ConsoleSite, LiveSource, ROUTES, Route, SignUpMode,
+    SiteFacts,
+};

@@ -33,7 +33,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 pub use self::admin::{AdminService, OperatorPeer};
-use self::hosts::AllowedHosts;
+pub use self::hosts::AllowedHosts;
 use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;
 

@@ -49,6 +49,25 @@ impl HistogramSum {
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
+
+    /// The time that this share of the durations does not exceed, in milliseconds; `None` without durations. Inside a bucket
+    /// durations count as evenly spread; those above all bounds count as the last bound.
+    pub fn quantile_ms(&self, share: f64) -> Option<f64> {
+        let count = self.count();
+        if count == 0 {
+            return None;
+        }
+        let rank = share.clamp(0.0, 1.0) * count as f64;
+        let (mut below, mut lower) = (0.0, 0.0);
+        for (inside, bound) in self.buckets.iter().zip(BOUNDS_US) {
+            let (inside, upper) = (*inside as f64, bound as f64);
+            if inside > 0.0 && below + inside >= rank {
+                return Some((lower + (upper - lower) * (rank - below) / inside) / 1_000.0);
+            }
+            (below, lower) = (below + inside, upper);
+        }
+        Some(lower / 1_000.0)
+    }
 }
 
 impl<'a> FromIterator<&'a Histogram> for HistogramSum {
@@ -62,6 +81,16 @@ impl<'a> FromIterator<&'a Histogram> for HistogramSum {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_are_inside_the_bucket_of_their_rank() {
+        let mut sum = HistogramSum::default();
+        assert_eq!(sum.quantile_ms(0.5), None);
+        sum.buckets[7] = 100;
+        assert_eq!((sum.quantile_ms(0.5), sum.quantile_ms(1.0)), (Some(0.75), Some(1.0)));
+        sum.buckets[14] = 100;
+        assert_eq!((sum.quantile_ms(0.25), sum.quantile_ms(0.99)), (Some(0.75), Some(10_000.0)));
+    }
 
     #[test]
     fn a_duration_is_counted_in_the_first_bucket_whose_bound_it_does_not_exceed() {

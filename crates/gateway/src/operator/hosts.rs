@@ -1,4 +1,4 @@
-//! The names under which the operator's listener answers.
+//! The names under which the listeners for people answer: that of the operator and the console.
 //!
 //! A web page can point a name of its own at a private address and then read what is there (DNS rebinding). The browser
 //! still sends that name as `Host`, so requests under unknown names are refused. An IP address needs no check, because no
@@ -8,17 +8,17 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The names that are allowed besides `localhost` and IP addresses.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AllowedHosts {
+pub struct AllowedHosts {
     names: Vec<String>,
 }
 
 impl AllowedHosts {
-    pub(super) fn new(names: &[String]) -> Self {
+    pub fn new(names: &[String]) -> Self {
         Self { names: names.to_vec() }
     }
 
     /// Whether a request with this `Host` is answered.
-    pub(super) fn allow(&self, host: &str) -> bool {
+    pub fn allow(&self, host: &str) -> bool {
         let Some(name) = without_port(host) else { return false };
         if let Some(inside) = name.strip_prefix('[') {
             return inside.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
@@ -30,7 +30,7 @@ impl AllowedHosts {
 
     /// Whether a page of this `Origin` may send requests to `host`: only pages of the same host and port, and those under
     /// configured names. Other addresses are not allowed, because any page can be served under an address.
-    pub(super) fn allow_origin(&self, origin: &str, host: &str) -> bool {
+    pub fn allow_origin(&self, origin: &str, host: &str) -> bool {
         let Some(authority) = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
         else {
             return false;

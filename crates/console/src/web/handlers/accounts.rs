@@ -1,0 +1,242 @@
+//! All accounts, for operators.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::response::Response;
+use callers::administration::AccountSummary;
+use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary};
+use callers::usage::UsageDimension;
+
+use crate::pages::accounts::{AccountDetailsPage, AccountListPage, AccountRow, NewAccountForm, ShownLink, UserRow};
+use crate::pages::usage::percent_encoded;
+use crate::pages::{FieldError, FormErrors, NavigationItem};
+use crate::web::page_error::{PageError, form_errors, people_form_errors};
+use crate::web::routes::OperatorSession;
+use crate::web::site::ConsoleSite;
+use crate::web::web_request::WebRequest;
+use crate::web::{notices, reply, usage_sums};
+
+/// Accounts of one page: two statements are made for each.
+const ACCOUNTS_SHOWN: usize = 50;
+
+pub(in crate::web) async fn list(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    reply::page(&list_page(&site, &request, &operator, FormErrors::default()).await?)
+}
+
+async fn list_page(
+    site: &ConsoleSite,
+    request: &WebRequest,
+    operator: &OperatorSession,
+    errors: FormErrors,
+) -> Result<AccountListPage, PageError> {
+    let after = match request.query.filled("after") {
+        None => 0,
+        Some(id) => id.parse::<i64>().map_err(|_| PageError::Status(400))?,
+    };
+    let mut accounts = site.administration.list_accounts(after).await?;
+    let has_more = accounts.len() > ACCOUNTS_SHOWN;
+    accounts.truncate(ACCOUNTS_SHOWN);
+    let next = accounts.last().filter(|_| has_more).map(|account| format!("/accounts?after={}", account.id));
+    let report = site.usage_today(None, &[UsageDimension::Account]).await?;
+    let today: HashMap<_, _> =
+        usage_sums::by_name(&report, UsageDimension::Account).into_iter().collect();
+    let mut rows = Vec::new();
+    for account in accounts {
+        let keys = site.administration.list_keys(&account.name, "").await?;
+        let sum = today.get(&account.name).copied().unwrap_or_default();
+        rows.push(AccountRow {
+            keys: keys.iter().filter(|key| key.status == "active").count() as u64,
+            users: site.people.users_of(account.id).await?.len() as u64,
+            is_suspended: account.status == "suspended",
+            name: account.name,
+            plan: account.plan,
+            created_at: account.created_at,
+            calls_today: sum.outcomes.calls(),
+            credits_today: sum.credits,
+        });
+    }
+    let typed = |name: &str| request.form.get(name).to_owned();
+    let session = operator.session();
+    Ok(AccountListPage {
+        frame: site.frame(request, Some(session), NavigationItem::Accounts, "Accounts").await?,
+        accounts: rows,
+        next_href: next,
+        plans: plan_names(site),
+        form: NewAccountForm { name: typed("name"), plan: typed("plan"), invite_email: typed("invite_email") },
+        errors,
+    })
+}
+
+fn plan_names(site: &ConsoleSite) -> Vec<String> {
+    site.administration.plans().names().map(str::to_owned).collect()
+}
+
+pub(in crate::web) async fn create(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let actor = operator.session().actor();
+    let (name, plan) = (request.form.get("name").trim(), request.form.get("plan"));
+    let account = match site.administration.create_account(&actor, name, plan).await {
+        Ok(account) => account,
+        Err(error) => {
+            let page = list_page(&site, &request, &operator, form_errors(error)?).await?;
+            return reply::refused_form(&page);
+        }
+    };
+    match request.form.filled("invite_email") {
+        None => reply::redirect(&notices::path_with(&account_path(&account.name), "account-created")),
+        Some(email) => invite_to(&site, &request, &operator, account, Some(email)).await,
+    }
+}
+
+fn account_path(name: &str) -> String {
+    format!("/accounts/{}", percent_encoded(name))
+}
+
+pub(in crate::web) async fn details(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    reply::page(&details_page(&site, &request, &operator, account, None, FormErrors::default()).await?)
+}
+
+async fn account_in_path(site: &ConsoleSite, request: &WebRequest) -> Result<AccountSummary, PageError> {
+    Ok(site.administration.account(request.path_value("name")).await?)
+}
+
+async fn details_page(
+    site: &ConsoleSite,
+    request: &WebRequest,
+    operator: &OperatorSession,
+    account: AccountSummary,
+    link: Option<ShownLink>,
+    errors: FormErrors,
+) -> Result<AccountDetailsPage, PageError> {
+    let today = site.account_today(&account).await?;
+    let users = site.people.users_of(account.id).await?;
+    let session = operator.session();
+    Ok(AccountDetailsPage {
+        frame: site.frame(request, Some(session), NavigationItem::Accounts, &account.name).await?,
+        is_suspended: account.status == "suspended",
+        name: account.name,
+        created_at: account.created_at,
+        credits: today.credits,
+        plans: plan_names(site),
+        keys: today.keys,
+        users: users.into_iter().map(user_row).collect(),
+        invite_email: if link.is_some() { String::new() } else { request.form.get("email").to_owned() },
+        link,
+        errors,
+    })
+}
+
+fn user_row(user: UserSummary) -> UserRow {
+    let UserSummary { email, is_operator, is_blocked, created_at, last_seen_at } = user;
+    UserRow { email, is_operator, is_blocked, created_at, last_seen_at }
+}
+
+pub(in crate::web) async fn change_plan(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    let (actor, plan) = (operator.session().actor(), request.form.get("plan"));
+    match site.administration.set_plan(&actor, &account.name, plan).await {
+        Ok(_) => reply::redirect(&notices::path_with(&account_path(&account.name), "plan-changed")),
+        Err(error) => {
+            let errors = form_errors(error)?;
+            reply::refused_form(&details_page(&site, &request, &operator, account, None, errors).await?)
+        }
+    }
+}
+
+pub(in crate::web) async fn suspend(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    if request.form.get("confirm").trim() != "suspend" {
+        let message = "type suspend to confirm".to_owned();
+        let error = FieldError { field: "confirm".to_owned(), message };
+        let errors = FormErrors { general: None, fields: vec![error] };
+        return reply::refused_form(&details_page(&site, &request, &operator, account, None, errors).await?);
+    }
+    site.administration.suspend_account(&operator.session().actor(), &account.name).await?;
+    reply::redirect(&notices::path_with(&account_path(&account.name), "account-suspended"))
+}
+
+pub(in crate::web) async fn resume(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    site.administration.resume_account(&operator.session().actor(), &account.name).await?;
+    reply::redirect(&notices::path_with(&account_path(&account.name), "account-resumed"))
+}
+
+pub(in crate::web) async fn invite(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    invite_to(&site, &request, &operator, account, request.form.filled("email")).await
+}
+
+async fn invite_to(
+    site: &ConsoleSite,
+    request: &WebRequest,
+    operator: &OperatorSession,
+    account: AccountSummary,
+    email: Option<&str>,
+) -> Result<Response, PageError> {
+    let target = InvitationTarget::Account(account.name.clone());
+    let invitation = Invitation { email: email.map(str::to_owned), target };
+    match site.people.create_invitation(&operator.session().actor(), &invitation).await {
+        Ok(link) => {
+            let link = shown_link(site, link, false, email);
+            reply::page(&details_page(site, request, operator, account, Some(link), FormErrors::default()).await?)
+        }
+        Err(error) => {
+            let errors = people_form_errors(error)?;
+            reply::refused_form(&details_page(site, request, operator, account, None, errors).await?)
+        }
+    }
+}
+
+pub(in crate::web) async fn reset_password(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    let email = request.form.get("email");
+    let users = site.people.users_of(account.id).await?;
+    if !users.iter().any(|user| user.email == email) {
+        return Err(PageError::Status(404));
+    }
+    let link = site.people.create_reset_link(&operator.session().actor(), email).await?;
+    let link = shown_link(&site, link, true, Some(email));
+    reply::page(&details_page(&site, &request, &operator, account, Some(link), FormErrors::default()).await?)
+}
+
+fn shown_link(site: &ConsoleSite, link: NewLink, is_reset: bool, email: Option<&str>) -> ShownLink {
+    ShownLink {
+        is_reset,
+        url: format!("{}{}", site.url, link.path()),
+        email: email.map(str::to_owned),
+        expires_at: link.expires_at,
+    }
+}

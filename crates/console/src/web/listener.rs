@@ -1,0 +1,178 @@
+//! The listener of the console. It has a thread of its own and a bounded number of connections, so that pages cannot slow
+//! calls down.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use resources::RepeatedWarning;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle as TaskHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::dispatch::{ConsolePeer, Dispatch};
+use super::site::ConsoleSite;
+
+/// How long the head of a request may take, and how long a connection may wait for one.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Connections at once; beyond it, the oldest one is closed. A browser opens up to six.
+const CONNECTIONS_MAX: usize = 128;
+
+/// Bytes of a head and of what is read ahead. Cookies and addresses of "Try it" have a few kilobytes.
+const BUFFER_BYTES_MAX: usize = 32 << 10;
+
+/// How long accepting pauses when the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long pages that are being made may take when the process ends.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time between two values of the live view.
+const LIVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The running console.
+#[derive(Debug)]
+pub struct ConsoleServer {
+    address: SocketAddr,
+    site: Arc<ConsoleSite>,
+    thread: JoinHandle<()>,
+}
+
+impl ConsoleServer {
+    /// Begins to serve on a thread of its own.
+    pub fn start(listener: StdListener, site: ConsoleSite) -> io::Result<Self> {
+        let (address, site) = (listener.local_addr()?, Arc::new(site));
+        let served = Arc::clone(&site);
+        let serve = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let served = runtime.and_then(|runtime| runtime.block_on(serve(listener, served)));
+            if let Err(error) = served {
+                tracing::error!(%error, "the console stopped");
+            }
+        };
+        let thread = thread::Builder::new().name("console".to_owned()).spawn(serve)?;
+        Ok(Self { address, site, thread })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends streams, finishes the pages that are being made, and returns.
+    pub fn stop(self) {
+        self.site.stopping.send_replace(true);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the console has panicked");
+        }
+    }
+}
+
+async fn serve(listener: StdListener, site: Arc<ConsoleSite>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let dispatch = Dispatch::new(Arc::clone(&site));
+    let mut stopping = site.stopping.subscribe();
+    let mut open = VecDeque::new();
+    tokio::select! {
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+        () = watch_live(&site) => {}
+        () = accept(&listener, &dispatch, &site, &mut open) => {}
+    }
+    drop(listener);
+    let finish = async {
+        for connection in open {
+            // A connection that has failed is finished as well.
+            let _ended = connection.await;
+        }
+    };
+    // What takes longer ends with the runtime.
+    let _all_finished = timeout(DRAIN_TIMEOUT, finish).await;
+    Ok(())
+}
+
+/// Reads the status of the gateway every second, for everybody who watches.
+async fn watch_live(site: &ConsoleSite) {
+    let mut ticks = interval(LIVE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        site.live.send_replace(Arc::new(site.live_source.status()));
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    dispatch: &Dispatch,
+    site: &ConsoleSite,
+    open: &mut VecDeque<TaskHandle<()>>,
+) {
+    let failures = RepeatedWarning::default();
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                make_room(open);
+                let connection = connection(stream, peer, dispatch.clone(), site.stopping.subscribe());
+                open.push_back(tokio::spawn(connection));
+            }
+            Err(error) => {
+                if let Some(failures) = failures.count(Instant::now()) {
+                    tracing::warn!(%error, failures, "accept failed on the console's listener; pausing");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Makes room for one more connection. The newest ones are kept: browsers open another when they need one.
+fn make_room(open: &mut VecDeque<TaskHandle<()>>) {
+    open.retain(|connection| !connection.is_finished());
+    if open.len() >= CONNECTIONS_MAX
+        && let Some(oldest) = open.pop_front()
+    {
+        oldest.abort();
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    dispatch: Dispatch,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let dispatch = dispatch.clone();
+        async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConsolePeer(peer));
+            Ok::<_, Infallible>(dispatch.respond(request).await)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stopping.wait_for(|stopping| *stopping) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to the console ended early");
+    }
+}

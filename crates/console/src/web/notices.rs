@@ -1,0 +1,33 @@
+//! Messages about the last action. The address has only a word of this table, so nobody can make the console say something
+//! else.
+
+use crate::pages::Flash;
+
+/// The word in the address, and the message.
+const NOTICES: &[(&str, &str)] = &[
+    ("key-renamed", "Key renamed."),
+    ("key-revoked", "Key revoked. It is refused from now on."),
+    ("settings-saved", "Settings saved. They are in effect."),
+    ("password-changed", "Password changed. All other sessions have ended."),
+    ("session-ended", "Session ended."),
+    ("plan-changed", "Plan changed."),
+    ("account-suspended", "Account suspended. All of its keys are refused."),
+    ("account-resumed", "Account resumed. Its keys work again."),
+    ("account-created", "Account created."),
+    ("signed-out", "You have signed out."),
+];
+
+/// The name of the field in the address.
+pub(super) const FIELD: &str = "done";
+
+/// The message that a word stands for.
+pub(super) fn flash(word: &str) -> Option<Flash> {
+    let (_, text) = NOTICES.iter().find(|(name, _)| *name == word)?;
+    Some(Flash { is_error: false, text: (*text).to_owned() })
+}
+
+/// A path that shows a message.
+pub(super) fn path_with(path: &str, word: &'static str) -> String {
+    debug_assert!(NOTICES.iter().any(|(name, _)| *name == word), "{word} has no message");
+    format!("{path}?{FIELD}={word}")
+}

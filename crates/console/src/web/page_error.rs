@@ -1,0 +1,97 @@
+//! Why a request failed, as far as the page about it says.
+
+use callers::administration::AdministrationError;
+use callers::people::PeopleError;
+
+use crate::pages::{FieldError, FormErrors};
+
+/// A request that failed.
+#[derive(Debug)]
+pub(super) enum PageError {
+    /// The page of an HTTP status.
+    Status(u16),
+    /// The link was used, has expired or never existed.
+    InvalidLink,
+    /// The browser has to go elsewhere, to a path of this site.
+    Redirect(String),
+    /// The store of accounts and keys cannot be used.
+    StoreUnavailable(String),
+    /// A page could not be made.
+    Broken(String),
+}
+
+impl From<AdministrationError> for PageError {
+    fn from(error: AdministrationError) -> Self {
+        match error {
+            AdministrationError::NotFound { .. } => Self::Status(404),
+            AdministrationError::StoreUnavailable(reason) => Self::StoreUnavailable(reason),
+            AdministrationError::AlreadyExists { .. }
+            | AdministrationError::Invalid { .. }
+            | AdministrationError::TooManyKeys { .. } => Self::Status(400),
+        }
+    }
+}
+
+impl From<PeopleError> for PageError {
+    fn from(error: PeopleError) -> Self {
+        match error {
+            PeopleError::Change(error) => error.into(),
+            PeopleError::InvalidLink => Self::InvalidLink,
+            PeopleError::TooManyAttempts { .. } => Self::Status(429),
+            PeopleError::Busy => Self::Status(503),
+            PeopleError::WrongCredentials | PeopleError::InvitationNeeded => Self::Status(403),
+        }
+    }
+}
+
+impl From<askama::Error> for PageError {
+    fn from(error: askama::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+/// What a person can correct in a form; everything else is an error of the request.
+pub(super) fn form_errors(error: AdministrationError) -> Result<FormErrors, PageError> {
+    let general = |text: String| FormErrors { general: Some(text), fields: Vec::new() };
+    match error {
+        AdministrationError::Invalid { field, message } => {
+            let error = FieldError { field: field.to_owned(), message };
+            Ok(FormErrors { general: None, fields: vec![error] })
+        }
+        AdministrationError::AlreadyExists { what, .. } => {
+            let field = if what == "user" { "email" } else { "name" };
+            let message = format!("this {what} exists already");
+            Ok(FormErrors { general: None, fields: vec![FieldError { field: field.to_owned(), message }] })
+        }
+        AdministrationError::TooManyKeys { plan, max } => {
+            let keys = if max == 1 { "key" } else { "keys" };
+            Ok(general(format!(
+                "Your plan {plan} allows {max} {keys}. Revoke one first, or ask the operator for another plan."
+            )))
+        }
+        other @ (AdministrationError::NotFound { .. } | AdministrationError::StoreUnavailable(_)) => {
+            Err(other.into())
+        }
+    }
+}
+
+/// The same for people. Fields of accounts are called `account` in these forms.
+pub(super) fn people_form_errors(error: PeopleError) -> Result<FormErrors, PageError> {
+    let general = |text: &str| Ok(FormErrors { general: Some(text.to_owned()), fields: Vec::new() });
+    match error {
+        PeopleError::WrongCredentials => general("Email or password is wrong."),
+        PeopleError::TooManyAttempts { wait_s } => {
+            general(&format!("Too many attempts. Try again in {wait_s} seconds."))
+        }
+        PeopleError::Busy => general("Too many people sign in at the moment. Try again."),
+        PeopleError::InvitationNeeded => general("New people need an invitation. Ask the operator for one."),
+        PeopleError::InvalidLink => Err(PageError::InvalidLink),
+        PeopleError::Change(error) => {
+            let mut errors = form_errors(error)?;
+            for error in errors.fields.iter_mut().filter(|error| error.field == "name") {
+                error.field = "account".to_owned();
+            }
+            Ok(errors)
+        }
+    }
+}

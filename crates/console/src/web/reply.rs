@@ -1,0 +1,73 @@
+//! Replies, and the headers that all of them have.
+
+use askama::Template;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+
+use super::page_error::PageError;
+use super::site::ConsoleSite;
+
+/// A page.
+pub(super) fn page(page: &impl Template) -> Result<Response, PageError> {
+    page_with_status(StatusCode::OK, page)
+}
+
+/// A page whose form was not accepted.
+pub(super) fn refused_form(page: &impl Template) -> Result<Response, PageError> {
+    page_with_status(StatusCode::UNPROCESSABLE_ENTITY, page)
+}
+
+pub(super) fn page_with_status(status: StatusCode, page: &impl Template) -> Result<Response, PageError> {
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    Ok((status, [(header::CONTENT_TYPE, html)], page.render()?).into_response())
+}
+
+/// Sends the browser to a path of this site with a GET.
+pub(super) fn redirect(path: &str) -> Result<Response, PageError> {
+    let location = HeaderValue::from_str(path).map_err(|error| PageError::Broken(error.to_string()))?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
+}
+
+/// A file that the browser saves under `name`, which has no special characters.
+pub(super) fn csv_file(name: &str, text: String) -> Result<Response, PageError> {
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    let disposition = disposition.map_err(|error| PageError::Broken(error.to_string()))?;
+    let csv = HeaderValue::from_static("text/csv; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, csv), (header::CONTENT_DISPOSITION, disposition)], text).into_response())
+}
+
+/// A page of plain text, for when no page can be made.
+pub(super) fn plain(status: StatusCode, text: &'static str) -> Response {
+    (status, text).into_response()
+}
+
+const FIXED_HEADERS: [(HeaderName, &str); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    // For browsers that do not know `frame-ancestors`.
+    (header::X_FRAME_OPTIONS, "DENY"),
+    // Not `no-referrer`, which makes browsers send `Origin: null` with our own forms.
+    (header::REFERRER_POLICY, "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+];
+
+impl ConsoleSite {
+    /// Adds the headers that every reply has.
+    pub(super) fn secured(&self, mut response: Response<Body>) -> Response<Body> {
+        let headers: &mut HeaderMap = response.headers_mut();
+        for (name, value) in FIXED_HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        headers.insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());
+        if self.is_https {
+            let a_year = HeaderValue::from_static("max-age=31536000");
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, a_year);
+        }
+        // Pages can contain a new key; only the files of the pages say otherwise.
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        response
+    }
+}

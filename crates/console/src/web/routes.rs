@@ -1,0 +1,121 @@
+//! All paths of the console, and who may use them. Tests try every row as everybody.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::response::Response;
+use callers::people::ActiveSession;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::Method;
+
+use super::handlers::{accounts, audit, configuration, entry, files, keys, live, overview, try_it, usage, user};
+use super::page_error::PageError;
+use super::site::ConsoleSite;
+use super::web_request::WebRequest;
+
+type HandlerFuture = BoxFuture<'static, Result<Response, PageError>>;
+type SharedSite = Arc<ConsoleSite>;
+
+/// A path of the console.
+pub struct Route {
+    pub method: Method,
+    /// With the names of its variable parts in braces.
+    pub path: &'static str,
+    pub(super) handler: RouteHandler,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} for {:?}", self.method, self.path, self.access())
+    }
+}
+
+/// Who may use a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Anyone,
+    SignedIn,
+    Operator,
+}
+
+/// The handler of a route. Its type says who may use it: a handler for users cannot run without a session.
+pub(super) enum RouteHandler {
+    Anyone(fn(SharedSite, WebRequest, Option<ActiveSession>) -> HandlerFuture),
+    SignedIn(fn(SharedSite, WebRequest, ActiveSession) -> HandlerFuture),
+    Operator(fn(SharedSite, WebRequest, OperatorSession) -> HandlerFuture),
+}
+
+/// The session of an operator.
+#[derive(Clone, Debug)]
+pub(super) struct OperatorSession(ActiveSession);
+
+impl OperatorSession {
+    pub(super) fn of(session: ActiveSession) -> Option<Self> {
+        session.is_operator().then_some(Self(session))
+    }
+
+    pub(super) fn session(&self) -> &ActiveSession {
+        &self.0
+    }
+}
+
+impl Route {
+    pub fn access(&self) -> Access {
+        match self.handler {
+            RouteHandler::Anyone(_) => Access::Anyone,
+            RouteHandler::SignedIn(_) => Access::SignedIn,
+            RouteHandler::Operator(_) => Access::Operator,
+        }
+    }
+}
+
+/// A row for a handler of this module.
+macro_rules! route {
+    ($method:ident $path:literal $access:ident $handler:path) => {
+        Route {
+            method: Method::$method,
+            path: $path,
+            handler: RouteHandler::$access(|site, request, session| $handler(site, request, session).boxed()),
+        }
+    };
+}
+
+/// All routes.
+#[rustfmt::skip]
+pub static ROUTES: &[Route] = &[
+    route!(GET  "/sign-in"                  Anyone   entry::sign_in_page),
+    route!(POST "/sign-in"                  Anyone   entry::sign_in),
+    route!(GET  "/sign-up"                  Anyone   entry::sign_up_page),
+    route!(POST "/sign-up"                  Anyone   entry::sign_up),
+    route!(GET  "/link/{token}"             Anyone   entry::link_page),
+    route!(POST "/link/{token}"             Anyone   entry::use_link),
+    route!(GET  "/assets/{name}"            Anyone   files::asset),
+    route!(GET  "/"                         SignedIn overview::page),
+    route!(GET  "/keys"                     SignedIn keys::list),
+    route!(POST "/keys"                     SignedIn keys::create),
+    route!(GET  "/keys/{id}"                SignedIn keys::details),
+    route!(POST "/keys/{id}/rename"         SignedIn keys::rename),
+    route!(POST "/keys/{id}/rotate"         SignedIn keys::rotate),
+    route!(POST "/keys/{id}/revoke"         SignedIn keys::revoke),
+    route!(POST "/keys/{id}/settings"       SignedIn keys::change_settings),
+    route!(GET  "/usage"                    SignedIn usage::page),
+    route!(GET  "/usage.csv"                SignedIn usage::csv),
+    route!(GET  "/try"                      SignedIn try_it::page),
+    route!(GET  "/settings"                 SignedIn user::settings),
+    route!(POST "/settings/password"        SignedIn user::change_password),
+    route!(POST "/sessions/{id}/end"        SignedIn user::end_session),
+    route!(POST "/sign-out"                 SignedIn user::sign_out),
+    route!(GET  "/live"                     Operator live::page),
+    route!(GET  "/live/events"              Operator live::events),
+    route!(GET  "/accounts"                 Operator accounts::list),
+    route!(POST "/accounts"                 Operator accounts::create),
+    route!(GET  "/accounts/{name}"          Operator accounts::details),
+    route!(POST "/accounts/{name}/plan"     Operator accounts::change_plan),
+    route!(POST "/accounts/{name}/suspend"  Operator accounts::suspend),
+    route!(POST "/accounts/{name}/resume"   Operator accounts::resume),
+    route!(POST "/accounts/{name}/invite"   Operator accounts::invite),
+    route!(POST "/accounts/{name}/reset"    Operator accounts::reset_password),
+    route!(GET  "/audit"                    Operator audit::page),
+    route!(GET  "/configuration"            Operator configuration::page),
+];

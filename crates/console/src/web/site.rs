@@ -1,0 +1,115 @@
+//! What all requests of the console share.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use callers::administration::Administration;
+use callers::people::People;
+use gateway::operator::AllowedHosts;
+use http::{HeaderMap, HeaderValue};
+use resources::RepeatedWarning;
+use tokio::sync::{Semaphore, watch};
+
+use super::console_settings::ConsoleSettings;
+use super::cookies::CookieNames;
+use crate::pages::configuration::ConfigurationSection;
+use crate::pages::live::LiveStatus;
+use crate::pages::try_it::MethodForm;
+
+/// What the pages show about the gateway and do not read from the store.
+#[derive(Clone, Debug)]
+pub struct SiteFacts {
+    /// The name of the network.
+    pub network: String,
+    pub chain_id: u64,
+    /// The address of the public listener with the path before the key, such as `http://127.0.0.1:8545/v3/`.
+    pub base_url: String,
+    /// A key that everybody knows, such as `demo` on the demo network.
+    pub example_key: Option<String>,
+    pub methods: Vec<MethodForm>,
+    /// The path of the configuration file.
+    pub config_file: Option<String>,
+    pub configuration: Vec<ConfigurationSection>,
+}
+
+/// Browsers that watch the live view at once; each holds a connection.
+const LIVE_STREAMS_MAX: usize = 16;
+
+/// Tells what the gateway does now.
+pub trait LiveSource: fmt::Debug + Send + Sync {
+    /// Reads the status of this moment; the console asks once per second.
+    fn status(&self) -> LiveStatus;
+}
+
+/// Finds the address of the person behind a connection, which a trusted proxy may report.
+pub type ClientAddress = Box<dyn Fn(SocketAddr, &HeaderMap) -> IpAddr + Send + Sync>;
+
+/// The console without its listener.
+pub struct ConsoleSite {
+    pub(super) people: People,
+    pub(super) administration: Arc<Administration>,
+    pub(super) facts: SiteFacts,
+    /// The status of this second, which all who watch share.
+    pub(super) live: watch::Sender<Arc<LiveStatus>>,
+    pub(super) live_source: Arc<dyn LiveSource>,
+    pub(super) live_streams: Arc<Semaphore>,
+    /// Whether the process ends, so that streams end first.
+    pub(super) stopping: watch::Sender<bool>,
+    pub(super) client_address: ClientAddress,
+    pub(super) hosts: AllowedHosts,
+    pub(super) cookies: CookieNames,
+    pub(super) policy: HeaderValue,
+    /// The address of the console, for links that people send to each other.
+    pub(super) url: String,
+    pub(super) is_https: bool,
+    pub(super) failures: RepeatedWarning,
+}
+
+impl fmt::Debug for ConsoleSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsoleSite").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl ConsoleSite {
+    /// `address` is where the console listens. The connections to the store belong to the thread of the listener.
+    pub fn new(
+        settings: &ConsoleSettings,
+        address: SocketAddr,
+        administration: Administration,
+        facts: SiteFacts,
+        live: Arc<dyn LiveSource>,
+        client_address: ClientAddress,
+    ) -> Self {
+        let administration = Arc::new(administration);
+        let names: Vec<String> = settings.host_name().into_iter().collect();
+        Self {
+            people: People::new(Arc::clone(&administration), settings.sign_up_rule()),
+            administration,
+            policy: content_policy(&facts.base_url),
+            facts,
+            live: watch::Sender::new(Arc::new(live.status())),
+            live_source: live,
+            live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
+            stopping: watch::Sender::new(false),
+            client_address,
+            hosts: AllowedHosts::new(&names),
+            cookies: CookieNames::new(settings.is_https()),
+            url: settings.url.clone().unwrap_or_else(|| format!("http://{address}")),
+            is_https: settings.is_https(),
+            failures: RepeatedWarning::default(),
+        }
+    }
+}
+
+/// What a page may load and contact: files of this site, and the gateway that it tries calls on.
+fn content_policy(base_url: &str) -> HeaderValue {
+    let without_path = base_url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self' {without_path}; \
+         form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    );
+    let strict = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    HeaderValue::from_str(&policy).unwrap_or(strict)
+}

@@ -1,0 +1,153 @@
+//! Usage as the pages show it: sums by outcome, with times that half and 99 % of the calls take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callers::administration::AccountSummary;
+use callers::usage::{UsageDimension, UsageReport, UsageReportRequest, UsageStep};
+use resources::{BUCKETS, HistogramSum};
+
+use super::page_error::PageError;
+use super::site::ConsoleSite;
+use super::web_request::unix_seconds;
+use crate::pages::outcomes::OutcomeCounts;
+use crate::pages::overview::CreditsToday;
+use crate::pages::usage::{UsageRange, UsageSeries, UsageSum};
+
+const DAY_S: i64 = 24 * 60 * 60;
+
+/// Adds up rows of a report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SumBuilder {
+    outcomes: OutcomeCounts,
+    credits: u64,
+    latency: [u64; BUCKETS],
+}
+
+impl SumBuilder {
+    fn add(&mut self, outcome: &str, calls: u64, credits: u64, latency: &[u64; BUCKETS]) {
+        self.outcomes.add(outcome, calls);
+        self.credits = self.credits.saturating_add(credits);
+        for (sum, more) in self.latency.iter_mut().zip(latency) {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
+    pub(super) fn sum(&self) -> UsageSum {
+        let latency = HistogramSum { buckets: self.latency, sum_ns: 0 };
+        UsageSum {
+            outcomes: self.outcomes,
+            credits: self.credits,
+            p50_ms: latency.quantile_ms(0.5),
+            p99_ms: latency.quantile_ms(0.99),
+        }
+    }
+}
+
+/// How much of a dimension a report is about.
+pub(super) fn by(dimensions: &[UsageDimension]) -> BTreeSet<UsageDimension> {
+    dimensions.iter().copied().chain([UsageDimension::Outcome]).collect()
+}
+
+/// The sum of all rows.
+pub(super) fn total(report: &UsageReport) -> UsageSum {
+    let mut total = SumBuilder::default();
+    for row in &report.rows {
+        let counts = &row.counts;
+        total.add(&row.group.outcome, counts.calls, counts.credits, &counts.latency_buckets);
+    }
+    total.sum()
+}
+
+/// The sums of a report by key or by method, the most used first.
+pub(super) fn by_name(report: &UsageReport, dimension: UsageDimension) -> Vec<(String, UsageSum)> {
+    let mut sums: BTreeMap<&str, SumBuilder> = BTreeMap::new();
+    for row in &report.rows {
+        let name = match dimension {
+            UsageDimension::Key => &row.group.key,
+            UsageDimension::Method => &row.group.method,
+            UsageDimension::Account => &row.group.account,
+            UsageDimension::Network => &row.group.network,
+            UsageDimension::Outcome | UsageDimension::Time => &row.group.outcome,
+        };
+        let counts = &row.counts;
+        let sum = sums.entry(name).or_default();
+        sum.add(&row.group.outcome, counts.calls, counts.credits, &counts.latency_buckets);
+    }
+    let mut sums: Vec<_> = sums.into_iter().map(|(name, sum)| (name.to_owned(), sum.sum())).collect();
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.outcomes.calls()));
+    sums
+}
+
+/// One point for each step of a report by time.
+pub(super) fn series(report: &UsageReport) -> UsageSeries {
+    let step = report.step.seconds().max(1);
+    let steps = usize::try_from(report.until.saturating_sub(report.since) / step).unwrap_or(0);
+    let mut points = vec![SumBuilder::default(); steps];
+    for row in &report.rows {
+        let index = usize::try_from(row.group.starts_at.saturating_sub(report.since) / step).unwrap_or(usize::MAX);
+        if let Some(point) = points.get_mut(index) {
+            let counts = &row.counts;
+            point.add(&row.group.outcome, counts.calls, counts.credits, &counts.latency_buckets);
+        }
+    }
+    UsageSeries {
+        since: i64::try_from(report.since).unwrap_or(i64::MAX),
+        step: i64::try_from(step).unwrap_or(i64::MAX),
+        points: points.iter().map(SumBuilder::sum).collect(),
+    }
+}
+
+/// The step with which a chart of a range has tens of points.
+pub(super) fn step_of(range: UsageRange) -> UsageStep {
+    match range {
+        UsageRange::Minutes15 | UsageRange::Hour => UsageStep::Minute,
+        UsageRange::Day | UsageRange::Week => UsageStep::Hour,
+        UsageRange::Month => UsageStep::Day,
+    }
+}
+
+impl ConsoleSite {
+    /// The usage of one account.
+    pub(super) async fn usage_of(
+        &self,
+        account: &AccountSummary,
+        range: UsageRange,
+        key: Option<&str>,
+        dimensions: &[UsageDimension],
+    ) -> Result<UsageReport, PageError> {
+        let has_time = dimensions.contains(&UsageDimension::Time);
+        let request = UsageReportRequest {
+            account: Some(account.name.clone()),
+            key: key.map(str::to_owned),
+            network: Some(self.facts.network.clone()),
+            since: Some(range.name().to_owned()),
+            until: None,
+            by: by(dimensions),
+            step: has_time.then(|| step_of(range)),
+        };
+        Ok(self.administration.usage_report(&request).await?)
+    }
+
+    /// The usage of today (UTC), of one account or of all.
+    pub(super) async fn usage_today(
+        &self,
+        account: Option<&str>,
+        dimensions: &[UsageDimension],
+    ) -> Result<UsageReport, PageError> {
+        let account = account.map(str::to_owned);
+        let request = UsageReportRequest { account, by: by(dimensions), ..UsageReportRequest::default() };
+        Ok(self.administration.usage_report(&request).await?)
+    }
+
+    /// The credits that an account has used today, and those of its plan.
+    pub(super) fn credits_today(&self, account: &AccountSummary, used: u64) -> CreditsToday {
+        let plan = self.administration.plans().named(&account.plan);
+        CreditsToday {
+            used,
+            per_day: plan.and_then(|plan| plan.credits_per_day),
+            per_second: plan.and_then(|plan| plan.credits_per_second),
+            plan: account.plan.clone(),
+            resets_at: (unix_seconds() / DAY_S + 1) * DAY_S,
+        }
+    }
+}
