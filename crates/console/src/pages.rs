@@ -22,7 +22,7 @@ pub(crate) mod error;
 /// What every page needs besides its own data.
 ///
 /// It has no `Debug`, because the token is a credential.
-pub(crate) struct Frame {
+pub(crate) struct PageFrame {
     /// The first part of the title in the browser's tab, such as `Keys`.
     pub(crate) title: String,
     /// The name of the network that the gateway serves, such as `mainnet` or `demo`.
@@ -40,7 +40,7 @@ pub(crate) struct Frame {
     pub(crate) assets: AssetPaths,
 }
 
-impl Frame {
+impl PageFrame {
     /// Whether the page is below this item of the navigation.
     pub(crate) fn is_active(&self, item: &NavigationItem) -> bool {
         self.active == *item

@@ -4,7 +4,8 @@ use askama::Template;
 
 use super::keys::KeyRow;
 use super::overview::CreditsToday;
-use super::{FormErrors, Frame};
+use super::usage::percent_encoded;
+use super::{FormErrors, PageFrame, format};
 
 /// `GET /accounts`.
 ///
@@ -13,7 +14,7 @@ use super::{FormErrors, Frame};
 #[derive(Template)]
 #[template(path = "accounts.html")]
 pub(crate) struct AccountListPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) accounts: Vec<AccountRow>,
     /// The address of the next page of accounts.
     pub(crate) next_href: Option<String>,
@@ -52,7 +53,7 @@ pub(crate) struct AccountRow {
 #[derive(Template)]
 #[template(path = "account.html")]
 pub(crate) struct AccountDetailsPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) name: String,
     pub(crate) is_suspended: bool,
     pub(crate) created_at: i64,
@@ -67,6 +68,19 @@ pub(crate) struct AccountDetailsPage {
     /// What was typed into the form of an invitation.
     pub(crate) invite_email: String,
     pub(crate) errors: FormErrors,
+}
+
+impl AccountDetailsPage {
+    /// The path of the account, to which the forms add their action.
+    fn path(&self) -> String {
+        format!("/accounts/{}", percent_encoded(&self.name))
+    }
+}
+
+impl AccountRow {
+    fn path(&self) -> String {
+        format!("/accounts/{}", percent_encoded(&self.name))
+    }
 }
 
 /// A user of an account.

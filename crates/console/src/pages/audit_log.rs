@@ -2,13 +2,13 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::{PageFrame, format};
 
 /// `GET /audit?before=`.
 #[derive(Template)]
 #[template(path = "audit.html")]
 pub(crate) struct AuditLogPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// Newest first; at most 100.
     pub(crate) entries: Vec<AuditRow>,
     /// Whether these are not the newest entries.

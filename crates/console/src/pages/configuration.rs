@@ -2,13 +2,13 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::PageFrame;
 
 /// `GET /configuration`.
 #[derive(Template)]
 #[template(path = "configuration.html")]
 pub(crate) struct ConfigurationPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// The path of the configuration file, if there is one.
     pub(crate) file: Option<String>,
     pub(crate) sections: Vec<ConfigurationSection>,

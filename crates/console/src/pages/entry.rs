@@ -2,13 +2,13 @@
 
 use askama::Template;
 
-use super::{FormErrors, Frame};
+use super::{FormErrors, PageFrame};
 
 /// `GET /sign-in`. The form posts `email`, `password` and `next` to the same path.
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 pub(crate) struct SignInPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// What was typed.
     pub(crate) email: String,
     /// The path to open after the sign-in, or the empty string.
@@ -22,7 +22,7 @@ pub(crate) struct SignInPage {
 #[derive(Template)]
 #[template(path = "sign_up.html")]
 pub(crate) struct SignUpPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// Whether anyone may sign up. If not, the page has no form and says how to get an invitation.
     pub(crate) is_open: bool,
     /// What was typed.
@@ -39,7 +39,7 @@ pub(crate) struct SignUpPage {
 #[derive(Template)]
 #[template(path = "link.html")]
 pub(crate) struct LinkPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// The path of this link, which contains its token.
     pub(crate) action: String,
     pub(crate) purpose: LinkPurpose,

@@ -2,13 +2,13 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::PageFrame;
 
 /// An error page.
 #[derive(Template)]
 #[template(path = "error.html")]
 pub(crate) struct ErrorPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) status: u16,
     pub(crate) heading: String,
     /// What happened and what to do.
@@ -19,7 +19,7 @@ pub(crate) struct ErrorPage {
 
 impl ErrorPage {
     /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500 or 503. Other statuses are described like 500.
-    pub(crate) fn of_status(frame: Frame, status: u16) -> Self {
+    pub(crate) fn of_status(frame: PageFrame, status: u16) -> Self {
         let (heading, message) = match status {
             400 => ("This request is not valid", "Go back, reload the page and try again."),
             403 => (
@@ -49,13 +49,13 @@ impl ErrorPage {
     }
 
     /// A one-time link that is unknown, used or expired.
-    pub(crate) fn invalid_link(frame: Frame) -> Self {
+    pub(crate) fn invalid_link(frame: PageFrame) -> Self {
         let message = "Each link works once and for a limited time. Ask the operator for a new one, or sign in if you have used it \
                        already.";
         Self::new(frame, 404, "This link does not work any more", message, ("Sign in", "/sign-in"))
     }
 
-    fn new(frame: Frame, status: u16, heading: &str, message: &str, way_out: (&str, &str)) -> Self {
+    fn new(frame: PageFrame, status: u16, heading: &str, message: &str, way_out: (&str, &str)) -> Self {
         let way_out = (way_out.0.to_owned(), way_out.1.to_owned());
         Self { frame, status, heading: heading.to_owned(), message: message.to_owned(), way_out }
     }

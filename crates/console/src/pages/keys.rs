@@ -3,13 +3,14 @@
 use askama::Template;
 
 use super::overview::CreditsToday;
-use super::{FormErrors, Frame};
+use super::snippets::{KEY_PLACEHOLDER, Snippet, snippets};
+use super::{FormErrors, PageFrame, format};
 
 /// `GET /keys`. The form posts `name` to `/keys`, which answers with a [`NewKeyPage`].
 #[derive(Template)]
 #[template(path = "keys.html")]
 pub(crate) struct KeyListPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// Active keys first, revoked ones last.
     pub(crate) keys: Vec<KeyRow>,
     /// How many active keys the plan allows; `None` is no limit.
@@ -19,6 +20,16 @@ pub(crate) struct KeyListPage {
     pub(crate) errors: FormErrors,
     /// Such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
+}
+
+impl KeyListPage {
+    fn active_keys(&self) -> u64 {
+        self.keys.iter().filter(|key| key.state.works()).count() as u64
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys_max.is_some_and(|keys_max| self.active_keys() >= keys_max)
+    }
 }
 
 /// A key in a list.
@@ -51,13 +62,40 @@ pub(crate) enum KeyRowState {
     Suspended,
 }
 
+impl KeyRowState {
+    /// Whether calls with the key are accepted.
+    pub(crate) fn works(self) -> bool {
+        matches!(self, Self::Active | Self::ActiveUntil(_))
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Active => "Active",
+            Self::ActiveUntil(_) => "Expires soon",
+            Self::Expired => "Expired",
+            Self::Revoked => "Revoked",
+            Self::Suspended => "Suspended",
+        }
+    }
+
+    /// The class of its colour.
+    pub(crate) fn tone(self) -> &'static str {
+        match self {
+            Self::Active => "good",
+            Self::ActiveUntil(_) => "warn",
+            Self::Suspended => "bad",
+            Self::Expired | Self::Revoked => "off",
+        }
+    }
+}
+
 /// The answer to `POST /keys` and `POST /keys/{id}/rotate`: the only page that ever shows a key.
 ///
 /// It has no `Debug`, because the key is a credential.
 #[derive(Template)]
 #[template(path = "new_key.html")]
 pub(crate) struct NewKeyPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// The handle of the new key.
     pub(crate) id: String,
     pub(crate) name: String,
@@ -65,12 +103,16 @@ pub(crate) struct NewKeyPage {
     pub(crate) key: String,
     /// Such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
-    /// The chain id, which some clients need.
-    pub(crate) chain_id: u64,
     /// If the key replaces another one: until when the old one works.
     pub(crate) old_key_until: Option<i64>,
     /// Whether calls need a secret beside the key.
     pub(crate) needs_secret: bool,
+}
+
+impl NewKeyPage {
+    fn snippets(&self) -> Vec<Snippet> {
+        snippets(&self.base_url, &self.key)
+    }
 }
 
 /// `GET /keys/{id}`.
@@ -80,7 +122,7 @@ pub(crate) struct NewKeyPage {
 #[derive(Template)]
 #[template(path = "key_settings.html")]
 pub(crate) struct KeySettingsPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) key: KeyRow,
     /// The limits of the plan, within which the limits of the key are.
     pub(crate) credits: CreditsToday,
@@ -91,7 +133,12 @@ pub(crate) struct KeySettingsPage {
     pub(crate) method_names: Vec<String>,
     /// Such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
-    pub(crate) chain_id: u64,
+}
+
+impl KeySettingsPage {
+    fn snippets(&self) -> Vec<Snippet> {
+        snippets(&self.base_url, KEY_PLACEHOLDER)
+    }
 }
 
 /// The settings of a key as they stand in the form: each field has the name of its input.

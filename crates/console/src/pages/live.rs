@@ -5,13 +5,14 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::chart::sparkline;
+use super::{PageFrame, format};
 
 /// `GET /live`.
 #[derive(Template)]
 #[template(path = "live.html")]
 pub(crate) struct LivePage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) status: LiveStatus,
 }
 
@@ -33,6 +34,21 @@ pub struct LiveStatus {
     pub archive: Option<LiveArchive>,
     /// The gateways that share limits, this one included.
     pub instances: Vec<LiveInstance>,
+}
+
+impl LiveStatus {
+    /// The data of a server-sent event: the same HTML that the page begins with, so there is one way to show a status.
+    pub fn event_data(&self) -> Result<String, askama::Error> {
+        self.render()
+    }
+
+    fn nodes_up(&self) -> u64 {
+        self.nodes.iter().filter(|node| node.state == LiveNodeState::Up).count() as u64
+    }
+
+    fn largest_error_count(&self) -> u64 {
+        self.errors.iter().map(|error| error.count).max().unwrap_or(0)
+    }
 }
 
 /// The calls of the last seconds.
@@ -122,6 +138,28 @@ pub enum LiveNodeState {
     LeftOut,
 }
 
+impl LiveNodeState {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Up => "Up",
+            Self::InDoubt => "In doubt",
+            Self::Resting => "Resting",
+            Self::Down => "Down",
+            Self::Silent => "Silent",
+            Self::LeftOut => "Left out",
+        }
+    }
+
+    /// The class of its colour.
+    fn tone(self) -> &'static str {
+        match self {
+            Self::Up => "good",
+            Self::InDoubt | Self::Resting => "warn",
+            Self::Down | Self::Silent | Self::LeftOut => "bad",
+        }
+    }
+}
+
 /// A partner that answers during an outage.
 #[derive(Clone, Debug)]
 pub struct LivePartner {
@@ -145,14 +183,20 @@ pub struct LiveArchive {
     pub lowest: Option<u64>,
     pub newest: Option<u64>,
     pub bytes: u64,
-    pub import: Option<ImportProgress>,
+    pub import: Option<LiveImport>,
 }
 
 /// An import, or the execution of blocks behind the head.
 #[derive(Clone, Copy, Debug)]
-pub struct ImportProgress {
+pub struct LiveImport {
     pub done_blocks: u64,
     pub total_blocks: u64,
+}
+
+impl LiveImport {
+    fn share(&self) -> f64 {
+        self.done_blocks as f64 / self.total_blocks.max(1) as f64
+    }
 }
 
 /// A gateway that shares the limits.

@@ -81,3 +81,131 @@ impl OutcomeCounts {
         (calls > 0).then(|| self.answered() as f64 / calls as f64)
     }
 }
+
+impl OutcomeCounts {
+    /// All outcomes except `ok`, with what to do about each.
+    const DESCRIPTIONS: [FailureRow; 8] = [
+        FailureRow {
+            label: "refused",
+            codes: "429 or 402, -32005",
+            meaning: "A limit of the plan or of the key was reached.",
+            advice: "Wait as long as Retry-After says and send fewer calls per second. If it stays, raise the limit of the key or \
+                     ask for a larger plan.",
+            is_charged: false,
+            calls: 0,
+        },
+        FailureRow {
+            label: "denied",
+            codes: "403, -32002",
+            meaning: "The settings of the key exclude the call.",
+            advice: "The error names the setting in data.setting. Add the origin, address or method to the lists of the key.",
+            is_charged: true,
+            calls: 0,
+        },
+        FailureRow {
+            label: "invalid",
+            codes: "-32600, -32601, -32602, -32700",
+            meaning: "The call is malformed, its method is unknown, or its parameters are wrong.",
+            advice: "Read the message of the error: it names the parameter. Send the call in Try it to compare.",
+            is_charged: true,
+            calls: 0,
+        },
+        FailureRow {
+            label: "reverted",
+            codes: "3 or -32000",
+            meaning: "The contract ran and failed. This is a right answer.",
+            advice: "Look at the reason in error.data, and check the sender, the value and the block of the call.",
+            is_charged: true,
+            calls: 0,
+        },
+        FailureRow {
+            label: "over_capacity",
+            codes: "503, -32005",
+            meaning: "The gateway had too much to do.",
+            advice: "Send the call again after Retry-After. Tell the operator if it happens often.",
+            is_charged: false,
+            calls: 0,
+        },
+        FailureRow {
+            label: "unavailable",
+            codes: "-32002",
+            meaning: "No node could answer.",
+            advice: "Send the call again in some seconds. Tell the operator if it happens often.",
+            is_charged: false,
+            calls: 0,
+        },
+        FailureRow {
+            label: "our_fault",
+            codes: "500, -32603",
+            meaning: "An error of the gateway.",
+            advice: "Tell the operator the value of the header Chaingate-Request-Id.",
+            is_charged: false,
+            calls: 0,
+        },
+        FailureRow {
+            label: "abandoned",
+            codes: "none",
+            meaning: "Your client closed the connection before the answer.",
+            advice: "Raise the time-out of your client, or ask for less in one call.",
+            is_charged: true,
+            calls: 0,
+        },
+    ];
+
+    /// The outcomes that occurred, except `ok`, the most frequent first.
+    pub(crate) fn failures(&self) -> Vec<FailureRow> {
+        let mut rows: Vec<_> =
+            Self::DESCRIPTIONS.map(|row| FailureRow { calls: self.of(row.label), ..row }).into();
+        rows.retain(|row| row.calls > 0);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
+        rows
+    }
+
+    /// The share of one count in all calls, from 0 to 1.
+    pub(crate) fn share_of(&self, calls: &u64) -> f64 {
+        *calls as f64 / self.calls().max(1) as f64
+    }
+
+    fn of(&self, label: &str) -> u64 {
+        match label {
+            "ok" => self.ok,
+            "reverted" => self.reverted,
+            "invalid" => self.invalid,
+            "denied" => self.denied,
+            "refused" => self.refused,
+            "over_capacity" => self.over_capacity,
+            "unavailable" => self.unavailable,
+            "our_fault" => self.our_fault,
+            "abandoned" => self.abandoned,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_label_is_counted_once() {
+        let labels = ["ok", "reverted", "invalid", "denied", "refused", "over_capacity", "unavailable", "our_fault", "abandoned"];
+        let mut counts = OutcomeCounts::default();
+        for (index, label) in labels.into_iter().enumerate() {
+            counts.add(label, 1 << index);
+            assert_eq!(counts.calls(), (2 << index) - 1, "{label}");
+            assert_eq!(counts.of(label), 1 << index);
+        }
+        counts.add("unknown", 7);
+        assert_eq!(counts.calls(), 511);
+        assert_eq!((counts.answered(), counts.failed()), (3, 508));
+        assert_eq!(counts.failures().len(), 8);
+        assert_eq!(counts.failures()[0].label, "abandoned");
+    }
+
+    #[test]
+    fn there_is_no_share_of_no_calls() {
+        assert_eq!(OutcomeCounts::default().success_share(), None);
+        assert_eq!(OutcomeCounts { ok: 1, refused: 3, ..Default::default() }.success_share(), Some(0.25));
+        assert!(OutcomeCounts::default().failures().is_empty());
+    }
+}

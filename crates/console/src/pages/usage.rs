@@ -2,15 +2,16 @@
 
 use askama::Template;
 
-use super::Frame;
+use super::chart::{Chart, ChartSeries, ChartShape, ChartUnit};
 use super::outcomes::OutcomeCounts;
 use super::overview::CreditsToday;
+use super::{PageFrame, format, snippets};
 
 /// `GET /usage?range=&key=`.
 #[derive(Template)]
 #[template(path = "usage.html")]
 pub(crate) struct UsagePage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     pub(crate) range: UsageRange,
     /// The handle of the only key whose usage is shown; `None` is all keys.
     pub(crate) key: Option<String>,
@@ -30,6 +31,55 @@ pub(crate) struct UsagePage {
 
 /// Rows of one table at most, so that a page stays below 100 KB.
 pub(crate) const ROWS_SHOWN_MAX: usize = 40;
+
+impl UsagePage {
+    /// The address of this page with another range.
+    fn range_href(&self, range: &UsageRange) -> String {
+        format!("/usage?{}", self.query(*range))
+    }
+
+    fn csv_href(&self) -> String {
+        format!("/usage.csv?{}", self.query(self.range))
+    }
+
+    fn query(&self, range: UsageRange) -> String {
+        match &self.key {
+            None => format!("range={}", range.name()),
+            Some(key) => format!("range={}&key={}", range.name(), percent_encoded(key)),
+        }
+    }
+
+    fn is_key(&self, id: &str) -> bool {
+        self.key.as_deref() == Some(id)
+    }
+
+    fn charts(&self) -> [Chart; 4] {
+        let series = &self.series;
+        [series.requests_chart(), series.credits_chart(), series.errors_chart(), series.latency_chart()]
+    }
+
+    fn curl_line(&self) -> String {
+        snippets::curl(&self.base_url, snippets::KEY_PLACEHOLDER, "eth_blockNumber", "[]")
+    }
+}
+
+/// Everything but unreserved characters as `%XX`, for values in an address.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The rows that a table shows, and how many more there are.
+fn shown_rows(rows: &[UsageRowByName]) -> (&[UsageRowByName], u64) {
+    let shown = rows.get(..ROWS_SHOWN_MAX).unwrap_or(rows);
+    (shown, (rows.len() - shown.len()) as u64)
+}
 
 /// The spans of time that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +150,62 @@ pub(crate) struct UsageSeries {
     pub(crate) points: Vec<UsageSum>,
 }
 
+impl UsageSeries {
+    pub(crate) fn requests_chart(&self) -> Chart {
+        let mut series = vec![self.outcome("Answered", "s-ok", OutcomeCounts::answered)];
+        series.extend(self.failures());
+        self.chart("requests", "Requests by outcome", ChartUnit::Number, ChartShape::Bars, series)
+    }
+
+    pub(crate) fn credits_chart(&self) -> Chart {
+        let credits = self.series("Credits", "s-ok", |point| Some(point.credits as f64));
+        self.chart("credits", "Credits", ChartUnit::Number, ChartShape::Bars, vec![credits])
+    }
+
+    pub(crate) fn errors_chart(&self) -> Chart {
+        self.chart("errors", "Errors", ChartUnit::Number, ChartShape::Bars, self.failures().into())
+    }
+
+    pub(crate) fn latency_chart(&self) -> Chart {
+        let series =
+            vec![self.series("p50", "s-ok", |point| point.p50_ms), self.series("p99", "s-limit", |point| point.p99_ms)];
+        self.chart("latency", "Latency", ChartUnit::Milliseconds, ChartShape::Lines, series)
+    }
+
+    fn failures(&self) -> [ChartSeries; 4] {
+        [
+            self.outcome("Invalid or denied", "s-invalid", OutcomeCounts::rejected),
+            self.outcome("Over a limit", "s-limit", |outcomes| outcomes.refused),
+            self.outcome("Service failed", "s-fault", OutcomeCounts::service_failures),
+            self.outcome("Client hung up", "s-gone", |outcomes| outcomes.abandoned),
+        ]
+    }
+
+    fn outcome(&self, name: &'static str, class: &'static str, calls: fn(&OutcomeCounts) -> u64) -> ChartSeries {
+        self.series(name, class, |point| Some(calls(&point.outcomes) as f64))
+    }
+
+    fn series(
+        &self,
+        name: &'static str,
+        class: &'static str,
+        value: impl Fn(&UsageSum) -> Option<f64>,
+    ) -> ChartSeries {
+        ChartSeries { name, class, values: self.points.iter().map(value).collect() }
+    }
+
+    fn chart(
+        &self,
+        id: &'static str,
+        title: &'static str,
+        unit: ChartUnit,
+        shape: ChartShape,
+        series: Vec<ChartSeries>,
+    ) -> Chart {
+        Chart { id, title, unit, shape, since: self.since, step: self.step, series }
+    }
+}
+
 /// The usage of one method or one key.
 #[derive(Clone, Debug)]
 pub(crate) struct UsageRowByName {
@@ -107,4 +213,23 @@ pub(crate) struct UsageRowByName {
     /// The page about it, if there is one.
     pub(crate) href: Option<String>,
     pub(crate) sum: UsageSum,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_an_address_are_encoded() {
+        assert_eq!(percent_encoded("k_8a41.~-"), "k_8a41.~-");
+        assert_eq!(percent_encoded("a&b=c \"é"), "a%26b%3Dc%20%22%C3%A9");
+    }
+
+    #[test]
+    fn ranges_are_found_by_their_names() {
+        for range in UsageRange::ALL {
+            assert_eq!(UsageRange::named(range.name()), Some(range));
+        }
+        assert_eq!(UsageRange::named("1y"), None);
+    }
 }

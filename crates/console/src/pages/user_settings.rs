@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::{FormErrors, Frame};
+use super::{FormErrors, PageFrame, format};
 
 /// `GET /settings`.
 ///
@@ -10,7 +10,7 @@ use super::{FormErrors, Frame};
 #[derive(Template)]
 #[template(path = "user_settings.html")]
 pub(crate) struct UserSettingsPage {
-    pub(crate) frame: Frame,
+    pub(crate) frame: PageFrame,
     /// The session of this page first, then the last used.
     pub(crate) sessions: Vec<SessionRow>,
     pub(crate) password_characters_min: usize,
