@@ -90,6 +90,7 @@ impl GatewayProcess {
         command.args(["serve", "--config"]).arg(config).arg("--data-dir").arg(start.folder.join("data"));
         command
             .env("RUST_LOG", format!("{},chaingate=info", start.log_level))
+            .env("CHAINGATE_CONSOLE", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command.stderr(match start.log {

@@ -132,6 +132,8 @@ fn serve(program: &Path, port: u16, config: &Path) -> BenchServer {
     let child = Command::new(program)
         .args(["serve", "--listen", &listen, "--operator", &operator, "--config"])
         .arg(config)
+        // An option would be unknown to the earlier version that it is compared with.
+        .env("CHAINGATE_CONSOLE", "off")
         .stderr(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("{}: {error}; `cargo build --release` builds it", program.display()));

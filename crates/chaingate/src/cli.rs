@@ -5,6 +5,9 @@ mod admin_api; // the admin API of a gateway
 mod administration; // what the commands about accounts and keys have in common
 mod banner; // printed on a terminal when the gateway has started
 mod check; // chaingate check
+mod config_in_force; // every key with its value and where that comes from
+mod console; // chaingate console
+mod console_server; // the console of a gateway
 mod docs; // chaingate docs
 mod import; // chaingate import
 mod keys; // chaingate keys
@@ -18,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::console::ConsoleAddress;
 use clap::{Args, Parser, Subcommand};
 use gateway::log::BackgroundWriter;
 
@@ -43,6 +47,7 @@ enum Command {
     Verify(verify::VerifyArguments),
     Accounts(accounts::AccountsArguments),
     Keys(keys::KeysArguments),
+    Console(console::ConsoleArguments),
     /// Write the generated documents
     #[command(hide = true)]
     Docs(docs::DocsArguments),
@@ -63,30 +68,45 @@ struct ConfigOptions {
     /// Address and port for the operator: /health, /ready, /status, /metrics, /admin
     #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_OPERATOR")]
     operator: Option<SocketAddr>,
+    /// Address and port for the console, or `off`
+    #[arg(long, value_name = "ADDRESS", env = "CHAINGATE_CONSOLE")]
+    console: Option<ConsoleAddress>,
 }
 
 impl ConfigOptions {
     /// The settings, or what is wrong with them. Files that they name are read, because a gateway would not start without them.
     fn load(self) -> Result<Config, String> {
-        let config = self.parse()?;
+        self.load_with_text().map(|(config, _)| config)
+    }
+
+    /// The same with the text of the file, which is empty if there is none.
+    fn load_with_text(self) -> Result<(Config, String), String> {
+        let (config, text) = self.parse_with_text()?;
         let problems = config.problems();
-        if problems.is_empty() { Ok(config) } else { Err(problems.join("\n")) }
+        if problems.is_empty() { Ok((config, text)) } else { Err(problems.join("\n")) }
     }
 
     /// The configuration file with the options of the command line applied.
     fn parse(self) -> Result<Config, String> {
-        let mut config = match &self.config {
-            None => Config::default(),
+        self.parse_with_text().map(|(config, _)| config)
+    }
+
+    fn parse_with_text(self) -> Result<(Config, String), String> {
+        let (mut config, text) = match &self.config {
+            None => (Config::default(), String::new()),
             Some(path) => {
                 let text =
                     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                Config::parse(&text).map_err(|errors| format!("{}:\n{errors}", path.display()))?
+                let config =
+                    Config::parse(&text).map_err(|errors| format!("{}:\n{errors}", path.display()))?;
+                (config, text)
             }
         };
         config.data_dir = self.data_dir.unwrap_or(config.data_dir);
         config.listen.server.public = self.listen.unwrap_or(config.listen.server.public);
         config.listen.operator.address = self.operator.unwrap_or(config.listen.operator.address);
-        Ok(config)
+        config.console_address = self.console.unwrap_or(config.console_address);
+        Ok((config, text))
     }
 }
 
@@ -102,6 +122,7 @@ pub fn run() -> ExitCode {
         Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
         Some(Command::Accounts(arguments)) => accounts::run(arguments).map(done),
         Some(Command::Keys(arguments)) => keys::run(arguments).map(done),
+        Some(Command::Console(arguments)) => console::run(arguments).map(done),
         Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
     };
     match result {

@@ -11,10 +11,11 @@ use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
 use callers::{FeedConfig, Plans, RedisUrl, StaticKey};
-use console::AdminToken;
+use console::{AdminToken, ConsoleAddress, ConsoleSettings};
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
+use http_server::overlap;
 use methods::{Network, NetworkFamily};
 use settings::{ConfigErrors, KnownKey, Section};
 use store::{Store, StoreLocation};
@@ -27,6 +28,9 @@ pub struct Config {
     pub core_dumps: bool,
     pub network: Network,
     pub listen: ListenConfig,
+    /// Where the console listens.
+    pub console_address: ConsoleAddress,
+    pub console: ConsoleSettings,
     pub keys: Vec<StaticKey>,
     pub plans: Plans,
     pub limits: GatewayLimits,
@@ -65,7 +69,23 @@ impl Config {
     /// Files that the settings name are read, because a gateway would not start without them.
     pub fn problems(&self) -> Vec<String> {
         let tls = self.listen.server.tls.as_ref().and_then(|tls| tls.check().err());
-        self.listen.address_conflict().into_iter().chain(tls).collect()
+        self.listen.address_conflict().into_iter().chain(self.console_conflict()).chain(tls).collect()
+    }
+
+    /// What is wrong if the console would share an address with callers or the operator.
+    fn console_conflict(&self) -> Option<String> {
+        let console = self.console_address.0?;
+        let others = [("public", self.listen.server.public), ("operator", self.listen.operator.address)];
+        let (name, other) = others.into_iter().find(|(_, other)| overlap(console, *other))?;
+        Some(format!(
+            "listen.console ({console}) and listen.{name} ({other}) must not share an address and port"
+        ))
+    }
+
+    /// The address under which people reach the console, if there is one.
+    pub fn console_url(&self) -> Option<String> {
+        let address = self.console_address.0?;
+        Some(self.console.url.clone().unwrap_or_else(|| format!("http://{address}")))
     }
 
     /// The file with the token of the admin API.
@@ -116,10 +136,13 @@ impl Config {
         };
         let is_ethereum = network.families.as_slice() != [NetworkFamily::Zksync];
         let remote = remote::PoolConfig::read(root, is_ethereum);
+        let mut listen = root.section("listen");
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             core_dumps: root.flag("core_dumps", false),
-            listen: ListenConfig::read(&mut root.section("listen")),
+            listen: ListenConfig::read(&mut listen),
+            console_address: ConsoleAddress::read(&mut listen),
+            console: ConsoleSettings::read(&mut root.section("console"), &plans),
             keys: callers::read_keys(root, &plans, &network),
             redis: RedisUrl::read(&mut root.section("shared")),
             store: read_store(&mut root.section("store")),

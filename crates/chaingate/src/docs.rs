@@ -6,6 +6,7 @@ mod configuration; // every key of the configuration file
 mod errors; // every error reply
 mod example_config; // a configuration file with every key
 mod examples; // an example call and reply of each method
+pub(crate) mod method_forms; // methods as forms of the console
 mod method_facts; // defaults, errors and limits of each method
 mod methods; // every method, for people
 mod openrpc; // every method, for programs

@@ -33,6 +33,6 @@ pub use pages::live::{
 };
 pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
 pub use web::{
-    Access, ClientAddress, ConsoleServer, ConsoleSettings, ConsoleSite, LiveSource, ROUTES, Route, SignUpMode,
+    Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite, GatewayLive, InvalidConsoleAddress, LiveSource, ROUTES, Route, SignUpMode,
     SiteFacts,
 };

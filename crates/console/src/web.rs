@@ -13,13 +13,15 @@ mod site; // what all requests share
 mod web_request; // one request
 mod reply; // replies and their headers
 mod usage_sums; // usage as the pages show it
+mod gateway_live; // the live view of a gateway
 mod notices; // messages about the last action
 mod handlers; // one function per route
 mod routes; // all paths, and who may use them
 mod dispatch; // from a request to its handler
 mod listener; // sockets
 
-pub use console_settings::{ConsoleSettings, SignUpMode};
+pub use console_settings::{ConsoleAddress, ConsoleSettings, InvalidConsoleAddress, SignUpMode};
+pub use gateway_live::GatewayLive;
 pub use listener::ConsoleServer;
 pub use routes::{Access, ROUTES, Route};
 pub use site::{ClientAddress, ConsoleSite, LiveSource, SiteFacts};

@@ -8,6 +8,7 @@ mod admin; // requests that the layer above answers
 mod hosts; // names under which it answers
 mod metrics; // Prometheus text
 mod status; // what is served, and why not
+mod snapshot; // the same as plain data, for the console
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -34,6 +35,9 @@ use tokio::time::timeout;
 
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
+pub use self::snapshot::{
+    ArchiveSnapshot, ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot, TrafficCounters,
+};
 use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;
 

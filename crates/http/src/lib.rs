@@ -37,7 +37,7 @@ pub use counts::HttpCounts;
 pub use head::{Headers, RequestHead, RequestMethod};
 pub use http1::framed_requests;
 pub use limits::HttpLimits;
-pub use peers::TooManyUnauthenticated;
+pub use peers::{ProxyConfig, TooManyUnauthenticated};
 pub use refused::Refused;
 pub use request_body::{BodyRefused, INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody, read_body};
 pub use server::{HttpServer, serve_stream};

@@ -37,6 +37,11 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
+    /// Whether a peer is one of the proxies, whose reports about callers are believed.
+    pub fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.trusted.contains(peer)
+    }
+
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let trusted = AddressSet::read(section, "trusted_proxies").unwrap_or_default();
         let protocol = section.flag("proxy_protocol", false);

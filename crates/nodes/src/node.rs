@@ -197,6 +197,11 @@ impl<A: Ask> Node<A> {
         self.state.lock().reply_times.in_flight(class)
     }
 
+    /// How long its last quick answers took; `None` before the first.
+    pub fn recent_latency(&self) -> Option<Duration> {
+        self.state.lock().latency.last_expected(Class::Quick)
+    }
+
     pub fn availability(&self, now: Instant) -> Availability {
         self.state.lock().health.availability(now)
     }

@@ -227,6 +227,11 @@ impl<A: Ask> Partner<A> {
         self.quota
     }
 
+    /// The calls that were sent today, UTC.
+    pub fn used_today(&self) -> u64 {
+        self.quota_state.lock().day.used(self.clock.unix_seconds())
+    }
+
     /// Takes calls out of the quota, if all of them are left.
     pub fn take(&self, calls: u64) -> bool {
         self.take_on(Instant::now(), self.clock.unix_seconds(), calls)

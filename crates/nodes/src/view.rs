@@ -172,6 +172,12 @@ impl NodesView {
         Some(self.state.lock().head_changed_at.elapsed())
     }
 
+    /// How often the chain was reorganised since the start, and how long ago it was last.
+    pub fn reorganisations(&self) -> (u64, Option<Duration>) {
+        let (count, last) = self.state.lock().reorganisations.get();
+        (count, last.map(|last| last.elapsed()))
+    }
+
     /// Whether the head has not changed for too long, or there is none yet.
     pub fn is_stale(&self) -> bool {
         self.is_restored() || self.head_age().is_none_or(|age| age > self.stale_after())

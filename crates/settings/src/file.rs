@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use crate::section::{KnownKey, ReadContext, Section};
 
@@ -56,4 +56,64 @@ pub fn known_keys<T>(text: &str, read_root: impl FnOnce(&mut Section<'_>) -> T) 
     let (root, _) = DeTable::parse_recoverable(text);
     drop(read_root(&mut Section::root(root.get_ref(), &context)));
     context.into_known_keys()
+}
+
+/// A value that a file sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileValue {
+    /// The key with the names of its tables, as in [`KnownKey`].
+    pub path: String,
+    /// The value as it is written.
+    pub text: String,
+    pub line: usize,
+}
+
+/// Every value that a file sets, in the order of its tables.
+pub fn file_values(text: &str) -> Vec<FileValue> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let mut values = Vec::new();
+    add_values(text, "", root.get_ref(), &mut values);
+    values
+}
+
+fn add_values(text: &str, prefix: &str, table: &DeTable<'_>, values: &mut Vec<FileValue>) {
+    for (key, value) in table {
+        let path = format!("{prefix}{}", key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(table) => add_values(text, &format!("{path}."), table, values),
+            DeValue::Array(elements) if elements.iter().any(|element| element.get_ref().is_table()) => {
+                let tables = elements.iter().filter_map(|element| element.get_ref().as_table());
+                for (table, number) in tables.zip(1..) {
+                    add_values(text, &format!("{path} {number}."), table, values);
+                }
+            }
+            _ => {
+                let line = text.bytes().take(key.span().start).filter(|&byte| byte == b'\n').count() + 1;
+                let written = text.get(value.span()).unwrap_or_default().to_owned();
+                values.push(FileValue { path, text: written, line });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_paths_of_known_keys_and_their_lines() {
+        let text = "a = 1\n[t]\nb = \"x\"\nc = { d = true }\n[[k]]\ne = [1, 2]\n[[k]]\ne = []\n";
+        let found: Vec<_> = file_values(text).into_iter().map(|value| (value.path, value.text, value.line)).collect();
+        let value = |path: &str, text: &str, line| (path.to_owned(), text.to_owned(), line);
+        let expected = [
+            value("a", "1", 1),
+            value("k 1.e", "[1, 2]", 6),
+            value("k 2.e", "[]", 8),
+            value("t.b", "\"x\"", 3),
+            value("t.c.d", "true", 4),
+        ];
+        let mut sorted = found;
+        sorted.sort();
+        assert_eq!(sorted, expected);
+    }
 }

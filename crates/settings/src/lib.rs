@@ -7,5 +7,5 @@
 mod file; // a whole file
 mod section; // one table of the file
 
-pub use file::{ConfigErrors, known_keys, read, read_empty};
+pub use file::{ConfigErrors, FileValue, file_values, known_keys, read, read_empty};
 pub use section::{KnownKey, Section, ZeroMeaning};

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use std::time::{Duration, Instant};
+
 use methods::Method;
+use parking_lot::Mutex;
 
 /// Why a partner was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +30,28 @@ impl FailoverReason {
     }
 }
 
+impl FailoverReason {
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Head => "no quorum of the nodes had shown its chain",
+            Self::Block => "no node had the block",
+            Self::Answer => "no node answered",
+        }
+    }
+}
+
 /// Answers of partners, by the reason why they were asked.
 #[derive(Debug, Default)]
-pub struct Failovers([AtomicU64; FailoverReason::ALL.len()]);
+pub struct Failovers {
+    counts: [AtomicU64; FailoverReason::ALL.len()],
+    last: Mutex<Option<(FailoverReason, Instant)>>,
+}
 
 impl Failovers {
     /// Counts and logs an answer of a partner.
     pub(super) fn count(&self, reason: FailoverReason, method: &Method) {
-        self.0[reason as usize].fetch_add(1, Relaxed);
+        self.counts[reason as usize].fetch_add(1, Relaxed);
+        *self.last.lock() = Some((reason, Instant::now()));
         tracing::info!(
             method = method.name,
             reason = reason.name(),
@@ -43,6 +60,13 @@ impl Failovers {
     }
 
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        FailoverReason::ALL.into_iter().map(|reason| (reason.name(), self.0[reason as usize].load(Relaxed)))
+        let count = |reason: FailoverReason| self.counts[reason as usize].load(Relaxed);
+        FailoverReason::ALL.into_iter().map(move |reason| (reason.name(), count(reason)))
+    }
+
+    /// Why a partner has answered last, in plain words, and how long ago that was.
+    pub fn last(&self) -> Option<(&'static str, Duration)> {
+        let (reason, at) = (*self.last.lock())?;
+        Some((reason.sentence(), at.elapsed()))
     }
 }

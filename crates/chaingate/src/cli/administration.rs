@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-pub(super) use connection::{AdminConnection, path};
-pub(super) use output::{CommandOutput, utc_text};
+pub(super) use connection::{AdminConnection, path, user};
+pub(super) use output::{CommandOutput, utc_text, write};
 pub(super) use table::Table;
 
 use super::ConfigOptions;
@@ -38,7 +38,7 @@ impl AdministrationOptions {
     /// The configuration of the gateway.
     pub(super) fn config(&self) -> Result<Config, String> {
         let (config, data_dir) = (self.config.clone(), self.data_dir.clone());
-        ConfigOptions { config, data_dir, listen: None, operator: None }.parse()
+        ConfigOptions { config, data_dir, listen: None, operator: None, console: None }.parse()
     }
 
     /// Whether the result is printed as JSON.

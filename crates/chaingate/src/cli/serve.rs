@@ -11,6 +11,7 @@ use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
 use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
+use ::console::ConsoleServer;
 use gateway::gateway_state::GatewayState;
 use gateway::log;
 use gateway::server::Server;
@@ -18,13 +19,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use super::signals::{self, Signal, StopRequest, StopSignals};
-use super::{ConfigOptions, admin_api, banner};
+use super::console_server::{self, ConsoleParts};
+use super::{ConfigOptions, admin_api, banner, config_in_force};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
 use crate::source;
 
 pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
-    let mut config = settings.load()?;
+    let config_file = settings.config.clone();
+    let (mut config, text) = settings.load_with_text()?;
     let _log = log::start()?;
     if !config.core_dumps {
         forbid_core_dumps();
@@ -42,15 +45,23 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
     let admin = admin_api::open(&config, feed.handle())?;
     let has_admin_api = admin.is_some();
+    let console_listener = console_server::bind(&config)?;
+    let gateway = Arc::clone(&state);
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
+    let chain_id = archive.as_ref().map(|archive| archive.snapshot().chain().chain_id());
+    let in_force = config_in_force::sections(&config, &text);
+    let parts = ConsoleParts { gateway, feed: feed.handle(), chain_id, config_file, in_force };
+    let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
     let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
-    tracing::info!(%public, %operator, network = config.network.name, head, "serving");
+    let console_address = console.as_ref().map(|console| console.address());
+    let shown = console_address.map(|address| address.to_string());
+    tracing::info!(%public, %operator, console = shown, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
-        banner::show(&config, public, operator, head);
+        banner::show(&config, public, operator, console_address, head);
     }
-    Ok(serve_until_stopped(server, imports, usage, sender, &events))
+    Ok(serve_until_stopped(server, imports, usage, console, sender, &events))
 }
 
 /// Begins to count usage before the first call can be made.
@@ -164,6 +175,7 @@ fn serve_until_stopped(
     server: Server,
     imports: Option<ImportSocket>,
     usage: UsageLedger,
+    console: Option<ConsoleServer>,
     sender: SyncSender<StopEvent>,
     events: &Receiver<StopEvent>,
 ) -> ExitCode {
@@ -187,6 +199,9 @@ fn serve_until_stopped(
             server.drain();
         }
         usage.stop();
+        if let Some(console) = console {
+            console.stop();
+        }
         // After a second signal nobody receives this event.
         let _unheard = sender.send(StopEvent::Drained);
     };

@@ -23,7 +23,8 @@ pub(super) fn document() -> String {
          These options and environment variables override the file:\n\n\
          * `--data-dir` or `CHAINGATE_DATA_DIR`: `data_dir`\n\
          * `--listen` or `CHAINGATE_LISTEN`: `[listen] public`\n\
-         * `--operator` or `CHAINGATE_OPERATOR`: `[listen] operator`\n\n\
+         * `--operator` or `CHAINGATE_OPERATOR`: `[listen] operator`\n\
+         * `--console` or `CHAINGATE_CONSOLE`: `[listen] console`\n\n\
          Numbers must be greater than 0, unless the table says what 0 means. Keys that end in `_ms` are milliseconds, those with `bytes` are bytes.\n"
     );
     let mut open = "none yet";
@@ -153,6 +154,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[listen]", "public", "", "address for callers"),
     key("[listen]", "operator", "", "address for `/health`, `/ready`, `/status` and `/metrics`, and for the admin API; see [callers.md](callers.md#admin-api)"),
+    key("[listen]", "console", "", "address for the console, the web pages for developers and operators; `\"off\"` = none. It speaks HTTP; for other machines, put a proxy with TLS in front of it and set `[console] url`"),
     key("[listen]", "admin_token_file", "`admin-token` in `data_dir`, created on the first start", "file with the token of the admin API: one line of 32 to 1,024 visible ASCII characters. Only its owner may be able to read it"),
     key("[listen]", "operator_hosts", "none", "host names that requests to the operator address may use, besides `localhost` and IP addresses. Others get 403"),
     key("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`. They report the addresses of their callers, to which the limits per address then apply. These limits do not apply to the proxies themselves"),
@@ -162,6 +164,11 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[listen]", "runtime", "", "how connections are spread over the workers: `per-core` or `work-stealing`"),
     key("[listen]", "tls_certificate", "", "PEM file with the certificate chain; needs `tls_key`"),
     key("[listen]", "tls_key", "", "PEM file with the private key of the certificate"),
+
+    key("[console]", "url", "the address that it listens on", "address under which people reach the console, such as `https://console.example.com`. Requests under other host names than this one, `localhost` and IP addresses get 403. With `https`, cookies are sent over TLS only"),
+    key("[console]", "public_url", "the address of `[listen] public`", "address under which callers reach the gateway, such as `https://rpc.example.com`, for the examples that the console shows"),
+    key("[console]", "sign_up", "", "who may create an account in the console: `invitation` (people with an invitation of an operator) or `open` (everybody)"),
+    key("[console]", "sign_up_plan", "", "plan of accounts that people create by themselves, with `sign_up = \"open\"`"),
 
     key("[[key]]", "key", "required", "the API key, which callers put into the path: letters, digits, `-` and `_`"),
     key("[[key]]", "name", "`key-1`, `key-2`, …", "name of the key in the log"),

@@ -87,6 +87,8 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[listen]", "workers", "4"),
     ("[listen]", "tls_certificate", r#""certificate.pem""#),
     ("[listen]", "tls_key", r#""key.pem""#),
+    ("[console]", "url", r#""https://console.example.com""#),
+    ("[console]", "public_url", r#""https://rpc.example.com""#),
     ("[[key]]", "key", r#""choose-a-long-random-one""#),
     ("[[key]]", "name", r#""website""#),
     ("[[key]]", "account", r#""first-customer""#),

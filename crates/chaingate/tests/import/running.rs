@@ -28,6 +28,7 @@ impl Gateway {
             .arg(config)
             .arg("--data-dir")
             .arg(place.data_dir())
+            .env("CHAINGATE_CONSOLE", "off")
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

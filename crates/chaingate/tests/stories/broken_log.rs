@@ -33,6 +33,7 @@ impl Program {
         let child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
             .args(["serve", "--config", "config.toml", "--data-dir", "data"])
             .env("RUST_LOG", "debug,trie=off")
+            .env("CHAINGATE_CONSOLE", "off")
             .current_dir(directory.path())
             .stdout(Stdio::null())
             .stderr(stderr)

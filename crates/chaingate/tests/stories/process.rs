@@ -30,6 +30,7 @@ pub(crate) struct Process {
     reader: Option<JoinHandle<()>>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
+    pub(crate) console: Option<SocketAddr>,
     directory: Arc<TempDir>,
 }
 
@@ -84,8 +85,17 @@ impl Process {
         *self = Self::run(Arc::clone(&self.directory), log, "");
     }
 
+    /// The same with a console, which has an address of its own.
+    pub(crate) fn start_with_console(rest: &str, log: &str) -> Self {
+        Self::run_with_console(configured("127.0.0.1:0", rest), log, "", "127.0.0.1:0")
+    }
+
     /// `before` is what the shell does first.
     fn run(directory: Arc<TempDir>, log: &str, before: &str) -> Self {
+        Self::run_with_console(directory, log, before, "off")
+    }
+
+    fn run_with_console(directory: Arc<TempDir>, log: &str, before: &str, console: &str) -> Self {
         let mut child = Command::new("sh")
             .args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")])
             .args(["serve", "--config"])
@@ -93,6 +103,7 @@ impl Process {
             .arg("--data-dir")
             .arg(directory.path().join("data"))
             .env("RUST_LOG", log)
+            .env("CHAINGATE_CONSOLE", console)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -101,8 +112,8 @@ impl Process {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let reader = thread::spawn(move || stderr.lines().for_each(|line| lines.lock().push(line.unwrap())));
-        let (public, operator) = addresses(&log);
-        Self { child, log, reader: Some(reader), public, operator, directory }
+        let (public, operator, console) = addresses(&log);
+        Self { child, log, reader: Some(reader), public, operator, console, directory }
     }
 
     /// Asks it to stop, as a supervisor does.
@@ -178,7 +189,7 @@ fn configured(public: &str, rest: &str) -> Arc<TempDir> {
 }
 
 /// Where it listens, which it says when it has started.
-fn addresses(log: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr) {
+fn addresses(log: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr, Option<SocketAddr>) {
     let mut found = None;
     until("it serves", || {
         let lines = log.lock();
@@ -187,6 +198,6 @@ fn addresses(log: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr) {
         found.is_some()
     });
     let fields = found.unwrap();
-    let address = |name: &str| fields[name].as_str().unwrap().parse().unwrap();
-    (address("public"), address("operator"))
+    let address = |name: &str| fields[name].as_str().map(|address| address.parse().unwrap());
+    (address("public").unwrap(), address("operator").unwrap(), address("console"))
 }

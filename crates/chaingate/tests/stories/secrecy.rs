@@ -53,6 +53,7 @@ impl Program {
             .args(["serve", "--config", "config.toml", "--data-dir", "data"])
             // A directive for a part of a library once went over the limit of the whole library.
             .env("RUST_LOG", "trace,h2=trace,h2::server=trace,hyper::proto=trace,hyper_util=trace")
+            .env("CHAINGATE_CONSOLE", "127.0.0.1:0")
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(File::create(folder.path().join("log")).unwrap())

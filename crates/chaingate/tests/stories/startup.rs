@@ -45,6 +45,7 @@ impl Place {
             .args(more)
             .current_dir(self.path())
             .env("RUST_LOG", "info")
+            .env("CHAINGATE_CONSOLE", "off")
             .stdout(Stdio::null())
             .stderr(fs::File::create(&said).unwrap())
             .spawn()

@@ -1,5 +1,8 @@
 //! `[console]`: under which address people reach the console, and who may sign up.
 
+use std::net::SocketAddr;
+use std::str::FromStr;
+
 use callers::Plans;
 use callers::people::SignUp;
 use settings::Section;
@@ -61,6 +64,39 @@ impl ConsoleSettings {
         let authority = self.url.as_deref()?.split_once("://")?.1;
         let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { authority.find(':').unwrap_or(authority.len()) };
         Some(authority[..end].to_owned())
+    }
+}
+
+/// Where the console listens; `None` without a console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsoleAddress(pub Option<SocketAddr>);
+
+const ADDRESS_DEFAULT: &str = "127.0.0.1:8547";
+
+impl ConsoleAddress {
+    /// Reads `console` of `[listen]`.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let text = section.text("console", ADDRESS_DEFAULT);
+        text.parse().unwrap_or_else(|error: InvalidConsoleAddress| {
+            section.error("console", &error.to_string());
+            Self(None)
+        })
+    }
+}
+
+/// A text is neither an address nor `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be an address and a port, such as {ADDRESS_DEFAULT}, or off")]
+pub struct InvalidConsoleAddress;
+
+impl FromStr for ConsoleAddress {
+    type Err = InvalidConsoleAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidConsoleAddress> {
+        match text {
+            "off" => Ok(Self(None)),
+            address => address.parse().map(|address| Self(Some(address))).map_err(|_| InvalidConsoleAddress),
+        }
     }
 }
 

@@ -22,7 +22,6 @@ use crate::pages::try_it::MethodForm;
 pub struct SiteFacts {
     /// The name of the network.
     pub network: String,
-    pub chain_id: u64,
     /// The address of the public listener with the path before the key, such as `http://127.0.0.1:8545/v3/`.
     pub base_url: String,
     /// A key that everybody knows, such as `demo` on the demo network.
@@ -40,6 +39,9 @@ const LIVE_STREAMS_MAX: usize = 16;
 pub trait LiveSource: fmt::Debug + Send + Sync {
     /// Reads the status of this moment; the console asks once per second.
     fn status(&self) -> LiveStatus;
+
+    /// The chain id of the network, once it is known.
+    fn chain_id(&self) -> Option<u64>;
 }
 
 /// Finds the address of the person behind a connection, which a trusted proxy may report.
@@ -100,6 +102,13 @@ impl ConsoleSite {
             is_https: settings.is_https(),
             failures: RepeatedWarning::default(),
         }
+    }
+}
+
+impl ConsoleSite {
+    /// The chain id for snippets; 0 before any node has told it.
+    pub(super) fn chain_id(&self) -> u64 {
+        self.live_source.chain_id().unwrap_or_default()
     }
 }
 

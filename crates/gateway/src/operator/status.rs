@@ -104,7 +104,7 @@ fn executed_status(pool: &Pool, chain: &ExecutedChain) -> Value {
 }
 
 /// Why the head does not move, if it stands still for too long or there is none.
-fn head_waits_because(pool: &Pool) -> Option<String> {
+pub(super) fn head_waits_because(pool: &Pool) -> Option<String> {
     let quorum = pool.view().quorum();
     let counted = pool.counted().count();
     if !pool.view().is_stale() {
@@ -127,7 +127,7 @@ fn node_status(node: &PoolNode) -> Value {
     })
 }
 
-fn not_used_because(node: &PoolNode) -> Option<String> {
+pub(super) fn not_used_because(node: &PoolNode) -> Option<String> {
     let lie = || {
         let seconds = node.excluded_for(Instant::now())?.as_secs();
         Some(format!(
@@ -137,7 +137,7 @@ fn not_used_because(node: &PoolNode) -> Option<String> {
     node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie)
 }
 
-fn state(node: &PoolNode) -> &'static str {
+pub(super) fn state(node: &PoolNode) -> &'static str {
     match node.availability(Instant::now()) {
         _ if node.capabilities().exclusion().is_some() => "left out",
         _ if !node.answers_watcher() => "silent",

@@ -1,5 +1,6 @@
 //! The reports of all nodes, and which chain follows from them. Pure: the time is passed in.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ pub(super) struct ViewState {
     pub(super) refused_head: Option<BlockId>,
     /// The epoch of the first chain.
     first_epoch: u64,
+    /// How often the chain was reorganised, and when it was last.
+    pub(super) reorganisations: Cell<(u64, Option<Instant>)>,
 }
 
 impl ViewState {
@@ -48,6 +51,7 @@ impl ViewState {
             checkpoint,
             refused_head: None,
             first_epoch: 0,
+            reorganisations: Cell::default(),
         }
     }
 
@@ -233,6 +237,8 @@ impl ViewState {
         let mut next = present.next(&head, below);
         if common != present.head() {
             log_reorganisation(present, best, common);
+            let (count, _) = self.reorganisations.get();
+            self.reorganisations.set((count + 1, Some(Instant::now())));
             next.safe = surviving_mark(marks::SAFE, next.safe, common);
             next.finalized = surviving_mark(marks::FINALIZED, next.finalized, common);
         }

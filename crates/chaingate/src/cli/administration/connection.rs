@@ -122,7 +122,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// The name of the user for the audit log; it is recorded, not checked.
-fn user() -> String {
+pub(crate) fn user() -> String {
     let names = ["SUDO_USER", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
     let mut visible =
         names.filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 32);

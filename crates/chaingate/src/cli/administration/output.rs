@@ -46,7 +46,7 @@ impl CommandOutput {
     }
 }
 
-fn write(text: &str) -> Result<(), String> {
+pub(crate) fn write(text: &str) -> Result<(), String> {
     let mut out = stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| format!("cannot write the result: {error}"))

@@ -72,7 +72,7 @@ async fn new_key_page(
         name: new.summary.name,
         key: new.key,
         base_url: site.facts.base_url.clone(),
-        chain_id: site.facts.chain_id,
+        chain_id: site.chain_id(),
         old_key_until,
         needs_secret: new.summary.has_secret && new.summary.settings.secret_required != Some(false),
     })
@@ -119,7 +119,7 @@ async fn settings_page(
         errors,
         method_names: site.facts.methods.iter().map(|method| method.name.clone()).collect(),
         base_url: site.facts.base_url.clone(),
-        chain_id: site.facts.chain_id,
+        chain_id: site.chain_id(),
     })
 }
 

@@ -1,0 +1,124 @@
+//! `chaingate console`: links with which people come into the console. They are printed here and nowhere else.
+
+use std::sync::Arc;
+
+use callers::people::{Invitation, InvitationTarget, NewLink, People, PeopleError, SignUp};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tokio::runtime;
+
+use super::administration::{AdministrationOptions, utc_text, user, write};
+use crate::config::Config;
+
+/// Let people into the console: sign-in link, invitation, new password
+///
+/// Each link works once. It is printed here and stored nowhere, so send it to the right person. The commands change the store
+/// directly and work whether the gateway runs or not.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  chaingate console sign-in-link
+  chaingate console invite --account acme --email ada@example.com
+  chaingate console invite --plan developer
+  chaingate console reset --email ada@example.com")]
+pub(super) struct ConsoleArguments {
+    #[command(subcommand)]
+    command: ConsoleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConsoleCommand {
+    /// Make a link that makes an operator of whoever opens it (24 hours)
+    SignInLink {
+        #[command(flatten)]
+        options: AdministrationOptions,
+    },
+    /// Make an invitation for a developer (7 days)
+    Invite {
+        #[command(flatten)]
+        target: InvitationOptions,
+        /// The only email address that may use it
+        #[arg(long, value_name = "EMAIL")]
+        email: Option<String>,
+        #[command(flatten)]
+        options: AdministrationOptions,
+    },
+    /// Make a link with which a user chooses a new password (24 hours)
+    Reset {
+        /// Email address of the user
+        #[arg(long, value_name = "EMAIL")]
+        email: String,
+        #[command(flatten)]
+        options: AdministrationOptions,
+    },
+}
+
+/// What an invitation leads to.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct InvitationOptions {
+    /// Account that the person joins
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<String>,
+    /// Plan of a new account, whose name the person chooses
+    #[arg(long, value_name = "PLAN")]
+    plan: Option<String>,
+}
+
+impl InvitationOptions {
+    fn target(self) -> InvitationTarget {
+        match (self.account, self.plan) {
+            (Some(account), _) => InvitationTarget::Account(account),
+            (None, plan) => InvitationTarget::NewAccount { plan: plan.unwrap_or_default() },
+        }
+    }
+}
+
+pub(super) fn run(arguments: ConsoleArguments) -> Result<(), String> {
+    match arguments.command {
+        ConsoleCommand::SignInLink { options } => {
+            print_link(&options, async |people, actor| people.create_operator_link(actor).await)
+        }
+        ConsoleCommand::Invite { target, email, options } => {
+            let invitation = Invitation { email, target: target.target() };
+            print_link(&options, async |people, actor| people.create_invitation(actor, &invitation).await)
+        }
+        ConsoleCommand::Reset { email, options } => {
+            print_link(&options, async |people, actor| people.create_reset_link(actor, &email).await)
+        }
+    }
+}
+
+/// The path of a link for the first operator; `None` if there is an operator already.
+pub(super) fn first_operator_link(config: &Config) -> Result<Option<String>, String> {
+    let link = with_people(config, async |people| match people.has_operator().await? {
+        true => Ok(None),
+        false => people.create_operator_link("terminal").await.map(Some),
+    });
+    Ok(link?.map(|link| link.path()))
+}
+
+fn print_link(
+    options: &AdministrationOptions,
+    make: impl AsyncFnOnce(&People, &str) -> Result<NewLink, PeopleError>,
+) -> Result<(), String> {
+    let config = options.config()?;
+    let url = config.console_url().ok_or("the console is off; set `console` in the section [listen]")?;
+    let actor = format!("command line, user {}", user());
+    let link = with_people(&config, async |people| make(people, &actor).await)?;
+    let url = format!("{url}{}", link.path());
+    let text = match options.is_json() {
+        true => format!("{}\n", json!({ "url": url, "expires_at": link.expires_at })),
+        false => format!("{url}\nworks once, until {} UTC\n", utc_text(link.expires_at)),
+    };
+    write(&text)
+}
+
+fn with_people<T>(
+    config: &Config,
+    work: impl AsyncFnOnce(&People) -> Result<T, PeopleError>,
+) -> Result<T, String> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let people = People::new(Arc::new(config.administration()), SignUp::Invitation);
+    runtime.block_on(work(&people)).map_err(|error| error.to_string())
+}

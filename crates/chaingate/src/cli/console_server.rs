@@ -1,0 +1,95 @@
+//! The console of the gateway that `chaingate serve` starts.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ::console::{ClientAddress, ConfigurationSection, ConsoleServer, ConsoleSite, GatewayLive, SiteFacts};
+use callers::FeedHandle;
+use gateway::gateway_state::GatewayState;
+use http::HeaderMap;
+use http_server::{ProxyConfig, bind as bind_address, check_free};
+
+use crate::config::Config;
+use crate::docs::method_forms;
+
+/// What the console shows of the gateway that it belongs to.
+pub(super) struct ConsoleParts {
+    pub(super) gateway: Arc<GatewayState>,
+    pub(super) feed: FeedHandle,
+    /// The chain id of the archive, if there is one.
+    pub(super) chain_id: Option<u64>,
+    pub(super) config_file: Option<PathBuf>,
+    pub(super) in_force: Vec<ConfigurationSection>,
+}
+
+/// Opens the listener before anything is served, so that an address that is in use is found at once.
+pub(super) fn bind(config: &Config) -> Result<Option<TcpListener>, String> {
+    let Some(address) = config.console_address.0 else { return Ok(None) };
+    let bound = check_free(address).and_then(|()| bind_address(address));
+    bound.map(Some).map_err(|error| {
+        format!("the console: {error}; choose another address with --console, or switch it off with --console off")
+    })
+}
+
+pub(super) fn start(
+    config: &Config,
+    listener: Option<TcpListener>,
+    public: SocketAddr,
+    parts: ConsoleParts,
+) -> Result<Option<ConsoleServer>, String> {
+    let Some(listener) = listener else { return Ok(None) };
+    let failed = |error: std::io::Error| format!("cannot start the console: {error}");
+    let address = listener.local_addr().map_err(failed)?;
+    warn_without_tls(config, address);
+    let facts = SiteFacts {
+        network: config.network.name.clone(),
+        base_url: base_url(config, public),
+        example_key: config.serves_demo_chain().then(|| "demo".to_owned()),
+        methods: method_forms::method_forms(&config.network.families),
+        config_file: parts.config_file.map(|path| path.display().to_string()),
+        configuration: parts.in_force,
+    };
+    let administration = config.administration().with_feed(parts.feed);
+    let chain_id = config.network.chain_id.or(parts.chain_id);
+    let live = Arc::new(GatewayLive::new(parts.gateway, chain_id));
+    let clients = client_addresses(config.listen.server.proxies.clone());
+    let site = ConsoleSite::new(&config.console, address, administration, facts, live, clients);
+    ConsoleServer::start(listener, site).map(Some).map_err(failed)
+}
+
+fn warn_without_tls(config: &Config, address: SocketAddr) {
+    if !address.ip().is_loopback() && !config.console.is_https() {
+        tracing::warn!(
+            %address,
+            "the console can be reached from other machines without encryption; put a proxy with TLS in front of it and set \
+             url in the section [console] to its https address"
+        );
+    }
+}
+
+/// The address of the public listener up to the key.
+fn base_url(config: &Config, public: SocketAddr) -> String {
+    let scheme = if config.listen.server.tls.is_some() { "https" } else { "http" };
+    let ip = match public.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let listens = || format!("{scheme}://{}", SocketAddr::new(ip, public.port()));
+    format!("{}/v3/", config.console.public_url.clone().unwrap_or_else(listens))
+}
+
+/// Behind a trusted proxy of the public listener, the last address that is not a proxy is the person's.
+fn client_addresses(proxies: ProxyConfig) -> ClientAddress {
+    Box::new(move |peer: SocketAddr, headers: &HeaderMap| {
+        let peer = peer.ip().to_canonical();
+        if !proxies.is_trusted(peer) {
+            return peer;
+        }
+        let values = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        let addresses: Vec<_> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let parsed = addresses.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
+        parsed.map(|address| address.to_canonical()).find(|address| !proxies.is_trusted(*address)).unwrap_or(peer)
+    })
+}

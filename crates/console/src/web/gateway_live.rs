@@ -1,0 +1,246 @@
+//! The live view of a gateway: rates from the differences of its counters over the last minutes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use callers::usage::Outcome;
+use gateway::gateway_state::GatewayState;
+use gateway::operator::{ArchiveSnapshot, GatewaySnapshot, NodeSnapshot, PartnerSnapshot, TrafficCounters};
+use parking_lot::Mutex;
+use resources::HistogramSum;
+
+use super::site::LiveSource;
+use super::web_request::unix_seconds;
+use crate::pages::live::{
+    HISTORY_POINTS_MAX, ImportProgress, LiveArchive, LiveChain, LiveError, LiveHistory, LiveInstance, LiveNode,
+    LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
+};
+use crate::pages::outcomes::OutcomeCounts;
+
+/// Samples between two points of a sparkline; the console takes one each second.
+const SAMPLES_PER_POINT: usize = 2;
+
+/// Samples that are kept: five minutes.
+const SAMPLES_MAX: usize = HISTORY_POINTS_MAX * SAMPLES_PER_POINT + 1;
+
+/// Samples over which the present values are taken, so that they do not jump.
+const PRESENT_SAMPLES: usize = 10;
+
+/// Reads the status of a gateway, and remembers its counters.
+#[derive(Debug)]
+pub struct GatewayLive {
+    gateway: Arc<GatewayState>,
+    /// The chain id of the configuration or the archive.
+    chain_id: Option<u64>,
+    samples: Mutex<VecDeque<Sample>>,
+}
+
+#[derive(Clone, Debug)]
+struct Sample {
+    at: Instant,
+    counters: TrafficCounters,
+}
+
+impl GatewayLive {
+    pub fn new(gateway: Arc<GatewayState>, chain_id: Option<u64>) -> Self {
+        Self { gateway, chain_id, samples: Mutex::default() }
+    }
+}
+
+impl LiveSource for GatewayLive {
+    fn status(&self) -> LiveStatus {
+        let snapshot = self.gateway.snapshot();
+        let mut samples = self.samples.lock();
+        if samples.len() >= SAMPLES_MAX {
+            samples.pop_front();
+        }
+        samples.push_back(Sample { at: Instant::now(), counters: snapshot.traffic.clone() });
+        let (traffic, errors) = (traffic(&samples), errors(&samples));
+        drop(samples);
+        status(snapshot, traffic, errors)
+    }
+
+    fn chain_id(&self) -> Option<u64> {
+        self.chain_id.or_else(|| self.gateway.snapshot().chain.chain_id)
+    }
+}
+
+fn traffic(samples: &VecDeque<Sample>) -> LiveTraffic {
+    let newest = samples.len().saturating_sub(1);
+    let present = values(samples, newest.saturating_sub(PRESENT_SAMPLES), newest);
+    let mut history = LiveHistory { step_seconds: SAMPLES_PER_POINT as u64, ..LiveHistory::default() };
+    // The points end with the newest sample.
+    let first = newest % SAMPLES_PER_POINT;
+    for start in (first..newest).step_by(SAMPLES_PER_POINT) {
+        let point = values(samples, start, start + SAMPLES_PER_POINT);
+        history.requests_per_second.push(point.requests_per_second);
+        history.p50_ms.push(point.p50_ms);
+        history.p99_ms.push(point.p99_ms);
+        history.error_share.push(point.error_share);
+        history.cache_hit_share.push(point.cache_hit_share);
+    }
+    LiveTraffic {
+        requests_per_second: present.requests_per_second.unwrap_or(0.0),
+        p50_ms: present.p50_ms,
+        p99_ms: present.p99_ms,
+        error_share: present.error_share,
+        cache_hit_share: present.cache_hit_share,
+        history,
+    }
+}
+
+/// What happened between two samples.
+#[derive(Debug, Default)]
+struct LiveValues {
+    requests_per_second: Option<f64>,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    error_share: Option<f64>,
+    cache_hit_share: Option<f64>,
+}
+
+fn values(samples: &VecDeque<Sample>, from: usize, to: usize) -> LiveValues {
+    let (Some(from), Some(to)) = (samples.get(from), samples.get(to)) else { return LiveValues::default() };
+    let seconds = to.at.saturating_duration_since(from.at).as_secs_f64();
+    if seconds <= 0.0 {
+        return LiveValues::default();
+    }
+    let (before, after) = (&from.counters, &to.counters);
+    let latency = difference(&before.latency, &after.latency);
+    let counts = outcomes_between(before, after);
+    let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
+    let hits = after.cache_hits.saturating_sub(before.cache_hits);
+    let misses = after.cache_misses.saturating_sub(before.cache_misses);
+    LiveValues {
+        requests_per_second: Some(after.requests.saturating_sub(before.requests) as f64 / seconds),
+        p50_ms: latency.quantile_ms(0.5),
+        p99_ms: latency.quantile_ms(0.99),
+        error_share: share(counts.failed(), counts.calls()),
+        cache_hit_share: share(hits, hits + misses),
+    }
+}
+
+fn difference(before: &HistogramSum, after: &HistogramSum) -> HistogramSum {
+    let mut difference = after.clone();
+    for (bucket, before) in difference.buckets.iter_mut().zip(&before.buckets) {
+        *bucket = bucket.saturating_sub(*before);
+    }
+    difference
+}
+
+fn outcomes_between(before: &TrafficCounters, after: &TrafficCounters) -> OutcomeCounts {
+    let mut counts = OutcomeCounts::default();
+    for ((outcome, before), after) in Outcome::ALL.iter().zip(before.outcomes).zip(after.outcomes) {
+        counts.add(outcome.label(), after.saturating_sub(before));
+    }
+    counts
+}
+
+/// The errors since the oldest sample, the most frequent first.
+fn errors(samples: &VecDeque<Sample>) -> Vec<LiveError> {
+    let (Some(oldest), Some(newest)) = (samples.front(), samples.back()) else { return Vec::new() };
+    let rows = outcomes_between(&oldest.counters, &newest.counters).failures();
+    let error = |row: crate::pages::outcomes::FailureRow| LiveError {
+        code: row.label.to_owned(),
+        meaning: row.meaning.to_owned(),
+        count: row.calls,
+    };
+    let mut errors: Vec<_> = rows.into_iter().filter(|row| row.calls > 0).map(error).collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.count));
+    errors
+}
+
+fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError>) -> LiveStatus {
+    let now = unix_seconds();
+    let head = snapshot.chain.head;
+    let ago = |time: Duration| now - i64::try_from(time.as_secs()).unwrap_or(0);
+    let chain = snapshot.chain;
+    let instances = snapshot.instances;
+    LiveStatus {
+        now,
+        not_ready_because: snapshot.not_ready_because.map(str::to_owned),
+        traffic,
+        errors,
+        chain: LiveChain {
+            head,
+            head_hash: chain.head_hash,
+            head_age_seconds: chain.head_age.map(|age| age.as_secs()),
+            waits_because: chain.waits_because,
+            finalized: chain.finalized,
+            reorganisations: chain.reorganisations,
+            last_reorganisation_at: chain.last_reorganisation.map(ago),
+        },
+        nodes: snapshot.nodes.into_iter().map(|node| live_node(node, head)).collect(),
+        partners: snapshot.partners.into_iter().map(|partner| live_partner(partner, ago)).collect(),
+        archive: snapshot.archive.map(live_archive),
+        instances: instances.map(|shared| live_instances(shared.count, shared.is_connected)).unwrap_or_default(),
+    }
+}
+
+fn live_node(node: NodeSnapshot, head: Option<u64>) -> LiveNode {
+    let state = match node.state {
+        "up" => LiveNodeState::Up,
+        "in doubt" => LiveNodeState::InDoubt,
+        "resting" => LiveNodeState::Resting,
+        "silent" => LiveNodeState::Silent,
+        "left out" => LiveNodeState::LeftOut,
+        _ => LiveNodeState::Down,
+    };
+    LiveNode {
+        name: node.name,
+        state,
+        head: node.head,
+        lag: head.zip(node.head).map(|(ours, theirs)| ours.saturating_sub(theirs)),
+        latency_ms: node.latency.map(|latency| latency.as_secs_f64() * 1_000.0),
+        faults: node.faults,
+        reason: node.not_used_because.or_else(|| usual_reason(state).map(str::to_owned)),
+    }
+}
+
+/// Why a node in this state is asked less, if nothing more precise is known.
+fn usual_reason(state: LiveNodeState) -> Option<&'static str> {
+    match state {
+        LiveNodeState::Up | LiveNodeState::LeftOut => None,
+        LiveNodeState::InDoubt => Some("some of its last calls failed, so others are asked first"),
+        LiveNodeState::Resting => Some("several calls failed in a row, so it is not asked for a moment"),
+        LiveNodeState::Down => Some("it did not answer several times in a row"),
+        LiveNodeState::Silent => Some("it does not answer when its head is asked for"),
+    }
+}
+
+fn live_partner(partner: PartnerSnapshot, ago: impl Fn(Duration) -> i64) -> LivePartner {
+    LivePartner {
+        name: partner.name,
+        used: partner.used_today,
+        budget: Some(partner.calls_per_day),
+        last_reason: partner.last_answer.map(|(reason, _)| reason.to_owned()),
+        last_asked_at: partner.last_answer.map(|(_, time)| ago(time)),
+    }
+}
+
+fn live_archive(archive: ArchiveSnapshot) -> LiveArchive {
+    LiveArchive {
+        state: archive.state,
+        is_problem: archive.is_problem,
+        lowest: archive.lowest,
+        newest: archive.newest,
+        bytes: archive.bytes,
+        import: archive
+            .progress
+            .map(|(done_blocks, total_blocks)| ImportProgress { done_blocks, total_blocks }),
+    }
+}
+
+/// Redis tells how many gateways share the limits, and not their names.
+fn live_instances(count: u64, is_connected: bool) -> Vec<LiveInstance> {
+    let state = if is_connected { "shares limits over Redis" } else { "Redis does not answer; counts its part alone" };
+    let instance = |number: u64| LiveInstance {
+        name: if number == 1 { "this gateway".to_owned() } else { format!("gateway {number}") },
+        is_this: number == 1,
+        state: state.to_owned(),
+    };
+    /// Rows of the table; more gateways are not told apart anyway.
+    const SHOWN_MAX: u64 = 50;
+    (1..=count.clamp(1, SHOWN_MAX)).map(instance).collect()
+}
