@@ -113,6 +113,11 @@ pub(crate) fn duration(seconds: &i64) -> String {
     }
 }
 
+/// A span of seconds without a sign.
+pub(crate) fn seconds(number: &u64) -> String {
+    duration(&i64::try_from(*number).unwrap_or(i64::MAX))
+}
+
 /// How long ago a time is, in its largest unit: `just now`, `3 min ago`, `2 d ago`; `in 5 min` if it is to come.
 pub(crate) fn ago(now: &i64, at: &i64) -> String {
     let largest = |seconds: i64| match seconds {

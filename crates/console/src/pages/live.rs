@@ -5,8 +5,7 @@
 
 use askama::Template;
 
-use super::chart::sparkline;
-use super::{PageFrame, format};
+use super::{PageFrame, chart, format};
 
 /// `GET /live`.
 #[derive(Template)]

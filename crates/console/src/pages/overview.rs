@@ -33,6 +33,10 @@ impl OverviewPage {
         self.keys.get(..KEYS_SHOWN_MAX).unwrap_or(&self.keys)
     }
 
+    fn active_keys(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
     fn has_calls(&self) -> bool {
         self.outcomes.calls() > 0 || self.series.points.iter().any(|point| point.outcomes.calls() > 0)
     }

@@ -63,8 +63,10 @@ impl TryPage {
         Some(Self { frame, method_names, method, values, params, base_url, example_key, errors })
     }
 
-    fn fields(&self) -> impl Iterator<Item = (&ParamForm, &String)> {
-        self.method.params.iter().zip(&self.values)
+    /// Each parameter with the name of its input and its text.
+    fn fields(&self) -> impl Iterator<Item = (String, &ParamForm, &String)> {
+        let named = |(index, (param, value))| (format!("p{index}"), param, value);
+        self.method.params.iter().zip(&self.values).enumerate().map(named)
     }
 
     fn snippets(&self) -> Vec<Snippet> {

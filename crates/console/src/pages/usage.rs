@@ -49,6 +49,18 @@ impl UsagePage {
         }
     }
 
+    fn is_range(&self, range: &UsageRange) -> bool {
+        self.range == *range
+    }
+
+    fn shown_methods(&self) -> (&[UsageRowByName], u64) {
+        shown_rows(&self.by_method)
+    }
+
+    fn shown_keys(&self) -> (&[UsageRowByName], u64) {
+        shown_rows(&self.by_key)
+    }
+
     fn is_key(&self, id: &str) -> bool {
         self.key.as_deref() == Some(id)
     }
