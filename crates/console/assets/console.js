@@ -216,6 +216,14 @@ function setUpTry() {
   refresh();
 }
 
+/** On a phone the navigation is a strip that scrolls; the current page must be visible in it. */
+function showCurrentPage() {
+  const strip = document.querySelector(".side nav");
+  const link = strip?.querySelector("[aria-current]");
+  if (link) strip.scrollLeft = link.offsetLeft - (strip.clientWidth - link.offsetWidth) / 2;
+}
+
+showCurrentPage();
 setUpCopying();
 setUpLists();
 setUpCharts();

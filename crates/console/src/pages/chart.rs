@@ -235,13 +235,13 @@ fn value(series: &ChartSeries, step: usize) -> Option<f64> {
     series.values.get(step).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is not below a value.
+/// The smallest round number that is not below a value: one of a few factors times a power of ten.
 fn nice_step(value: f64, is_whole: bool) -> f64 {
     if value <= 0.0 || (is_whole && value <= 1.0) {
         return 1.0;
     }
     let power = 10_f64.powf(value.log10().floor());
-    let candidates = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
+    let candidates = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0].map(|factor| factor * power);
     let is_right = |step: &f64| *step >= value * 0.999_999 && (!is_whole || step.fract() == 0.0);
     candidates.into_iter().find(is_right).unwrap_or(10.0 * power)
 }
