@@ -23,16 +23,16 @@ pub use documents::{
     KeySettingsDocument, NewKeyDocument,
 };
 pub use guard::ACTOR_HEADER;
-pub use router::AdminRouter;
 pub use pages::configuration::{
     ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue,
 };
 pub use pages::live::{
-    HISTORY_POINTS_MAX, ImportProgress, LiveArchive, LiveChain, LiveError, LiveHistory, LiveInstance, LiveNode,
+    HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
     LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
 };
 pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
+pub use router::AdminRouter;
 pub use web::{
-    Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite, GatewayLive, InvalidConsoleAddress, LiveSource, ROUTES, Route, SignUpMode,
-    SiteFacts,
+    Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite, GatewayLive,
+    InvalidConsoleAddress, LiveSource, ROUTES, Route, SignUpMode, SiteFacts,
 };

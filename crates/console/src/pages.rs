@@ -126,12 +126,16 @@ impl NavigationItem {
     pub(crate) fn icon(self) -> &'static str {
         match self {
             Self::Overview => "M3 9.5 10 3l7 6.5V17h-5v-5H8v5H3z",
-            Self::Keys => "M12.5 7.5h.01M7 13l-4 4M7.9 12.1 5 15l2 2M8 8a4.5 4.5 0 1 1 4 4.5L10 12l-1.500 1.500L8 10z",
+            Self::Keys => {
+                "M12.5 7.5h.01M7 13l-4 4M7.9 12.1 5 15l2 2M8 8a4.5 4.5 0 1 1 4 4.5L10 12l-1.500 1.500L8 10z"
+            }
             Self::Usage => "M4 17V10M8 17V4M12 17v-5M16 17V7",
             Self::TryIt => "M5 3.500v13l11-6.500z",
             Self::UserSettings => "M3 6h7M14 6h3M3 14h3M10 14h7M12 4v4M8 12v4",
             Self::Live => "M2 10h4l2-6 4 12 2-6h4",
-            Self::Accounts => "M7.500 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 17c0-3 2.500-5 5.500-5s5.500 2 5.500 5M13 3.500a3 3 0 0 1 0 5M15 12.500c1.800.7 3 2.300 3 4.500",
+            Self::Accounts => {
+                "M7.500 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 17c0-3 2.500-5 5.500-5s5.500 2 5.500 5M13 3.500a3 3 0 0 1 0 5M15 12.500c1.800.7 3 2.300 3 4.500"
+            }
             Self::AuditLog => "M5 3h10v14H5zM8 7h4M8 10h4M8 13h2",
             Self::Configuration => "M7 5 2 10l5 5M13 5l5 5-5 5",
             Self::None => "",

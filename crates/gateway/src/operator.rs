@@ -36,7 +36,8 @@ use tokio::time::timeout;
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
 pub use self::snapshot::{
-    ArchiveSnapshot, ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot, TrafficCounters,
+    ArchiveSnapshot, ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot,
+    TrafficCounters,
 };
 use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;

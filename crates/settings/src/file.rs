@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn values_have_the_paths_of_known_keys_and_their_lines() {
         let text = "a = 1\n[t]\nb = \"x\"\nc = { d = true }\n[[k]]\ne = [1, 2]\n[[k]]\ne = []\n";
-        let found: Vec<_> = file_values(text).into_iter().map(|value| (value.path, value.text, value.line)).collect();
+        let found: Vec<_> =
+            file_values(text).into_iter().map(|value| (value.path, value.text, value.line)).collect();
         let value = |path: &str, text: &str, line| (path.to_owned(), text.to_owned(), line);
         let expected = [
             value("a", "1", 1),

@@ -32,7 +32,8 @@ fn sign_in_link(config: &Config) -> Option<String> {
         return None;
     }
     let link = console::first_operator_link(config);
-    link.inspect_err(|error| tracing::warn!(error, "cannot make the link with which the operator signs in")).ok()?
+    link.inspect_err(|error| tracing::warn!(error, "cannot make the link with which the operator signs in"))
+        .ok()?
 }
 
 fn console_lines(config: &Config, address: SocketAddr, link: Option<String>) -> String {

@@ -93,7 +93,9 @@ fn overridden(config: &Config) -> Vec<Overridden> {
 }
 
 fn source_of(flag: &str, variable: &str) -> Option<ConfigurationSource> {
-    let is_flag = |argument: String| argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+    let is_flag = |argument: String| {
+        argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
     if std::env::args().any(is_flag) {
         return Some(ConfigurationSource::Flag(flag.to_owned()));
     }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tokio::runtime;
 
-use super::administration::{AdministrationOptions, utc_text, user, write};
+use super::administration::{AdministrationOptions, user, utc_text, write};
 use crate::config::Config;
 
 /// Let people into the console: sign-in link, invitation, new password

@@ -17,8 +17,6 @@ use crate::docs::method_forms;
 pub(super) struct ConsoleParts {
     pub(super) gateway: Arc<GatewayState>,
     pub(super) feed: FeedHandle,
-    /// The chain id of the archive, if there is one.
-    pub(super) chain_id: Option<u64>,
     pub(super) config_file: Option<PathBuf>,
     pub(super) in_force: Vec<ConfigurationSection>,
 }
@@ -28,7 +26,9 @@ pub(super) fn bind(config: &Config) -> Result<Option<TcpListener>, String> {
     let Some(address) = config.console_address.0 else { return Ok(None) };
     let bound = check_free(address).and_then(|()| bind_address(address));
     bound.map(Some).map_err(|error| {
-        format!("the console: {error}; choose another address with --console, or switch it off with --console off")
+        format!(
+            "the console: {error}; choose another address with --console, or switch it off with --console off"
+        )
     })
 }
 
@@ -51,8 +51,7 @@ pub(super) fn start(
         configuration: parts.in_force,
     };
     let administration = config.administration().with_feed(parts.feed);
-    let chain_id = config.network.chain_id.or(parts.chain_id);
-    let live = Arc::new(GatewayLive::new(parts.gateway, chain_id));
+    let live = Arc::new(GatewayLive::new(parts.gateway));
     let clients = client_addresses(config.listen.server.proxies.clone());
     let site = ConsoleSite::new(&config.console, address, administration, facts, live, clients);
     ConsoleServer::start(listener, site).map(Some).map_err(failed)
@@ -90,6 +89,9 @@ fn client_addresses(proxies: ProxyConfig) -> ClientAddress {
         let values = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
         let addresses: Vec<_> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
         let parsed = addresses.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
-        parsed.map(|address| address.to_canonical()).find(|address| !proxies.is_trusted(*address)).unwrap_or(peer)
+        parsed
+            .map(|address| address.to_canonical())
+            .find(|address| !proxies.is_trusted(*address))
+            .unwrap_or(peer)
     })
 }

@@ -7,19 +7,19 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Instant;
 
+use ::console::ConsoleServer;
 use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
 use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
-use ::console::ConsoleServer;
 use gateway::gateway_state::GatewayState;
 use gateway::log;
 use gateway::server::Server;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
-use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::console_server::{self, ConsoleParts};
+use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, admin_api, banner, config_in_force};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
@@ -48,9 +48,8 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let console_listener = console_server::bind(&config)?;
     let gateway = Arc::clone(&state);
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
-    let chain_id = archive.as_ref().map(|archive| archive.snapshot().chain().chain_id());
     let in_force = config_in_force::sections(&config, &text);
-    let parts = ConsoleParts { gateway, feed: feed.handle(), chain_id, config_file, in_force };
+    let parts = ConsoleParts { gateway, feed: feed.handle(), config_file, in_force };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());

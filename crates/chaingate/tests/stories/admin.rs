@@ -193,7 +193,16 @@ fn a_token_that_others_can_read_keeps_the_gateway_from_starting() {
     fs::write(folder.path().join("admin-token"), "0123456789abcdef0123456789abcdef\n").unwrap();
     fs::set_permissions(folder.path().join("admin-token"), fs::Permissions::from_mode(0o644)).unwrap();
     let ended = std::process::Command::new(env!("CARGO_BIN_EXE_chaingate"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--console", "off", "--data-dir"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--operator",
+            "127.0.0.1:0",
+            "--console",
+            "off",
+            "--data-dir",
+        ])
         .arg(folder.path())
         .output()
         .unwrap();

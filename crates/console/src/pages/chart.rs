@@ -109,7 +109,8 @@ impl Chart {
     pub(crate) fn rows(&self) -> Vec<(String, Vec<String>)> {
         (0..self.steps())
             .map(|step| {
-                let text = |series| value(series, step).map_or_else(|| "–".to_owned(), |v| self.value_text(v));
+                let text =
+                    |series| value(series, step).map_or_else(|| "–".to_owned(), |v| self.value_text(v));
                 (self.time_of(step), self.series.iter().map(text).collect())
             })
             .collect()
@@ -187,7 +188,8 @@ impl Chart {
         svg.push_str(r#"<g class="columns">"#);
         for (step, (time, texts)) in self.rows().into_iter().enumerate() {
             let x = step as f64 * step_width;
-            let _ = write!(svg, r#"<rect x="{x:.1}" width="{step_width:.1}" height="{HEIGHT}"><title>{time}"#);
+            let _ =
+                write!(svg, r#"<rect x="{x:.1}" width="{step_width:.1}" height="{HEIGHT}"><title>{time}"#);
             for (series, text) in self.series.iter().zip(texts).filter(|(_, text)| text != "0") {
                 let _ = write!(svg, "\n{}: {text}", series.name);
             }

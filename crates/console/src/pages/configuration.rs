@@ -45,7 +45,9 @@ pub enum ConfigurationValue {
 pub enum ConfigurationSource {
     Default,
     /// A line of the file.
-    File { line: u32 },
+    File {
+        line: u32,
+    },
     /// The name of a variable.
     Environment(String),
     /// A flag such as `--console`.

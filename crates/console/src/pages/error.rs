@@ -29,7 +29,10 @@ impl ErrorPage {
             ),
             404 => ("Page not found", "There is nothing at this address, or it belongs to another account."),
             405 => ("Not possible at this address", "Go back and use the form of the page."),
-            413 => ("Too much data", "The form is larger than the console accepts. Shorten the lists and try again."),
+            413 => (
+                "Too much data",
+                "The form is larger than the console accepts. Shorten the lists and try again.",
+            ),
             429 => ("Too many attempts", "Wait a minute, and then try again."),
             503 => (
                 "The console cannot reach its database",

@@ -188,7 +188,17 @@ mod tests {
 
     #[test]
     fn every_label_is_counted_once() {
-        let labels = ["ok", "reverted", "invalid", "denied", "refused", "over_capacity", "unavailable", "our_fault", "abandoned"];
+        let labels = [
+            "ok",
+            "reverted",
+            "invalid",
+            "denied",
+            "refused",
+            "over_capacity",
+            "unavailable",
+            "our_fault",
+            "abandoned",
+        ];
         let mut counts = OutcomeCounts::default();
         for (index, label) in labels.into_iter().enumerate() {
             counts.add(label, 1 << index);

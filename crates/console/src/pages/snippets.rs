@@ -62,7 +62,8 @@ pub(crate) fn snippets(base_url: &str, key: &str) -> Vec<Snippet> {
 /// A curl line for a call. `params` is a JSON array.
 pub(crate) fn curl(base_url: &str, key: &str, method: &str, params: &str) -> String {
     // A quote would end the argument of the shell.
-    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).replace('\'', r"'\''");
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).replace('\'', r"'\''");
     format!("curl -s {base_url}{key} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'")
 }
 

@@ -46,14 +46,16 @@ impl TryPage {
         if given("method").is_some_and(|name| named(name).is_none()) {
             errors.general = Some("This network has no such method. Choose one from the list.".to_owned());
         }
-        let method = given("method").and_then(named).or_else(|| named(FIRST_METHOD)).or(methods.first())?.clone();
+        let method =
+            given("method").and_then(named).or_else(|| named(FIRST_METHOD)).or(methods.first())?.clone();
         let values = match given("params") {
             Some(params) => method.values_of(params).unwrap_or_else(|message| {
                 errors.fields.push(FieldError { field: "params".to_owned(), message });
                 method.examples()
             }),
             None if given("p0").is_some() => {
-                let texts = (0..method.params.len()).map(|index| given(&format!("p{index}")).unwrap_or_default());
+                let texts =
+                    (0..method.params.len()).map(|index| given(&format!("p{index}")).unwrap_or_default());
                 texts.map(str::to_owned).collect()
             }
             None => method.examples(),
@@ -71,7 +73,9 @@ impl TryPage {
 
     fn snippets(&self) -> Vec<Snippet> {
         let key = self.example_key.as_deref().unwrap_or(KEY_PLACEHOLDER);
-        let code = |make: fn(&str, &str, &str, &str) -> String| make(&self.base_url, key, &self.method.name, &self.params);
+        let code = |make: fn(&str, &str, &str, &str) -> String| {
+            make(&self.base_url, key, &self.method.name, &self.params)
+        };
         vec![
             Snippet { tool: "curl", id: "try-curl", code: code(snippets::curl) },
             Snippet { tool: "ethers", id: "try-ethers", code: code(snippets::ethers) },

@@ -80,7 +80,9 @@ pub(crate) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -179,8 +181,10 @@ impl UsageSeries {
     }
 
     pub(crate) fn latency_chart(&self) -> Chart {
-        let series =
-            vec![self.series("p50", "s-ok", |point| point.p50_ms), self.series("p99", "s-limit", |point| point.p99_ms)];
+        let series = vec![
+            self.series("p50", "s-ok", |point| point.p50_ms),
+            self.series("p99", "s-limit", |point| point.p99_ms),
+        ];
         self.chart("latency", "Latency", ChartUnit::Milliseconds, ChartShape::Lines, series)
     }
 
@@ -193,7 +197,12 @@ impl UsageSeries {
         ]
     }
 
-    fn outcome(&self, name: &'static str, class: &'static str, calls: fn(&OutcomeCounts) -> u64) -> ChartSeries {
+    fn outcome(
+        &self,
+        name: &'static str,
+        class: &'static str,
+        calls: fn(&OutcomeCounts) -> u64,
+    ) -> ChartSeries {
         self.series(name, class, |point| Some(calls(&point.outcomes) as f64))
     }
 

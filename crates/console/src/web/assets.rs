@@ -31,7 +31,12 @@ impl Asset {
 static ASSETS: LazyLock<[Asset; 3]> = LazyLock::new(|| {
     [
         Asset::new("console", "css", "text/css; charset=utf-8", include_bytes!("../../assets/console.css")),
-        Asset::new("console", "js", "text/javascript; charset=utf-8", include_bytes!("../../assets/console.js")),
+        Asset::new(
+            "console",
+            "js",
+            "text/javascript; charset=utf-8",
+            include_bytes!("../../assets/console.js"),
+        ),
         Asset::new("icon", "svg", "image/svg+xml", include_bytes!("../../assets/icon.svg")),
     ]
 });

@@ -62,7 +62,11 @@ impl ConsoleSettings {
     /// The host name of the address, without a port.
     pub(super) fn host_name(&self) -> Option<String> {
         let authority = self.url.as_deref()?.split_once("://")?.1;
-        let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { authority.find(':').unwrap_or(authority.len()) };
+        let end = if authority.starts_with('[') {
+            authority.find(']')? + 1
+        } else {
+            authority.find(':').unwrap_or(authority.len())
+        };
         Some(authority[..end].to_owned())
     }
 }
@@ -124,7 +128,16 @@ mod tests {
         for valid in ["https://console.example", "http://127.0.0.1:8547", "http://[::1]:80"] {
             assert!(is_bare_url(valid), "{valid}");
         }
-        for wrong in ["", "console.example", "https://", "https://a/", "https://a/b", "https://u@a", "ftp://a", "https://a b"] {
+        for wrong in [
+            "",
+            "console.example",
+            "https://",
+            "https://a/",
+            "https://a/b",
+            "https://u@a",
+            "ftp://a",
+            "https://a b",
+        ] {
             assert!(!is_bare_url(wrong), "{wrong}");
         }
     }

@@ -71,7 +71,9 @@ mod tests {
         let headers = |text: &'static str| HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(text))]);
         let names = CookieNames::new(false);
         assert_eq!(names.session(&headers("a=b; chaingate=1; c=d")).as_deref(), Some("1"));
-        for absent in ["", "xchaingate=1", "chaingate-form=1", "__Host-chaingate=1", "chaingate=1; chaingate=2"] {
+        for absent in
+            ["", "xchaingate=1", "chaingate-form=1", "__Host-chaingate=1", "chaingate=1; chaingate=2"]
+        {
             assert_eq!(names.session(&headers(absent)), None, "{absent}");
         }
     }

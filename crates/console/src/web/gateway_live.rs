@@ -13,7 +13,7 @@ use resources::HistogramSum;
 use super::site::LiveSource;
 use super::web_request::unix_seconds;
 use crate::pages::live::{
-    HISTORY_POINTS_MAX, ImportProgress, LiveArchive, LiveChain, LiveError, LiveHistory, LiveInstance, LiveNode,
+    HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
     LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
 };
 use crate::pages::outcomes::OutcomeCounts;
@@ -31,8 +31,6 @@ const PRESENT_SAMPLES: usize = 10;
 #[derive(Debug)]
 pub struct GatewayLive {
     gateway: Arc<GatewayState>,
-    /// The chain id of the configuration or the archive.
-    chain_id: Option<u64>,
     samples: Mutex<VecDeque<Sample>>,
 }
 
@@ -43,8 +41,8 @@ struct Sample {
 }
 
 impl GatewayLive {
-    pub fn new(gateway: Arc<GatewayState>, chain_id: Option<u64>) -> Self {
-        Self { gateway, chain_id, samples: Mutex::default() }
+    pub fn new(gateway: Arc<GatewayState>) -> Self {
+        Self { gateway, samples: Mutex::default() }
     }
 }
 
@@ -59,10 +57,6 @@ impl LiveSource for GatewayLive {
         let (traffic, errors) = (traffic(&samples), errors(&samples));
         drop(samples);
         status(snapshot, traffic, errors)
-    }
-
-    fn chain_id(&self) -> Option<u64> {
-        self.chain_id.or_else(|| self.gateway.snapshot().chain.chain_id)
     }
 }
 
@@ -174,7 +168,9 @@ fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError
         nodes: snapshot.nodes.into_iter().map(|node| live_node(node, head)).collect(),
         partners: snapshot.partners.into_iter().map(|partner| live_partner(partner, ago)).collect(),
         archive: snapshot.archive.map(live_archive),
-        instances: instances.map(|shared| live_instances(shared.count, shared.is_connected)).unwrap_or_default(),
+        instances: instances
+            .map(|shared| live_instances(shared.count, shared.is_connected))
+            .unwrap_or_default(),
     }
 }
 
@@ -226,15 +222,17 @@ fn live_archive(archive: ArchiveSnapshot) -> LiveArchive {
         lowest: archive.lowest,
         newest: archive.newest,
         bytes: archive.bytes,
-        import: archive
-            .progress
-            .map(|(done_blocks, total_blocks)| ImportProgress { done_blocks, total_blocks }),
+        import: archive.progress.map(|(done_blocks, total_blocks)| LiveImport { done_blocks, total_blocks }),
     }
 }
 
 /// Redis tells how many gateways share the limits, and not their names.
 fn live_instances(count: u64, is_connected: bool) -> Vec<LiveInstance> {
-    let state = if is_connected { "shares limits over Redis" } else { "Redis does not answer; counts its part alone" };
+    let state = if is_connected {
+        "shares limits over Redis"
+    } else {
+        "Redis does not answer; counts its part alone"
+    };
     let instance = |number: u64| LiveInstance {
         name: if number == 1 { "this gateway".to_owned() } else { format!("gateway {number}") },
         is_this: number == 1,

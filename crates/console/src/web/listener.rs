@@ -85,7 +85,7 @@ async fn serve(listener: StdListener, site: Arc<ConsoleSite>) -> io::Result<()> 
     let mut stopping = site.stopping.subscribe();
     let mut open = VecDeque::new();
     tokio::select! {
-        _ = stopping.wait_for(|stopping| *stopping) => {}
+        () = stopped(&mut stopping) => {}
         () = watch_live(&site) => {}
         () = accept(&listener, &dispatch, &site, &mut open) => {}
     }
@@ -145,6 +145,12 @@ fn make_room(open: &mut VecDeque<TaskHandle<()>>) {
     }
 }
 
+/// Waits until the console stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the site.
+    let _stops = stopping.wait_for(|stopping| *stopping).await.is_ok();
+}
+
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
@@ -167,7 +173,7 @@ async fn connection(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stopping.wait_for(|stopping| *stopping) => {
+        () = stopped(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -25,8 +25,17 @@ mod tests {
             assert_eq!(or_start(own), own);
         }
         for other in [
-            "", "//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "evil.example",
-            "/\t/evil.example", "/\n/evil.example", "\\/evil.example", " /keys", "/k\u{e9}ys",
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "javascript:alert(1)",
+            "evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "\\/evil.example",
+            " /keys",
+            "/k\u{e9}ys",
         ] {
             assert_eq!(or_start(other), "/", "{other:?}");
         }

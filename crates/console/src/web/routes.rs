@@ -9,7 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::Method;
 
-use super::handlers::{accounts, audit, configuration, entry, files, keys, live, overview, try_it, usage, user};
+use super::handlers::{
+    accounts, audit, configuration, entry, files, keys, live, overview, try_it, usage, user,
+};
 use super::page_error::PageError;
 use super::site::ConsoleSite;
 use super::web_request::WebRequest;

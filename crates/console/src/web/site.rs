@@ -39,9 +39,6 @@ const LIVE_STREAMS_MAX: usize = 16;
 pub trait LiveSource: fmt::Debug + Send + Sync {
     /// Reads the status of this moment; the console asks once per second.
     fn status(&self) -> LiveStatus;
-
-    /// The chain id of the network, once it is known.
-    fn chain_id(&self) -> Option<u64>;
 }
 
 /// Finds the address of the person behind a connection, which a trusted proxy may report.
@@ -102,13 +99,6 @@ impl ConsoleSite {
             is_https: settings.is_https(),
             failures: RepeatedWarning::default(),
         }
-    }
-}
-
-impl ConsoleSite {
-    /// The chain id for snippets; 0 before any node has told it.
-    pub(super) fn chain_id(&self) -> u64 {
-        self.live_source.chain_id().unwrap_or_default()
     }
 }
 

@@ -84,7 +84,8 @@ pub(super) fn series(report: &UsageReport) -> UsageSeries {
     let steps = usize::try_from(report.until.saturating_sub(report.since) / step).unwrap_or(0);
     let mut points = vec![SumBuilder::default(); steps];
     for row in &report.rows {
-        let index = usize::try_from(row.group.starts_at.saturating_sub(report.since) / step).unwrap_or(usize::MAX);
+        let index =
+            usize::try_from(row.group.starts_at.saturating_sub(report.since) / step).unwrap_or(usize::MAX);
         if let Some(point) = points.get_mut(index) {
             let counts = &row.counts;
             point.add(&row.group.outcome, counts.calls, counts.credits, &counts.latency_buckets);

@@ -2,11 +2,11 @@
 
 use callers::people::{ActiveSession, Visitor};
 
+use super::assets;
 use super::form_fields::FormFields;
 use super::notices;
 use super::page_error::PageError;
 use super::site::ConsoleSite;
-use super::assets;
 use crate::pages::{Flash, NavigationItem, PageFrame, SignedInUser};
 
 /// A request for a page. The values of its path, query and form are decoded.
@@ -78,7 +78,6 @@ impl ConsoleSite {
             assets: assets::paths(),
         }
     }
-
 }
 
 pub(super) fn unix_seconds() -> i64 {

@@ -47,8 +47,6 @@ pub struct ChainSnapshot {
     /// Why the head does not move, if it stands still for too long.
     pub waits_because: Option<String>,
     pub finalized: Option<u64>,
-    /// The chain id that the nodes agree on.
-    pub chain_id: Option<u64>,
     /// Reorganisations since the start.
     pub reorganisations: u64,
     /// Time since the last one.
@@ -107,11 +105,15 @@ impl GatewayState {
             not_ready_because: self.unready(),
             traffic: traffic(self),
             chain: chain(self, remote),
-            nodes: remote.map(|remote| remote.pool().nodes().iter().map(|node| node_of(node)).collect()).unwrap_or_default(),
+            nodes: remote
+                .map(|remote| remote.pool().nodes().iter().map(|node| node_of(node)).collect())
+                .unwrap_or_default(),
             partners: remote.map(partners).unwrap_or_default(),
             archive: remote.and_then(archive),
-            instances: shared
-                .map(|status| InstancesSnapshot { is_connected: status.is_connected, count: status.instances }),
+            instances: shared.map(|status| InstancesSnapshot {
+                is_connected: status.is_connected,
+                count: status.instances,
+            }),
         }
     }
 }
@@ -147,7 +149,6 @@ fn chain(gateway: &GatewayState, remote: Option<&PoolSource>) -> ChainSnapshot {
         head_age: view.head_age(),
         waits_because: status::head_waits_because(pool),
         finalized: chain.as_ref().and_then(|chain| chain.finalized()).map(|block| block.number),
-        chain_id: pool.chain_id(),
         reorganisations,
         last_reorganisation,
     }
@@ -185,7 +186,14 @@ fn archive(remote: &PoolSource) -> Option<ArchiveSnapshot> {
             ExecutionState::Stopped(reason) => (format!("stopped: {reason}"), true),
         };
         let progress = newest.filter(|newest| *newest > head).map(|newest| (head, newest));
-        return Some(ArchiveSnapshot { state, is_problem, lowest: Some(0), newest: Some(head), bytes: 0, progress });
+        return Some(ArchiveSnapshot {
+            state,
+            is_problem,
+            lowest: Some(0),
+            newest: Some(head),
+            bytes: 0,
+            progress,
+        });
     }
     let kept = remote.kept_chain()?;
     let (state, is_problem) = match kept.state() {

@@ -1,7 +1,8 @@
 use super::*;
 
 fn chart(shape: ChartShape, values: &[&[Option<f64>]]) -> Chart {
-    let series = |values: &&[Option<f64>]| ChartSeries { name: "answered", class: "s-ok", values: values.to_vec() };
+    let series =
+        |values: &&[Option<f64>]| ChartSeries { name: "answered", class: "s-ok", values: values.to_vec() };
     Chart {
         id: "calls",
         title: "Calls",

@@ -6,9 +6,15 @@ fn numbers_have_separators_and_units() {
         assert_eq!(count(&number), text);
     }
     assert_eq!(count(&u64::MAX), "18,446,744,073,709,551,615");
-    for (number, text) in
-        [(0.0, "0"), (2.5, "2.5"), (950.0, "950"), (1_500.0, "1,500"), (12_500.0, "12.5k"), (3e6, "3M"), (2.5e9, "2.5G")]
-    {
+    for (number, text) in [
+        (0.0, "0"),
+        (2.5, "2.5"),
+        (950.0, "950"),
+        (1_500.0, "1,500"),
+        (12_500.0, "12.5k"),
+        (3e6, "3M"),
+        (2.5e9, "2.5G"),
+    ] {
         assert_eq!(short(&number), text);
     }
     for (number, text) in [(0.0, "0"), (0.04, "0"), (12.34, "12.3"), (1204.4, "1,204")] {
@@ -61,9 +67,14 @@ fn sizes_have_decimal_units() {
 
 #[test]
 fn spans_have_at_most_two_units() {
-    for (seconds, text) in
-        [(-5, "0 s"), (45, "45 s"), (200, "3 min"), (7_500, "2 h 5 min"), (7_200, "2 h"), (356_400, "4 d 3 h")]
-    {
+    for (seconds, text) in [
+        (-5, "0 s"),
+        (45, "45 s"),
+        (200, "3 min"),
+        (7_500, "2 h 5 min"),
+        (7_200, "2 h"),
+        (356_400, "4 d 3 h"),
+    ] {
         assert_eq!(duration(&seconds), text);
     }
     for (at, text) in [

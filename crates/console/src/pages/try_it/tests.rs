@@ -26,7 +26,9 @@ fn method() -> MethodForm {
 
 #[test]
 fn fields_and_parameters_convert_into_each_other() {
-    for params in [r#"[{"to":"0x01"},"latest",true]"#, r#"["0x1",{"blockHash":"0x02"}]"#, "[]", "[null,null,false]"] {
+    for params in
+        [r#"[{"to":"0x01"},"latest",true]"#, r#"["0x1",{"blockHash":"0x02"}]"#, "[]", "[null,null,false]"]
+    {
         let mut errors = FormErrors::default();
         let values = method().values_of(params).unwrap();
         assert_eq!(method().params_of(&values, &mut errors), params);

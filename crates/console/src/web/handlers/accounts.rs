@@ -8,7 +8,9 @@ use callers::administration::AccountSummary;
 use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary};
 use callers::usage::UsageDimension;
 
-use crate::pages::accounts::{AccountDetailsPage, AccountListPage, AccountRow, NewAccountForm, ShownLink, UserRow};
+use crate::pages::accounts::{
+    AccountDetailsPage, AccountListPage, AccountRow, NewAccountForm, ShownLink, UserRow,
+};
 use crate::pages::usage::percent_encoded;
 use crate::pages::{FieldError, FormErrors, NavigationItem};
 use crate::web::page_error::{PageError, form_errors, people_form_errors};
@@ -43,8 +45,7 @@ async fn list_page(
     accounts.truncate(ACCOUNTS_SHOWN);
     let next = accounts.last().filter(|_| has_more).map(|account| format!("/accounts?after={}", account.id));
     let report = site.usage_today(None, &[UsageDimension::Account]).await?;
-    let today: HashMap<_, _> =
-        usage_sums::by_name(&report, UsageDimension::Account).into_iter().collect();
+    let today: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Account).into_iter().collect();
     let mut rows = Vec::new();
     for account in accounts {
         let keys = site.administration.list_keys(&account.name, "").await?;
@@ -67,7 +68,11 @@ async fn list_page(
         accounts: rows,
         next_href: next,
         plans: plan_names(site),
-        form: NewAccountForm { name: typed("name"), plan: typed("plan"), invite_email: typed("invite_email") },
+        form: NewAccountForm {
+            name: typed("name"),
+            plan: typed("plan"),
+            invite_email: typed("invite_email"),
+        },
         errors,
     })
 }
@@ -207,7 +212,9 @@ async fn invite_to(
     match site.people.create_invitation(&operator.session().actor(), &invitation).await {
         Ok(link) => {
             let link = shown_link(site, link, false, email);
-            reply::page(&details_page(site, request, operator, account, Some(link), FormErrors::default()).await?)
+            reply::page(
+                &details_page(site, request, operator, account, Some(link), FormErrors::default()).await?,
+            )
         }
         Err(error) => {
             let errors = people_form_errors(error)?;

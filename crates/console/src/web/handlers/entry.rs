@@ -75,9 +75,7 @@ pub(in crate::web) async fn sign_up(
     let (email, password) = (form.get("email"), form.get("password"));
     match site.people.sign_up(email, password, form.get("account").trim(), &request.visitor).await {
         Ok(session) => signed_in(&site, &session, "/"),
-        Err(error) => {
-            reply::refused_form(&sign_up_form(&site, &request, people_form_errors(error)?).await?)
-        }
+        Err(error) => reply::refused_form(&sign_up_form(&site, &request, people_form_errors(error)?).await?),
     }
 }
 

@@ -77,7 +77,8 @@ pub(super) fn change(form: &FormFields, has_secret: bool) -> Result<KeySettingsC
 }
 
 fn lines(text: &str) -> Option<Vec<String>> {
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let lines: Vec<_> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
@@ -103,7 +104,10 @@ mod tests {
 
     #[test]
     fn empty_fields_remove_restrictions() {
-        let change = change(&FormFields::parse("origins=+https%3A%2F%2Fa.example%0D%0A%0D%0Ab.example&credits_per_day=1,000"), false);
+        let change = change(
+            &FormFields::parse("origins=+https%3A%2F%2Fa.example%0D%0A%0D%0Ab.example&credits_per_day=1,000"),
+            false,
+        );
         let change = change.unwrap();
         assert_eq!(change.origins, Some(Some(vec!["https://a.example".to_owned(), "b.example".to_owned()])));
         assert_eq!((change.credits_per_day, change.credits_per_second), (Some(Some(1_000)), Some(None)));

@@ -6,8 +6,8 @@ use callers::administration::{AccountSummary, KeySummary};
 use callers::usage::UsageDimension;
 
 use crate::pages::keys::{KeyRow, KeyRowState};
-use crate::pages::overview::CreditsToday;
 use crate::pages::outcomes::OutcomeCounts;
+use crate::pages::overview::CreditsToday;
 use crate::pages::usage::UsageSum;
 use crate::web::page_error::PageError;
 use crate::web::site::ConsoleSite;
@@ -28,8 +28,7 @@ impl ConsoleSite {
     pub(super) async fn account_today(&self, account: &AccountSummary) -> Result<AccountToday, PageError> {
         let report = self.usage_today(Some(&account.name), &[UsageDimension::Key]).await?;
         let total = usage_sums::total(&report);
-        let by_key: HashMap<_, _> =
-            usage_sums::by_name(&report, UsageDimension::Key).into_iter().collect();
+        let by_key: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Key).into_iter().collect();
         let keys = self.administration.list_keys(&account.name, "").await?;
         let row = |key: KeySummary| {
             let today = by_key.get(&key.id).copied().unwrap_or_default();

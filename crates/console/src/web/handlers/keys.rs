@@ -53,9 +53,7 @@ pub(in crate::web) async fn create(
     let creation = KeyCreation { account: account.name.clone(), name, ..KeyCreation::default() };
     match site.administration.create_key(&session.actor(), &creation).await {
         Ok(new) => new_key_page(&site, &request, &session, new, None).await,
-        Err(error) => {
-            reply::refused_form(&list_page(&site, &request, &session, form_errors(error)?).await?)
-        }
+        Err(error) => reply::refused_form(&list_page(&site, &request, &session, form_errors(error)?).await?),
     }
 }
 
@@ -72,7 +70,6 @@ async fn new_key_page(
         name: new.summary.name,
         key: new.key,
         base_url: site.facts.base_url.clone(),
-        chain_id: site.chain_id(),
         old_key_until,
         needs_secret: new.summary.has_secret && new.summary.settings.secret_required != Some(false),
     })
@@ -119,7 +116,6 @@ async fn settings_page(
         errors,
         method_names: site.facts.methods.iter().map(|method| method.name.clone()).collect(),
         base_url: site.facts.base_url.clone(),
-        chain_id: site.chain_id(),
     })
 }
 
@@ -156,7 +152,8 @@ pub(in crate::web) async fn rotate(
     let (_, key) = key_of(&site, &request, &session).await?;
     let hours = request.form.filled("overlap_hours").unwrap_or("0").parse::<u64>();
     let Ok(hours) = hours else {
-        return refused(&site, &request, &session, field_error("overlap_hours", "must be a whole number")).await;
+        return refused(&site, &request, &session, field_error("overlap_hours", "must be a whole number"))
+            .await;
     };
     let (overlap, secret) = (hours.saturating_mul(HOUR_S), request.form.filled("secret"));
     match site.administration.rotate_key(&session.actor(), &key.id, overlap, secret).await {

@@ -39,7 +39,8 @@ pub(in crate::web) async fn events(
     let Ok(permit) = Arc::clone(&site.live_streams).try_acquire_owned() else {
         return Err(PageError::Status(503));
     };
-    let watched = WatchedStatus { status: site.live.subscribe(), stopping: site.stopping.subscribe(), _permit: permit };
+    let watched =
+        WatchedStatus { status: site.live.subscribe(), stopping: site.stopping.subscribe(), _permit: permit };
     let events = stream::unfold(watched, next_event);
     let event_stream = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, event_stream)], Body::from_stream(events)).into_response())
