@@ -56,6 +56,8 @@ mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw rec
 mod layers; // which module may import which
 #[path = "stories/leaks.rs"]
 mod leaks; // what the log tells, and what it must not
+#[path = "stories/console.rs"]
+mod console; // the console, from the link on the terminal to a key that works
 #[path = "stories/memory.rs"]
 mod memory; // attacks on memory
 #[path = "stories/metrics.rs"]

@@ -1,0 +1,13 @@
+//! The console over real sockets: who may do what, and what other sites cannot do.
+#![allow(clippy::unwrap_used)]
+
+#[path = "stories/browser.rs"]
+mod browser; // a browser that a test controls
+#[path = "stories/console_under_test.rs"]
+mod console_under_test; // a console on a store of its own
+#[path = "stories/access.rs"]
+mod access; // every route as everybody
+#[path = "stories/attacks.rs"]
+mod attacks; // what other sites and guessers try
+#[path = "stories/pages.rs"]
+mod pages; // what people do with it

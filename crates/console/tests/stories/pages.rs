@@ -1,0 +1,97 @@
+//! What developers and operators do with the console.
+
+use crate::console_under_test::{ConsoleUnderTest, PASSWORD};
+
+#[test]
+fn a_developer_signs_up_and_manages_a_key() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.browser();
+    let fields = format!("email=ada%40example.com&account=acme&password={}", PASSWORD.replace(' ', "+"));
+    let reply = developer.post_from("/sign-up", "/sign-up", &fields);
+    assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
+    assert_eq!(developer.get("/").status, 200);
+    let created = developer.post_from("/keys", "/keys", "name=laptop");
+    assert_eq!(created.status, 200);
+    let list = developer.get("/keys");
+    let (_, rest) = list.text().split_once("/keys/k_").unwrap();
+    let id = format!("k_{}", &rest[..12]);
+    let page = format!("/keys/{id}");
+    let renamed = developer.post_from(&page, &format!("{page}/rename"), "name=desktop");
+    assert_eq!(renamed.header("location"), Some(format!("{page}?done=key-renamed").as_str()));
+    assert!(developer.get(&format!("{page}?done=key-renamed")).text().contains("Key renamed."));
+    let wrong = developer.post_from(&page, &format!("{page}/settings"), "methods=eth_cal");
+    assert!(wrong.status == 422 && wrong.text().contains("eth_cal"), "{}", wrong.status);
+    let saved = developer.post_from(
+        &page,
+        &format!("{page}/settings"),
+        "methods=eth_call%0D%0Aeth_getLogs&secret=hunter2hunter2&secret_required=on",
+    );
+    assert_eq!(saved.status, 303);
+    let shown = developer.get(&page);
+    assert!(shown.text().contains("eth_getLogs") && !shown.text().contains("hunter2"));
+    let unconfirmed = developer.post_from(&page, &format!("{page}/revoke"), "confirm=");
+    assert_eq!(unconfirmed.status, 422);
+    let rotated =
+        developer.post_from(&page, &format!("{page}/rotate"), "overlap_hours=24&secret=hunter3hunter3");
+    assert_eq!(rotated.status, 200);
+    let revoked = developer.post_from(&page, &format!("{page}/revoke"), "confirm=revoke");
+    assert_eq!(revoked.header("location"), Some("/keys?done=key-revoked"));
+    let csv = developer.get("/usage.csv?range=7d");
+    assert!(csv.header("content-type").unwrap().starts_with("text/csv"));
+    assert_eq!(developer.get("/usage?range=forever").status, 400);
+    assert_eq!(developer.get("/usage?key=k_ffffffffffff").status, 404);
+    let audited = console.run(console.administration.audit_entries(None, 50)).unwrap();
+    for action in ["key.create", "key.rename", "key.settings", "key.rotate", "key.revoke"] {
+        let entry = audited.iter().find(|entry| entry.action == action).unwrap();
+        assert_eq!(entry.actor, "user:ada@example.com");
+    }
+}
+
+#[test]
+fn an_operator_invites_a_developer_and_resets_their_password() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    let page =
+        operator.post_from("/accounts", "/accounts", "name=acme&plan=core&invite_email=ada%40example.com");
+    assert_eq!(page.status, 200);
+    let link = |text: &str| {
+        let (_, rest) = text.split_once(&format!("http://{}/link/", console.address)).expect("a link");
+        format!("/link/{}", &rest[..64])
+    };
+    let invitation = link(page.text());
+    let mut ada = console.browser();
+    let password = PASSWORD.replace(' ', "+");
+    assert_eq!(ada.post_from(&invitation, &invitation, &format!("password={password}")).status, 303);
+    assert_eq!(ada.get("/keys").status, 200);
+    let page = operator.post_from("/accounts/acme", "/accounts/acme/reset", "email=ada%40example.com");
+    let reset = link(page.text());
+    assert_eq!(console.browser().post_from(&reset, &reset, "password=battery+staple").status, 303);
+    assert_eq!(ada.get("/keys").status, 303, "the old session has ended");
+    assert_eq!(operator.post_from("/accounts/acme", "/accounts/acme/suspend", "confirm=suspend").status, 303);
+    assert!(operator.get("/accounts").text().contains("uspended"));
+    for path in ["/live", "/audit", "/configuration"] {
+        assert_eq!(operator.get(path).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn the_live_view_streams_and_ends_with_the_console() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    let mut lines = operator.lines_of("/live/events");
+    assert!(lines.any(|line| line == "event: status"));
+    assert!(lines.any(|line| line.starts_with("data: ")));
+    let stopped = std::thread::spawn(move || drop(console));
+    assert!(lines.count() < 1_000, "the stream ends");
+    stopped.join().unwrap();
+}
+
+#[test]
+fn a_form_that_is_too_large_is_refused() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.developer("acme");
+    assert_eq!(
+        developer.post_from("/settings", "/keys", &format!("name={}", "x".repeat(70_000))).status,
+        413
+    );
+}
