@@ -1,11 +1,11 @@
 //! `chaingate check`: reports the errors of a configuration without starting the gateway.
 
-use super::{ConfigOptions, say};
+use super::{ConfigOptions, console_server, say};
 use crate::source::{self, ArchiveCheck};
 
 pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
     let config = settings.load()?;
-    if let Some(why) = config.listen.unusable_address() {
+    if let Some(why) = config.listen.unusable_address().or_else(|| console_server::unusable_address(&config)) {
         return Err(why);
     }
     match source::check(&config)? {

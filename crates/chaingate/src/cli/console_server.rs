@@ -32,6 +32,13 @@ pub(super) fn bind(config: &Config) -> Result<Option<TcpListener>, String> {
     })
 }
 
+/// Why the address cannot be listened on. Being in use is no reason: the gateway may be running while its configuration is
+/// checked.
+pub(super) fn unusable_address(config: &Config) -> Option<String> {
+    let error = check_free(config.console_address.0?).err()?;
+    (error.kind() != std::io::ErrorKind::AddrInUse).then(|| error.to_string())
+}
+
 pub(super) fn start(
     config: &Config,
     listener: Option<TcpListener>,

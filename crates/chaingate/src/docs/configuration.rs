@@ -154,7 +154,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[listen]", "public", "", "address for callers"),
     key("[listen]", "operator", "", "address for `/health`, `/ready`, `/status` and `/metrics`, and for the admin API; see [callers.md](callers.md#admin-api)"),
-    key("[listen]", "console", "", "address for the console, the web pages for developers and operators; `\"off\"` = none. It speaks HTTP; for other machines, put a proxy with TLS in front of it and set `[console] url`"),
+    key("[listen]", "console", "", "address for the console, the web pages for developers and operators; `\"off\"` = none. It speaks HTTP; for other machines, put a proxy with TLS in front of it and set `[console] url`. A proxy in `trusted_proxies` reports the addresses of people in `X-Forwarded-For`"),
     key("[listen]", "admin_token_file", "`admin-token` in `data_dir`, created on the first start", "file with the token of the admin API: one line of 32 to 1,024 visible ASCII characters. Only its owner may be able to read it"),
     key("[listen]", "operator_hosts", "none", "host names that requests to the operator address may use, besides `localhost` and IP addresses. Others get 403"),
     key("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`. They report the addresses of their callers, to which the limits per address then apply. These limits do not apply to the proxies themselves"),

@@ -126,7 +126,10 @@ async fn answer(
     let is_change = head.method == Method::POST;
     let answered = run(&site, route, request, session.clone(), is_change).await;
     let mut response = answered.unwrap_or_else(|error| error_page(&site, session.as_ref(), error));
-    if let Some(cookie) = new_cookie {
+    // Only pages have forms; files are kept by browsers and proxies, and must not carry a cookie.
+    let is_page = |value: &HeaderValue| value.as_bytes().starts_with(b"text/html");
+    let is_page = response.headers().get(header::CONTENT_TYPE).is_some_and(is_page);
+    if let Some(cookie) = new_cookie.filter(|_| is_page) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
