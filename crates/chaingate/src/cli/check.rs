@@ -5,7 +5,8 @@ use crate::source::{self, ArchiveCheck};
 
 pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
     let config = settings.load()?;
-    if let Some(why) = config.listen.unusable_address().or_else(|| console_server::unusable_address(&config)) {
+    if let Some(why) = config.listen.unusable_address().or_else(|| console_server::unusable_address(&config))
+    {
         return Err(why);
     }
     match source::check(&config)? {

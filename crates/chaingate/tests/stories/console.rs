@@ -148,9 +148,8 @@ fn an_address_that_is_in_use_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let config = format!(
-        "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nconsole = \"{address}\"\n"
-    );
+    let config =
+        format!("[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nconsole = \"{address}\"\n");
     std::fs::write(folder.path().join("config.toml"), config).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_chaingate"))
         .args(["serve", "--config", "config.toml", "--data-dir", "data"])
@@ -175,7 +174,9 @@ fn cookies_and_host_names_follow_the_configured_address() {
     assert_eq!(form.status, 200);
     let cookie = form.header("set-cookie").unwrap();
     assert!(cookie.starts_with("__Host-") && cookie.contains("; Secure"), "{cookie}");
-    assert!(form.header("content-security-policy").unwrap().contains("connect-src 'self' https://rpc.example;"));
+    assert!(
+        form.header("content-security-policy").unwrap().contains("connect-src 'self' https://rpc.example;")
+    );
     visit.host = "other.example".to_owned();
     assert_eq!(visit.get("/sign-in").status, 403);
 }

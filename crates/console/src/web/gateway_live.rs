@@ -242,3 +242,48 @@ fn live_instances(count: u64, is_connected: bool) -> Vec<LiveInstance> {
     const SHOWN_MAX: u64 = 50;
     (1..=count.clamp(1, SHOWN_MAX)).map(instance).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample per second; each second has ten requests that take up to 1 ms, one of them refused, and half from the cache.
+    fn samples(seconds: usize) -> VecDeque<Sample> {
+        let start = Instant::now();
+        let refused = Outcome::ALL.iter().position(|outcome| *outcome == Outcome::Refused).unwrap();
+        let sample = |second: u64| {
+            let mut counters = TrafficCounters { requests: 10 * second, ..TrafficCounters::default() };
+            (counters.outcomes[0], counters.outcomes[refused]) = (9 * second, second);
+            counters.latency.buckets[7] = 10 * second;
+            (counters.cache_hits, counters.cache_misses) = (5 * second, 5 * second);
+            Sample { at: start + Duration::from_secs(second), counters }
+        };
+        (0..seconds as u64).map(sample).collect()
+    }
+
+    #[test]
+    fn rates_are_differences_over_time() {
+        let traffic = traffic(&samples(SAMPLES_MAX));
+        assert_eq!(traffic.requests_per_second, 10.0);
+        assert_eq!((traffic.error_share, traffic.cache_hit_share), (Some(0.1), Some(0.5)));
+        assert!(traffic.p50_ms.is_some_and(|p50| p50 > 0.5 && p50 < 1.0), "{:?}", traffic.p50_ms);
+        assert_eq!(traffic.history.requests_per_second.len(), HISTORY_POINTS_MAX);
+        assert!(traffic.history.requests_per_second.iter().all(|rate| *rate == Some(10.0)));
+        let errors = errors(&samples(SAMPLES_MAX));
+        assert_eq!(
+            (errors.len(), errors[0].code.as_str(), errors[0].count),
+            (1, "refused", SAMPLES_MAX as u64 - 1)
+        );
+    }
+
+    #[test]
+    fn there_are_no_values_before_the_second_sample() {
+        for count in [0, 1] {
+            let traffic = traffic(&samples(count));
+            assert_eq!((traffic.requests_per_second, traffic.p50_ms), (0.0, None));
+            assert!(traffic.history.p50_ms.is_empty());
+        }
+        assert_eq!(traffic(&samples(2)).history.p50_ms.len(), 0, "a point has two seconds");
+        assert_eq!(traffic(&samples(3)).history.p50_ms.len(), 1);
+    }
+}
