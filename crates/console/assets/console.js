@@ -29,30 +29,39 @@ function setUpLists() {
   }
 }
 
-/** Charts: a box with the values of the step under the pointer. */
+/** Charts: a box with the values of the step under the pointer, which are those of the table. */
 function setUpCharts() {
-  for (const canvas of document.querySelectorAll(".canvas")) {
+  for (const chart of document.querySelectorAll(".chart")) {
+    const [head, ...rows] = [...chart.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
+    if (!rows.length) continue;
+    const canvas = chart.querySelector(".canvas");
+    const { width, height } = canvas.querySelector("svg").viewBox.baseVal;
+    const column = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    column.setAttribute("class", "column");
+    column.setAttribute("width", width / rows.length);
+    column.setAttribute("height", height);
     const tip = document.createElement("div");
     tip.className = "tip";
-    tip.hidden = true;
     canvas.append(tip);
-    const texts = new Map();
-    // The titles move into the box, otherwise the browser shows them, too.
-    for (const column of canvas.querySelectorAll(".columns rect")) {
-      texts.set(column, column.firstChild.textContent);
-      column.firstChild.remove();
-    }
+    const hide = () => {
+      tip.hidden = true;
+      column.remove();
+    };
+    hide();
     canvas.addEventListener("pointermove", (event) => {
-      const text = texts.get(event.target);
-      tip.hidden = text === undefined;
-      if (tip.hidden) return;
-      tip.textContent = text;
       const box = canvas.getBoundingClientRect();
       const x = event.clientX - box.left;
+      const step = Math.max(0, Math.min(rows.length - 1, Math.floor((x / box.width) * rows.length)));
+      const [time, ...values] = rows[step];
+      const lines = values.map((value, index) => `${head[index + 1]}: ${value}`).filter((line) => values.length < 3 || !line.endsWith(": 0"));
+      tip.textContent = [time, ...lines].join("\n");
+      tip.hidden = false;
       const left = x > box.width / 2 ? x - tip.offsetWidth - 12 : x + 12;
       tip.style.left = `${Math.max(0, Math.min(left, box.width - tip.offsetWidth))}px`;
+      column.setAttribute("x", (step * width) / rows.length);
+      canvas.querySelector("svg").append(column);
     });
-    canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+    canvas.addEventListener("pointerleave", hide);
   }
 }
 
@@ -162,7 +171,8 @@ async function sendCall(url, body) {
     facts.time = `${Math.round(performance.now() - start)} ms`;
     facts.source = reply.headers.get("Chaingate-Source");
     const [number, hash] = (reply.headers.get("Chaingate-Block") ?? "").split(" ");
-    facts.block = number ? `${parseInt(number, 16)}${hash ? ` (${hash.slice(0, 6)}…${hash.slice(-4)})` : ""}` : "";
+    facts.block = number ? parseInt(number, 16).toLocaleString("en") : "";
+    element("try-block").title = hash ?? "";
     facts.size = `${new TextEncoder().encode(text).length.toLocaleString("en")} bytes`;
     let json = null;
     try { json = JSON.parse(text); } catch { /* shown as it is */ }

@@ -181,8 +181,7 @@ impl FormErrors {
     pub(crate) fn of(&self, field: &str) -> Option<&str> {
         self.fields.iter().find(|error| error.field == field).map(|error| error.message.as_str())
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.general.is_none() && self.fields.is_empty()
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use super::{FormErrors, PageFrame, format};
 #[template(path = "accounts.html")]
 pub(crate) struct AccountListPage {
     pub(crate) frame: PageFrame,
-    pub(crate) accounts: Vec<AccountRow>,
+    pub(crate) accounts: Vec<AccountListRow>,
     /// The address of the next page of accounts.
     pub(crate) next_href: Option<String>,
     /// The names of all plans.
@@ -34,7 +34,7 @@ pub(crate) struct NewAccountForm {
 
 /// An account in the list.
 #[derive(Clone, Debug)]
-pub(crate) struct AccountRow {
+pub(crate) struct AccountListRow {
     pub(crate) name: String,
     pub(crate) plan: String,
     pub(crate) is_suspended: bool,
@@ -77,7 +77,7 @@ impl AccountDetailsPage {
     }
 }
 
-impl AccountRow {
+impl AccountListRow {
     fn path(&self) -> String {
         format!("/accounts/{}", percent_encoded(&self.name))
     }

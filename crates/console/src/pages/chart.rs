@@ -135,7 +135,7 @@ impl Chart {
         }
     }
 
-    /// The shapes, without labels: grid, series, and one invisible column per step whose title names its values.
+    /// The shapes, without labels: grid and series. The script shows the values of a step from the table.
     pub(crate) fn svg(&self) -> String {
         let mut svg = String::new();
         for line in 0..=INTERVALS {
@@ -147,7 +147,6 @@ impl Chart {
             ChartShape::Bars => self.write_bars(&mut svg),
             ChartShape::Lines => self.write_lines(&mut svg),
         }
-        self.write_columns(&mut svg);
         svg
     }
 
@@ -181,21 +180,6 @@ impl Chart {
                 let _ = write!(svg, r#"<path class="line {}" d="{path}"/>"#, series.class);
             }
         }
-    }
-
-    fn write_columns(&self, svg: &mut String) {
-        let step_width = WIDTH / self.steps().max(1) as f64;
-        svg.push_str(r#"<g class="columns">"#);
-        for (step, (time, texts)) in self.rows().into_iter().enumerate() {
-            let x = step as f64 * step_width;
-            let _ =
-                write!(svg, r#"<rect x="{x:.1}" width="{step_width:.1}" height="{HEIGHT}"><title>{time}"#);
-            for (series, text) in self.series.iter().zip(texts).filter(|(_, text)| text != "0") {
-                let _ = write!(svg, "\n{}: {text}", series.name);
-            }
-            svg.push_str("</title></rect>");
-        }
-        svg.push_str("</g>");
     }
 }
 

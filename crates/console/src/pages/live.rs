@@ -41,6 +41,12 @@ impl LiveStatus {
         self.render()
     }
 
+    /// The time that the sparklines show, in seconds.
+    fn history_seconds(&self) -> u64 {
+        let history = &self.traffic.history;
+        history.step_seconds.saturating_mul(history.requests_per_second.len() as u64)
+    }
+
     fn nodes_up(&self) -> u64 {
         self.nodes.iter().filter(|node| node.state == LiveNodeState::Up).count() as u64
     }

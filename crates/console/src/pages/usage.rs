@@ -15,7 +15,7 @@ pub(crate) struct UsagePage {
     pub(crate) range: UsageRange,
     /// The handle of the only key whose usage is shown; `None` is all keys.
     pub(crate) key: Option<String>,
-    /// The keys that can be chosen.
+    /// The keys that can be chosen, the most used first; at most [`KEY_CHOICES_MAX`] are shown.
     pub(crate) keys: Vec<KeyChoice>,
     pub(crate) credits: CreditsToday,
     /// The sum of the range.
@@ -28,6 +28,9 @@ pub(crate) struct UsagePage {
     /// For the empty state; such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
 }
+
+/// Keys in the list at most; the page of another key has a link to its usage.
+pub(crate) const KEY_CHOICES_MAX: usize = 100;
 
 /// Rows of one table at most, so that a page stays below 100 KB.
 pub(crate) const ROWS_SHOWN_MAX: usize = 40;
@@ -61,6 +64,10 @@ impl UsagePage {
         shown_rows(&self.by_key)
     }
 
+    fn key_choices(&self) -> &[KeyChoice] {
+        self.keys.get(..KEY_CHOICES_MAX).unwrap_or(&self.keys)
+    }
+
     fn is_key(&self, id: &str) -> bool {
         self.key.as_deref() == Some(id)
     }
@@ -81,7 +88,7 @@ pub(crate) fn percent_encoded(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
+                encoded.push(char::from(byte));
             }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }

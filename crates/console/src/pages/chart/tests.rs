@@ -50,9 +50,11 @@ fn a_line_is_interrupted_where_there_is_no_value() {
 }
 
 #[test]
-fn a_column_names_its_time_and_values() {
-    let svg = chart(ChartShape::Bars, &[&[Some(1_234.0)], &[Some(0.0)]]).svg();
-    assert!(svg.contains("<title>17 Nov 17:00\nanswered: 1,234</title>"), "{svg}");
+fn the_table_has_the_time_and_the_values_of_each_step() {
+    let rows = chart(ChartShape::Bars, &[&[Some(1_234.0), None], &[Some(0.0), Some(1.0)]]).rows();
+    let texts = |values: [&str; 2]| values.map(str::to_owned).to_vec();
+    assert_eq!(rows[0], ("17 Nov 17:00".to_owned(), texts(["1,234", "0"])));
+    assert_eq!(rows[1], ("17 Nov 17:01".to_owned(), texts(["–", "1"])));
 }
 
 #[test]

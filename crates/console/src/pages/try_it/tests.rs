@@ -32,7 +32,7 @@ fn fields_and_parameters_convert_into_each_other() {
         let mut errors = FormErrors::default();
         let values = method().values_of(params).unwrap();
         assert_eq!(method().params_of(&values, &mut errors), params);
-        assert!(errors.is_empty());
+        assert!(errors.fields.is_empty());
     }
 }
 

@@ -1,0 +1,216 @@
+//! Rules for all templates and assets, and pages with hostile and with much data.
+
+use std::fs;
+use std::path::Path;
+
+use askama::Template;
+
+use super::audit_log::{AuditLogPage, AuditRow};
+use super::keys::{KeyListPage, KeyRow, KeyRowState, KeySettingsForm, KeySettingsPage};
+use super::live::{LiveChain, LiveNode, LiveNodeState, LivePage, LiveStatus, LiveTraffic};
+use super::outcomes::OutcomeCounts;
+use super::overview::CreditsToday;
+use super::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
+use super::*;
+
+/// Bytes of style and script together, which a browser loads once.
+const ASSET_BYTES_MAX: usize = 40_000;
+
+/// Bytes of a page, so that it is fast on a phone.
+const PAGE_BYTES_MAX: usize = 100_000;
+
+const HOSTILE: &str = r#"</textarea></script><script>alert(1)</script>"'><img src=x onerror=alert(1)>"#;
+
+fn templates() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let named = |path: std::path::PathBuf| (path.display().to_string(), fs::read_to_string(path).unwrap());
+    let templates: Vec<_> = paths.map(named).collect();
+    assert!(templates.len() > 15);
+    templates
+}
+
+#[test]
+fn templates_have_no_inline_script_and_no_inline_style() {
+    for (path, text) in templates() {
+        assert!(!text.contains("style=") && !text.contains("<style"), "{path}");
+        assert!(
+            !text.contains(" onclick") && !text.contains(" onload") && !text.contains("javascript:"),
+            "{path}"
+        );
+        assert!(text.matches("<script").count() == text.matches("<script src=").count(), "{path}");
+    }
+}
+
+#[test]
+fn every_form_that_changes_something_sends_the_token() {
+    let mut forms = 0;
+    for (path, text) in templates() {
+        for form in text.split("<form").skip(1).filter(|form| form.contains("method=\"post\"")) {
+            let form = form.split("</form>").next().unwrap_or_default();
+            assert!(form.contains("m::csrf(frame)"), "{path}: {form}");
+            forms += 1;
+        }
+    }
+    assert!(forms > 15);
+}
+
+#[test]
+fn assets_are_small() {
+    let style = include_bytes!("../../assets/console.css").len();
+    let script = include_bytes!("../../assets/console.js").len();
+    assert!(style + script <= ASSET_BYTES_MAX, "{style} + {script}");
+}
+
+#[test]
+fn hostile_texts_are_escaped() {
+    let html = [
+        key_list().render().unwrap(),
+        key_settings().render().unwrap(),
+        live().render().unwrap(),
+        audit_log().render().unwrap(),
+        usage(1, 1).render().unwrap(),
+    ];
+    for html in html {
+        assert!(html.contains("alert(1)"), "the text is not there: {html}");
+        assert!(!html.contains("<script>") && !html.contains("<img") && !html.contains("\"'>"), "{html}");
+    }
+}
+
+#[test]
+fn the_largest_page_is_small() {
+    let bytes = usage(60, 1_000).render().unwrap().len();
+    assert!(bytes <= PAGE_BYTES_MAX, "{bytes}");
+}
+
+fn frame() -> PageFrame {
+    PageFrame {
+        title: HOSTILE.to_owned(),
+        network: HOSTILE.to_owned(),
+        now: 1_794_935_000,
+        csrf: "token".to_owned(),
+        user: Some(SignedInUser {
+            email: HOSTILE.to_owned(),
+            is_operator: true,
+            account: Some(HOSTILE.to_owned()),
+        }),
+        active: NavigationItem::Keys,
+        flash: Some(Flash { is_error: true, text: HOSTILE.to_owned() }),
+        assets: AssetPaths { style: "/style", script: "/script", icon: "/icon" },
+    }
+}
+
+fn credits() -> CreditsToday {
+    CreditsToday { used: 1, per_day: Some(10), per_second: None, plan: HOSTILE.to_owned(), resets_at: 0 }
+}
+
+fn key() -> KeyRow {
+    KeyRow {
+        id: "k_1".to_owned(),
+        name: HOSTILE.to_owned(),
+        prefix: "5f0c1d".to_owned(),
+        state: KeyRowState::Active,
+        created_at: 0,
+        last_used_at: None,
+        calls_today: 0,
+        success_share: None,
+        credits_today: 0,
+    }
+}
+
+fn hostile_errors() -> FormErrors {
+    let field = |name: &str| FieldError { field: name.to_owned(), message: HOSTILE.to_owned() };
+    FormErrors { general: Some(HOSTILE.to_owned()), fields: vec![field("name"), field("origins")] }
+}
+
+fn key_list() -> KeyListPage {
+    let (new_name, base_url) = (HOSTILE.to_owned(), HOSTILE.to_owned());
+    KeyListPage {
+        frame: frame(),
+        keys: vec![key()],
+        keys_max: None,
+        new_name,
+        errors: hostile_errors(),
+        base_url,
+    }
+}
+
+fn key_settings() -> KeySettingsPage {
+    KeySettingsPage {
+        frame: frame(),
+        key: key(),
+        credits: credits(),
+        form: KeySettingsForm { origins: HOSTILE.to_owned(), ..KeySettingsForm::default() },
+        errors: hostile_errors(),
+        method_names: vec![HOSTILE.to_owned()],
+        base_url: HOSTILE.to_owned(),
+    }
+}
+
+fn live() -> LivePage {
+    let node = LiveNode {
+        name: HOSTILE.to_owned(),
+        state: LiveNodeState::Down,
+        head: None,
+        lag: None,
+        latency_ms: None,
+        faults: 0,
+        reason: Some(HOSTILE.to_owned()),
+    };
+    let status = LiveStatus {
+        now: 0,
+        not_ready_because: Some(HOSTILE.to_owned()),
+        traffic: LiveTraffic::default(),
+        errors: Vec::new(),
+        chain: LiveChain { head_hash: HOSTILE.to_owned(), ..LiveChain::default() },
+        nodes: vec![node],
+        partners: Vec::new(),
+        archive: None,
+        instances: Vec::new(),
+    };
+    LivePage { frame: frame(), status }
+}
+
+fn audit_log() -> AuditLogPage {
+    let row = AuditRow {
+        at: 0,
+        actor: HOSTILE.to_owned(),
+        action: HOSTILE.to_owned(),
+        subject: HOSTILE.to_owned(),
+        details: vec![(HOSTILE.to_owned(), HOSTILE.to_owned())],
+    };
+    AuditLogPage {
+        frame: frame(),
+        entries: vec![row],
+        is_older_page: true,
+        older_href: Some(HOSTILE.to_owned()),
+    }
+}
+
+/// The usage with this many steps, and this many methods and keys.
+fn usage(steps: usize, rows: usize) -> UsagePage {
+    let large = 1_234_567_890;
+    let outcomes = OutcomeCounts {
+        ok: large,
+        invalid: large,
+        refused: large,
+        unavailable: large,
+        abandoned: large,
+        ..OutcomeCounts::default()
+    };
+    let sum = UsageSum { outcomes, credits: large, p50_ms: Some(12.3), p99_ms: Some(1_234.0) };
+    let name = if rows > 1 { "eth_getTransactionByBlockNumberAndIndex" } else { HOSTILE };
+    let row = UsageRowByName { name: name.to_owned(), href: Some("/keys/k_8a41c0de55b2".to_owned()), sum };
+    UsagePage {
+        frame: frame(),
+        range: UsageRange::Hour,
+        key: Some(HOSTILE.to_owned()),
+        keys: vec![KeyChoice { id: "k_8a41c0de55b2".to_owned(), name: name.to_owned() }; rows],
+        credits: credits(),
+        total: sum,
+        series: UsageSeries { since: 1_794_931_200, step: 60, points: vec![sum; steps] },
+        by_method: vec![row.clone(); rows],
+        by_key: vec![row; rows],
+        base_url: HOSTILE.to_owned(),
+    }
+}
