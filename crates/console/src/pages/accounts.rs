@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::keys::KeyRow;
+use super::keys::{KeyRow, split_keys};
 use super::overview::CreditsToday;
 use super::usage::percent_encoded;
 use super::{FormErrors, PageFrame, format};
@@ -71,6 +71,14 @@ pub(crate) struct AccountDetailsPage {
 }
 
 impl AccountDetailsPage {
+    fn keys_in_table(&self) -> &[KeyRow] {
+        split_keys(&self.keys).0
+    }
+
+    fn further_keys(&self) -> &[KeyRow] {
+        split_keys(&self.keys).1
+    }
+
     /// The path of the account, to which the forms add their action.
     fn path(&self) -> String {
         format!("/accounts/{}", percent_encoded(&self.name))

@@ -17,6 +17,9 @@ pub(crate) struct AuditLogPage {
     pub(crate) older_href: Option<String>,
 }
 
+/// Characters of a detail that are shown: the settings of a key can have 64 KB, and a page has 100 entries.
+const DETAIL_CHARACTERS_MAX: usize = 200;
+
 /// A change.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditRow {
@@ -29,4 +32,30 @@ pub(crate) struct AuditRow {
     pub(crate) subject: String,
     /// Names and values.
     pub(crate) details: Vec<(String, String)>,
+}
+
+impl AuditRow {
+    /// The details, shortened.
+    fn shown_details(&self) -> impl Iterator<Item = (&str, String)> {
+        self.details.iter().map(|(name, value)| (name.as_str(), shortened(value)))
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(DETAIL_CHARACTERS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_details_are_shortened() {
+        let longest = "é".repeat(DETAIL_CHARACTERS_MAX);
+        assert_eq!(shortened(&longest), longest);
+        assert_eq!(shortened(&format!("{longest}x")), format!("{longest}…"));
+    }
 }

@@ -22,7 +22,23 @@ pub(crate) struct KeyListPage {
     pub(crate) base_url: String,
 }
 
+/// Keys of which a list shows all columns, so that a page stays below 100 KB. Further keys are shown by name.
+pub(crate) const KEYS_IN_TABLE_MAX: usize = 80;
+
+/// The keys of the table, and the further ones.
+pub(crate) fn split_keys(keys: &[KeyRow]) -> (&[KeyRow], &[KeyRow]) {
+    keys.split_at(keys.len().min(KEYS_IN_TABLE_MAX))
+}
+
 impl KeyListPage {
+    fn keys_in_table(&self) -> &[KeyRow] {
+        split_keys(&self.keys).0
+    }
+
+    fn further_keys(&self) -> &[KeyRow] {
+        split_keys(&self.keys).1
+    }
+
     fn active_keys(&self) -> u64 {
         self.keys.iter().filter(|key| key.state.works()).count() as u64
     }
