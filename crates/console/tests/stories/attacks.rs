@@ -261,7 +261,8 @@ fn a_link_works_once_and_for_a_limited_time() {
 fn hostile_names_are_shown_as_text() {
     let console = ConsoleUnderTest::start();
     let hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
-    let signed_up = console.people.sign_up("acme@example.com", PASSWORD, hostile, &visitor());
+    let visitor = visitor();
+    let signed_up = console.people.sign_up("acme@example.com", PASSWORD, hostile, &visitor);
     let session = console.run(signed_up).unwrap();
     let mut developer = crate::browser::Browser::with_session(console.address, &session.token);
     let id = console.key(hostile, hostile);

@@ -77,7 +77,7 @@ fn an_operator_invites_a_developer_and_resets_their_password() {
 #[test]
 fn the_live_view_streams_and_ends_with_the_console() {
     let console = ConsoleUnderTest::start();
-    let mut operator = console.operator();
+    let operator = console.operator();
     let mut lines = operator.lines_of("/live/events");
     assert!(lines.any(|line| line == "event: status"));
     assert!(lines.any(|line| line.starts_with("data: ")));

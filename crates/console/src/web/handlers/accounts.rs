@@ -9,7 +9,7 @@ use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary};
 use callers::usage::UsageDimension;
 
 use crate::pages::accounts::{
-    AccountDetailsPage, AccountListPage, AccountRow, NewAccountForm, ShownLink, UserRow,
+    AccountDetailsPage, AccountListPage, AccountListRow, NewAccountForm, ShownLink, UserRow,
 };
 use crate::pages::usage::percent_encoded;
 use crate::pages::{FieldError, FormErrors, NavigationItem};
@@ -50,7 +50,7 @@ async fn list_page(
     for account in accounts {
         let keys = site.administration.list_keys(&account.name, "").await?;
         let sum = today.get(&account.name).copied().unwrap_or_default();
-        rows.push(AccountRow {
+        rows.push(AccountListRow {
             keys: keys.iter().filter(|key| key.status == "active").count() as u64,
             users: site.people.users_of(account.id).await?.len() as u64,
             is_suspended: account.status == "suspended",
