@@ -34,5 +34,5 @@ pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
 pub use router::AdminRouter;
 pub use web::{
     Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite, GatewayLive,
-    InvalidConsoleAddress, LiveSource, ROUTES, Route, SignUpMode, SiteFacts,
+    InvalidConsoleAddress, LiveSource, ROUTES, SignUpMode, SiteFacts, WebRoute,
 };

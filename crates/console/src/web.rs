@@ -11,6 +11,7 @@ mod cookies; // what browsers keep
 mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request
+mod operator_session; // the session of an operator
 mod reply; // replies and their headers
 mod usage_sums; // usage as the pages show it
 mod gateway_live; // the live view of a gateway
@@ -23,5 +24,5 @@ mod listener; // sockets
 pub use console_settings::{ConsoleAddress, ConsoleSettings, InvalidConsoleAddress, SignUpMode};
 pub use gateway_live::GatewayLive;
 pub use listener::ConsoleServer;
-pub use routes::{Access, ROUTES, Route};
+pub use routes::{Access, ROUTES, WebRoute};
 pub use site::{ClientAddress, ConsoleSite, LiveSource, SiteFacts};

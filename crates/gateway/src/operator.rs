@@ -36,7 +36,7 @@ use tokio::time::timeout;
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
 pub use self::snapshot::{
-    ArchiveSnapshot, ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot,
+    ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot,
     TrafficCounters,
 };
 use crate::gateway_state::GatewayState;

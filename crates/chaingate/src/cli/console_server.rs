@@ -17,6 +17,8 @@ use crate::docs::method_forms;
 pub(super) struct ConsoleParts {
     pub(super) gateway: Arc<GatewayState>,
     pub(super) feed: FeedHandle,
+    /// The file of the archive, if there is one.
+    pub(super) archive_file: Option<PathBuf>,
     pub(super) config_file: Option<PathBuf>,
     pub(super) in_force: Vec<ConfigurationSection>,
 }
@@ -58,7 +60,7 @@ pub(super) fn start(
         configuration: parts.in_force,
     };
     let administration = config.administration().with_feed(parts.feed);
-    let live = Arc::new(GatewayLive::new(parts.gateway));
+    let live = Arc::new(GatewayLive::new(parts.gateway, parts.archive_file));
     let clients = client_addresses(config.listen.server.proxies.clone());
     let site = ConsoleSite::new(&config.console, address, administration, facts, live, clients);
     ConsoleServer::start(listener, site).map(Some).map_err(failed)

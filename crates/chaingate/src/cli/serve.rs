@@ -49,7 +49,8 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let gateway = Arc::clone(&state);
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
     let in_force = config_in_force::sections(&config, &text);
-    let parts = ConsoleParts { gateway, feed: feed.handle(), config_file, in_force };
+    let archive_file = archive.as_ref().map(|archive| archive.path().to_owned());
+    let parts = ConsoleParts { gateway, feed: feed.handle(), archive_file, config_file, in_force };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());

@@ -18,10 +18,11 @@ use tokio::time::timeout;
 use tower_service::Service as _;
 
 use super::form_fields::FormFields;
+use super::operator_session::OperatorSession;
 use super::own_path;
 use super::page_error::PageError;
 use super::reply;
-use super::routes::{OperatorSession, ROUTES, Route, RouteHandler};
+use super::routes::{ROUTES, RouteHandler, WebRoute};
 use super::site::ConsoleSite;
 use super::web_request::{BrowserToken, WebRequest};
 use crate::pages::NavigationItem;
@@ -96,7 +97,7 @@ async fn failed(site: Arc<ConsoleSite>, request: Request<Body>, status: u16) -> 
 
 async fn answer(
     site: Arc<ConsoleSite>,
-    route: &'static Route,
+    route: &'static WebRoute,
     path_values: Vec<(String, String)>,
     request: Request<Body>,
 ) -> Response {
@@ -138,7 +139,7 @@ async fn answer(
 /// Runs the handler, if the route is for whoever asks.
 async fn run(
     site: &Arc<ConsoleSite>,
-    route: &Route,
+    route: &WebRoute,
     request: WebRequest,
     session: Option<ActiveSession>,
     is_change: bool,

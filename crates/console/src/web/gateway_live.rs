@@ -1,12 +1,15 @@
 //! The live view of a gateway: rates from the differences of its counters over the last minutes.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callers::usage::Outcome;
 use gateway::gateway_state::GatewayState;
-use gateway::operator::{ArchiveSnapshot, GatewaySnapshot, NodeSnapshot, PartnerSnapshot, TrafficCounters};
+use gateway::operator::{
+    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot, TrafficCounters,
+};
 use parking_lot::Mutex;
 use resources::HistogramSum;
 
@@ -31,6 +34,8 @@ const PRESENT_SAMPLES: usize = 10;
 #[derive(Debug)]
 pub struct GatewayLive {
     gateway: Arc<GatewayState>,
+    /// The file of the archive, if there is one.
+    archive_file: Option<PathBuf>,
     samples: Mutex<VecDeque<Sample>>,
 }
 
@@ -41,8 +46,25 @@ struct Sample {
 }
 
 impl GatewayLive {
-    pub fn new(gateway: Arc<GatewayState>) -> Self {
-        Self { gateway, samples: Mutex::default() }
+    pub fn new(gateway: Arc<GatewayState>, archive_file: Option<PathBuf>) -> Self {
+        Self { gateway, archive_file, samples: Mutex::default() }
+    }
+
+    /// The archive with the size of its file. An archive that no node extends is only read.
+    fn with_archive_file(&self, mut status: LiveStatus) -> LiveStatus {
+        let bytes = self.archive_file.as_deref().and_then(|file| std::fs::metadata(file).ok());
+        let Some(bytes) = bytes.map(|file| file.len()) else { return status };
+        let newest = status.chain.head;
+        let archive = status.archive.get_or_insert_with(|| LiveArchive {
+            state: "serving".to_owned(),
+            is_problem: false,
+            lowest: Some(0),
+            newest,
+            bytes,
+            import: None,
+        });
+        archive.bytes = bytes;
+        status
     }
 }
 
@@ -56,7 +78,7 @@ impl LiveSource for GatewayLive {
         samples.push_back(Sample { at: Instant::now(), counters: snapshot.traffic.clone() });
         let (traffic, errors) = (traffic(&samples), errors(&samples));
         drop(samples);
-        status(snapshot, traffic, errors)
+        self.with_archive_file(status(snapshot, traffic, errors))
     }
 }
 
@@ -215,7 +237,7 @@ fn live_partner(partner: PartnerSnapshot, ago: impl Fn(Duration) -> i64) -> Live
     }
 }
 
-fn live_archive(archive: ArchiveSnapshot) -> LiveArchive {
+fn live_archive(archive: StoredBlocksSnapshot) -> LiveArchive {
     LiveArchive {
         state: archive.state,
         is_problem: archive.is_problem,

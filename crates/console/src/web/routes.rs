@@ -12,6 +12,7 @@ use http::Method;
 use super::handlers::{
     accounts, audit, configuration, entry, files, keys, live, overview, try_it, usage, user,
 };
+use super::operator_session::OperatorSession;
 use super::page_error::PageError;
 use super::site::ConsoleSite;
 use super::web_request::WebRequest;
@@ -20,14 +21,14 @@ type HandlerFuture = BoxFuture<'static, Result<Response, PageError>>;
 type SharedSite = Arc<ConsoleSite>;
 
 /// A path of the console.
-pub struct Route {
+pub struct WebRoute {
     pub method: Method,
     /// With the names of its variable parts in braces.
     pub path: &'static str,
     pub(super) handler: RouteHandler,
 }
 
-impl fmt::Debug for Route {
+impl fmt::Debug for WebRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} for {:?}", self.method, self.path, self.access())
     }
@@ -48,21 +49,7 @@ pub(super) enum RouteHandler {
     Operator(fn(SharedSite, WebRequest, OperatorSession) -> HandlerFuture),
 }
 
-/// The session of an operator.
-#[derive(Clone, Debug)]
-pub(super) struct OperatorSession(ActiveSession);
-
-impl OperatorSession {
-    pub(super) fn of(session: ActiveSession) -> Option<Self> {
-        session.is_operator().then_some(Self(session))
-    }
-
-    pub(super) fn session(&self) -> &ActiveSession {
-        &self.0
-    }
-}
-
-impl Route {
+impl WebRoute {
     pub fn access(&self) -> Access {
         match self.handler {
             RouteHandler::Anyone(_) => Access::Anyone,
@@ -75,7 +62,7 @@ impl Route {
 /// A row for a handler of this module.
 macro_rules! route {
     ($method:ident $path:literal $access:ident $handler:path) => {
-        Route {
+        WebRoute {
             method: Method::$method,
             path: $path,
             handler: RouteHandler::$access(|site, request, session| $handler(site, request, session).boxed()),
@@ -85,7 +72,7 @@ macro_rules! route {
 
 /// All routes.
 #[rustfmt::skip]
-pub static ROUTES: &[Route] = &[
+pub static ROUTES: &[WebRoute] = &[
     route!(GET  "/sign-in"                  Anyone   entry::sign_in_page),
     route!(POST "/sign-in"                  Anyone   entry::sign_in),
     route!(GET  "/sign-up"                  Anyone   entry::sign_up_page),

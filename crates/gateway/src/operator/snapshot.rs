@@ -20,7 +20,7 @@ pub struct GatewaySnapshot {
     pub chain: ChainSnapshot,
     pub nodes: Vec<NodeSnapshot>,
     pub partners: Vec<PartnerSnapshot>,
-    pub archive: Option<ArchiveSnapshot>,
+    pub archive: Option<StoredBlocksSnapshot>,
     /// The gateways that share limits; `None` if this one counts for itself.
     pub instances: Option<InstancesSnapshot>,
 }
@@ -78,7 +78,7 @@ pub struct PartnerSnapshot {
 
 /// The stored blocks.
 #[derive(Clone, Debug)]
-pub struct ArchiveSnapshot {
+pub struct StoredBlocksSnapshot {
     pub state: String,
     /// Whether somebody has to look after it.
     pub is_problem: bool,
@@ -176,7 +176,7 @@ fn partners(remote: &PoolSource) -> Vec<PartnerSnapshot> {
     each.collect()
 }
 
-fn archive(remote: &PoolSource) -> Option<ArchiveSnapshot> {
+fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
     if let Some(executed) = remote.executed_chain() {
         let (head, newest) = (executed.head(), remote.pool().view().head().map(|head| head.number));
         let (state, is_problem) = match executed.state() {
@@ -186,7 +186,7 @@ fn archive(remote: &PoolSource) -> Option<ArchiveSnapshot> {
             ExecutionState::Stopped(reason) => (format!("stopped: {reason}"), true),
         };
         let progress = newest.filter(|newest| *newest > head).map(|newest| (head, newest));
-        return Some(ArchiveSnapshot {
+        return Some(StoredBlocksSnapshot {
             state,
             is_problem,
             lowest: Some(0),
@@ -203,7 +203,7 @@ fn archive(remote: &PoolSource) -> Option<ArchiveSnapshot> {
         FollowState::Stopped => ("stopped: the chain contradicts the stored blocks, see the log", true),
     };
     let newest = kept.snapshot().ranges().next_back();
-    Some(ArchiveSnapshot {
+    Some(StoredBlocksSnapshot {
         state: state.to_owned(),
         is_problem,
         lowest: newest.as_ref().map(|range| *range.start()),

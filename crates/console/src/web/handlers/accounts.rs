@@ -13,8 +13,8 @@ use crate::pages::accounts::{
 };
 use crate::pages::usage::percent_encoded;
 use crate::pages::{FieldError, FormErrors, NavigationItem};
+use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::{PageError, form_errors, people_form_errors};
-use crate::web::routes::OperatorSession;
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};

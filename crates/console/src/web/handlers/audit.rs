@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::pages::NavigationItem;
 use crate::pages::audit_log::{AuditLogPage, AuditRow};
+use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::PageError;
 use crate::web::reply;
-use crate::web::routes::OperatorSession;
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 

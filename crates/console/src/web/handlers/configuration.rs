@@ -6,9 +6,9 @@ use axum::response::Response;
 
 use crate::pages::NavigationItem;
 use crate::pages::configuration::ConfigurationPage;
+use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::PageError;
 use crate::web::reply;
-use crate::web::routes::OperatorSession;
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 

@@ -13,9 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::pages::NavigationItem;
 use crate::pages::live::{LivePage, LiveStatus};
+use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::PageError;
 use crate::web::reply;
-use crate::web::routes::OperatorSession;
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 
