@@ -2,6 +2,8 @@
 //!
 //! Arguments are references, because templates pass references.
 
+use ::time::OffsetDateTime;
+
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -188,39 +190,27 @@ fn one_decimal(value: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-fn month_name(month: i64) -> &'static str {
-    usize::try_from(month - 1).ok().and_then(|index| MONTHS.get(index)).copied().unwrap_or_default()
+fn month_name(month: u8) -> &'static str {
+    MONTHS.get(usize::from(month).wrapping_sub(1)).copied().unwrap_or_default()
 }
 
-/// A time of the Gregorian calendar.
+/// A time of the calendar.
 struct UtcFields {
-    year: i64,
-    month: i64,
-    day: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
+    year: i32,
+    month: u8,
+    day: u8,
+    hour: u8,
+    minute: u8,
+    second: u8,
 }
 
 impl UtcFields {
-    /// Years are counted from March, so that a leap day is the last day of its year.
+    /// Times outside of the calendar are shown as 1970.
     fn of(unix_seconds: i64) -> Self {
-        let (days, seconds) = (unix_seconds.div_euclid(DAY), unix_seconds.rem_euclid(DAY));
-        let days = days + 719_468;
-        let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-        Self {
-            year: era * 400 + year_of_era + i64::from(month <= 2),
-            month,
-            day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
-            hour: seconds / HOUR,
-            minute: seconds % HOUR / MINUTE,
-            second: seconds % MINUTE,
-        }
+        let time = OffsetDateTime::from_unix_timestamp(unix_seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let (year, month, day) = time.to_calendar_date();
+        let (hour, minute, second) = time.to_hms();
+        Self { year, month: u8::from(month), day, hour, minute, second }
     }
 }
 
