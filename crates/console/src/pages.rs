@@ -7,6 +7,7 @@ pub(crate) mod format;
 pub(crate) mod chart;
 pub(crate) mod outcomes;
 pub(crate) mod snippets;
+pub(crate) mod credits_today;
 pub(crate) mod entry;
 pub(crate) mod overview;
 pub(crate) mod keys;

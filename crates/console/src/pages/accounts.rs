@@ -2,8 +2,8 @@
 
 use askama::Template;
 
+use super::credits_today::CreditsToday;
 use super::keys::{KeyRow, split_keys};
-use super::overview::CreditsToday;
 use super::usage::percent_encoded;
 use super::{FormErrors, PageFrame, format};
 

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::overview::CreditsToday;
+use super::credits_today::CreditsToday;
 use super::snippets::{KEY_PLACEHOLDER, Snippet, snippets};
 use super::{FormErrors, PageFrame, format};
 

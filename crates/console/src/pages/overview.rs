@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::credits_today::CreditsToday;
 use super::keys::KeyRow;
 use super::outcomes::OutcomeCounts;
 use super::usage::UsageSeries;
@@ -44,41 +45,5 @@ impl OverviewPage {
     fn curl_line(&self) -> String {
         let key = self.example_key.as_deref().unwrap_or(snippets::KEY_PLACEHOLDER);
         snippets::curl(&self.base_url, key, "eth_blockNumber", "[]")
-    }
-}
-
-/// The credits of an account today (UTC), and its plan.
-#[derive(Clone, Debug)]
-pub(crate) struct CreditsToday {
-    pub(crate) used: u64,
-    /// `None` is no limit.
-    pub(crate) per_day: Option<u64>,
-    /// `None` is no limit.
-    pub(crate) per_second: Option<u64>,
-    /// The name of the plan.
-    pub(crate) plan: String,
-    /// When the credits of the day are new: the next midnight, UTC.
-    pub(crate) resets_at: i64,
-}
-
-impl CreditsToday {
-    /// What is left today; `None` without a limit.
-    pub(crate) fn left(&self) -> Option<u64> {
-        self.per_day.map(|per_day| per_day.saturating_sub(self.used))
-    }
-
-    /// The share of the day's credits that is used, from 0 to 1; `None` without a limit.
-    pub(crate) fn used_share(&self) -> Option<f64> {
-        let per_day = self.per_day.filter(|per_day| *per_day > 0)?;
-        Some((self.used as f64 / per_day as f64).min(1.0))
-    }
-
-    /// The class of the bar: calm, a warning above 80 %, or used up.
-    pub(crate) fn level(&self) -> &'static str {
-        match self.used_share() {
-            Some(share) if share >= 1.0 => "bad",
-            Some(share) if share >= 0.8 => "warn",
-            _ => "good",
-        }
     }
 }

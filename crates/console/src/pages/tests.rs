@@ -6,10 +6,10 @@ use std::path::Path;
 use askama::Template;
 
 use super::audit_log::{AuditLogPage, AuditRow};
+use super::credits_today::CreditsToday;
 use super::keys::{KeyListPage, KeyRow, KeyRowState, KeySettingsForm, KeySettingsPage};
 use super::live::{LiveChain, LiveNode, LiveNodeState, LivePage, LiveStatus, LiveTraffic};
 use super::outcomes::OutcomeCounts;
-use super::overview::CreditsToday;
 use super::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
 use super::*;
 

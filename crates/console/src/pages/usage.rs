@@ -3,8 +3,8 @@
 use askama::Template;
 
 use super::chart::{Chart, ChartSeries, ChartShape, ChartUnit};
+use super::credits_today::CreditsToday;
 use super::outcomes::OutcomeCounts;
-use super::overview::CreditsToday;
 use super::{PageFrame, format, snippets};
 
 /// `GET /usage?range=&key=`.

@@ -9,8 +9,8 @@ use resources::{BUCKETS, HistogramSum};
 use super::page_error::PageError;
 use super::site::ConsoleSite;
 use super::web_request::unix_seconds;
+use crate::pages::credits_today::CreditsToday;
 use crate::pages::outcomes::OutcomeCounts;
-use crate::pages::overview::CreditsToday;
 use crate::pages::usage::{UsageRange, UsageSeries, UsageSum};
 
 const DAY_S: i64 = 24 * 60 * 60;

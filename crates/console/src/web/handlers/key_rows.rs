@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use callers::administration::{AccountSummary, KeySummary};
 use callers::usage::UsageDimension;
 
+use crate::pages::credits_today::CreditsToday;
 use crate::pages::keys::{KeyRow, KeyRowState};
 use crate::pages::outcomes::OutcomeCounts;
-use crate::pages::overview::CreditsToday;
 use crate::pages::usage::UsageSum;
 use crate::web::page_error::PageError;
 use crate::web::site::ConsoleSite;
