@@ -48,6 +48,19 @@ impl AttemptThrottle {
         Ok(())
     }
 
+    /// The same for attempts that are for nobody in particular, such as the use of a link.
+    pub(super) fn begin_from(&self, address: IpAddr, now: u64) -> Result<(), u64> {
+        let (_, by_address) = &mut *self.tables.lock();
+        let network = network_of(address);
+        match by_address.wait(&network, FREE_BY_ADDRESS, now) {
+            0 => {
+                by_address.count(network, now);
+                Ok(())
+            }
+            wait => Err(wait),
+        }
+    }
+
     /// Forgets the attempts of somebody who has signed in. Those from the same network address stay, because one known
     /// password must not pay for guesses of others.
     pub(super) fn succeeded(&self, email: &str, address: IpAddr) {
@@ -164,6 +177,19 @@ mod tests {
         }
         assert_eq!(throttle.begin("another", HERE, 1_000), Err(5));
         assert_eq!(throttle.begin("another", address(1), 1_000), Ok(()));
+    }
+
+    #[test]
+    fn attempts_with_links_count_for_their_address_alone() {
+        let throttle = AttemptThrottle::default();
+        for _ in 0..FREE_BY_ADDRESS {
+            assert_eq!(throttle.begin_from(HERE, 1_000), Ok(()));
+        }
+        assert_eq!(
+            (throttle.begin_from(HERE, 1_000), throttle.begin_from(address(1), 1_000)),
+            (Err(5), Ok(()))
+        );
+        assert_eq!(throttle.begin("ada", address(2), 1_000), Ok(()));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, pas
 use crate::administration::{AdministrationError, audit};
 use crate::api_key::unix_seconds;
 
+/// Names that are tried for the account of a new operator.
+const ACCOUNT_NAMES_TRIED: u32 = 100;
+
 /// How long an invitation is valid.
 const INVITATION_S: i64 = 7 * 24 * 60 * 60;
 
@@ -182,6 +185,7 @@ impl People {
             }
         };
         password::check(&form.password, &email)?;
+        self.count_attempt_from(visitor)?;
         let password_hash = self.hash(&form.password).await?;
         let token_hash = self.administration.hash_key().await?.hash_token("link", token.as_bytes());
         let mut change = self.administration.store().begin_change().await?;
@@ -195,6 +199,7 @@ impl People {
         };
         let session = self.add_session(&mut change, &user, visitor).await?;
         self.administration.commit(change).await?;
+        self.throttle.succeeded(&email, visitor.address);
         Ok(session)
     }
 
@@ -229,20 +234,28 @@ impl People {
             user.status = UserStatus::Active;
             change.update_user(&user).await?;
             change.delete_other_sessions(user.id, "").await?;
+            change.delete_reset_links(user.id).await?;
             audit::add(change, &actor, "user.operator", email, &[]).await?;
             return Ok(user);
         }
-        let account = match change.account_named(email).await? {
-            Some(account) => account,
-            None => {
-                let plan = self.administration.plans().least_limited();
-                let plan = plan.ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
-                self.administration.add_account(change, &actor, email, &plan).await?
-            }
-        };
+        let plan = self.administration.plans().least_limited();
+        let plan = plan.ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
+        let name = free_account_name(change, email).await?;
+        let account = self.administration.add_account(change, &actor, &name, &plan).await?;
         let user = new_user(email, UserRole::Operator, Some(account.id), password_hash);
         add_user(change, &actor, user).await
     }
+}
+
+/// The address, or the address with a number if somebody else has such an account: its people must not share the operator's.
+async fn free_account_name(change: &mut StoreTransaction, email: &str) -> Result<String, PeopleError> {
+    let numbered = (2..=ACCOUNT_NAMES_TRIED).map(|number| format!("{email} {number}"));
+    for name in std::iter::once(email.to_owned()).chain(numbered) {
+        if change.account_named(&name).await?.is_none() {
+            return Ok(name);
+        }
+    }
+    Err(AdministrationError::AlreadyExists { what: "account", name: email.to_owned() }.into())
 }
 
 /// Sets a new password and ends all sessions of the user.
@@ -256,6 +269,7 @@ async fn reset(
     user.password_hash = Some(password_hash);
     change.update_user(&user).await?;
     change.delete_other_sessions(user.id, "").await?;
+    change.delete_reset_links(user.id).await?;
     audit::add(change, &actor(&user.email), "user.password", &user.email, &[("by", "link")]).await?;
     Ok(user)
 }

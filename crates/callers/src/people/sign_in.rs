@@ -89,6 +89,12 @@ impl People {
         counted.map_err(|wait_s| PeopleError::TooManyAttempts { wait_s })
     }
 
+    pub(super) fn count_attempt_from(&self, visitor: &Visitor) -> Result<(), PeopleError> {
+        let now = u64::try_from(unix_seconds()).unwrap_or_default();
+        let counted = self.throttle.begin_from(visitor.address, now);
+        counted.map_err(|wait_s| PeopleError::TooManyAttempts { wait_s })
+    }
+
     async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool, PeopleError> {
         let password = password.to_owned();
         self.hasher.run(move || password::verify(&password, stored.as_deref())).await

@@ -291,6 +291,59 @@ fn a_developer_becomes_an_operator_by_the_link() {
     });
 }
 
+/// Somebody who had signed up with the address of the operator as the name of the account shared the operator's account.
+#[test]
+fn an_operator_never_joins_the_account_of_somebody_else() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        people.sign_up("eve@example.com", PASSWORD, "root@example.com", &visitor(1)).await.unwrap();
+        let new = operator(&people).await;
+        let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        assert_eq!(session.account().unwrap().name, "root@example.com 2");
+    });
+}
+
+/// A link for a new password that was made before took over the operator.
+#[test]
+fn earlier_links_for_a_new_password_end_when_the_password_changes() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let reset = async || people.create_reset_link("test", "ada@example.com").await.unwrap().token;
+        let (first, second) = (reset().await, reset().await);
+        people.use_link(&second, &form("", "battery staple"), &visitor(1)).await.unwrap();
+        assert_eq!(people.link(&first).await, Err(PeopleError::InvalidLink));
+        let third = reset().await;
+        let link = people.create_operator_link("test").await.unwrap();
+        people.use_link(&link.token, &form("ada@example.com", PASSWORD), &visitor(1)).await.unwrap();
+        assert_eq!(people.link(&third).await, Err(PeopleError::InvalidLink));
+    });
+}
+
+/// Whoever had an invitation could ask without end which addresses are known, and keep the threads for passwords busy.
+#[test]
+fn failed_uses_of_a_link_are_slowed_down() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let target = InvitationTarget::Account("acme".to_owned());
+        let link = people.create_invitation("test", &Invitation { email: None, target }).await.unwrap();
+        let mut refused = None;
+        for _ in 0..100 {
+            let used = people.use_link(&link.token, &form("ada@example.com", PASSWORD), &visitor(7)).await;
+            refused = Some(used.unwrap_err());
+            if matches!(refused, Some(PeopleError::TooManyAttempts { .. })) {
+                break;
+            }
+        }
+        assert!(matches!(refused, Some(PeopleError::TooManyAttempts { .. })), "{refused:?}");
+        people.use_link(&link.token, &form("bob@example.com", PASSWORD), &visitor(8)).await.unwrap();
+    });
+}
+
 #[test]
 fn a_form_token_belongs_to_one_cookie() {
     let place = Place::new();

@@ -56,6 +56,29 @@ fn a_form_of_another_origin_is_refused() {
     assert_eq!(testkit::http::TestConnection::connect(console.address).send(json).reply().status, 400);
 }
 
+/// Whoever had copied the cookie stayed signed in after the browser had begun another session.
+#[test]
+fn signing_in_again_ends_the_earlier_session_of_the_browser() {
+    let console = ConsoleUnderTest::start();
+    let mut browser = console.developer("acme");
+    let mut copy = browser.clone();
+    let fields = format!("email=acme%40example.com&password={PASSWORD}");
+    assert_eq!(browser.post_from("/settings", "/sign-in", &fields).status, 303);
+    assert_eq!((browser.get("/").status, copy.get("/").status), (200, 303));
+}
+
+/// The live view went on after its operator had signed out.
+#[test]
+fn the_live_view_ends_with_its_session() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    let mut lines = operator.lines_of("/live/events");
+    assert!(lines.any(|line| line.starts_with("event: status")));
+    assert_eq!(operator.post_from("/settings", "/sign-out", "").status, 303);
+    // It ends, or this would wait for ever.
+    assert!(lines.count() < 1_000_000);
+}
+
 /// Fixation: a session that an attacker plants in a browser is not the one that its user gets.
 #[test]
 fn signing_in_always_begins_a_new_session() {

@@ -31,12 +31,12 @@ pub(in crate::web) async fn sign_in_page(
 pub(in crate::web) async fn sign_in(
     site: Arc<ConsoleSite>,
     request: WebRequest,
-    _: Option<ActiveSession>,
+    earlier: Option<ActiveSession>,
 ) -> Result<Response, PageError> {
     let (email, password) = (request.form.get("email"), request.form.get("password"));
     let next = own_path::or_start(request.form.get("next"));
     match site.people.sign_in(email, password, &request.visitor).await {
-        Ok(session) => signed_in(&site, &session, next),
+        Ok(session) => signed_in(&site, &session, earlier, next).await,
         Err(error) => {
             let (errors, email) = (people_form_errors(error)?, email.to_owned());
             reply::refused_form(&sign_in_form(&site, &request, email, next.to_owned(), errors).await?)
@@ -69,12 +69,12 @@ pub(in crate::web) async fn sign_up_page(
 pub(in crate::web) async fn sign_up(
     site: Arc<ConsoleSite>,
     request: WebRequest,
-    _: Option<ActiveSession>,
+    earlier: Option<ActiveSession>,
 ) -> Result<Response, PageError> {
     let form = &request.form;
     let (email, password) = (form.get("email"), form.get("password"));
     match site.people.sign_up(email, password, form.get("account").trim(), &request.visitor).await {
-        Ok(session) => signed_in(&site, &session, "/"),
+        Ok(session) => signed_in(&site, &session, earlier, "/").await,
         Err(error) => reply::refused_form(&sign_up_form(&site, &request, people_form_errors(error)?).await?),
     }
 }
@@ -107,7 +107,7 @@ pub(in crate::web) async fn link_page(
 pub(in crate::web) async fn use_link(
     site: Arc<ConsoleSite>,
     request: WebRequest,
-    _: Option<ActiveSession>,
+    earlier: Option<ActiveSession>,
 ) -> Result<Response, PageError> {
     let token = request.path_value("token");
     let form = LinkForm {
@@ -116,7 +116,7 @@ pub(in crate::web) async fn use_link(
         password: request.form.get("password").to_owned(),
     };
     match site.people.use_link(token, &form, &request.visitor).await {
-        Ok(session) => signed_in(&site, &session, "/"),
+        Ok(session) => signed_in(&site, &session, earlier, "/").await,
         Err(error) => {
             let errors = people_form_errors(error)?;
             let link = site.people.link(token).await?;
@@ -156,8 +156,16 @@ async fn link_form(
     })
 }
 
-/// Gives the browser the cookie of a new session. An earlier session of the browser is never continued.
-fn signed_in(site: &ConsoleSite, session: &NewSession, next: &str) -> Result<Response, PageError> {
+/// Gives the browser the cookie of a new session, and ends the earlier one, whose cookie is lost.
+async fn signed_in(
+    site: &ConsoleSite,
+    session: &NewSession,
+    earlier: Option<ActiveSession>,
+    next: &str,
+) -> Result<Response, PageError> {
+    if let Some(earlier) = earlier {
+        site.people.sign_out(&earlier).await?;
+    }
     let mut response = reply::redirect(next)?;
     let cookie = site.cookies.set_session(&session.token);
     let cookie = cookie.ok_or_else(|| PageError::Broken("a token is no header value".to_owned()))?;

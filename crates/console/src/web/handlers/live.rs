@@ -33,29 +33,50 @@ pub(in crate::web) async fn page(
 /// Server-sent events: one status per second, until the browser goes away or the gateway stops.
 pub(in crate::web) async fn events(
     site: Arc<ConsoleSite>,
-    _: WebRequest,
+    request: WebRequest,
     _: OperatorSession,
 ) -> Result<Response, PageError> {
     let Ok(permit) = Arc::clone(&site.live_streams).try_acquire_owned() else {
         return Err(PageError::Status(503));
     };
-    let watched =
-        WatchedStatus { status: site.live.subscribe(), stopping: site.stopping.subscribe(), _permit: permit };
+    let watched = WatchedStatus {
+        status: site.live.subscribe(),
+        stopping: site.stopping.subscribe(),
+        site,
+        request,
+        _permit: permit,
+    };
     let events = stream::unfold(watched, next_event);
     let event_stream = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, event_stream)], Body::from_stream(events)).into_response())
 }
 
 struct WatchedStatus {
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
     status: watch::Receiver<Arc<LiveStatus>>,
     stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl WatchedStatus {
+    /// Whether the session has not ended since the stream began. While the store is down, nobody can end it.
+    async fn is_still_allowed(&self) -> bool {
+        let WebRequest { browser_token, visitor, .. } = &self.request;
+        match self.site.people.session(&browser_token.0, visitor).await {
+            Ok(session) => session.is_some_and(|session| session.is_operator()),
+            Err(_) => true,
+        }
+    }
 }
 
 async fn next_event(mut watched: WatchedStatus) -> Option<(Result<Bytes, Infallible>, WatchedStatus)> {
     tokio::select! {
         _ = watched.stopping.wait_for(|stopping| *stopping) => return None,
         changed = watched.status.changed() => changed.ok()?,
+    }
+    if !watched.is_still_allowed().await {
+        return None;
     }
     let status = Arc::clone(&watched.status.borrow_and_update());
     let data = status.event_data().ok()?;
