@@ -11,7 +11,7 @@ use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
 use callers::{FeedConfig, Plans, RedisUrl, StaticKey};
-use console::{AdminToken, ConsoleAddress, ConsoleSettings};
+use console::{AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings};
 use gateway::gateway_state::GatewayState;
 use gateway::limits::GatewayLimits;
 use gateway::server::ListenConfig;
@@ -82,10 +82,14 @@ impl Config {
         ))
     }
 
-    /// The address under which people reach the console, if there is one.
+    /// The address under which people reach the console, if there is one. A gateway that runs knows its port.
     pub fn console_url(&self) -> Option<String> {
-        let address = self.console_address.0?;
-        Some(self.console.url.clone().unwrap_or_else(|| format!("http://{address}")))
+        let configured = self.console_address.0?;
+        if let Some(url) = &self.console.url {
+            return Some(url.clone());
+        }
+        let running = AddressFile::find_running(&self.data_dir, AnnouncedListener::Console).ok().flatten();
+        Some(format!("http://{}", running.unwrap_or(configured)))
     }
 
     /// The file with the token of the admin API.

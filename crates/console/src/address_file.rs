@@ -1,6 +1,6 @@
-//! The file that tells commands where the admin API of a running gateway is.
+//! Files that tell commands where the admin API and the console of a running gateway are.
 //!
-//! The gateway keeps the file locked while it runs. A file without a lock is of a gateway that has ended: another program may
+//! The gateway keeps them locked while it runs. A file without a lock is of a gateway that has ended: another program may
 //! listen on its port by now, and must not get the token.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,7 +11,21 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-const ADDRESS_FILE: &str = "admin-address";
+/// A listener whose address commands look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnnouncedListener {
+    Admin,
+    Console,
+}
+
+impl AnnouncedListener {
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin-address",
+            Self::Console => "console-address",
+        }
+    }
+}
 
 /// Bytes of the file that are read; an address has at most 60.
 const FILE_BYTES_MAX: u64 = 256;
@@ -23,16 +37,16 @@ const ATTEMPTS_MAX: usize = 20;
 
 /// The locked file of a running gateway.
 #[derive(Debug)]
-pub struct AdminAddressFile {
+pub struct AddressFile {
     _locked: File,
 }
 
-impl AdminAddressFile {
-    /// Writes the address at which this process serves the admin API, until the value is dropped.
-    pub fn write(data_dir: &Path, address: SocketAddr) -> io::Result<Self> {
+impl AddressFile {
+    /// Tells where this process listens, until the value is dropped.
+    pub fn write(data_dir: &Path, listener: AnnouncedListener, address: SocketAddr) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(data_dir.join(ADDRESS_FILE))?;
+        let mut file = options.open(data_dir.join(listener.file_name()))?;
         lock(&file)?;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
@@ -41,8 +55,8 @@ impl AdminAddressFile {
     }
 
     /// The address of the gateway that runs with this data directory; `None` if none runs.
-    pub fn find_running(data_dir: &Path) -> io::Result<Option<SocketAddr>> {
-        let mut file = match File::open(data_dir.join(ADDRESS_FILE)) {
+    pub fn find_running(data_dir: &Path, listener: AnnouncedListener) -> io::Result<Option<SocketAddr>> {
+        let mut file = match File::open(data_dir.join(listener.file_name())) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -58,7 +72,8 @@ impl AdminAddressFile {
             }
             thread::sleep(RETRY_PAUSE);
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, format!("{ADDRESS_FILE} contains no address")))
+        let message = format!("{} contains no address", listener.file_name());
+        Err(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 }
 
@@ -96,21 +111,23 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 mod tests {
     use std::fs;
 
+    use super::AnnouncedListener::{Admin, Console};
     use super::*;
 
     #[test]
     fn a_gateway_is_found_only_while_it_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let find = || AdminAddressFile::find_running(folder.path()).unwrap();
+        let find = || AddressFile::find_running(folder.path(), Admin).unwrap();
         assert_eq!(find(), None);
         let address: SocketAddr = "127.0.0.1:4321".parse().unwrap();
-        let gateway = AdminAddressFile::write(folder.path(), address).unwrap();
+        let gateway = AddressFile::write(folder.path(), Admin, address).unwrap();
         assert_eq!(find(), Some(address));
+        assert_eq!(AddressFile::find_running(folder.path(), Console).unwrap(), None);
         drop(gateway);
-        assert!(fs::read_to_string(folder.path().join(ADDRESS_FILE)).unwrap().contains("4321"));
+        assert!(fs::read_to_string(folder.path().join("admin-address")).unwrap().contains("4321"));
         assert_eq!(find(), None, "the file of a gateway that has ended is ignored");
         let next = "[::1]:99".parse().unwrap();
-        let _gateway = AdminAddressFile::write(folder.path(), next).unwrap();
+        let _gateway = AddressFile::write(folder.path(), Admin, next).unwrap();
         assert_eq!(find(), Some(next), "nothing is left of a longer address");
     }
 
@@ -129,8 +146,8 @@ mod tests {
     fn a_second_gateway_in_the_same_directory_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:1".parse().unwrap();
-        let _first = AdminAddressFile::write(folder.path(), address).unwrap();
-        let error = AdminAddressFile::write(folder.path(), address).unwrap_err();
+        let _first = AddressFile::write(folder.path(), Admin, address).unwrap();
+        let error = AddressFile::write(folder.path(), Admin, address).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -3,7 +3,7 @@
 //! and JSON, and decides who may use them.
 
 mod admin_token; // the token of the admin API
-mod address_file; // where the admin API of a running gateway is
+mod address_file; // where the admin API and the console of a running gateway are
 mod api_error; // errors as JSON
 mod guard; // who may use the API, and how often
 mod documents; // bodies of requests and replies
@@ -14,7 +14,7 @@ mod admin_api; // the service for the operator's listener
 mod pages; // the pages of the console: plain data in, HTML out
 mod web; // the console
 
-pub use address_file::AdminAddressFile;
+pub use address_file::{AddressFile, AnnouncedListener};
 pub use admin_api::AdminApi;
 pub use admin_token::{AdminToken, AdminTokenError};
 pub use api_error::{ErrorDetails, ErrorDocument};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callers::FeedHandle;
-use console::{AdminAddressFile, AdminApi, AdminToken, AdminTokenError};
+use console::{AddressFile, AdminApi, AdminToken, AdminTokenError, AnnouncedListener};
 use gateway::operator::AdminService;
 
 use crate::config::Config;
@@ -24,7 +24,7 @@ pub(super) fn open(config: &Config, feed: FeedHandle) -> Result<Option<Arc<dyn A
 
 /// Tells commands where the admin API is, until the value is dropped. Without it, commands change the store themselves, which
 /// takes effect a moment later.
-pub(super) fn announce(config: &Config, operator: SocketAddr) -> Option<AdminAddressFile> {
+pub(super) fn announce(config: &Config, operator: SocketAddr) -> Option<AddressFile> {
     if !operator.ip().is_loopback() {
         tracing::warn!(
             %operator,
@@ -32,7 +32,7 @@ pub(super) fn announce(config: &Config, operator: SocketAddr) -> Option<AdminAdd
              use a loopback address, or a network that only operators can reach"
         );
     }
-    let written = AdminAddressFile::write(&config.data_dir, operator);
+    let written = AddressFile::write(&config.data_dir, AnnouncedListener::Admin, operator);
     let logged = written.inspect_err(|error| {
         tracing::warn!(%error, "cannot write admin-address; commands about accounts and keys use the store directly");
     });

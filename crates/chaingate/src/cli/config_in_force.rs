@@ -18,6 +18,27 @@ const HIDDEN: &[(&str, &str)] = &[
     ("shared", "redis_url"),
 ];
 
+/// The sections in the order of the documentation; others follow.
+const ORDER: [&str; 17] = [
+    "",
+    "network",
+    "listen",
+    "console",
+    "key",
+    "store",
+    "plans",
+    "methods",
+    "shared",
+    "limits",
+    "usage",
+    "node",
+    "partner",
+    "pool",
+    "cache",
+    "follow",
+    "integrity",
+];
+
 /// The sections with their keys; `text` is the text of the file.
 pub(super) fn sections(config: &Config, text: &str) -> Vec<ConfigurationSection> {
     let in_file = settings::file_values(text);
@@ -36,7 +57,14 @@ pub(super) fn sections(config: &Config, text: &str) -> Vec<ConfigurationSection>
         }
         seen.push(known.path);
     }
+    sections.sort_by_key(|section| position(&section.name));
     sections
+}
+
+/// Where a section is shown. Sections of lists and plans have more behind their name.
+fn position(section: &str) -> usize {
+    let name = section.split([' ', '.']).next().unwrap_or_default();
+    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
 }
 
 fn row(
@@ -127,6 +155,9 @@ mod tests {
         assert_eq!(find("key 1", "key").value, ConfigurationValue::Hidden);
         assert_eq!(find("key 1", "name").value, ConfigurationValue::Shown("\"shop\"".to_owned()));
         assert_eq!(find("limits", "log_params_max").source, ConfigurationSource::Default);
+        let names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
+        assert_eq!(names[..5], ["", "network", "listen", "console", "key 1"]);
+        assert!(names.iter().all(|name| position(name) < ORDER.len()), "{names:?}");
         assert_eq!(find("", "core_dumps").value, ConfigurationValue::Shown("false".to_owned()));
     }
 }

@@ -4,7 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::console::{ClientAddress, ConfigurationSection, ConsoleServer, ConsoleSite, GatewayLive, SiteFacts};
+use ::console::{
+    AddressFile, AnnouncedListener, ClientAddress, ConfigurationSection, ConsoleServer, ConsoleSite,
+    GatewayLive, SiteFacts,
+};
 use callers::FeedHandle;
 use gateway::gateway_state::GatewayState;
 use http::HeaderMap;
@@ -64,6 +67,15 @@ pub(super) fn start(
     let clients = client_addresses(config.listen.server.proxies.clone());
     let site = ConsoleSite::new(&config.console, address, administration, facts, live, clients);
     ConsoleServer::start(listener, site).map(Some).map_err(failed)
+}
+
+/// Tells commands where the console is, until the value is dropped. Without it, their links name the configured address.
+pub(super) fn announce(config: &Config, console: SocketAddr) -> Option<AddressFile> {
+    let written = AddressFile::write(&config.data_dir, AnnouncedListener::Console, console);
+    let logged = written.inspect_err(|error| {
+        tracing::warn!(%error, "cannot write console-address; links of commands name the configured address");
+    });
+    logged.ok()
 }
 
 fn warn_without_tls(config: &Config, address: SocketAddr) {

@@ -56,6 +56,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let (public, operator) = (server.public(), server.operator());
     let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
     let console_address = console.as_ref().map(|console| console.address());
+    let _console_address = console_address.map(|address| console_server::announce(&config, address));
     let shown = console_address.map(|address| address.to_string());
     tracing::info!(%public, %operator, console = shown, network = config.network.name, head, "serving");
     if stdout().is_terminal() {

@@ -17,14 +17,15 @@ fn method_form(method: &Method) -> MethodForm {
     let params = method.params().enumerate().map(|(position, param)| ParamForm {
         name: param.name().to_owned(),
         type_name: of_param(param).to_owned(),
-        about: about_param(param).to_owned(),
+        // Documents mark code with back quotes.
+        about: about_param(param).replace('`', ""),
         is_required: position < method.required.len(),
         input: input(param),
         example: example.get(position).map(ToString::to_string).unwrap_or_default(),
     });
     MethodForm {
         name: method.name.to_owned(),
-        summary: method.about.to_owned(),
+        summary: method.about.replace('`', ""),
         credits: method.credits,
         params: params.collect(),
     }

@@ -1,7 +1,7 @@
 //! The way of a command to accounts and keys: through the running gateway, or directly into the store.
 
 use bytes::Bytes;
-use console::{ACTOR_HEADER, AdminAddressFile, AdminRouter, AdminToken, ErrorDocument};
+use console::{ACTOR_HEADER, AddressFile, AdminRouter, AdminToken, AnnouncedListener, ErrorDocument};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl AdminConnection {
     pub(super) fn open(config: &Config) -> Result<Self, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-        let running = AdminAddressFile::find_running(&config.data_dir)
+        let running = AddressFile::find_running(&config.data_dir, AnnouncedListener::Admin)
             .map_err(|error| format!("cannot find the running gateway: {error}"))?;
         let target = match running {
             Some(address) => {

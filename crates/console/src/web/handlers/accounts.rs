@@ -172,7 +172,7 @@ pub(in crate::web) async fn suspend(
 ) -> Result<Response, PageError> {
     let account = account_in_path(&site, &request).await?;
     if request.form.get("confirm").trim() != "suspend" {
-        let message = "type suspend to confirm".to_owned();
+        let message = "tick the box to confirm".to_owned();
         let error = FieldError { field: "confirm".to_owned(), message };
         let errors = FormErrors { general: None, fields: vec![error] };
         return reply::refused_form(&details_page(&site, &request, &operator, account, None, errors).await?);

@@ -179,7 +179,7 @@ pub(in crate::web) async fn revoke(
 ) -> Result<Response, PageError> {
     let (_, key) = key_of(&site, &request, &session).await?;
     if request.form.get("confirm").trim() != "revoke" {
-        return refused(&site, &request, &session, field_error("confirm", "type revoke to confirm")).await;
+        return refused(&site, &request, &session, field_error("confirm", "tick the box to confirm")).await;
     }
     site.administration.revoke_key(&session.actor(), &key.id).await?;
     reply::redirect(&notices::path_with("/keys", "key-revoked"))

@@ -61,7 +61,9 @@ pub(in crate::web) async fn page(
         credits: site.credits_today(account, usage_sums::total(&today).credits),
         total: usage_sums::total(&over_time),
         series: usage_sums::series(&over_time),
-        by_method: method_rows.map(|(name, sum)| UsageRowByName { name, href: None, sum }).collect(),
+        by_method: method_rows
+            .map(|(name, sum)| UsageRowByName { name: shown_method(name), href: None, sum })
+            .collect(),
         by_key: key_rows
             .map(|(id, sum)| UsageRowByName {
                 href: name_of(&id).map(|_| format!("/keys/{id}")),
@@ -72,6 +74,15 @@ pub(in crate::web) async fn page(
         base_url: site.facts.base_url.clone(),
         keys,
     })
+}
+
+/// The two names of the ledger that are no methods, in words.
+fn shown_method(name: String) -> String {
+    match name.as_str() {
+        "request" => "requests refused before their calls were read, and surcharges of batches".to_owned(),
+        "other" => "unknown methods".to_owned(),
+        _ => name,
+    }
 }
 
 pub(in crate::web) async fn csv(
