@@ -456,16 +456,25 @@ fn checked_json(
     Ok(settings.to_json()?)
 }
 
+/// Whether a character cannot be seen, or changes the direction of others: two names that look the same would be different.
+pub(crate) fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
 fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
     let length = name.chars().count();
-    let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
-        && name.trim() == name
-        && !name.chars().any(char::is_control);
+    let is_valid =
+        (1..=NAME_CHARACTERS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_invisible);
     if is_valid {
         return Ok(());
     }
     let message = format!(
-        "must have 1 to {NAME_CHARACTERS_MAX} characters, without control characters and outer spaces"
+        "must have 1 to {NAME_CHARACTERS_MAX} characters, without control characters, invisible ones and outer spaces"
     );
     Err(AdministrationError::Invalid { field, message })
 }

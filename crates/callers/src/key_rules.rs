@@ -16,6 +16,15 @@ use crate::token_verifier::TokenVerifier;
 /// The largest number of credits: sums of such numbers stay within 64 bits.
 const CREDITS_MAX: u64 = 1 << 50;
 
+/// Entries of a list that is compared with a request one by one, so that nobody can make the check of their key slow.
+const COMPARED_ENTRIES_MAX: usize = 100;
+
+/// Entries of a list that is looked up by hash.
+const HASHED_ENTRIES_MAX: usize = 1_000;
+
+/// Public keys that sign tokens: each is tried with a token. A deployment has one, and two while it changes it.
+const PUBLIC_KEYS_MAX: usize = 8;
+
 /// The restrictions of a key. What is absent restricts nothing. The secret is not part of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -159,6 +168,15 @@ fn list<'a>(
     errors: &mut KeyRuleErrors,
 ) -> Option<&'a [String]> {
     let list = list.as_deref()?;
+    let max = match field {
+        "jwt_public_keys" => PUBLIC_KEYS_MAX,
+        "addresses" => HASHED_ENTRIES_MAX,
+        _ => COMPARED_ENTRIES_MAX,
+    };
+    if list.len() > max {
+        errors.add(field, &format!("must have at most {max} entries"));
+        return None;
+    }
     if list.is_empty() {
         errors.add(field, "an empty list allows nothing; leave it out to allow everything");
     }

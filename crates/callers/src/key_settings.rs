@@ -13,8 +13,11 @@ use resources::MonoTime;
 use crate::credit_limits::CreditLimits;
 use crate::denied::{Denied, KeyRestriction};
 use crate::hashed_secret::HashedSecret;
-use crate::origins::OriginPattern;
+use crate::origins::{OriginPattern, RequestOrigin};
 use crate::token_verifier::TokenVerifier;
+
+/// Bytes of a `User-Agent` header in which a list is looked for; those of browsers have about 120.
+const AGENT_BYTES_MAX: usize = 512;
 
 /// The restrictions of one key. An absent list allows everything.
 #[derive(Debug, Default)]
@@ -105,9 +108,13 @@ impl KeySettings {
         if self.other_network {
             return Err(KeyRestriction::Network);
         }
-        if !allows(&self.origins, |pattern| pattern.matches(origin)) {
-            return Err(KeyRestriction::Origin);
+        if let Some(patterns) = &self.origins {
+            let origin = RequestOrigin::parse(origin).ok_or(KeyRestriction::Origin)?;
+            if !patterns.iter().any(|pattern| pattern.matches(&origin)) {
+                return Err(KeyRestriction::Origin);
+            }
         }
+        let agent = &agent[..agent.floor_char_boundary(AGENT_BYTES_MAX)];
         if !allows(&self.user_agents, |part| agent.contains(part.as_str())) {
             return Err(KeyRestriction::Agent);
         }

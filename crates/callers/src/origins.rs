@@ -23,18 +23,40 @@ impl OriginPattern {
         Some(Self { scheme, subdomains, host: host.to_owned(), port })
     }
 
-    pub(crate) fn matches(&self, origin: &str) -> bool {
-        let origin = origin.to_ascii_lowercase();
-        let Some((scheme, rest)) = origin.split_once("://") else { return false };
-        let Some((host, port)) = host_and_port(rest) else { return false };
+    pub(crate) fn matches(&self, origin: &RequestOrigin) -> bool {
+        let RequestOrigin { scheme, host, port } = origin;
         let host_matches = if self.subdomains {
             host.strip_suffix(&self.host).is_some_and(|labels| labels.len() > 1 && labels.ends_with('.'))
         } else {
-            host == self.host
+            *host == self.host
         };
         host_matches
             && self.scheme.as_ref().is_none_or(|expected| expected == scheme)
-            && (self.port.is_none() || self.port == port)
+            && (self.port.is_none() || self.port == *port)
+    }
+}
+
+/// Bytes of an `Origin` header; a host name has at most 253.
+const ORIGIN_BYTES_MAX: usize = 300;
+
+/// The `Origin` header of a request, in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestOrigin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+impl RequestOrigin {
+    /// `None` if `text` is no origin.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text.len() > ORIGIN_BYTES_MAX {
+            return None;
+        }
+        let text = text.to_ascii_lowercase();
+        let (scheme, rest) = text.split_once("://")?;
+        let (host, port) = host_and_port(rest)?;
+        Some(Self { scheme: scheme.to_owned(), host: host.to_owned(), port })
     }
 }
 
@@ -56,7 +78,8 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, origin: &str) -> bool {
-        OriginPattern::parse(pattern).unwrap().matches(origin)
+        let pattern = OriginPattern::parse(pattern).unwrap();
+        RequestOrigin::parse(origin).is_some_and(|origin| pattern.matches(&origin))
     }
 
     #[test]
@@ -84,6 +107,12 @@ mod tests {
         ] {
             assert!(!matches(pattern, origin), "{pattern} {origin}");
         }
+    }
+
+    #[test]
+    fn an_origin_that_is_longer_than_any_host_name_matches_nothing() {
+        assert!(matches("*.ex", &format!("https://{}ex", "a.".repeat(100))));
+        assert!(!matches("*.ex", &format!("https://{}ex", "a.".repeat(7_000))));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod assets; // embedded files
 mod own_path; // paths of this site
 mod form_fields; // queries and forms
 mod cookies; // what browsers keep
+mod change_rates; // how often one user may change something
 mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request

@@ -1,7 +1,8 @@
-//! Slows down guesses of passwords: after some attempts for one address of mail or from one network address, each further one
+//! Slows down guesses of passwords: after some attempts for one email address, or from one network address, each further one
 //! has to wait longer.
 //!
-//! Attempts are counted before the password is checked, so that many at once are no way around it.
+//! Attempts are counted before the password is checked, so that many at once are no way around it. Guesses of others do not
+//! lock out somebody who signs in from where they have signed in before.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,8 +10,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use parking_lot::Mutex;
 
-/// Attempts for one email address before the first wait. People try a handful of passwords.
+/// Attempts for one email address from one network address before the first wait. People try a handful of passwords.
 const FREE_BY_EMAIL: u32 = 8;
+
+/// Attempts for one email address from all network addresses before the first wait.
+const FREE_BY_EMAIL_ANYWHERE: u32 = 16;
 
 /// Attempts from one network address before the first wait; an office shares one.
 const FREE_BY_ADDRESS: u32 = 24;
@@ -30,27 +34,42 @@ const ENTRIES_MAX: usize = 10_000;
 /// Attempts to sign in, by email address and by network address.
 #[derive(Debug, Default)]
 pub(super) struct AttemptThrottle {
-    tables: Mutex<(AttemptTable<String>, AttemptTable<IpAddr>)>,
+    tables: Mutex<AttemptTables>,
+}
+
+#[derive(Debug, Default)]
+struct AttemptTables {
+    by_email_and_address: AttemptTable<(String, IpAddr)>,
+    by_email: AttemptTable<String>,
+    by_address: AttemptTable<IpAddr>,
+    /// From where people have signed in; how often does not matter.
+    known: AttemptTable<(String, IpAddr)>,
 }
 
 impl AttemptThrottle {
     /// Counts an attempt, or returns how many seconds it has to wait.
     pub(super) fn begin(&self, email: &str, address: IpAddr, now: u64) -> Result<(), u64> {
-        let (by_email, by_address) = &mut *self.tables.lock();
+        let tables = &mut *self.tables.lock();
         let (email, network) = (email.to_owned(), network_of(address));
-        let wait =
-            by_email.wait(&email, FREE_BY_EMAIL, now).max(by_address.wait(&network, FREE_BY_ADDRESS, now));
+        let place = (email.clone(), network);
+        let wait_anywhere = match tables.known.entries.contains_key(&place) {
+            true => 0,
+            false => tables.by_email.wait(&email, FREE_BY_EMAIL_ANYWHERE, now),
+        };
+        let wait = tables.by_email_and_address.wait(&place, FREE_BY_EMAIL, now);
+        let wait = wait.max(wait_anywhere).max(tables.by_address.wait(&network, FREE_BY_ADDRESS, now));
         if wait > 0 {
             return Err(wait);
         }
-        by_email.count(email, now);
-        by_address.count(network, now);
+        tables.by_email_and_address.count(place, now);
+        tables.by_email.count(email, now);
+        tables.by_address.count(network, now);
         Ok(())
     }
 
     /// The same for attempts that are for nobody in particular, such as the use of a link.
     pub(super) fn begin_from(&self, address: IpAddr, now: u64) -> Result<(), u64> {
-        let (_, by_address) = &mut *self.tables.lock();
+        let by_address = &mut self.tables.lock().by_address;
         let network = network_of(address);
         match by_address.wait(&network, FREE_BY_ADDRESS, now) {
             0 => {
@@ -63,10 +82,14 @@ impl AttemptThrottle {
 
     /// Forgets the attempts of somebody who has signed in. Those from the same network address stay, because one known
     /// password must not pay for guesses of others.
-    pub(super) fn succeeded(&self, email: &str, address: IpAddr) {
-        let (by_email, by_address) = &mut *self.tables.lock();
-        by_email.entries.remove(email);
-        if let Some(attempts) = by_address.entries.get_mut(&network_of(address)) {
+    pub(super) fn succeeded(&self, email: &str, address: IpAddr, now: u64) {
+        let tables = &mut *self.tables.lock();
+        let network = network_of(address);
+        let place = (email.to_owned(), network);
+        tables.by_email_and_address.entries.remove(&place);
+        tables.by_email.entries.remove(email);
+        tables.known.count(place, now);
+        if let Some(attempts) = tables.by_address.entries.get_mut(&network) {
             attempts.count = attempts.count.saturating_sub(1);
         }
     }
@@ -151,7 +174,7 @@ mod tests {
     #[test]
     fn guesses_for_one_person_get_slower_from_any_address() {
         let throttle = AttemptThrottle::default();
-        for number in 0..FREE_BY_EMAIL {
+        for number in 0..FREE_BY_EMAIL_ANYWHERE {
             assert_eq!(throttle.begin("ada", address(number), 1_000), Ok(()));
         }
         assert_eq!(throttle.begin("ada", address(99), 1_000), Err(5));
@@ -208,25 +231,41 @@ mod tests {
         for _ in 0..FREE_BY_EMAIL {
             assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
         }
-        throttle.succeeded("ada", HERE);
+        throttle.succeeded("ada", HERE, 1_000);
         assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
-        for number in 0..FREE_BY_EMAIL {
+        for number in 0..FREE_BY_EMAIL_ANYWHERE {
             let _ = throttle.begin("bob", address(number), 1_000);
         }
         assert!(throttle.begin("bob", HERE, 1_000).is_err());
         assert_eq!(throttle.begin("bob", HERE, 1_000 + FORGOTTEN_AFTER_S), Ok(()));
     }
 
+    /// Whoever knew an email address could keep its owner out for as long as they liked.
+    #[test]
+    fn guesses_of_others_do_not_lock_out_somebody_at_a_known_place() {
+        let throttle = AttemptThrottle::default();
+        assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
+        throttle.succeeded("ada", HERE, 1_000);
+        for number in 0..200 {
+            let _ = throttle.begin("ada", address(number), 1_000);
+        }
+        assert!(throttle.begin("ada", address(999), 1_000).is_err());
+        for _ in 0..FREE_BY_EMAIL {
+            assert_eq!(throttle.begin("ada", HERE, 1_000), Ok(()));
+        }
+        assert!(throttle.begin("ada", HERE, 1_000).is_err(), "this place has its own limit");
+    }
+
     #[test]
     fn the_tables_are_bounded_and_keep_the_worst() {
         let throttle = AttemptThrottle::default();
-        for number in 0..FREE_BY_EMAIL {
+        for number in 0..FREE_BY_EMAIL_ANYWHERE {
             let _ = throttle.begin("ada", address(number), 1_000);
         }
         for number in 0..20_000 {
             let _ = throttle.begin(&format!("{number}"), address(1_000 + number), 1_000);
         }
-        assert_eq!(throttle.tables.lock().0.entries.len(), ENTRIES_MAX);
+        assert_eq!(throttle.tables.lock().by_email.entries.len(), ENTRIES_MAX);
         assert!(throttle.begin("ada", HERE, 1_000).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Email addresses of people.
 
 use super::{PeopleError, invalid};
+use crate::administration::is_invisible;
 
 /// The longest address that mail servers accept.
 const EMAIL_BYTES_MAX: usize = 254;
@@ -10,7 +11,7 @@ pub(super) fn normalised(text: &str) -> Result<String, PeopleError> {
     let email = text.trim().to_lowercase();
     let (name, host) = email.rsplit_once('@').unwrap_or_default();
     let is_plain =
-        |letter: char| !letter.is_whitespace() && !letter.is_control() && !"<>\"'`,;\\".contains(letter);
+        |letter: char| !letter.is_whitespace() && !is_invisible(letter) && !"<>\"'`,;\\".contains(letter);
     let is_valid =
         !name.is_empty() && !host.is_empty() && email.len() <= EMAIL_BYTES_MAX && email.chars().all(is_plain);
     if is_valid {
@@ -28,9 +29,19 @@ mod tests {
     fn addresses_differ_only_by_letters() {
         assert_eq!(normalised(" Ada@Example.COM ").unwrap(), "ada@example.com");
         assert!(normalised("operator@localhost").is_ok());
-        for wrong in
-            ["", "ada", "@example.com", "ada@", "a b@c", "<a@b>", "a@b\n", "a\u{0}@b", &"a@".repeat(200)]
-        {
+        for wrong in [
+            "",
+            "ada",
+            "@example.com",
+            "ada@",
+            "a b@c",
+            "<a@b>",
+            "a@b\n",
+            "a\u{0}@b",
+            "a\u{200b}@b",
+            "a\u{202e}@b",
+            &"a@".repeat(200),
+        ] {
             let checked = normalised(wrong);
             assert!(checked.is_err() || wrong == "a@b\n", "{wrong:?}");
         }

@@ -199,7 +199,7 @@ impl People {
         };
         let session = self.add_session(&mut change, &user, visitor).await?;
         self.administration.commit(change).await?;
-        self.throttle.succeeded(&email, visitor.address);
+        self.attempt_succeeded(&email, visitor);
         Ok(session)
     }
 
@@ -265,7 +265,8 @@ async fn reset(
     password_hash: String,
 ) -> Result<UserRecord, PeopleError> {
     let user = change.user(link.user_id.unwrap_or_default()).await?;
-    let mut user = user.ok_or(PeopleError::InvalidLink)?;
+    let is_active = |user: &UserRecord| user.status == UserStatus::Active;
+    let mut user = user.filter(is_active).ok_or(PeopleError::InvalidLink)?;
     user.password_hash = Some(password_hash);
     change.update_user(&user).await?;
     change.delete_other_sessions(user.id, "").await?;

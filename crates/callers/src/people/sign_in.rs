@@ -22,7 +22,7 @@ impl People {
         let Some(user) = user.filter(|user| is_right && user.status == UserStatus::Active) else {
             return Err(PeopleError::WrongCredentials);
         };
-        self.throttle.succeeded(&email, visitor.address);
+        self.attempt_succeeded(&email, visitor);
         let mut change = self.administration.store().begin_change().await?;
         let session = self.add_session(&mut change, &user, visitor).await?;
         let details = [("address", &*visitor.address.to_string())];
@@ -69,7 +69,7 @@ impl People {
         if !self.verify(current_password, stored).await? {
             return Err(super::invalid("current_password", "is wrong"));
         }
-        self.throttle.succeeded(current.email(), visitor.address);
+        self.attempt_succeeded(current.email(), visitor);
         let hash = self.hash(new_password).await?;
         let mut change = self.administration.store().begin_change().await?;
         let Some(mut user) = change.user(current.user_id).await? else {
@@ -87,6 +87,11 @@ impl People {
         let now = u64::try_from(unix_seconds()).unwrap_or_default();
         let counted = self.throttle.begin(email, visitor.address, now);
         counted.map_err(|wait_s| PeopleError::TooManyAttempts { wait_s })
+    }
+
+    pub(super) fn attempt_succeeded(&self, email: &str, visitor: &Visitor) {
+        let now = u64::try_from(unix_seconds()).unwrap_or_default();
+        self.throttle.succeeded(email, visitor.address, now);
     }
 
     pub(super) fn count_attempt_from(&self, visitor: &Visitor) -> Result<(), PeopleError> {

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(find("key 1", "name").value, ConfigurationValue::Shown("\"shop\"".to_owned()));
         assert_eq!(find("limits", "log_params_max").source, ConfigurationSource::Default);
         let names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
-        assert_eq!(names[..5], ["", "network", "listen", "console", "key 1"]);
+        assert_eq!(names[..6], ["", "network", "network.checkpoint", "listen", "console", "key 1"]);
         assert!(names.iter().all(|name| position(name) < ORDER.len()), "{names:?}");
         assert_eq!(find("", "core_dumps").value, ConfigurationValue::Shown("false".to_owned()));
     }

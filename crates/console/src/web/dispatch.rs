@@ -103,7 +103,11 @@ async fn answer(
 ) -> Response {
     let (head, body) = request.into_parts();
     let visitor = visitor(&site, &head);
-    let session = match session(&site, &head.headers, &visitor).await {
+    let session = match route.needs_session() {
+        true => session(&site, &head.headers, &visitor).await,
+        false => Ok(None),
+    };
+    let session = match session {
         Ok(session) => session,
         Err(error) => return error_page(&site, None, error),
     };
@@ -153,11 +157,13 @@ async fn run(
         (RouteHandler::SignedIn(_) | RouteHandler::Operator(_), None) => Err(to_sign_in(&request, is_change)),
         (RouteHandler::SignedIn(handler), Some(session)) => {
             check_form(&site, &request, is_change).await?;
+            count_change(&site, &session, is_change)?;
             handler(site, request, session).await
         }
         (RouteHandler::Operator(handler), Some(session)) => {
             let operator = OperatorSession::of(session).ok_or(PageError::Status(403))?;
             check_form(&site, &request, is_change).await?;
+            count_change(&site, operator.session(), is_change)?;
             handler(site, request, operator).await
         }
     }
@@ -169,6 +175,13 @@ async fn check_form(site: &ConsoleSite, request: &WebRequest, is_change: bool) -
         return Ok(());
     }
     Err(PageError::Status(403))
+}
+
+fn count_change(site: &ConsoleSite, session: &ActiveSession, is_change: bool) -> Result<(), PageError> {
+    match is_change && !site.changes.allow(session.email()) {
+        true => Err(PageError::Status(429)),
+        false => Ok(()),
+    }
 }
 
 fn to_sign_in(request: &WebRequest, is_change: bool) -> PageError {
@@ -245,7 +258,10 @@ async fn read_form(
 fn allows_origin(site: &ConsoleSite, headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
     let host = text(header::HOST).unwrap_or_default();
-    let is_own = text(header::ORIGIN).is_none_or(|origin| site.hosts.allow_origin(origin, host));
+    let is_own = text(header::ORIGIN).is_none_or(|origin| match &site.configured_url {
+        Some(url) if url.ends_with(&format!("//{host}")) => origin.eq_ignore_ascii_case(url),
+        _ => site.hosts.allow_origin(origin, host),
+    });
     let fetch_site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     is_own && fetch_site.is_none_or(|site| matches!(site, b"same-origin" | b"none"))
 }

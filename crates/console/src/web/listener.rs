@@ -1,10 +1,10 @@
 //! The listener of the console. It has a thread of its own and a bounded number of connections, so that pages cannot slow
 //! calls down.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,9 +25,9 @@ use super::dispatch::{ConsolePeer, Dispatch};
 use super::site::ConsoleSite;
 
 /// How long the head of a request may take, and how long a connection may wait for one.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connections at once; beyond it, the oldest one is closed. A browser opens up to six.
+/// Connections at once; beyond it, one of the address that has the most is closed. A browser opens up to six.
 const CONNECTIONS_MAX: usize = 128;
 
 /// Bytes of a head and of what is read ahead. Cookies and addresses of "Try it" have a few kilobytes.
@@ -83,7 +83,7 @@ async fn serve(listener: StdListener, site: Arc<ConsoleSite>) -> io::Result<()> 
     let listener = TcpListener::from_std(listener)?;
     let dispatch = Dispatch::new(Arc::clone(&site));
     let mut stopping = site.stopping.subscribe();
-    let mut open = VecDeque::new();
+    let mut open = VecDeque::<OpenConnection>::new();
     tokio::select! {
         () = stopped(&mut stopping) => {}
         () = watch_live(&site) => {}
@@ -93,7 +93,7 @@ async fn serve(listener: StdListener, site: Arc<ConsoleSite>) -> io::Result<()> 
     let finish = async {
         for connection in open {
             // A connection that has failed is finished as well.
-            let _ended = connection.await;
+            let _ended = connection.task.await;
         }
     };
     // What takes longer ends with the runtime.
@@ -115,7 +115,7 @@ async fn accept(
     listener: &TcpListener,
     dispatch: &Dispatch,
     site: &ConsoleSite,
-    open: &mut VecDeque<TaskHandle<()>>,
+    open: &mut VecDeque<OpenConnection>,
 ) {
     let failures = RepeatedWarning::default();
     loop {
@@ -123,7 +123,7 @@ async fn accept(
             Ok((stream, peer)) => {
                 make_room(open);
                 let connection = connection(stream, peer, dispatch.clone(), site.stopping.subscribe());
-                open.push_back(tokio::spawn(connection));
+                open.push_back(OpenConnection { address: peer.ip(), task: tokio::spawn(connection) });
             }
             Err(error) => {
                 if let Some(failures) = failures.count(Instant::now()) {
@@ -135,13 +135,25 @@ async fn accept(
     }
 }
 
-/// Makes room for one more connection. The newest ones are kept: browsers open another when they need one.
-fn make_room(open: &mut VecDeque<TaskHandle<()>>) {
-    open.retain(|connection| !connection.is_finished());
-    if open.len() >= CONNECTIONS_MAX
-        && let Some(oldest) = open.pop_front()
-    {
-        oldest.abort();
+/// A connection that may have ended.
+struct OpenConnection {
+    address: IpAddr,
+    task: TaskHandle<()>,
+}
+
+/// Makes room for one more connection: the oldest one of the address with the most is closed, so that one address cannot keep
+/// others out. Browsers open another when they need one.
+fn make_room(open: &mut VecDeque<OpenConnection>) {
+    open.retain(|connection| !connection.task.is_finished());
+    if open.len() < CONNECTIONS_MAX {
+        return;
+    }
+    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+    open.iter().for_each(|connection| *counts.entry(connection.address).or_default() += 1);
+    let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address);
+    let oldest = open.iter().position(|connection| Some(connection.address) == most);
+    if let Some(closed) = oldest.and_then(|position| open.remove(position)) {
+        closed.task.abort();
     }
 }
 

@@ -59,6 +59,16 @@ impl WebRoute {
     }
 }
 
+impl WebRoute {
+    /// Files are the same for everybody, so they are served while the store is down.
+    pub(super) fn needs_session(&self) -> bool {
+        self.path != ASSETS
+    }
+}
+
+/// The path of the files that pages load.
+const ASSETS: &str = "/assets/{name}";
+
 /// A row for a handler of this module.
 macro_rules! route {
     ($method:ident $path:literal $access:ident $handler:path) => {

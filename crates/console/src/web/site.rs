@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use resources::RepeatedWarning;
 use tokio::sync::{Semaphore, watch};
 
+use super::change_rates::ChangeRates;
 use super::console_settings::ConsoleSettings;
 use super::cookies::CookieNames;
 use crate::pages::configuration::ConfigurationSection;
@@ -59,9 +60,12 @@ pub struct ConsoleSite {
     pub(super) hosts: AllowedHosts,
     pub(super) cookies: CookieNames,
     pub(super) policy: HeaderValue,
+    /// The address that the operator has configured, which is the only origin of forms under its name.
+    pub(super) configured_url: Option<String>,
     /// The address of the console, for links that people send to each other.
     pub(super) url: String,
     pub(super) is_https: bool,
+    pub(super) changes: ChangeRates,
     pub(super) failures: RepeatedWarning,
 }
 
@@ -95,8 +99,10 @@ impl ConsoleSite {
             client_address,
             hosts: AllowedHosts::new(&names),
             cookies: CookieNames::new(settings.is_https()),
+            configured_url: settings.url.clone(),
             url: settings.url.clone().unwrap_or_else(|| format!("http://{address}")),
             is_https: settings.is_https(),
+            changes: ChangeRates::default(),
             failures: RepeatedWarning::default(),
         }
     }
