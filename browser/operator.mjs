@@ -1,0 +1,43 @@
+// The operator watches the nodes.
+
+import { Anvil, Gateway, freePort } from "./gateway.mjs";
+import { becomeOperator } from "./people.mjs";
+import { test } from "./suite.mjs";
+
+/** Blocks that each node has. */
+const BLOCKS = 5;
+
+test("operator: sees a node die and come back, without reloading the page", async (stage) => {
+  const ports = [await freePort(), await freePort()];
+  const anvils = await Promise.all(ports.map((port) => Anvil.start(port, BLOCKS)));
+  const gateway = await Gateway.start({ config: behind(ports) });
+  await gateway.ready();
+  const operator = await stage.visitor(gateway);
+  await becomeOperator(operator.page, gateway, "grace@example.com");
+  const { page } = operator;
+  await page.getByRole("link", { name: "Live" }).click();
+  // Gone if the page is loaded again.
+  await page.evaluate(() => { globalThis.isFirstLoad = true; });
+
+  await shows(page, "first", "Up");
+  await shows(page, "second", "Up");
+  await page.getByText("2 of 2 up").waitFor();
+  await anvils[1].kill();
+  await page.getByText("1 of 2 up").waitFor();
+  await shows(page, "second", "Down|Silent");
+  await page.getByText(/second: it (did not answer several times in a row|does not answer when its head is asked for)/).waitFor();
+  await Anvil.start(ports[1], BLOCKS);
+  await shows(page, "second", "Up");
+  await page.getByText("2 of 2 up").waitFor();
+  await page.waitForFunction(() => globalThis.isFirstLoad === true);
+});
+
+function behind(ports) {
+  const node = (name, port) => `[[node]]\nname = "${name}"\nurl = "http://127.0.0.1:${port}"\n`;
+  return `[network]\nname = "anvil"\n[[key]]\nkey = "own"\n${node("first", ports[0])}${node("second", ports[1])}`;
+}
+
+/** Waits until the row of a node says this. */
+function shows(page, node, state) {
+  return page.getByRole("row", { name: new RegExp(`^${node} (${state}) `) }).waitFor();
+}
