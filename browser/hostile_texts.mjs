@@ -15,20 +15,16 @@ import { test } from "./suite.mjs";
 
 const EMAIL = "ada-hostile@example.com";
 
-/** Characters of a browser's name that a session keeps. */
-const BROWSER_CHARACTERS_MAX = 200;
-
 test("hostile texts: names of accounts and keys, browsers and audit entries are shown literally", async (stage) => {
   const gateway = stage.demo;
   const api = await adminApi(gateway);
-  const operator = await stage.visitor(gateway, { trace: false });
+  const operator = await visitor(stage, gateway);
   await becomeOperator(operator.page, gateway, "grace-hostile@example.com");
   const { page } = operator;
 
-  for (const [index, payload] of PAYLOADS.entries()) {
+  for (const payload of PAYLOADS) {
     await api(payload, "/accounts", { name: payload, plan: "custom" });
     await api(payload, `/accounts/${encodeURIComponent(PAYLOADS[0])}/keys`, { name: payload });
-    assert.ok(index < PAYLOADS.length);
   }
   const accounts = [];
   for (let href = "/accounts"; href !== null;) {
@@ -43,41 +39,53 @@ test("hostile texts: names of accounts and keys, browsers and audit entries are 
   await page.goto("/audit");
   await checkPage(page, "the audit log");
   // The page has the newest 100 entries: an account and a key for each payload.
-  showsAll(await page.locator("td[data-label=Who] .name").allTextContents(), (text, payload) => text.includes(payload));
+  showsAll(await page.locator("td[data-label=Of] .name").allTextContents());
+  const actors = await page.locator("td[data-label=Who] .name").allTextContents();
+  showsAll(actors, (text, payload) => !isAscii(payload) || text.includes(payload));
 
   const link = await gateway.command("console", "invite", "--account", PAYLOADS[0], "--email", EMAIL, "--json");
-  const developer = await stage.visitor(gateway, { trace: false });
+  const developer = await visitor(stage, gateway);
   await join(developer.page, JSON.parse(link).url);
+  for (const status of [400, 404]) developer.expectStatus(status);
   await checkDeveloperPages(developer.page);
   await checkSessions(developer.page, gateway);
 });
+
+/** A visitor whose pages have the function that the payloads call. */
+async function visitor(stage, gateway) {
+  const made = await stage.visitor(gateway, { trace: false });
+  await made.context.addInitScript(() => { globalThis.hit = () => { globalThis.isHit = true; }; });
+  return made;
+}
 
 /** Changes accounts and keys as somebody who calls himself as hostile as the rest. */
 async function adminApi(gateway) {
   const token = (await readFile(path.join(gateway.dataDir, "admin-token"), "utf8")).trim();
   return async (actor, target, body) => {
-    // Headers have bytes.
-    const bytes = Buffer.from(actor).toString("latin1");
     const reply = await fetch(`${gateway.operator}/admin/v1${target}`, {
       method: "POST",
-      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", "Chaingate-Actor": bytes },
+      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", "Chaingate-Actor": isAscii(actor) ? actor : "x" },
       body: JSON.stringify(body),
     });
     assert.ok(reply.ok, `${reply.status}: ${target}: ${await reply.text()}`);
   };
 }
 
+function isAscii(text) {
+  return /^[\x20-\x7e]+$/.test(text);
+}
+
 /** Nothing on the page comes from a payload, except text. */
 async function checkPage(page, what) {
   const foreign = await page.evaluate(() => {
     const found = [];
-    globalThis.hit = globalThis.hit ?? (() => { globalThis.isHit = true; });
     if (globalThis.isHit) found.push("a script ran");
     const forbidden = "img, iframe, object, embed, base, video, audio, marquee, math, template, style, meta[http-equiv], body > script, main script";
     for (const element of document.querySelectorAll("*")) {
       const handlers = [...element.attributes].filter(({ name }) => name.startsWith("on"));
-      const address = element.getAttribute("href") ?? element.getAttribute("src") ?? element.getAttribute("action") ?? "";
-      if (element.matches(forbidden) || handlers.length > 0 || /^\s*(javascript|data):|evil\.example/i.test(address)) {
+      const addresses = ["href", "src", "action", "formaction"].map((name) => element.getAttribute(name) ?? "");
+      const isOwn = (address) => new URL(address, document.baseURI).origin === location.origin;
+      if (element.matches(forbidden) || handlers.length > 0 || !addresses.every(isOwn)) {
         found.push(element.outerHTML.slice(0, 200));
       }
     }
@@ -88,11 +96,11 @@ async function checkPage(page, what) {
 
 function showsAll(texts, isShown = (text, payload) => text === payload) {
   for (const payload of PAYLOADS) {
-    assert.ok(texts.some((text) => isShown(text, payload)), `not shown literally: ${payload}\n${texts.join("\n")}`);
+    assert.ok(texts.some((text) => isShown(text, payload)), `not shown literally: ${payload}`);
   }
 }
 
-/** The pages of some accounts, with names in titles, headings, attributes and addresses. */
+/** The pages of all accounts, with names in titles, headings, attributes and addresses. */
 async function checkAccountPages(page) {
   for (const payload of PAYLOADS) {
     await page.goto(`/accounts/${encodeURIComponent(payload)}`);
@@ -125,19 +133,12 @@ async function checkDeveloperPages(page) {
   }
 }
 
-/** Signs in with browsers that have hostile names, and looks at the list of sessions. */
+/** Signs in with browsers that have hostile names, and looks at the list of sessions, which has only names that it knows. */
 async function checkSessions(page, gateway) {
-  const userAgents = [];
-  for (const payload of PAYLOADS.filter((text) => /^[\x20-\x7e]+$/.test(text))) {
-    const last = userAgents.at(-1);
-    if (last !== undefined && last.length + payload.length < BROWSER_CHARACTERS_MAX) userAgents[userAgents.length - 1] = `${last} ${payload}`;
-    else userAgents.push(payload);
-  }
-  for (const userAgent of userAgents) await signInAs(gateway, userAgent);
+  for (const payload of PAYLOADS.filter(isAscii).slice(0, 5)) await signInAs(gateway, payload);
   await page.goto("/settings");
   await checkPage(page, "the sessions");
-  const shown = await page.locator("tbody th .name").allTextContents();
-  for (const userAgent of userAgents) assert.ok(shown.includes(userAgent), `not shown literally: ${userAgent}`);
+  assert.equal(await page.getByRole("row", { name: /^Unknown browser/ }).count(), 5);
 }
 
 /** Signs in as a program that sends what a browser sends. */
@@ -162,7 +163,7 @@ test("hostile texts: names and replies of nodes, and the configuration are shown
   const config = `[network]\nname = ${toml(PAYLOADS[3])}\n[[key]]\nkey = "own"\nname = ${toml(PAYLOADS[1])}\n${nodes.join("")}${partner}`;
   try {
     const gateway = await Gateway.start({ config });
-    const operator = await stage.visitor(gateway, { trace: false });
+    const operator = await visitor(stage, gateway);
     await becomeOperator(operator.page, gateway, "grace@example.com");
     const { page } = operator;
     await page.goto("/live");
@@ -174,7 +175,7 @@ test("hostile texts: names and replies of nodes, and the configuration are shown
     assert.equal(await page.locator(".network").textContent(), PAYLOADS[3]);
     await page.goto("/configuration");
     await checkPage(page, "the configuration");
-    showsAll(await page.locator(".configuration code").allTextContents(), (text, payload) => text.includes(payload));
+    showsAll(await page.locator(".configuration code").allTextContents(), (text, payload) => text === toml(payload));
     await checkReply(operator, gateway);
   } finally {
     node.closeAllConnections();
