@@ -22,10 +22,10 @@ const folders = [];
 
 /** A child process. `line(pattern)` waits for a line of its output. */
 class Program {
-  constructor(command, args) {
+  constructor(command, args, cwd) {
     this.lines = [];
     this.waiting = [];
-    this.child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "info" } });
+    this.child = spawn(command, args, { cwd, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "info" } });
     this.ended = new Promise((resolve) => { this.child.on("close", resolve); });
     this.ended.then(() => {
       running.delete(this);
@@ -71,13 +71,11 @@ export class Gateway {
     const folder = await mkdtemp(path.join(tmpdir(), "chaingate-browser-"));
     folders.push(folder);
     const gateway = new Gateway();
-    gateway.dataDir = path.join(folder, "data");
-    gateway.configFile = path.join(folder, "chaingate.toml");
-    await writeFile(gateway.configFile, config);
-    gateway.program = new Program(BINARY, [
-      "serve", "--config", gateway.configFile, "--data-dir", gateway.dataDir,
-      "--listen", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--console", "127.0.0.1:0",
-    ]);
+    gateway.folder = folder;
+    gateway.dataDir = path.join(folder, "chaingate-data");
+    await writeFile(path.join(folder, "chaingate.toml"), config);
+    const addresses = ["--listen", "127.0.0.1:0", "--operator", "127.0.0.1:0", "--console", "127.0.0.1:0"];
+    gateway.program = new Program(BINARY, ["serve", "--config", "chaingate.toml", ...addresses], folder);
     const serving = JSON.parse(await gateway.program.line(/"message":"serving"/)).fields;
     gateway.public = `http://${serving.public}`;
     gateway.operator = `http://${serving.operator}`;
@@ -87,8 +85,8 @@ export class Gateway {
 
   /** Runs a command of the program on this gateway's data. */
   async command(...args) {
-    const options = ["--config", this.configFile, "--data-dir", this.dataDir];
-    const { stdout } = await promisify(execFile)(BINARY, [...args, ...options]);
+    const options = { cwd: this.folder };
+    const { stdout } = await promisify(execFile)(BINARY, [...args, "--config", "chaingate.toml"], options);
     return stdout;
   }
 
@@ -99,10 +97,10 @@ export class Gateway {
   }
 
   /** Sends a call with a key, and gives the status and the body of the reply. */
-  async call(key, method, params = []) {
+  async call(key, method, params = [], headers = {}) {
     const reply = await fetch(`${this.public}/v3/${key}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", ...headers },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     });
     return { status: reply.status, body: await reply.json() };

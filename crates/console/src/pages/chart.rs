@@ -227,9 +227,11 @@ fn nice_step(value: f64, is_whole: bool) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(value.log10().floor());
-    let candidates = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0].map(|factor| factor * power);
+    // Labels of values that are not whole have few digits, which half factors do not fit into.
+    let factors = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0_f64];
+    let factors = factors.into_iter().filter(|factor| is_whole || factor.fract() == 0.0);
     let is_right = |step: &f64| *step >= value * 0.999_999 && (!is_whole || step.fract() == 0.0);
-    candidates.into_iter().find(is_right).unwrap_or(10.0 * power)
+    factors.map(|factor| factor * power).find(is_right).unwrap_or(10.0 * power)
 }
 
 #[cfg(test)]

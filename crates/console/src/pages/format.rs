@@ -63,7 +63,7 @@ pub(crate) fn percent_or_dash(share: &Option<f64>) -> String {
     share.as_ref().map_or_else(dash, percent)
 }
 
-/// A time in milliseconds: `0.41 ms`, `12 ms`, `1.2 s`.
+/// A time in milliseconds: `< 0.01 ms`, `0.41 ms`, `12 ms`, `1.2 s`.
 pub(crate) fn milliseconds(value: &f64) -> String {
     match *value {
         ms if ms >= 9_950.0 => format!("{:.0} s", ms / 1e3),
@@ -71,6 +71,7 @@ pub(crate) fn milliseconds(value: &f64) -> String {
         ms if ms >= 9.95 => format!("{ms:.0} ms"),
         ms if ms >= 0.995 => format!("{} ms", one_decimal(ms)),
         0.0 => "0 ms".to_owned(),
+        ms if ms < 0.005 => "< 0.01 ms".to_owned(),
         ms => format!("{ms:.2} ms"),
     }
 }

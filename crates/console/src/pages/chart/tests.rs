@@ -29,6 +29,12 @@ fn the_axis_ends_at_a_round_number_above_the_values() {
 }
 
 #[test]
+fn labels_of_short_times_are_not_rounded() {
+    let chart = Chart { unit: ChartUnit::Milliseconds, ..chart(ChartShape::Lines, &[&[Some(0.23)]]) };
+    assert_eq!(chart.y_labels(), ["0.40 ms", "0.30 ms", "0.20 ms", "0.10 ms", "0 ms"]);
+}
+
+#[test]
 fn labels_of_time_are_evenly_spaced_and_end_with_the_last_step() {
     let labels = |steps: usize| chart(ChartShape::Bars, &[&vec![Some(1.0); steps]]).x_labels();
     assert_eq!(labels(15), ["17:00", "17:05", "17:10", "17:15"]);

@@ -44,6 +44,7 @@ fn shares_are_never_rounded_to_all_or_nothing() {
 fn milliseconds_have_two_digits_that_matter() {
     for (value, text) in [
         (0.0, "0 ms"),
+        (0.004, "< 0.01 ms"),
         (0.412, "0.41 ms"),
         (0.999, "1 ms"),
         (1.25, "1.2 ms"),
