@@ -15,7 +15,7 @@ import { chromium } from "playwright-core";
 const CHROMIUM = process.env.CHAINGATE_CHROMIUM ?? "/usr/bin/chromium";
 
 /** How long a test waits for something to appear, in milliseconds; generous, because it is reached only by a fault. */
-export const WAIT_MS = 15_000;
+export const WAIT_MS = 60_000;
 
 /** The sizes for which the pages are made. */
 export const VIEWPORTS = { desktop: { width: 1280, height: 900 }, phone: { width: 360, height: 740 } };

@@ -1,6 +1,7 @@
 // The operator watches the nodes.
 
 import { Anvil, Gateway, freePort } from "./gateway.mjs";
+import { VIEWPORTS, checkAccessibility, checkWidth } from "./lib.mjs";
 import { becomeOperator } from "./people.mjs";
 import { test } from "./suite.mjs";
 
@@ -26,6 +27,10 @@ test("operator: sees a node die and come back, without reloading the page", asyn
   await page.getByText("1 of 2 up").waitFor();
   await shows(page, "second", "Down|Silent");
   await page.getByText(/second: it (did not answer several times in a row|does not answer when its head is asked for)/).waitFor();
+  await checkAccessibility(page, "the live view with a node that is down");
+  await page.setViewportSize(VIEWPORTS.phone);
+  await checkWidth(page, "the live view with a node that is down");
+  await page.setViewportSize(VIEWPORTS.desktop);
   await Anvil.start(ports[1], BLOCKS);
   await shows(page, "second", "Up");
   await page.getByText("2 of 2 up").waitFor();
