@@ -59,7 +59,7 @@ const languages = [
   `&#60;img src onerror=${CALL}&#62;`,
   `javascript:${CALL}`,
   `data:text/html,<script>${CALL}</script>`,
-  `\u202E<img src onerror=${CALL}>\u202C ＜script＞`,
+  `＜script＞<img src onerror=${CALL}>＜/script＞`,
 ];
 
 export const PAYLOADS = [...markup, ...escapes, ...languages];

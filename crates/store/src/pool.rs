@@ -117,11 +117,17 @@ fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 /// Creates the file so that only its owner can read it; SQLite gives the same permissions to the files beside it.
+///
+/// A file that exists is never opened here: to close it would drop the locks that other connections of this process hold on
+/// it, and another process could take the files of the running gateway away.
 fn create_private(file: &Path) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    OpenOptions::new().create(true).append(true).mode(0o600).open(file).map(drop)
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created.map(drop),
+    }
 }
 
 async fn open_postgres(options: &PgConnectOptions) -> Result<BackendPool, StoreFailure> {

@@ -1,4 +1,5 @@
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -91,6 +92,33 @@ fn open_together(database: &Database) {
         }
         assert!(hash_keys.iter().all(|hash_key| *hash_key == hash_keys[0]));
     });
+}
+
+/// A gateway opens the file several times. Each time it dropped the locks of its other connections, so the next command that
+/// ended deleted the log of the running gateway, which then had errors of the disk.
+#[test]
+fn opening_the_file_again_keeps_the_locks_of_the_process() {
+    let database = Database::Sqlite(tempfile::tempdir().unwrap());
+    let Database::Sqlite(folder) = &database else { return };
+    let file = folder.path().join("callers.sqlite");
+    run(async {
+        let (first, second) = (database.store(), database.store());
+        first.prepare().await.unwrap();
+        assert!(is_locked(&file));
+        second.prepare().await.unwrap();
+        assert!(is_locked(&file), "the locks are lost");
+    });
+}
+
+/// Whether this process holds a lock on a file.
+fn is_locked(file: &Path) -> bool {
+    let (inode, process) = (file.metadata().unwrap().ino(), std::process::id().to_string());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_of_file = fields.iter().any(|field| field.ends_with(&format!(":{inode}")));
+        fields.contains(&process.as_str()) && is_of_file
+    })
 }
 
 #[test]
