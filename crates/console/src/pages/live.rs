@@ -90,7 +90,7 @@ pub const HISTORY_POINTS_MAX: usize = 150;
 /// Errors with the same code.
 #[derive(Clone, Debug)]
 pub struct LiveError {
-    /// The code or outcome, such as `-32005` or `refused`.
+    /// The outcome with the codes that callers see, such as `refused: 429 or 402, -32005`.
     pub code: String,
     /// What it means, such as `limit of the plan or key reached`.
     pub meaning: String,

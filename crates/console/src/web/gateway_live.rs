@@ -158,7 +158,7 @@ fn errors(samples: &VecDeque<Sample>) -> Vec<LiveError> {
     let (Some(oldest), Some(newest)) = (samples.front(), samples.back()) else { return Vec::new() };
     let rows = outcomes_between(&oldest.counters, &newest.counters).failures();
     let error = |row: crate::pages::outcomes::FailureRow| LiveError {
-        code: row.label.to_owned(),
+        code: format!("{}: {}", row.label, row.codes),
         meaning: row.meaning.to_owned(),
         count: row.calls,
     };
@@ -294,7 +294,7 @@ mod tests {
         let errors = errors(&samples(SAMPLES_MAX));
         assert_eq!(
             (errors.len(), errors[0].code.as_str(), errors[0].count),
-            (1, "refused", SAMPLES_MAX as u64 - 1)
+            (1, "refused: 429 or 402, -32005", SAMPLES_MAX as u64 - 1)
         );
     }
 
