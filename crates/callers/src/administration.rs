@@ -14,7 +14,7 @@ use store::{
 use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
-pub use self::summaries::{AccountSummary, KeySummary, NewKey};
+pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
 use crate::api_key::unix_seconds;
 use crate::feed::FeedHandle;
 use crate::key_rules::KeyRuleError;
@@ -245,6 +245,25 @@ impl Administration {
         let account = self.store.account_named(account).await?.ok_or_else(|| no_account(account))?;
         let rows = self.store.keys_of(account.id, after_id).await?;
         Ok(rows.into_iter().map(|row| KeySummary::new(row, &account.name)).collect())
+    }
+
+    /// At most `count` keys of an account for a list: those that work first, and the newest before the others.
+    pub async fn key_list(
+        &self,
+        account: &AccountSummary,
+        count: u32,
+    ) -> Result<Vec<KeyListEntry>, AdministrationError> {
+        let rows = self.store.key_list_of(account.id, i64::from(count)).await?;
+        Ok(rows.into_iter().map(|row| KeyListEntry::from(KeySummary::new(row, &account.name))).collect())
+    }
+
+    /// How many valid keys and how many users an account has.
+    pub async fn count_keys_and_users(
+        &self,
+        account: &AccountSummary,
+    ) -> Result<(u64, u64), AdministrationError> {
+        let (keys, users) = self.store.count_keys_and_users(account.id, unix_seconds()).await?;
+        Ok((u64::try_from(keys).unwrap_or(0), u64::try_from(users).unwrap_or(0)))
     }
 
     /// Creates a key with the name and the settings of another one, which stays valid for `overlap_seconds`. Until then the

@@ -78,15 +78,26 @@ impl KeyRules {
         let mut errors = KeyRuleErrors::default();
         let settings = KeySettings {
             credentials: self.credentials(secret, &mut errors),
-            other_network: list(&self.networks, "networks", &mut errors)
+            other_network: list(&self.networks, "networks", COMPARED_ENTRIES_MAX, &mut errors)
                 .is_some_and(|networks| !networks.iter().any(|name| name == network)),
             origins: self.parsed_origins(&mut errors),
-            user_agents: list(&self.user_agents, "user_agents", &mut errors).map(<[_]>::to_vec),
-            addresses: parsed(&self.addresses, "addresses", "an address", &mut errors, |text| {
-                text.parse::<Address>().ok()
-            })
+            user_agents: list(&self.user_agents, "user_agents", COMPARED_ENTRIES_MAX, &mut errors)
+                .map(<[_]>::to_vec),
+            addresses: parsed(
+                &self.addresses,
+                ("addresses", HASHED_ENTRIES_MAX),
+                "an address",
+                &mut errors,
+                |text| text.parse::<Address>().ok(),
+            )
             .map(HashSet::from_iter),
-            methods: parsed(&self.methods, "methods", "a method", &mut errors, MethodId::named),
+            methods: parsed(
+                &self.methods,
+                ("methods", COMPARED_ENTRIES_MAX),
+                "a method",
+                &mut errors,
+                MethodId::named,
+            ),
             credit_limits: Arc::new(self.checked_limits(&mut errors)),
         };
         if !errors.0.is_empty() {
@@ -112,7 +123,7 @@ impl KeyRules {
 
     fn parsed_origins(&self, errors: &mut KeyRuleErrors) -> Option<Vec<OriginPattern>> {
         let expected = "an origin such as https://*.example.com";
-        parsed(&self.origins, "origins", expected, errors, OriginPattern::parse)
+        parsed(&self.origins, ("origins", COMPARED_ENTRIES_MAX), expected, errors, OriginPattern::parse)
     }
 
     fn credentials(&self, secret: Option<HashedSecret>, errors: &mut KeyRuleErrors) -> Credentials {
@@ -134,7 +145,7 @@ impl KeyRules {
     }
 
     fn tokens(&self, errors: &mut KeyRuleErrors) -> Option<TokenVerifier> {
-        let Some(pems) = list(&self.jwt_public_keys, "jwt_public_keys", errors) else {
+        let Some(pems) = list(&self.jwt_public_keys, "jwt_public_keys", PUBLIC_KEYS_MAX, errors) else {
             if self.jwt_audience.is_some() {
                 errors.add("jwt_audience", "needs jwt_public_keys");
             }
@@ -165,14 +176,10 @@ impl KeyRuleErrors {
 fn list<'a>(
     list: &'a Option<Vec<String>>,
     field: &'static str,
+    max: usize,
     errors: &mut KeyRuleErrors,
 ) -> Option<&'a [String]> {
     let list = list.as_deref()?;
-    let max = match field {
-        "jwt_public_keys" => PUBLIC_KEYS_MAX,
-        "addresses" => HASHED_ENTRIES_MAX,
-        _ => COMPARED_ENTRIES_MAX,
-    };
     if list.len() > max {
         errors.add(field, &format!("must have at most {max} entries"));
         return None;
@@ -185,13 +192,13 @@ fn list<'a>(
 
 fn parsed<T>(
     texts: &Option<Vec<String>>,
-    field: &'static str,
+    (field, max): (&'static str, usize),
     expected: &str,
     errors: &mut KeyRuleErrors,
     read: impl Fn(&str) -> Option<T>,
 ) -> Option<Vec<T>> {
     let mut entries = Vec::new();
-    for text in list(texts, field, errors)? {
+    for text in list(texts, field, max, errors)? {
         match read(text) {
             Some(entry) => entries.push(entry),
             None => errors.add(field, &format!("`{text}` is not {expected}")),

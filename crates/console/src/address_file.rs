@@ -50,7 +50,7 @@ impl AddressFile {
         lock(&file)?;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(format!("{}\n", reachable(address)).as_bytes())?;
+        file.write_all(format!("{}\n", reachable_address(address)).as_bytes())?;
         Ok(Self { _locked: file })
     }
 
@@ -98,7 +98,7 @@ fn read(file: &mut File) -> io::Result<Option<SocketAddr>> {
 }
 
 /// Where a command on the same machine reaches a listener.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub fn reachable_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -138,7 +138,7 @@ mod tests {
             ("[::]:8546", "[::1]:8546"),
             ("192.0.2.1:8546", "192.0.2.1:8546"),
         ] {
-            assert_eq!(reachable(listens.parse().unwrap()), reached.parse().unwrap());
+            assert_eq!(reachable_address(listens.parse().unwrap()), reached.parse().unwrap());
         }
     }
 

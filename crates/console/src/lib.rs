@@ -14,7 +14,7 @@ mod admin_api; // the service for the operator's listener
 mod pages; // the pages of the console: plain data in, HTML out
 mod web; // the console
 
-pub use address_file::{AddressFile, AnnouncedListener};
+pub use address_file::{AddressFile, AnnouncedListener, reachable_address};
 pub use admin_api::AdminApi;
 pub use admin_token::{AdminToken, AdminTokenError};
 pub use api_error::{ErrorDetails, ErrorDocument};

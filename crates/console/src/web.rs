@@ -9,6 +9,7 @@ mod own_path; // paths of this site
 mod form_fields; // queries and forms
 mod cookies; // what browsers keep
 mod change_rates; // how often one user may change something
+mod downloads; // files that are being sent
 mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request

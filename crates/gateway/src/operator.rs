@@ -39,6 +39,7 @@ pub use self::snapshot::{
     ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot,
     TrafficCounters,
 };
+pub use self::status::PoolNodeState;
 use crate::gateway_state::GatewayState;
 use crate::respond::ReplyBody;
 

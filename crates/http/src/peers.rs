@@ -37,9 +37,9 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
-    /// Whether a peer is one of the proxies, whose reports about callers are believed.
-    pub fn is_trusted(&self, peer: IpAddr) -> bool {
-        self.trusted.contains(peer)
+    /// The address of the caller of a request on a connection from `peer`.
+    pub fn caller(&self, peer: IpAddr, headers: Headers<'_>) -> IpAddr {
+        self.header.caller(peer, headers, &self.trusted)
     }
 
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
@@ -106,7 +106,7 @@ impl Peers {
 
     /// The address of the caller of a request on a connection from `peer`.
     pub(super) fn caller_of_request(&self, peer: IpAddr, headers: Headers<'_>) -> IpAddr {
-        self.proxies.header.caller(peer, headers, &self.proxies.trusted)
+        self.proxies.caller(peer, headers)
     }
 
     /// Counts one more connection of an address. `None`: the address has reached its limit.

@@ -174,7 +174,7 @@ impl NodesView {
 
     /// How often the chain was reorganised since the start, and how long ago it was last.
     pub fn reorganisations(&self) -> (u64, Option<Duration>) {
-        let (count, last) = self.state.lock().reorganisations.get();
+        let (count, last) = self.state.lock().reorganisations;
         (count, last.map(|last| last.elapsed()))
     }
 

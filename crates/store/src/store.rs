@@ -148,6 +148,30 @@ impl Store {
         rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()
     }
 
+    /// At most `count` keys of an account: those that are not revoked first, and the newest before the others. Their settings
+    /// are left empty, because those of many keys take much memory.
+    pub async fn key_list_of(&self, account_id: i64, count: i64) -> Result<Vec<KeyRecord>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, \
+                     '{}' AS settings, revision FROM api_keys WHERE account_id = $1 \
+                     ORDER BY CASE status WHEN 'revoked' THEN 1 ELSE 0 END, created_at DESC, id LIMIT $2";
+        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(account_id).bind(count.clamp(0, PAGE_ROWS));
+            within_timeout(query.fetch_all(pool)).await?
+        });
+        rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()
+    }
+
+    /// How many keys of an account are accepted at `now`, and how many users it has.
+    pub async fn count_keys_and_users(&self, account_id: i64, now: i64) -> Result<(i64, i64), StoreFailure> {
+        let query = "SELECT (SELECT COUNT(*) FROM api_keys WHERE account_id = $1 AND status = 'active' \
+                     AND (expires_at IS NULL OR expires_at > $2)), \
+                     (SELECT COUNT(*) FROM users WHERE account_id = $1)";
+        Ok(each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(account_id).bind(now);
+            within_timeout(query.fetch_one(pool)).await?
+        }))
+    }
+
     /// The account with a name.
     pub async fn account_named(&self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";

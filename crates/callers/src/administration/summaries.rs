@@ -69,6 +69,26 @@ impl KeySummary {
     }
 }
 
+/// A key in a list, without its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyListEntry {
+    pub id: String,
+    pub name: String,
+    pub prefix: String,
+    /// As in [`KeySummary`].
+    pub status: &'static str,
+    pub created_at: i64,
+    pub last_used_at: Option<i64>,
+    pub expires_at: Option<i64>,
+}
+
+impl From<KeySummary> for KeyListEntry {
+    fn from(key: KeySummary) -> Self {
+        let KeySummary { id, name, prefix, status, created_at, last_used_at, expires_at, .. } = key;
+        Self { id, name, prefix, status, created_at, last_used_at, expires_at }
+    }
+}
+
 /// A key that was just created.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewKey {

@@ -36,14 +36,13 @@ mod tests {
             "ada@",
             "a b@c",
             "<a@b>",
-            "a@b\n",
             "a\u{0}@b",
             "a\u{200b}@b",
             "a\u{202e}@b",
             &"a@".repeat(200),
         ] {
             let checked = normalised(wrong);
-            assert!(checked.is_err() || wrong == "a@b\n", "{wrong:?}");
+            assert!(checked.is_err(), "{wrong:?}");
         }
     }
 }

@@ -85,19 +85,8 @@ impl People {
         token: &str,
         visitor: &Visitor,
     ) -> Result<Option<ActiveSession>, PeopleError> {
-        if !token::is_token(token) {
-            return Ok(None);
-        }
+        let Some((session, user)) = self.valid_session(token).await? else { return Ok(None) };
         let (now, store) = (unix_seconds(), self.administration.store());
-        let hash = self.administration.hash_key().await?.hash_token("session", token.as_bytes());
-        let Some(session) = store.session_with_hash(&hash).await? else { return Ok(None) };
-        if !is_alive(&session, now) {
-            return Ok(None);
-        }
-        let Some(user) = store.user(session.user_id).await? else { return Ok(None) };
-        if user.status != UserStatus::Active {
-            return Ok(None);
-        }
         let account = match user.account_id {
             Some(id) => store.account(id).await?.map(AccountSummary::from),
             None => None,
@@ -112,6 +101,27 @@ impl People {
             email: user.email,
             account,
         }))
+    }
+
+    /// Whether a token is that of an operator's valid session. A page that is open and not used does not make it last longer.
+    pub async fn is_operator_session(&self, token: &str) -> Result<bool, PeopleError> {
+        let session = self.valid_session(token).await?;
+        Ok(session.is_some_and(|(_, user)| user.role == UserRole::Operator))
+    }
+
+    /// The session with a token and its user, if both are valid.
+    async fn valid_session(&self, token: &str) -> Result<Option<(SessionRecord, UserRecord)>, PeopleError> {
+        if !token::is_token(token) {
+            return Ok(None);
+        }
+        let (now, store) = (unix_seconds(), self.administration.store());
+        let hash = self.administration.hash_key().await?.hash_token("session", token.as_bytes());
+        let Some(session) = store.session_with_hash(&hash).await? else { return Ok(None) };
+        if !is_alive(&session, now) {
+            return Ok(None);
+        }
+        let user = store.user(session.user_id).await?.filter(|user| user.status == UserStatus::Active);
+        Ok(user.map(|user| (session, user)))
     }
 
     /// The valid sessions of a user, the one that was used last first.

@@ -156,6 +156,24 @@ fn settings_are_checked_like_those_of_the_configuration() {
     });
 }
 
+/// The pages of the console read all keys with all their settings, hundreds of megabytes for some thousand keys.
+#[test]
+fn a_list_of_keys_is_bounded_and_has_the_keys_that_work_first() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let first = account_with_key(&administration, "acme").await;
+        let second = administration.create_key("test", &creation("acme", "second")).await.unwrap();
+        administration.revoke_key("test", &first.summary.id).await.unwrap();
+        let account = administration.account("acme").await.unwrap();
+        let listed = administration.key_list(&account, 10).await.unwrap();
+        let found: Vec<_> = listed.iter().map(|key| (key.id.as_str(), key.status)).collect();
+        assert_eq!(found, [(second.summary.id.as_str(), "active"), (first.summary.id.as_str(), "revoked")]);
+        assert_eq!(administration.key_list(&account, 1).await.unwrap(), listed[..1]);
+        assert_eq!(administration.count_keys_and_users(&account).await, Ok((1, 0)));
+    });
+}
+
 /// With 4,000 origins, each refused request of a key took 50 ms from the calls of everybody.
 #[test]
 fn lists_that_make_the_check_of_a_key_slow_are_refused() {

@@ -1,12 +1,12 @@
 //! The console of the gateway that `chaingate serve` starts.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::console::{
     AddressFile, AnnouncedListener, ClientAddress, ConfigurationSection, ConsoleServer, ConsoleSite,
-    GatewayLive, SiteFacts,
+    GatewayLive, SiteFacts, reachable_address,
 };
 use callers::FeedHandle;
 use gateway::gateway_state::GatewayState;
@@ -91,28 +91,13 @@ fn warn_without_tls(config: &Config, address: SocketAddr) {
 /// The address of the public listener up to the key.
 fn base_url(config: &Config, public: SocketAddr) -> String {
     let scheme = if config.listen.server.tls.is_some() { "https" } else { "http" };
-    let ip = match public.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    let listens = || format!("{scheme}://{}", SocketAddr::new(ip, public.port()));
+    let listens = || format!("{scheme}://{}", reachable_address(public));
     format!("{}/v3/", config.console.public_url.clone().unwrap_or_else(listens))
 }
 
-/// Behind a trusted proxy of the public listener, the last address that is not a proxy is the person's.
+/// Behind a trusted proxy of the public listener, its header names the person.
 fn client_addresses(proxies: ProxyConfig) -> ClientAddress {
     Box::new(move |peer: SocketAddr, headers: &HeaderMap| {
-        let peer = peer.ip().to_canonical();
-        if !proxies.is_trusted(peer) {
-            return peer;
-        }
-        let values = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-        let addresses: Vec<_> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
-        let parsed = addresses.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
-        parsed
-            .map(|address| address.to_canonical())
-            .find(|address| !proxies.is_trusted(*address))
-            .unwrap_or(peer)
+        proxies.caller(peer.ip().to_canonical(), headers.into())
     })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use callers::usage::Outcome;
 use gateway::gateway_state::GatewayState;
 use gateway::operator::{
-    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot, TrafficCounters,
+    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, PoolNodeState, StoredBlocksSnapshot, TrafficCounters,
 };
 use parking_lot::Mutex;
 use resources::HistogramSum;
@@ -198,12 +198,12 @@ fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError
 
 fn live_node(node: NodeSnapshot, head: Option<u64>) -> LiveNode {
     let state = match node.state {
-        "up" => LiveNodeState::Up,
-        "in doubt" => LiveNodeState::InDoubt,
-        "resting" => LiveNodeState::Resting,
-        "silent" => LiveNodeState::Silent,
-        "left out" => LiveNodeState::LeftOut,
-        _ => LiveNodeState::Down,
+        PoolNodeState::Up => LiveNodeState::Up,
+        PoolNodeState::InDoubt => LiveNodeState::InDoubt,
+        PoolNodeState::Resting => LiveNodeState::Resting,
+        PoolNodeState::Down => LiveNodeState::Down,
+        PoolNodeState::Silent => LiveNodeState::Silent,
+        PoolNodeState::LeftOut => LiveNodeState::LeftOut,
     };
     LiveNode {
         name: node.name,

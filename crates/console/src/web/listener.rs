@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use resources::RepeatedWarning;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle as TaskHandle;
@@ -29,6 +30,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connections at once; beyond it, one of the address that has the most is closed. A browser opens up to six.
 const CONNECTIONS_MAX: usize = 128;
+
+/// How long a browser may leave what was sent to it unread. A page that nobody reads would stay in memory otherwise.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a head and of what is read ahead. Cookies and addresses of "Try it" have a few kilobytes.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
@@ -122,6 +126,9 @@ async fn accept(
         match listener.accept().await {
             Ok((stream, peer)) => {
                 make_room(open);
+                if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(Some(UNREAD_TIMEOUT)) {
+                    tracing::debug!(%error, "cannot limit how long a browser does not read");
+                }
                 let connection = connection(stream, peer, dispatch.clone(), site.stopping.subscribe());
                 open.push_back(OpenConnection { address: peer.ip(), task: tokio::spawn(connection) });
             }
@@ -192,5 +199,27 @@ async fn connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the console ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One address could take all connections, and cut those of others.
+    #[tokio::test]
+    async fn room_is_made_by_the_address_with_the_most_connections() {
+        let connection = |last: u8| OpenConnection {
+            address: [192, 0, 2, last].into(),
+            task: tokio::spawn(std::future::pending()),
+        };
+        let mut open = VecDeque::from([connection(1)]);
+        open.extend((1..CONNECTIONS_MAX).map(|_| connection(2)));
+        for _ in 0..10 {
+            make_room(&mut open);
+            assert_eq!(open.len(), CONNECTIONS_MAX - 1);
+            open.push_back(connection(2));
+        }
+        assert_eq!(open[0].address, IpAddr::from([192, 0, 2, 1]), "the others keep theirs");
     }
 }

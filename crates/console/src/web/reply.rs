@@ -1,11 +1,16 @@
 //! Replies, and the headers that all of them have.
 
+use std::convert::Infallible;
+
 use askama::Template;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
+use super::downloads::Download;
 use super::page_error::PageError;
 use super::site::ConsoleSite;
 
@@ -30,12 +35,22 @@ pub(super) fn redirect(path: &str) -> Result<Response, PageError> {
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
 }
 
-/// A file that the browser saves under `name`, which has no special characters.
-pub(super) fn csv_file(name: &str, text: String) -> Result<Response, PageError> {
+/// A file that the browser saves under `name`, which has no special characters. The download ends when it is sent.
+pub(super) fn csv_file(name: &str, text: String, download: Download) -> Result<Response, PageError> {
     let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
     let disposition = disposition.map_err(|error| PageError::Broken(error.to_string()))?;
     let csv = HeaderValue::from_static("text/csv; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, csv), (header::CONTENT_DISPOSITION, disposition)], text).into_response())
+    let length = HeaderValue::from(text.len());
+    // The stream owns the download, and is dropped with the last byte or with the connection.
+    let parts = stream::unfold((Some(text), download), |(text, download)| async move {
+        Some((Ok::<_, Infallible>(Bytes::from(text?)), (None, download)))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, csv),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::CONTENT_LENGTH, length),
+    ];
+    Ok((headers, Body::from_stream(parts)).into_response())
 }
 
 /// A page of plain text, for when no page can be made.

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use super::change_rates::ChangeRates;
 use super::console_settings::ConsoleSettings;
 use super::cookies::CookieNames;
+use super::downloads::Downloads;
 use crate::pages::configuration::ConfigurationSection;
 use crate::pages::live::LiveStatus;
 use crate::pages::try_it::MethodForm;
@@ -54,6 +55,7 @@ pub struct ConsoleSite {
     pub(super) live: watch::Sender<Arc<LiveStatus>>,
     pub(super) live_source: Arc<dyn LiveSource>,
     pub(super) live_streams: Arc<Semaphore>,
+    pub(super) downloads: Downloads,
     /// Whether the process ends, so that streams end first.
     pub(super) stopping: watch::Sender<bool>,
     pub(super) client_address: ClientAddress,
@@ -95,6 +97,7 @@ impl ConsoleSite {
             live: watch::Sender::new(Arc::new(live.status())),
             live_source: live,
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
+            downloads: Downloads::default(),
             stopping: watch::Sender::new(false),
             client_address,
             hosts: AllowedHosts::new(&names),

@@ -7,7 +7,7 @@ use answers::{ExecutionState, FollowState, PoolSource};
 use nodes::PoolNode;
 use resources::HistogramSum;
 
-use super::status;
+use super::status::{self, PoolNodeState};
 use crate::gateway_state::GatewayState;
 use crate::meter::Outcome;
 
@@ -57,8 +57,7 @@ pub struct ChainSnapshot {
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
     pub name: String,
-    /// The word of `/status`.
-    pub state: &'static str,
+    pub state: PoolNodeState,
     pub head: Option<u64>,
     pub latency: Option<Duration>,
     pub faults: u64,

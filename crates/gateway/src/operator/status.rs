@@ -121,7 +121,7 @@ fn node_status(node: &PoolNode) -> Value {
     let head = capabilities.head().filter(|_| capabilities.exclusion().is_none());
     json!({
         "name": node.name(),
-        "state": state(node),
+        "state": state(node).name(),
         "head": head.map(block),
         "not_used_because": not_used_because(node),
     })
@@ -137,14 +137,40 @@ pub(super) fn not_used_because(node: &PoolNode) -> Option<String> {
     node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie)
 }
 
-pub(super) fn state(node: &PoolNode) -> &'static str {
+/// Whether and how a node of the pool is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolNodeState {
+    Up,
+    InDoubt,
+    Resting,
+    Down,
+    /// It does not answer the questions about its head.
+    Silent,
+    /// It cannot be used, for example because it is of another chain.
+    LeftOut,
+}
+
+impl PoolNodeState {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::InDoubt => "in doubt",
+            Self::Resting => "resting",
+            Self::Down => "down",
+            Self::Silent => "silent",
+            Self::LeftOut => "left out",
+        }
+    }
+}
+
+pub(super) fn state(node: &PoolNode) -> PoolNodeState {
     match node.availability(Instant::now()) {
-        _ if node.capabilities().exclusion().is_some() => "left out",
-        _ if !node.answers_watcher() => "silent",
-        Availability::Up => "up",
-        Availability::Doubted => "in doubt",
-        Availability::Resting => "resting",
-        Availability::Down => "down",
+        _ if node.capabilities().exclusion().is_some() => PoolNodeState::LeftOut,
+        _ if !node.answers_watcher() => PoolNodeState::Silent,
+        Availability::Up => PoolNodeState::Up,
+        Availability::Doubted => PoolNodeState::InDoubt,
+        Availability::Resting => PoolNodeState::Resting,
+        Availability::Down => PoolNodeState::Down,
     }
 }
 

@@ -1,6 +1,5 @@
 //! The reports of all nodes, and which chain follows from them. Pure: the time is passed in.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -33,7 +32,7 @@ pub(super) struct ViewState {
     /// The epoch of the first chain.
     first_epoch: u64,
     /// How often the chain was reorganised, and when it was last.
-    pub(super) reorganisations: Cell<(u64, Option<Instant>)>,
+    pub(super) reorganisations: (u64, Option<Instant>),
 }
 
 impl ViewState {
@@ -51,7 +50,7 @@ impl ViewState {
             checkpoint,
             refused_head: None,
             first_epoch: 0,
-            reorganisations: Cell::default(),
+            reorganisations: (0, None),
         }
     }
 
@@ -208,6 +207,13 @@ impl ViewState {
             marked(marks::FINALIZED, finalized, &electorate, &chain, &mut self.logged_backwards);
         if moved.is_some() {
             self.head_changed_at = now;
+            // Blocks of another epoch may be descendants that are too far away to tell.
+            let loses = |present: &Arc<CanonicalChain>| {
+                present.epoch() == chain.epoch() && !chain.has(&present.head().hash)
+            };
+            if self.chain.as_ref().is_some_and(loses) {
+                self.reorganisations = (self.reorganisations.0 + 1, Some(now));
+            }
         } else if self.chain.as_ref().is_some_and(|present| same(present, &chain)) {
             return None;
         }
@@ -237,8 +243,6 @@ impl ViewState {
         let mut next = present.next(&head, below);
         if common != present.head() {
             log_reorganisation(present, best, common);
-            let (count, _) = self.reorganisations.get();
-            self.reorganisations.set((count + 1, Some(Instant::now())));
             next.safe = surviving_mark(marks::SAFE, next.safe, common);
             next.finalized = surviving_mark(marks::FINALIZED, next.finalized, common);
         }

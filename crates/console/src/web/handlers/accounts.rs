@@ -19,7 +19,7 @@ use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};
 
-/// Accounts of one page: two statements are made for each.
+/// Accounts of one page: one statement is made for each.
 const ACCOUNTS_SHOWN: usize = 50;
 
 pub(in crate::web) async fn list(
@@ -48,11 +48,11 @@ async fn list_page(
     let today: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Account).into_iter().collect();
     let mut rows = Vec::new();
     for account in accounts {
-        let keys = site.administration.list_keys(&account.name, "").await?;
+        let (keys, users) = site.administration.count_keys_and_users(&account).await?;
         let sum = today.get(&account.name).copied().unwrap_or_default();
         rows.push(AccountListRow {
-            keys: keys.iter().filter(|key| key.status == "active").count() as u64,
-            users: site.people.users_of(account.id).await?.len() as u64,
+            keys,
+            users,
             is_suspended: account.status == "suspended",
             name: account.name,
             plan: account.plan,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use callers::administration::{AccountSummary, KeySummary};
+use callers::administration::{AccountSummary, KeyListEntry};
 use callers::usage::UsageDimension;
 
 use crate::pages::credits_today::CreditsToday;
@@ -14,7 +14,7 @@ use crate::web::site::ConsoleSite;
 use crate::web::usage_sums;
 
 /// Keys that are read for one page. Plans allow far fewer, or none of the lists is for people.
-const KEYS_MAX: usize = 500;
+pub(super) const KEYS_MAX: u32 = 500;
 
 /// The keys of an account, and what it used today.
 pub(super) struct AccountToday {
@@ -29,14 +29,13 @@ impl ConsoleSite {
         let report = self.usage_today(Some(&account.name), &[UsageDimension::Key]).await?;
         let total = usage_sums::total(&report);
         let by_key: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Key).into_iter().collect();
-        let keys = self.administration.list_keys(&account.name, "").await?;
-        let row = |key: KeySummary| {
+        let keys = self.administration.key_list(account, KEYS_MAX).await?;
+        let row = |key: KeyListEntry| {
             let today = by_key.get(&key.id).copied().unwrap_or_default();
             key_row(key, account, &today)
         };
         let mut keys: Vec<_> = keys.into_iter().map(row).collect();
         keys.sort_by_key(|key| (rank(key.state), std::cmp::Reverse((key.calls_today, key.created_at))));
-        keys.truncate(KEYS_MAX);
         let credits = self.credits_today(account, total.credits);
         Ok(AccountToday { keys, outcomes: total.outcomes, credits })
     }
@@ -51,7 +50,7 @@ fn rank(state: KeyRowState) -> u8 {
     }
 }
 
-pub(super) fn key_row(key: KeySummary, account: &AccountSummary, today: &UsageSum) -> KeyRow {
+pub(super) fn key_row(key: KeyListEntry, account: &AccountSummary, today: &UsageSum) -> KeyRow {
     let state = match (key.status, key.expires_at) {
         ("revoked", _) => KeyRowState::Revoked,
         ("expired", _) => KeyRowState::Expired,

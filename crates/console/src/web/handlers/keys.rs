@@ -111,7 +111,7 @@ async fn settings_page(
     Ok(KeySettingsPage {
         frame: site.frame(request, Some(session), NavigationItem::Keys, &key.name).await?,
         credits: site.credits_today(account, usage_sums::total(&report).credits),
-        key: key_row(key, account, &today),
+        key: key_row(key.into(), account, &today),
         form,
         errors,
         method_names: site.facts.methods.iter().map(|method| method.name.clone()).collect(),

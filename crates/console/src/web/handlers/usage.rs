@@ -7,7 +7,7 @@ use callers::administration::AccountSummary;
 use callers::people::ActiveSession;
 use callers::usage::{UsageDimension, UsageFormat};
 
-use super::key_rows::account_of;
+use super::key_rows::{KEYS_MAX, account_of};
 use crate::pages::NavigationItem;
 use crate::pages::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName};
 use crate::web::page_error::PageError;
@@ -35,7 +35,7 @@ fn choice<'a>(
 }
 
 async fn choices(site: &ConsoleSite, account: &AccountSummary) -> Result<Vec<KeyChoice>, PageError> {
-    let keys = site.administration.list_keys(&account.name, "").await?;
+    let keys = site.administration.key_list(account, KEYS_MAX).await?;
     Ok(keys.into_iter().map(|key| KeyChoice { id: key.id, name: key.name }).collect())
 }
 
@@ -93,7 +93,8 @@ pub(in crate::web) async fn csv(
     let account = account_of(&session)?;
     let keys = choices(&site, account).await?;
     let (range, key) = choice(&request, &keys)?;
+    let download = site.downloads.begin(session.email()).ok_or(PageError::Status(429))?;
     let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
     let report = site.usage_of(account, range, key, &dimensions).await?;
-    reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv))
+    reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv), download)
 }
