@@ -175,6 +175,8 @@ impl Read for StopAwareReader<'_> {
                     if cause.kind() == io::ErrorKind::WouldBlock
                         && begun.elapsed() < SENDER_SILENCE_MAX
                         && !self.is_stopping.load(Relaxed) => {}
+                // The process was stopped and goes on.
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 read => return read,
             }
         }

@@ -3,10 +3,12 @@
 use super::program::{Ended, Workplace};
 use archive::Archive;
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     net::SocketAddr,
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
     process::{Child, ChildStderr, Command, Stdio},
+    thread,
+    time::Duration,
 };
 use testkit::http::post;
 
@@ -49,6 +51,16 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// Stops the process and lets it go on, as a debugger or a machine that is suspended does.
+    fn stop_and_continue(&self) {
+        for signal in ["STOP", "CONT"] {
+            let kill = format!("kill -{signal} {}", self.child.id());
+            assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        }
+    }
+}
+
 impl Drop for Gateway {
     fn drop(&mut self) {
         // One that has ended already cannot be killed, which is as good.
@@ -77,6 +89,24 @@ fn blocks_are_imported_through_the_gateway_that_serves_the_archive() {
     drop(gateway);
     place.assert_holds(head);
     place.import_all().assert_succeeded();
+}
+
+// The gateway took the interrupted read of a process that was stopped and goes on for the end of the import.
+#[test]
+fn a_gateway_that_was_stopped_and_goes_on_still_reads_what_the_sender_sends() {
+    let place = Workplace::small();
+    let gateway = Gateway::start(&place);
+    let mut sender = UnixStream::connect(place.data_dir().join("import.sock")).unwrap();
+    for _ in 0..10 {
+        thread::sleep(Duration::from_millis(50));
+        gateway.stop_and_continue();
+    }
+    let genesis = b"{}";
+    sender.write_all(&u32::try_from(genesis.len()).unwrap().to_be_bytes()).unwrap();
+    sender.write_all(genesis).unwrap();
+    let mut report = String::new();
+    BufReader::new(sender).read_line(&mut report).unwrap();
+    assert!(report.contains("refused"), "{report:?}");
 }
 
 /// A bad block, a file that ends in the middle of a block, and another genesis: the words are those of an import without a gateway.
