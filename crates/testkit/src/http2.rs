@@ -24,7 +24,7 @@ pub const END_HEADERS: u8 = 0x4;
 pub const INITIAL_WINDOW_SIZE: u16 = 0x4;
 
 /// Longer than anything in a test should take; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use testkit::http::{ReceivedReply, get, post};
 use crate::gateway_under_test::call;
 
 /// Longer than anything should take on the busiest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A contract that does nothing for ever, as an override for whoever is called.
 pub(crate) const LOOPER: &str = "0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0";

@@ -1,6 +1,6 @@
 //! Callers that take their time: each is let go, and told so where there is something to tell.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -247,8 +247,13 @@ fn read_steadily(address: SocketAddr, request: &[u8], bytes_per_second: usize) -
     let (mut reply, started) = (Vec::new(), Instant::now());
     let mut piece = vec![0; bytes_per_second / READS_PER_SECOND];
     // A connection that is cut off ends with an error or early; both show in what was read.
-    while let Ok(len @ 1..) = stream.read(&mut piece) {
-        reply.extend_from_slice(&piece[..len]);
+    loop {
+        match stream.read(&mut piece) {
+            Ok(len @ 1..) => reply.extend_from_slice(&piece[..len]),
+            // The test was stopped and goes on.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => break,
+        }
         let due = Duration::from_secs_f64(reply.len() as f64 / bytes_per_second as f64);
         thread::sleep(due.saturating_sub(started.elapsed()));
     }

@@ -35,7 +35,13 @@ pub(super) fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::
 
 fn read_more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 16 << 10];
-    let length = stream.read(&mut buffer)?;
-    unread.extend_from_slice(&buffer[..length]);
-    Ok(length > 0)
+    match stream.read(&mut buffer) {
+        Ok(length) => {
+            unread.extend_from_slice(&buffer[..length]);
+            Ok(length > 0)
+        }
+        // A read with a timeout is interrupted when the process was stopped and goes on.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
+    }
 }
