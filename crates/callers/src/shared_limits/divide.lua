@@ -17,7 +17,7 @@
 
 local SILENT_MS = 10000   -- An instance that is silent for so long has ended: others get what it held.
 local PAUSE_MS = 2000     -- After a pause of all reports, Redis may have lost what instances hold.
-local SETTLE_MS = 3000    -- After that, nobody gets more until all have reported, at most for so long.
+local SETTLE_MS = 3000    -- After that, those that were there before have so long to say how many they were.
 local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
 local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
 local DAYS_KEPT_S = 259200
@@ -33,8 +33,8 @@ local function fields(key)
   return found
 end
 
--- Registers the instance. Returns how many there are, whether all that may hold something have reported, and when the last
--- pause ended.
+-- Registers the instance. Returns how many there are, whether all that may hold something have reported since the last pause,
+-- and when that pause ended.
 local function register()
   local seen = fields(KEYS[1])
   local function number(name) return tonumber(seen[name] or 0) end
@@ -53,21 +53,26 @@ local function register()
   if number(instance) < epoch then
     -- An instance that has just started holds nothing, so it is not one of those that are waited for.
     if known == 0 or known >= MANY then fresh = fresh + 1 else expected = math.max(expected, known) end
-    if known >= MANY then doubtful = 1 end
+    -- Redis has lost its memory, and this instance may know of too few others: it may have started a moment before.
+    if known > 0 and not seen[instance] then doubtful = 1 end
   end
+  if known >= MANY then doubtful = 1 end
   instances[instance] = now
-  local live = 0
+  local live, back = 0, 0
   for name, at in pairs(instances) do
     if now - math.max(at, epoch) > SILENT_MS then redis.call('HDEL', KEYS[1], name)
-    elseif at >= epoch and now - at <= SILENT_MS then live = live + 1 end
+    else
+      live = live + 1
+      if at >= epoch then back = back + 1 end
+    end
   end
   redis.call('HSET', KEYS[1], instance, now, '#latest', now, '#epoch', epoch,
     '#expected', expected, '#fresh', fresh, '#doubtful', doubtful)
   redis.call('PEXPIRE', KEYS[1], SILENT_MS * 6)
-  local settled = doubtful == 0 and live - fresh >= expected or now - epoch >= SETTLE_MS
-  -- Until all have reported, those that are waited for count, too.
-  if not settled then live = math.max(live, known < MANY and known or 0, expected) end
-  return live, settled, epoch
+  -- Those that are waited for are there, and hold what they held, until they have been silent for long.
+  if now - epoch > SILENT_MS then return live, true, epoch end
+  local settled = back - fresh >= expected and (doubtful == 0 or now - epoch >= SETTLE_MS)
+  return math.max(live, expected + fresh), settled, epoch
 end
 
 local live, settled, epoch = register()
@@ -75,8 +80,8 @@ local live, settled, epoch = register()
 -- Nobody is silent during a pause of all.
 local function has_ended(row) return now - math.max(row.at, epoch) > SILENT_MS end
 
--- How many instances divide what is given on top of a limit that is held by others.
-local dividers = known < MANY and math.max(live, known) or math.max(live, 4)
+-- How many instances divide what is given on top of a limit that is held by others; at least four while that is not known.
+local dividers = math.max(live, known < MANY and settled and known or 4)
 
 local function rows_of(key)
   local found, rows, extra = fields(key), {}, {}

@@ -55,7 +55,7 @@ impl ModelRedis {
     /// The number of instances, and two values for each item.
     pub(super) fn divide(&mut self, report: &ModelReport, items: &[ScriptItem]) -> (u64, Vec<(i64, i64)>) {
         let (live, is_settled) = self.register(report);
-        let dividers = live.max(if report.known < MANY { report.known } else { 4 });
+        let dividers = live.max(if report.known < MANY && is_settled { report.known } else { 4 });
         let values = items.iter().map(|item| {
             let hash = self.hashes.entry(item.key.clone()).or_default();
             match item.operation {
@@ -81,22 +81,28 @@ impl ModelRedis {
             self.expected = self.seen.values().filter(|&&at| latest - at <= SILENT_MS).count() as u64;
             (self.epoch, self.fresh, self.is_doubtful) = (*now, 0, false);
         }
-        if self.seen.get(instance).is_none_or(|at| *at < self.epoch) {
+        let seen_at = self.seen.get(instance).copied();
+        if seen_at.is_none_or(|at| at < self.epoch) {
             let is_fresh = *known == 0 || *known >= MANY;
             self.expected = self.expected.max(if is_fresh { 0 } else { *known });
             self.fresh += u64::from(is_fresh);
-            self.is_doubtful |= *known >= MANY;
+            self.is_doubtful |= *known > 0 && seen_at.is_none();
         }
+        self.is_doubtful |= *known >= MANY;
         self.seen.insert(instance.clone(), *now);
         self.seen.retain(|_, at| now - (*at).max(self.epoch) <= SILENT_MS);
         self.latest = Some(*now);
-        let is_live = |at: u64| at >= self.epoch && now - at <= SILENT_MS;
-        let live = self.seen.values().filter(|at| is_live(**at)).count() as u64;
-        let all_are_back = !self.is_doubtful && live.saturating_sub(self.fresh) >= self.expected;
-        if all_are_back || now - self.epoch >= SETTLE_MS {
+        let live = self.seen.len() as u64;
+        let back = self.seen.values().filter(|at| **at >= self.epoch).count() as u64;
+        let age = now - self.epoch;
+        if age > SILENT_MS {
             return (live, true);
         }
-        (live.max(if *known < MANY { *known } else { 0 }).max(self.expected), false)
+        let are_all_back = back >= self.expected + self.fresh;
+        (
+            live.max(self.expected + self.fresh),
+            are_all_back && (!self.is_doubtful || age >= SETTLE_MS),
+        )
     }
 }
 

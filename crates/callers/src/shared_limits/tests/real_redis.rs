@@ -1,5 +1,8 @@
 //! The script in a real Redis.
 
+#[path = "../../../../testkit/src/ports.rs"]
+#[allow(unreachable_pub, reason = "the file belongs to another crate, where others use it")]
+mod ports; // ports that stay free
 #[path = "../../../../testkit/src/redis.rs"]
 #[allow(unreachable_pub, dead_code, reason = "the file belongs to another crate, where others use it")]
 mod redis_server; // a real Redis

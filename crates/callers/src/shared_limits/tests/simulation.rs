@@ -43,9 +43,9 @@ pub(super) struct Outage {
 
 impl Outage {
     /// Whether an instance that starts at this time may be the first to see a Redis that knows nothing, as if all instances
-    /// were new.
+    /// were new. One that starts earlier notices that Redis cannot be reached.
     pub(super) fn looks_new_to(self, starts_ms: u64) -> bool {
-        self.forgets && (self.to_ms..self.to_ms + 5_000).contains(&starts_ms)
+        (self.to_ms.saturating_sub(2_000)..self.to_ms + 5_000).contains(&starts_ms)
     }
 }
 
