@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use testkit::ports::free_port;
 
 pub(crate) const HONEST_KEY: &str = "honest-caller-0000000000000000000";
 pub(crate) const HOSTILE_KEY: &str = "hostile-caller-000000000000000000";
@@ -79,7 +80,7 @@ impl GatewayProcess {
     fn spawn(start: &GatewayStart<'_>) -> io::Result<Self> {
         let [public, operator] = match start.log {
             LogTarget::File => [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); 2],
-            LogTarget::FullDevice | LogTarget::ClosedPipe | LogTarget::StuckPipe => free_addresses()?,
+            LogTarget::FullDevice | LogTarget::ClosedPipe | LogTarget::StuckPipe => free_addresses(),
         };
         let config = start.folder.join("chaingate.toml");
         fs::write(&config, config_text(public, operator, start.config))?;
@@ -227,9 +228,7 @@ fn address(line: &str, name: &str) -> Option<SocketAddr> {
     line.split_once(&format!("\"{name}\":\""))?.1.split('"').next()?.parse().ok()
 }
 
-/// Two ports that nobody uses now, for a gateway whose log cannot be read. Another process may take them before it does.
-fn free_addresses() -> io::Result<[SocketAddr; 2]> {
-    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let (one, other) = (free()?, free()?);
-    Ok([one.local_addr()?, other.local_addr()?])
+/// Two addresses where nobody listens, for a gateway whose log cannot be read.
+fn free_addresses() -> [SocketAddr; 2] {
+    [(); 2].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())))
 }

@@ -11,6 +11,7 @@ pub mod http; // a caller that says exactly what it is told to
 pub mod http2; // a caller that writes frames
 pub mod anvil; // a real node
 pub mod ethereumjs; // another one
+pub mod ports; // ports that stay free
 pub mod redis; // a real Redis
 pub mod postgres; // a real database
 pub mod proxy; // a real node with faults

@@ -1,16 +1,17 @@
 //! A real Redis, where there is one.
 //!
-//! Nothing but the standard library, `tempfile` and `skip` is used here: crates that must not depend on this one include the file by
-//! its path, next to `skip`.
+//! Nothing but the standard library, `tempfile`, `ports` and `skip` is used here: crates that must not depend on this one
+//! include the file by its path, next to those.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::ports::free_port;
 use super::skip;
 
 /// The program of Debian's package.
@@ -37,7 +38,7 @@ impl RedisServer {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (child, address) = (0..STARTS_MAX)
             .find_map(|_| {
-                let address = free_address();
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
                 Some((serve(address, &folder)?, address))
             })
             .expect("Redis serves");
@@ -89,11 +90,6 @@ impl Drop for RedisServer {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("a listener has an address")
 }
 
 /// A server at this address; `None` if it ended, because the port is taken.

@@ -3,11 +3,12 @@
 //! everything.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use testkit::http::{TestConnection, get, request};
+use testkit::ports::free_port;
 
 use crate::demo::{endless, metric, until};
 use crate::gateway_under_test::chain_id;
@@ -83,7 +84,7 @@ impl Drop for Program {
 
 /// An address where nobody listens. The log, which usually tells the address, is not to be had here.
 fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()))
 }
 
 #[test]

@@ -6,10 +6,10 @@ use archive::Archive;
 use chain_builder::write_blocks;
 use tempfile::TempDir;
 use testkit::ethereumjs::{self, EthereumJs};
+use testkit::ports::free_port;
 
 use super::front::Front;
 use super::questions::{self, Question, agree, outcome};
-use super::twins::free_port;
 use crate::demo::Demo;
 
 const REST: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";

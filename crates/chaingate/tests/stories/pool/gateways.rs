@@ -5,10 +5,11 @@
 use std::thread;
 use std::time::Duration;
 
+use testkit::ports::free_port;
+
 use super::callers::{Stage, ask_during, storm_time};
 use super::front::Front;
 use super::questions;
-use super::twins::free_port;
 use crate::demo::Demo;
 use crate::process::Process;
 

@@ -1,10 +1,10 @@
 //! Real nodes that have the same chain, block by block, because all of them are told the same.
 
-use std::net::TcpListener;
 use std::sync::{Arc, RwLock};
 
 use serde_json::{Value, json};
 use testkit::anvil::Anvil;
+use testkit::ports::free_port;
 
 const ALICE: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 /// What Alice creates first: a contract that logs what it is paid.
@@ -17,9 +17,6 @@ const GENESIS_TIME: &str = "1700000000";
 
 /// So little that it never changes: anvil forgets to take it back when it takes blocks back.
 const BASE_FEE: &str = "7";
-
-/// Ports that the system gives to nobody by itself, so that a node finds its own again.
-const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 /// What is true of one block.
 #[derive(Clone, Debug)]
@@ -151,11 +148,6 @@ fn start(port: u16) -> Option<Anvil> {
     let anvil = Anvil::start_at(port, &arguments)?;
     anvil.ask("anvil_setBlockTimestampInterval", json!([1]));
     Some(anvil)
-}
-
-pub(super) fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(|| rand::random_range(PORTS)).find(is_free).expect("there are endless tries")
 }
 
 /// The one transaction of a block.
