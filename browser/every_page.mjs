@@ -50,7 +50,7 @@ test("every page: for developers", async (stage) => {
   await makeCalls(gateway, key);
   await until("the usage is shown", async () => {
     await page.goto("/usage");
-    return await page.getByText("Failures, and what to do").count() > 0;
+    return await page.getByText("Calls without a result, and what to do").count() > 0;
   });
   for (const own of ["/", "/keys", "/usage", "/try", "/settings"]) await check(page, own);
   for (const range of ["15m", "7d", "30d"]) await check(page, `/usage?range=${range}`);

@@ -66,7 +66,7 @@ async function photographDeveloper(browser, gateway, operator) {
   await makeCalls(gateway, keys);
   await until("the calls are in the store", async () => {
     await page.goto("/usage?range=15m");
-    return await page.getByText("Failures, and what to do").count() > 0;
+    return await page.getByText("Calls without a result, and what to do").count() > 0;
   });
   await promisify(execFile)("python3", ["browser/spread_usage.py", path.join(gateway.dataDir, "callers.sqlite")]);
   await until("all keys have been used", async () => {

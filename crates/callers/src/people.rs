@@ -5,7 +5,7 @@
 
 mod attempt_throttle; // slows guesses down
 mod email; // addresses of people
-mod links; // invitations, new passwords, the first operator
+mod links; // invitations, new passwords, new operators
 mod password; // the rules and the hashes of passwords
 mod password_hasher; // threads that hash passwords
 mod sessions; // signed-in browsers
@@ -19,6 +19,7 @@ use store::{StoreFailure, UserRole, UserStatus};
 use subtle::ConstantTimeEq;
 
 use self::attempt_throttle::AttemptThrottle;
+pub use self::email::check_email;
 pub use self::links::{Invitation, InvitationTarget, LinkForm, LinkSummary, NewLink};
 pub use self::password::PASSWORD_CHARACTERS_MIN;
 use self::password_hasher::PasswordHasher;
@@ -33,7 +34,7 @@ pub enum PeopleError {
     WrongCredentials,
     #[error("too many attempts; try again in {wait_s} seconds")]
     TooManyAttempts { wait_s: u64 },
-    #[error("too many people sign in at the moment; try again")]
+    #[error("too many people are signing in; try again in a few seconds")]
     Busy,
     #[error("this link has been used or has expired; ask for a new one")]
     InvalidLink,

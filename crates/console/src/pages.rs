@@ -173,7 +173,7 @@ pub(crate) struct FormErrors {
 pub(crate) struct FieldError {
     /// The `name` of the input.
     pub(crate) field: String,
-    /// What is wrong and what to do, such as `must have at least 12 characters`.
+    /// What is wrong and what to do, such as `must have at least 10 characters`.
     pub(crate) message: String,
 }
 

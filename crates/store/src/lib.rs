@@ -10,7 +10,7 @@
 
 mod failure; // why an operation failed
 mod location; // which database is used
-mod hash_key; // keyed hashes of keys and secrets
+mod hash_key; // keyed hashes of keys, secrets and tokens
 mod records; // accounts, keys, audit entries
 mod columns; // columns of statements → rows
 mod backend; // the two kinds of databases

@@ -28,7 +28,7 @@ const WAIT_S_MAX: u64 = 15 * 60;
 /// Attempts are forgotten after this time without another one.
 const FORGOTTEN_AFTER_S: u64 = 60 * 60;
 
-/// Entries of each table. The oldest one makes room for a new one.
+/// Entries of each table. The one with the fewest attempts makes room for a new one, the oldest first among equals.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Attempts to sign in, by email address and by network address.
@@ -80,8 +80,8 @@ impl AttemptThrottle {
         }
     }
 
-    /// Forgets the attempts of somebody who has signed in. Those from the same network address stay, because one known
-    /// password must not pay for guesses of others.
+    /// Forgets the attempts of somebody who has signed in. The count of the network address only drops by one, because
+    /// otherwise an attacker with one valid password could reset it.
     pub(super) fn succeeded(&self, email: &str, address: IpAddr, now: u64) {
         let tables = &mut *self.tables.lock();
         let network = network_of(address);
@@ -95,7 +95,7 @@ impl AttemptThrottle {
     }
 }
 
-/// A person with IPv6 has a whole network of 2^64 addresses.
+/// IPv6 addresses are counted by their /64 network, because one person has all of its addresses.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

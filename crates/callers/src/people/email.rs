@@ -21,6 +21,11 @@ pub(super) fn normalised(text: &str) -> Result<String, PeopleError> {
     }
 }
 
+/// Refuses what is not an email address.
+pub fn check_email(text: &str) -> Result<(), PeopleError> {
+    normalised(text).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

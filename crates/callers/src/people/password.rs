@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 use super::{PeopleError, invalid};
 use crate::administration::credential;
 
-/// The shortest password. With the limits on attempts, ten characters that are not in a list of passwords hold.
+/// The shortest password. With the limits on attempts, ten characters cannot be guessed online.
 pub const PASSWORD_CHARACTERS_MIN: usize = 10;
 
 /// The longest password, so that hashing takes the same time for all.

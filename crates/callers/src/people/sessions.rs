@@ -103,7 +103,7 @@ impl People {
         }))
     }
 
-    /// Whether a token is that of an operator's valid session. A page that is open and not used does not make it last longer.
+    /// Whether a token is that of an operator's valid session. No use is recorded, so an open live view does not keep the session from expiring.
     pub async fn is_operator_session(&self, token: &str) -> Result<bool, PeopleError> {
         let session = self.valid_session(token).await?;
         Ok(session.is_some_and(|(_, user)| user.role == UserRole::Operator))

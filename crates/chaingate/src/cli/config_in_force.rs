@@ -1,4 +1,4 @@
-//! Every key of the configuration with the value in force and where that comes from, for the console. Secrets are hidden.
+//! Every key of the configuration with the value in effect and where that comes from, for the console. Secrets are hidden.
 
 use ::console::{ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue};
 use settings::{FileValue, KnownKey};

@@ -1,4 +1,4 @@
-//! `chaingate console`: links with which people come into the console. They are printed here and nowhere else.
+//! `chaingate console`: makes the links with which people get access to the console, and prints them.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use tokio::runtime;
 use super::administration::{AdministrationOptions, user, utc_text, write};
 use crate::config::Config;
 
-/// Let people into the console: sign-in link, invitation, new password
+/// Let people into the console: sign-in link, invitation, reset link
 ///
-/// Each link works once. It is printed here and stored nowhere, so send it to the right person. The commands change the store
+/// Each link works once. It is printed once and only its hash is stored, so copy it now and send it to the right person. The commands change the store
 /// directly and work whether the gateway runs or not.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::credits_today::CreditsToday;
-use super::keys::{KeyRow, split_keys};
+use super::keys::{KeyRow, KeyRowState, split_keys};
 use super::usage::percent_encoded;
 use super::{FormErrors, PageFrame, format};
 
@@ -71,6 +71,12 @@ pub(crate) struct AccountDetailsPage {
 }
 
 impl AccountDetailsPage {
+    /// How many keys are neither revoked nor expired.
+    fn valid_keys(&self) -> usize {
+        let is_valid = |key: &&KeyRow| !matches!(key.state, KeyRowState::Expired | KeyRowState::Revoked);
+        self.keys.iter().filter(is_valid).count()
+    }
+
     fn keys_in_table(&self) -> &[KeyRow] {
         split_keys(&self.keys).0
     }

@@ -16,6 +16,8 @@ const HEIGHT: f64 = 200.0;
 /// Steps of the vertical axis.
 const INTERVALS: u32 = 4;
 
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
 /// The share of its step that a bar fills.
 const BAR_SHARE: f64 = 0.78;
 
@@ -100,9 +102,16 @@ impl Chart {
     /// The labels of the horizontal axis: evenly spaced, from the begin of the first step to the end of the last.
     pub(crate) fn x_labels(&self) -> Vec<String> {
         let steps = self.steps();
-        let intervals = [4, 3, 5, 6, 7, 2].into_iter().find(|n| steps.is_multiple_of(*n)).unwrap_or(1);
+        let duration = i64::try_from(steps).unwrap_or(0).saturating_mul(self.step);
+        // Times of day alone do not tell the days of a week apart.
+        let (step, preferred) = if duration > 2 * DAY_SECONDS {
+            (self.step.max(DAY_SECONDS), [7, 5, 6, 4, 3, 2])
+        } else {
+            (self.step, [4, 3, 5, 6, 7, 2])
+        };
+        let intervals = preferred.into_iter().find(|n| steps.is_multiple_of(*n)).unwrap_or(1);
         let width = i64::try_from(steps / intervals).unwrap_or(0).saturating_mul(self.step);
-        (0..=intervals as i64).map(|n| format::step_label(&(self.since + n * width), &self.step)).collect()
+        (0..=intervals as i64).map(|n| format::step_label(&(self.since + n * width), &step)).collect()
     }
 
     /// Each step with its time and the texts of its values, oldest first.

@@ -1,4 +1,4 @@
-//! The configuration in force, for operators.
+//! The configuration in effect, for operators.
 
 use askama::Template;
 
@@ -50,6 +50,6 @@ pub enum ConfigurationSource {
     },
     /// The name of a variable.
     Environment(String),
-    /// A flag such as `--console`.
+    /// An option such as `--console`.
     Flag(String),
 }

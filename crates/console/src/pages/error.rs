@@ -21,7 +21,10 @@ impl ErrorPage {
     /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500 or 503. Other statuses are described like 500.
     pub(crate) fn of_status(frame: PageFrame, status: u16) -> Self {
         let (heading, message) = match status {
-            400 => ("This request is not valid", "Go back, reload the page and try again."),
+            400 => (
+                "This request is not valid",
+                "Go back, reload the page and try again. For usage, choose a shorter time or one key.",
+            ),
             403 => (
                 "Not allowed",
                 "Your user may not open this page, or the form was too old. Reload the page and send the form again. If you need \
@@ -33,11 +36,15 @@ impl ErrorPage {
                 "Too much data",
                 "The form is larger than the console accepts. Shorten the lists and try again.",
             ),
-            429 => ("Too many attempts", "Wait a minute, and then try again."),
+            429 => (
+                "Too many requests",
+                "You made many attempts or changes in a short time, or a download of yours is still running. Wait a minute, and \
+                 then try again.",
+            ),
             503 => (
-                "The console cannot reach its database",
-                "Calls with existing keys are still answered. Try again in a minute. If it stays like this, the operator finds the \
-                 reason in the log of the gateway.",
+                "The console cannot answer now",
+                "It cannot reach its database, or too many people use it. Calls with existing keys are still answered. Try again in a \
+                 minute. If it stays like this, the operator finds the reason in the log of the gateway.",
             ),
             _ => (
                 "Something went wrong",

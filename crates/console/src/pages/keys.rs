@@ -87,7 +87,7 @@ impl KeyRowState {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Active => "Active",
-            Self::ActiveUntil(_) => "Expires soon",
+            Self::ActiveUntil(_) => "Expires",
             Self::Expired => "Expired",
             Self::Revoked => "Revoked",
             Self::Suspended => "Suspended",
@@ -145,7 +145,7 @@ pub(crate) struct KeySettingsPage {
     pub(crate) form: KeySettingsForm,
     /// What is wrong with the form that was sent; the fields are told apart by their names.
     pub(crate) errors: FormErrors,
-    /// All names of methods, which the browser suggests.
+    /// All names of methods, which the page lists.
     pub(crate) method_names: Vec<String>,
     /// Such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,

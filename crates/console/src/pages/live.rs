@@ -87,12 +87,12 @@ pub struct LiveHistory {
 /// Values of a sparkline: five minutes with one value every two seconds.
 pub const HISTORY_POINTS_MAX: usize = 150;
 
-/// Errors with the same code.
+/// Errors with the same outcome.
 #[derive(Clone, Debug)]
 pub struct LiveError {
     /// The outcome with the codes that callers see, such as `refused: 429 or 402, -32005`.
     pub code: String,
-    /// What it means, such as `limit of the plan or key reached`.
+    /// What it means, such as `A limit of the plan or of the key was reached.`.
     pub meaning: String,
     /// How often it occurred in the last five minutes.
     pub count: u64,
@@ -209,6 +209,6 @@ impl LiveImport {
 pub struct LiveInstance {
     pub name: String,
     pub is_this: bool,
-    /// Such as `connected`.
+    /// Such as `shares limits over Redis`.
     pub state: String,
 }

@@ -175,7 +175,7 @@ impl UsageSeries {
     pub(crate) fn requests_chart(&self) -> Chart {
         let mut series = vec![self.outcome("Answered", "s-ok", OutcomeCounts::answered)];
         series.extend(self.failures());
-        self.chart("requests", "Requests by outcome", ChartUnit::Number, ChartShape::Bars, series)
+        self.chart("requests", "Calls by outcome", ChartUnit::Number, ChartShape::Bars, series)
     }
 
     pub(crate) fn credits_chart(&self) -> Chart {

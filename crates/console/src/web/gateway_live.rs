@@ -162,9 +162,8 @@ fn errors(samples: &VecDeque<Sample>) -> Vec<LiveError> {
         meaning: row.meaning.to_owned(),
         count: row.calls,
     };
-    let mut errors: Vec<_> = rows.into_iter().filter(|row| row.calls > 0).map(error).collect();
-    errors.sort_by_key(|error| std::cmp::Reverse(error.count));
-    errors
+    // A revert is an answer of the chain, and no error of the service.
+    rows.into_iter().filter(|row| row.label != Outcome::Reverted.label()).map(error).collect()
 }
 
 fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError>) -> LiveStatus {

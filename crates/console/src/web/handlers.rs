@@ -12,4 +12,4 @@ pub(super) mod user; // password and sessions
 pub(super) mod live; // what the gateway does now
 pub(super) mod accounts; // all accounts
 pub(super) mod audit; // who changed what
-pub(super) mod configuration; // the configuration in force
+pub(super) mod configuration; // the configuration in effect

@@ -60,13 +60,13 @@ pub(super) fn form_errors(error: AdministrationError) -> Result<FormErrors, Page
         }
         AdministrationError::AlreadyExists { what, .. } => {
             let field = if what == "user" { "email" } else { "name" };
-            let message = format!("this {what} exists already");
+            let message = format!("this {what} exists already; choose another {field}");
             Ok(FormErrors { general: None, fields: vec![FieldError { field: field.to_owned(), message }] })
         }
         AdministrationError::TooManyKeys { plan, max } => {
             let keys = if max == 1 { "key" } else { "keys" };
             Ok(general(format!(
-                "Your plan {plan} allows {max} {keys}. Revoke one first, or ask the operator for another plan."
+                "The plan {plan} allows {max} active {keys}. Revoke keys first; only an operator can choose another plan."
             )))
         }
         other @ (AdministrationError::NotFound { .. } | AdministrationError::StoreUnavailable(_)) => {
@@ -83,7 +83,7 @@ pub(super) fn people_form_errors(error: PeopleError) -> Result<FormErrors, PageE
         PeopleError::TooManyAttempts { wait_s } => {
             general(&format!("Too many attempts. Try again in {wait_s} seconds."))
         }
-        PeopleError::Busy => general("Too many people sign in at the moment. Try again."),
+        PeopleError::Busy => general("Too many people are signing in. Try again in a few seconds."),
         PeopleError::InvitationNeeded => general("New people need an invitation. Ask the operator for one."),
         PeopleError::InvalidLink => Err(PageError::InvalidLink),
         PeopleError::Change(error) => {

@@ -1,4 +1,4 @@
-//! All paths of the console, and who may use them. Tests try every row as everybody.
+//! All paths of the console, and who may use them. Tests try every row without a session, with an expired one, as developers and as an operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl WebRoute {
 /// The path of the files that pages load.
 const ASSETS: &str = "/assets/{name}";
 
-/// A row for a handler of this module.
+/// A row of [`ROUTES`].
 macro_rules! route {
     ($method:ident $path:literal $access:ident $handler:path) => {
         WebRoute {

@@ -43,7 +43,7 @@ impl SumBuilder {
     }
 }
 
-/// How much of a dimension a report is about.
+/// The dimensions of a report, with the outcome, which every sum needs.
 pub(super) fn by(dimensions: &[UsageDimension]) -> BTreeSet<UsageDimension> {
     dimensions.iter().copied().chain([UsageDimension::Outcome]).collect()
 }
@@ -98,7 +98,7 @@ pub(super) fn series(report: &UsageReport) -> UsageSeries {
     }
 }
 
-/// The step with which a chart of a range has tens of points.
+/// The step with which a chart of a range has at most 200 points.
 pub(super) fn step_of(range: UsageRange) -> UsageStep {
     match range {
         UsageRange::Minutes15 | UsageRange::Hour => UsageStep::Minute,

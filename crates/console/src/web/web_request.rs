@@ -53,7 +53,7 @@ impl ConsoleSite {
         Ok(self.frame_with(csrf, session, active, title, notices::flash(request.query.get(notices::FIELD))))
     }
 
-    /// The same without a token, for pages without forms.
+    /// The same with this token. Pages with an empty one have no forms.
     pub(super) fn frame_with(
         &self,
         csrf: String,

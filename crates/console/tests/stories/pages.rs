@@ -47,6 +47,28 @@ fn a_developer_signs_up_and_manages_a_key() {
     }
 }
 
+// The account was made, the page said that nothing was saved, and a second attempt was refused because the account existed.
+#[test]
+fn an_account_with_a_wrong_invitation_is_not_made() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    let refused = operator.post_from("/accounts", "/accounts", "name=acme&plan=core&invite_email=ada");
+    assert_eq!(refused.status, 422);
+    assert!(refused.text().contains("must be an email address such as ada@example.com"));
+    assert_eq!(operator.get("/accounts/acme").status, 404);
+}
+
+// The form of an error page had no token, so that signing out on it was refused.
+#[test]
+fn an_error_page_has_no_form_that_cannot_be_sent() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    assert!(operator.get("/accounts").text().contains("action=\"/sign-out\""));
+    let missing = operator.get("/nothing");
+    assert_eq!(missing.status, 404);
+    assert!(!missing.text().contains("<form"));
+}
+
 #[test]
 fn an_operator_invites_a_developer_and_resets_their_password() {
     let console = ConsoleUnderTest::start();

@@ -1,4 +1,4 @@
-//! Links that are valid once: invitations, new passwords, and the sign-in of the first operator.
+//! Links that are valid once: invitations, new passwords, and new operators.
 
 use crate::backend::each_backend;
 use crate::columns::hash_bytes;

@@ -11,7 +11,7 @@ use crate::transaction::StoreTransaction;
 /// A signed-in browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// With which people name the session. It is not a secret.
+    /// Names the session on pages and in the audit log. It is not a secret.
     pub id: String,
     pub user_id: i64,
     /// The keyed hash of the token in the cookie.

@@ -99,10 +99,7 @@ impl ModelRedis {
             return (live, true);
         }
         let are_all_back = back >= self.expected + self.fresh;
-        (
-            live.max(self.expected + self.fresh),
-            are_all_back && (!self.is_doubtful || age >= SETTLE_MS),
-        )
+        (live.max(self.expected + self.fresh), are_all_back && (!self.is_doubtful || age >= SETTLE_MS))
     }
 }
 

@@ -40,6 +40,9 @@ fn labels_of_time_are_evenly_spaced_and_end_with_the_last_step() {
     assert_eq!(labels(15), ["17:00", "17:05", "17:10", "17:15"]);
     assert_eq!(labels(60), ["17:00", "17:15", "17:30", "17:45", "18:00"]);
     assert_eq!(labels(1), ["17:00", "17:01"]);
+    let week = Chart { step: 3_600, ..chart(ChartShape::Bars, &[&[Some(1.0); 168]]) };
+    let days = ["17 Nov", "18 Nov", "19 Nov", "20 Nov", "21 Nov", "22 Nov", "23 Nov", "24 Nov"];
+    assert_eq!(week.x_labels(), days);
 }
 
 #[test]

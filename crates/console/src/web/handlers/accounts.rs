@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use callers::administration::AccountSummary;
-use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary};
+use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary, check_email};
 use callers::usage::UsageDimension;
 
 use crate::pages::accounts::{
@@ -19,7 +19,7 @@ use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};
 
-/// Accounts of one page: one statement is made for each.
+/// Accounts on one page. Each takes a database query of its own.
 const ACCOUNTS_SHOWN: usize = 50;
 
 pub(in crate::web) async fn list(
@@ -88,6 +88,14 @@ pub(in crate::web) async fn create(
 ) -> Result<Response, PageError> {
     let actor = operator.session().actor();
     let (name, plan) = (request.form.get("name").trim(), request.form.get("plan"));
+    // An account without its invitation would be half of what was asked for.
+    if let Some(email) = request.form.filled("invite_email")
+        && let Err(error) = check_email(email)
+    {
+        let mut errors = people_form_errors(error)?;
+        errors.fields.iter_mut().for_each(|error| error.field = "invite_email".to_owned());
+        return reply::refused_form(&list_page(&site, &request, &operator, errors).await?);
+    }
     let account = match site.administration.create_account(&actor, name, plan).await {
         Ok(account) => account,
         Err(error) => {

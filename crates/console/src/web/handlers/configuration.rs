@@ -1,4 +1,4 @@
-//! The configuration in force.
+//! The configuration in effect.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::web::page_error::PageError;
 use crate::web::site::ConsoleSite;
 use crate::web::usage_sums;
 
-/// Keys that are read for one page. Plans allow far fewer, or none of the lists is for people.
+/// Keys that are read for one page. Nobody reads a longer list.
 pub(super) const KEYS_MAX: u32 = 500;
 
 /// The keys of an account, and what it used today.

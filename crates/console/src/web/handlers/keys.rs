@@ -164,8 +164,13 @@ pub(in crate::web) async fn rotate(
         }
         Err(error) => {
             let mut errors = form_errors(error)?;
-            for error in errors.fields.iter_mut().filter(|error| error.field == "overlap_seconds") {
-                error.field = "overlap_hours".to_owned();
+            for error in &mut errors.fields {
+                match &*error.field {
+                    "overlap_seconds" => error.field = "overlap_hours".to_owned(),
+                    // The settings have a field of that name, too.
+                    "secret" => error.field = "rotate_secret".to_owned(),
+                    _ => {}
+                }
             }
             refused(&site, &request, &session, errors).await
         }
