@@ -99,7 +99,7 @@ function setUpLive() {
     show("good", "Live");
   });
   events.addEventListener("error", () => {
-    if (events.readyState === EventSource.CLOSED) show("bad", "Not updating: reload the page");
+    if (events.readyState === EventSource.CLOSED) show("bad", "Not updating: reload the page in a minute");
     else show("warn", "Connection lost, trying again");
   });
   addEventListener("pagehide", () => events.close());

@@ -235,7 +235,7 @@ impl People {
             change.update_user(&user).await?;
             change.delete_other_sessions(user.id, "").await?;
             change.delete_reset_links(user.id).await?;
-            audit::add(change, &actor, "user.operator", email, &[]).await?;
+            audit::add(change, &actor, "user.operator", email, &[("password", "replaced")]).await?;
             return Ok(user);
         }
         let plan = self.administration.plans().least_limited();

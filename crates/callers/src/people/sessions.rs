@@ -178,6 +178,8 @@ impl People {
         change.delete_old_sessions(now - IDLE_S, now - AGE_S).await?;
         change.insert_session(&session).await?;
         change.delete_surplus_sessions(user.id, SESSIONS_MAX).await?;
+        let details = [("address", &*session.address)];
+        audit::add(change, &actor(&user.email), "user.sign_in", &user.email, &details).await?;
         Ok(NewSession { token, email: user.email.clone() })
     }
 }

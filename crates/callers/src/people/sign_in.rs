@@ -25,8 +25,6 @@ impl People {
         self.attempt_succeeded(&email, visitor);
         let mut change = self.administration.store().begin_change().await?;
         let session = self.add_session(&mut change, &user, visitor).await?;
-        let details = [("address", &*visitor.address.to_string())];
-        audit::add(&mut change, &actor(&email), "user.sign_in", &email, &details).await?;
         self.administration.commit(change).await?;
         Ok(session)
     }

@@ -68,7 +68,8 @@ fn the_first_operator_comes_in_by_a_link_that_works_once() {
             [
                 "terminal user.operator_link",
                 "user:root@example.com account.create",
-                "user:root@example.com user.create"
+                "user:root@example.com user.create",
+                "user:root@example.com user.sign_in"
             ]
         );
     });
@@ -248,6 +249,9 @@ fn a_new_password_ends_the_other_sessions() {
         people.sign_in("ada@example.com", "third password", &visitor(1)).await.unwrap();
         assert!(people.create_reset_link("test", "eve@example.com").await.is_err());
         let audited = actions(&place).await;
+        // With a password, with the link, by signing up, and with the last password.
+        let sign_ins = audited.iter().filter(|action| *action == "user:ada@example.com user.sign_in");
+        assert_eq!(sign_ins.count(), 4);
         for expected in [
             "user:ada@example.com user.password",
             "test user.reset_link",

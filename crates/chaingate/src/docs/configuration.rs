@@ -158,7 +158,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[listen]", "admin_token_file", "`admin-token` in `data_dir`, created on the first start", "file with the token of the admin API: one line of 32 to 1,024 visible ASCII characters. Only its owner may be able to read it"),
     key("[listen]", "operator_hosts", "none", "host names that requests to the operator address may use, besides `localhost` and IP addresses. Others get 403"),
     key("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`. They report the addresses of their callers, to which the limits per address then apply. These limits do not apply to the proxies themselves"),
-    key("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2). Connections without it are closed"),
+    key("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2). Connections of callers without it are closed; the console takes addresses from `proxy_header` only"),
     key("[listen]", "proxy_header", "", "header to which `trusted_proxies` append the addresses of their callers: `x-forwarded-for` or `forwarded`. The last address that is not a trusted proxy is used"),
     key("[listen]", "workers", "one per core", "threads that serve connections"),
     key("[listen]", "runtime", "", "how connections are spread over the workers: `per-core` or `work-stealing`"),

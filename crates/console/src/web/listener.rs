@@ -31,7 +31,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at once; beyond it, one of the address that has the most is closed. A browser opens up to six.
 const CONNECTIONS_MAX: usize = 128;
 
-/// How long a browser may leave what was sent to it unread. A page that nobody reads would stay in memory otherwise.
+/// How long a browser may take to receive what is on its way to it. A page that nobody reads would stay in memory otherwise.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a head and of what is read ahead. Cookies and addresses of "Try it" have a few kilobytes.
