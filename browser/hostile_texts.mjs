@@ -39,7 +39,7 @@ test("hostile texts: names of accounts and keys, browsers and audit entries are 
   await page.goto("/audit");
   await checkPage(page, "the audit log");
   // The page has the newest 100 entries: an account and a key for each payload.
-  showsAll(await page.locator("td[data-label=Of] .name").allTextContents());
+  showsAll(await page.locator("td[data-label=Subject] .name").allTextContents());
   const actors = await page.locator("td[data-label=Who] .name").allTextContents();
   showsAll(actors, (text, payload) => !isAscii(payload) || text.includes(payload));
 
