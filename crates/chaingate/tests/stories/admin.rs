@@ -57,7 +57,8 @@ fn the_api_needs_the_token_of_the_data_directory() {
     headers.pop();
     headers.push(right);
     assert_eq!(list(&headers).status, 200, "the right token still works");
-    assert!(gateway.lines_with("without the right token") > 0);
+    // The log is written beside the requests.
+    until("wrong tokens are logged", || gateway.lines_with("without the right token") > 0);
     assert_eq!(gateway.lines_with("00000000000000000000000000000000"), 0);
 }
 

@@ -105,6 +105,7 @@ fn a_full_disk_pauses_following_until_there_is_room() {
     until("following goes on", || metric(gateway.operator, "chaingate_follow_running") == 1.0);
     proxy.set(Mood::Dead);
     has(&gateway, &node, (0..=BLOCKS).step_by(10));
+    until("the log says that following goes on", || gateway.lines_with("following goes on") > 0);
     assert_eq!(gateway.lines_with("following pauses"), 1);
     assert_eq!(gateway.lines_with("following goes on"), 1);
 }
