@@ -210,6 +210,8 @@ end
 
 local function leave_instance(key)
   redis.call('HDEL', key, instance)
+  -- It is not waited for any more.
+  redis.call('HINCRBY', key, '#fresh', -1)
   return 0, 0
 end
 

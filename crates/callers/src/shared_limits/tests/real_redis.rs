@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use redis_server::RedisServer;
 use resources::Clock;
 
-use super::super::exchange::ScriptItem;
+use super::super::exchange::{ScriptItem, leave_instance};
 use super::super::redis_link::{RedisLink, Reporter};
 use super::super::{LimitSharing, RedisUrl};
 use super::model_redis::{ModelRedis, ModelReport};
@@ -75,6 +75,22 @@ fn the_script_does_what_the_model_does() {
         });
         model = expected.unwrap_or_else(|| panic!("{reporter:?} {items:?} gave {reply:?}, but {model:?}"));
     }
+}
+
+/// The next instance waited ten seconds for one that had left.
+#[test]
+fn an_instance_that_has_left_is_not_waited_for() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut link = RedisLink::new(redis::Client::open(server.url()).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut exchange = |instance: &str, item: ScriptItem| {
+        let reporter = Reporter { instance, sequence: 1, known: 0 };
+        runtime.block_on(link.exchange(reporter, &[item])).unwrap()
+    };
+    exchange("first", leave_instance());
+    let rate = ScriptItem { key: "rate:1".to_owned(), operation: "rate", arguments: [4_000, 4_000, 0, 0] };
+    let reply = exchange("second", rate);
+    assert_eq!((reply.instances, &reply.values[..]), (1, &[(4_000, 0)][..]));
 }
 
 /// Asks until the limit refuses, for as long as `is_done` says; credits that were granted.
