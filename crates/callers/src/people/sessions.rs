@@ -103,7 +103,8 @@ impl People {
         }))
     }
 
-    /// Whether a token is that of an operator's valid session. No use is recorded, so an open live view does not keep the session from expiring.
+    /// Whether a token is that of an operator's valid session. No use is recorded, so an open live view does not keep the
+    /// session from expiring.
     pub async fn is_operator_session(&self, token: &str) -> Result<bool, PeopleError> {
         let session = self.valid_session(token).await?;
         Ok(session.is_some_and(|(_, user)| user.role == UserRole::Operator))

@@ -12,8 +12,8 @@ use crate::config::Config;
 
 /// Let people into the console: sign-in link, invitation, reset link
 ///
-/// Each link works once. It is printed once and only its hash is stored, so copy it now and send it to the right person. The commands change the store
-/// directly and work whether the gateway runs or not.
+/// Each link works once. It is printed once and only its hash is stored, so copy it now and send it to the right person.
+/// The commands change the store directly and work whether the gateway runs or not.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   chaingate console sign-in-link

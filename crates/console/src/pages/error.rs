@@ -17,14 +17,13 @@ pub(crate) struct ErrorPage {
     pub(crate) way_out: (String, String),
 }
 
+const NOT_VALID: &str = "This request is not valid";
+
 impl ErrorPage {
     /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500 or 503. Other statuses are described like 500.
     pub(crate) fn of_status(frame: PageFrame, status: u16) -> Self {
         let (heading, message) = match status {
-            400 => (
-                "This request is not valid",
-                "Go back, reload the page and try again. For usage, choose a shorter time or one key.",
-            ),
+            400 => (NOT_VALID, "Go back, reload the page and try again."),
             403 => (
                 "Not allowed",
                 "Your user may not open this page, or the form was too old. Reload the page and send the form again. If you need \
@@ -56,6 +55,11 @@ impl ErrorPage {
             None => ("Sign in", "/sign-in"),
         };
         Self::new(frame, status, heading, message, way_out)
+    }
+
+    /// A request with a value that is not valid; `message` says which, and what to do.
+    pub(crate) fn invalid_value(frame: PageFrame, message: &str) -> Self {
+        Self::new(frame, 400, NOT_VALID, message, ("Back to the start page", "/"))
     }
 
     /// A one-time link that is unknown, used or expired.

@@ -273,6 +273,7 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
             return redirected.unwrap_or_else(|_| reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "error\n"));
         }
         PageError::Status(status) => *status,
+        PageError::InvalidValue(_) => 400,
         PageError::InvalidLink => 404,
         PageError::StoreUnavailable(reason) => {
             log(site, reason);
@@ -286,6 +287,7 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
     let title = if matches!(error, PageError::InvalidLink) { "Link" } else { "Error" };
     let frame = site.frame_with(String::new(), session, NavigationItem::None, title, None);
     let page = match error {
+        PageError::InvalidValue(message) => ErrorPage::invalid_value(frame, &message),
         PageError::InvalidLink => ErrorPage::invalid_link(frame),
         _ => ErrorPage::of_status(frame, status),
     };

@@ -1,9 +1,14 @@
-//! Downloads that are under way: one for each user, because each takes tens of megabytes until it is read.
+//! Downloads that are under way: one for each user and few in all, because each takes tens of megabytes until it is read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use super::page_error::PageError;
+
+/// Downloads at once, of all users: 700 MB if each has the most rows that a report may have.
+const DOWNLOADS_MAX: usize = 16;
 
 /// Users with a download.
 #[derive(Clone, Debug, Default)]
@@ -17,10 +22,17 @@ pub(super) struct Download {
 }
 
 impl Downloads {
-    /// Begins a download of a user; `None` if the user has one already.
-    pub(super) fn begin(&self, email: &str) -> Option<Download> {
-        let is_first = self.0.lock().insert(email.to_owned());
-        is_first.then(|| Download { users: self.clone(), email: email.to_owned() })
+    /// Begins a download of a user, unless the user has one already, or there are too many.
+    pub(super) fn begin(&self, email: &str) -> Result<Download, PageError> {
+        let mut users = self.0.lock();
+        if users.contains(email) {
+            return Err(PageError::Status(429));
+        }
+        if users.len() >= DOWNLOADS_MAX {
+            return Err(PageError::Status(503));
+        }
+        users.insert(email.to_owned());
+        Ok(Download { users: self.clone(), email: email.to_owned() })
     }
 }
 
@@ -37,9 +49,20 @@ mod tests {
     #[test]
     fn a_user_has_one_download_at_a_time() {
         let downloads = Downloads::default();
-        let first = downloads.begin("ada");
-        assert!(first.is_some() && downloads.begin("ada").is_none() && downloads.begin("bob").is_some());
+        let first = downloads.begin("ada").unwrap();
+        assert!(matches!(downloads.begin("ada"), Err(PageError::Status(429))));
+        assert!(downloads.begin("bob").is_ok());
         drop(first);
-        assert!(downloads.begin("ada").is_some());
+        assert!(downloads.begin("ada").is_ok());
+    }
+
+    #[test]
+    fn all_users_together_have_few_downloads() {
+        let downloads = Downloads::default();
+        let mut open: Vec<_> =
+            (0..DOWNLOADS_MAX).map(|number| downloads.begin(&number.to_string()).unwrap()).collect();
+        assert!(matches!(downloads.begin("ada"), Err(PageError::Status(503))));
+        open.pop();
+        assert!(downloads.begin("ada").is_ok());
     }
 }

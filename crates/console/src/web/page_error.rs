@@ -10,6 +10,8 @@ use crate::pages::{FieldError, FormErrors};
 pub(super) enum PageError {
     /// The page of an HTTP status.
     Status(u16),
+    /// A value of the request is not valid: which, and what to do.
+    InvalidValue(String),
     /// The link was used, has expired or never existed.
     InvalidLink,
     /// The browser has to go elsewhere, to a path of this site.
@@ -25,9 +27,10 @@ impl From<AdministrationError> for PageError {
         match error {
             AdministrationError::NotFound { .. } => Self::Status(404),
             AdministrationError::StoreUnavailable(reason) => Self::StoreUnavailable(reason),
-            AdministrationError::AlreadyExists { .. }
-            | AdministrationError::Invalid { .. }
-            | AdministrationError::TooManyKeys { .. } => Self::Status(400),
+            AdministrationError::Invalid { .. } => Self::InvalidValue(error.to_string()),
+            AdministrationError::AlreadyExists { .. } | AdministrationError::TooManyKeys { .. } => {
+                Self::Status(400)
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! All paths of the console, and who may use them. Tests try every row without a session, with an expired one, as developers and as an operator.
+//! All paths of the console, and who may use them. Tests try every row without a session, with an expired one, as
+//! developers and as an operator.
 
 use std::fmt;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ pub(in crate::web) async fn csv(
     let account = account_of(&session)?;
     let keys = choices(&site, account).await?;
     let (range, key) = choice(&request, &keys)?;
-    let download = site.downloads.begin(session.email()).ok_or(PageError::Status(429))?;
+    let download = site.downloads.begin(session.email())?;
     let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
     let report = site.usage_of(account, range, key, &dimensions).await?;
     reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv), download)
