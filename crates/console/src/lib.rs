@@ -28,7 +28,7 @@ pub use pages::configuration::{
 };
 pub use pages::live::{
     HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
-    LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
+    LivePartner, LiveStatus, LiveTraffic,
 };
 pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
 pub use router::AdminRouter;

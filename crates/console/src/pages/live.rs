@@ -4,6 +4,7 @@
 //! first status is part of the page, so the page is complete without JavaScript.
 
 use askama::Template;
+use gateway::operator::PoolNodeState;
 
 use super::{PageFrame, chart, format};
 
@@ -48,7 +49,7 @@ impl LiveStatus {
     }
 
     fn nodes_up(&self) -> u64 {
-        self.nodes.iter().filter(|node| node.state == LiveNodeState::Up).count() as u64
+        self.nodes.iter().filter(|node| node.state == PoolNodeState::Up).count() as u64
     }
 
     fn largest_error_count(&self) -> u64 {
@@ -120,7 +121,7 @@ pub struct LiveChain {
 #[derive(Clone, Debug)]
 pub struct LiveNode {
     pub name: String,
-    pub state: LiveNodeState,
+    pub state: PoolNodeState,
     pub head: Option<u64>,
     /// Blocks behind the head of the view.
     pub lag: Option<u64>,
@@ -132,35 +133,24 @@ pub struct LiveNode {
     pub reason: Option<String>,
 }
 
-/// Whether a node is asked; the names are those of `/status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveNodeState {
-    Up,
-    InDoubt,
-    Resting,
-    Down,
-    Silent,
-    LeftOut,
-}
-
-impl LiveNodeState {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Up => "Up",
-            Self::InDoubt => "In doubt",
-            Self::Resting => "Resting",
-            Self::Down => "Down",
-            Self::Silent => "Silent",
-            Self::LeftOut => "Left out",
+impl LiveNode {
+    fn state_label(&self) -> &'static str {
+        match self.state {
+            PoolNodeState::Up => "Up",
+            PoolNodeState::InDoubt => "In doubt",
+            PoolNodeState::Resting => "Resting",
+            PoolNodeState::Down => "Down",
+            PoolNodeState::Silent => "Silent",
+            PoolNodeState::LeftOut => "Left out",
         }
     }
 
     /// The class of its colour.
-    fn tone(self) -> &'static str {
-        match self {
-            Self::Up => "good",
-            Self::InDoubt | Self::Resting => "warn",
-            Self::Down | Self::Silent | Self::LeftOut => "bad",
+    fn state_tone(&self) -> &'static str {
+        match self.state {
+            PoolNodeState::Up => "good",
+            PoolNodeState::InDoubt | PoolNodeState::Resting => "warn",
+            PoolNodeState::Down | PoolNodeState::Silent | PoolNodeState::LeftOut => "bad",
         }
     }
 }

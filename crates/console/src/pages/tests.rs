@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use askama::Template;
+use gateway::operator::PoolNodeState;
 
 use super::audit_log::{AuditLogPage, AuditRow};
 use super::credits_today::CreditsToday;
 use super::keys::{KeyListPage, KeyRow, KeyRowState, KeySettingsForm, KeySettingsPage};
-use super::live::{LiveChain, LiveNode, LiveNodeState, LivePage, LiveStatus, LiveTraffic};
+use super::live::{LiveChain, LiveNode, LivePage, LiveStatus, LiveTraffic};
 use super::outcomes::OutcomeCounts;
 use super::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
 use super::*;
@@ -162,7 +163,7 @@ fn key_settings() -> KeySettingsPage {
 fn live() -> LivePage {
     let node = LiveNode {
         name: HOSTILE.to_owned(),
-        state: LiveNodeState::Down,
+        state: PoolNodeState::Down,
         head: None,
         lag: None,
         latency_ms: None,

@@ -17,7 +17,7 @@ use super::site::LiveSource;
 use super::web_request::unix_seconds;
 use crate::pages::live::{
     HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
-    LiveNodeState, LivePartner, LiveStatus, LiveTraffic,
+    LivePartner, LiveStatus, LiveTraffic,
 };
 use crate::pages::outcomes::OutcomeCounts;
 
@@ -196,33 +196,25 @@ fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError
 }
 
 fn live_node(node: NodeSnapshot, head: Option<u64>) -> LiveNode {
-    let state = match node.state {
-        PoolNodeState::Up => LiveNodeState::Up,
-        PoolNodeState::InDoubt => LiveNodeState::InDoubt,
-        PoolNodeState::Resting => LiveNodeState::Resting,
-        PoolNodeState::Down => LiveNodeState::Down,
-        PoolNodeState::Silent => LiveNodeState::Silent,
-        PoolNodeState::LeftOut => LiveNodeState::LeftOut,
-    };
     LiveNode {
         name: node.name,
-        state,
+        state: node.state,
         head: node.head,
         lag: head.zip(node.head).map(|(ours, theirs)| ours.saturating_sub(theirs)),
         latency_ms: node.latency.map(|latency| latency.as_secs_f64() * 1_000.0),
         faults: node.faults,
-        reason: node.not_used_because.or_else(|| usual_reason(state).map(str::to_owned)),
+        reason: node.not_used_because.or_else(|| usual_reason(node.state).map(str::to_owned)),
     }
 }
 
 /// Why a node in this state is asked less, if nothing more precise is known.
-fn usual_reason(state: LiveNodeState) -> Option<&'static str> {
+fn usual_reason(state: PoolNodeState) -> Option<&'static str> {
     match state {
-        LiveNodeState::Up | LiveNodeState::LeftOut => None,
-        LiveNodeState::InDoubt => Some("some of its last calls failed, so others are asked first"),
-        LiveNodeState::Resting => Some("several calls failed in a row, so it is not asked for a moment"),
-        LiveNodeState::Down => Some("it did not answer several times in a row"),
-        LiveNodeState::Silent => Some("it does not answer when its head is asked for"),
+        PoolNodeState::Up | PoolNodeState::LeftOut => None,
+        PoolNodeState::InDoubt => Some("some of its last calls failed, so others are asked first"),
+        PoolNodeState::Resting => Some("several calls failed in a row, so it is not asked for a moment"),
+        PoolNodeState::Down => Some("it did not answer several times in a row"),
+        PoolNodeState::Silent => Some("it does not answer when its head is asked for"),
     }
 }
 
