@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use resources::MonoTime;
+use resources::{Clock, MonoTime};
 use settings::Section;
 use tokio::sync::Notify;
 
@@ -30,6 +30,9 @@ use sharing_task::SharingTask;
 
 /// How long the start of a gateway waits for Redis, so that its first callers get the part of a known instance.
 const FIRST_CONTACT_MAX: Duration = Duration::from_secs(1);
+
+/// How long it waits until Redis divides limits: a little longer than `SETTLE_MS` of `divide.lua`.
+const SETTLED_MAX: Duration = Duration::from_secs(4);
 
 /// The address of Redis. It may contain a password, so it is never shown.
 #[derive(Clone)]
@@ -122,7 +125,7 @@ pub struct LimitSharing {
 }
 
 impl LimitSharing {
-    /// Starts the thread, and waits a moment for the first answer. Without one, this instance begins with small parts.
+    /// Starts the thread, and waits up to 4 seconds until Redis divides limits, or one second if Redis does not answer.
     pub fn start(url: RedisUrl) -> io::Result<Self> {
         let shared = Arc::new(SharedLimits::default());
         let (contact, first_contact) = mpsc::sync_channel(1);
@@ -131,13 +134,29 @@ impl LimitSharing {
         let thread = thread::Builder::new()
             .name("shared-limits".to_owned())
             .spawn(move || runtime.block_on(task.run(contact)))?;
-        // A timeout and a thread that has ended are the same here: the limits are used without Redis.
-        let _late = first_contact.recv_timeout(FIRST_CONTACT_MAX);
+        wait_until_settled(&first_contact);
         Ok(Self { shared, thread: Some(thread) })
     }
 
     pub fn limits(&self) -> &Arc<SharedLimits> {
         &self.shared
+    }
+}
+
+/// Waits until Redis divides limits. After a timeout, the gateway serves with the small parts that it has by then.
+fn wait_until_settled(first_contact: &mpsc::Receiver<bool>) {
+    let clock = Clock::default();
+    let started = clock.now();
+    let Ok(mut is_settled) = first_contact.recv_timeout(FIRST_CONTACT_MAX) else { return };
+    if !is_settled {
+        tracing::info!(
+            "waiting a few seconds for other instances to report their parts of the limits to Redis"
+        );
+    }
+    while !is_settled {
+        let left = SETTLED_MAX.saturating_sub(clock.now().since(started));
+        let Ok(answer) = first_contact.recv_timeout(left) else { return };
+        is_settled = answer;
     }
 }
 

@@ -8,7 +8,7 @@
 --             leave-rate  -, -, -, -
 --             leave-day   -, used, -, -
 --             leave-instance, whose hash is KEYS[1]
--- Returns   instances, then two values for each item:
+-- Returns   instances, whether limits are divided (1) or nobody gets more than it holds (0), then two values for each item:
 --             rate        the rate that the instance may use (-1: a later report was seen), whether it owes its first burst
 --             day         the credits that it may use besides those it has used (-1 as above), credits that are left
 --
@@ -17,7 +17,7 @@
 
 local SILENT_MS = 10000   -- An instance that is silent for so long has ended: others get what it held.
 local PAUSE_MS = 2000     -- After a pause of all reports, Redis may have lost what instances hold.
-local SETTLE_MS = 3000    -- After that, those that were there before have so long to say how many they were.
+local SETTLE_MS = 3000    -- For so long after a pause nobody gets more, so that instances that it has forgotten can report.
 local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
 local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
 local DAYS_KEPT_S = 259200
@@ -34,29 +34,34 @@ local function fields(key)
 end
 
 -- Registers the instance. Returns how many there are, whether all that may hold something have reported since the last pause,
--- and when that pause ended.
+-- and when that pause began and ended. An empty Redis may have lost its data, so the first report to it ends a pause, too.
 local function register()
   local seen = fields(KEYS[1])
+  if tonumber(seen['#latest'] or 0) > now + PAUSE_MS then
+    -- The clock was set back, so that no time in this hash is right.
+    redis.call('DEL', KEYS[1])
+    seen = {}
+  end
   local function number(name) return tonumber(seen[name] or 0) end
-  local epoch, latest = number('#epoch'), number('#latest')
-  local expected, fresh, doubtful = number('#expected'), number('#fresh'), number('#doubtful')
+  local epoch, latest, paused = number('#epoch'), number('#latest'), number('#paused')
+  local expected, fresh = number('#expected'), number('#fresh')
   local instances = {}
   for name, at in pairs(seen) do
     if string.sub(name, 1, 1) ~= '#' then instances[name] = tonumber(at) end
   end
   if now - latest > PAUSE_MS then
-    epoch, expected, fresh, doubtful = now, 0, 0, 0
+    epoch, expected, fresh, paused = now, 0, 0, latest
+    if latest == 0 then paused = now end
     for _, at in pairs(instances) do
       if latest - at <= SILENT_MS then expected = expected + 1 end
     end
   end
   if number(instance) < epoch then
     -- An instance that has just started holds nothing, so it is not one of those that are waited for.
-    if known == 0 or known >= MANY then fresh = fresh + 1 else expected = math.max(expected, known) end
-    -- Redis has lost its memory, and this instance may know of too few others: it may have started a moment before.
-    if known > 0 and not seen[instance] then doubtful = 1 end
+    local is_new = known == 0 or known >= MANY
+    if not is_new then expected = math.max(expected, known)
+    elseif not seen[instance] then fresh = fresh + 1 end
   end
-  if known >= MANY then doubtful = 1 end
   instances[instance] = now
   local live, back = 0, 0
   for name, at in pairs(instances) do
@@ -66,19 +71,23 @@ local function register()
       if at >= epoch then back = back + 1 end
     end
   end
-  redis.call('HSET', KEYS[1], instance, now, '#latest', now, '#epoch', epoch,
-    '#expected', expected, '#fresh', fresh, '#doubtful', doubtful)
+  redis.call('HSET', KEYS[1], instance, now, '#latest', now, '#epoch', epoch, '#paused', paused,
+    '#expected', expected, '#fresh', fresh)
   redis.call('PEXPIRE', KEYS[1], SILENT_MS * 6)
   -- Those that are waited for are there, and hold what they held, until they have been silent for long.
-  if now - epoch > SILENT_MS then return live, true, epoch end
-  local settled = back - fresh >= expected and (doubtful == 0 or now - epoch >= SETTLE_MS)
-  return math.max(live, expected + fresh), settled, epoch
+  if now - epoch > SILENT_MS then return live, true, paused, epoch end
+  return math.max(live, expected + fresh), back - fresh >= expected and now - epoch >= SETTLE_MS, paused, epoch
 end
 
-local live, settled, epoch = register()
+local live, settled, paused, epoch = register()
 
--- Nobody is silent during a pause of all.
-local function has_ended(row) return now - math.max(row.at, epoch) > SILENT_MS end
+-- Nobody is silent during a pause of all, but an instance that was silent for long before it has ended. So has one with a
+-- time in the future, from before the clock was set back: all others have reported since then.
+local function has_ended(row)
+  if row.at > now + PAUSE_MS then return true end
+  if row.at < epoch and paused - row.at > SILENT_MS then return true end
+  return now - math.max(row.at, epoch) > SILENT_MS
+end
 
 -- How many instances divide what is given on top of a limit that is held by others; at least four while that is not known.
 local dividers = math.max(live, known < MANY and settled and known or 4)
@@ -183,6 +192,7 @@ local function day(key, limit, used, unused, ledger)
   -- A tenth is not leased, so that an instance that joins finds something.
   local lease = math.ceil(left * 0.9 / count)
   local most = math.max(left - held, 0)
+  -- Until then a hundredth of what is left is leased, so that an instance that has just started answers calls.
   if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
   lease = math.min(lease, most)
   keep(key, used, math.max(lease, unused))
@@ -219,7 +229,7 @@ local operations = {
   rate = rate, day = day,
   ['leave-rate'] = leave_rate, ['leave-day'] = leave_day, ['leave-instance'] = leave_instance,
 }
-local replies = {live}
+local replies = {live, settled and 1 or 0}
 for item = 2, #KEYS do
   local at = 4 + (item - 2) * 5
   local first, second = operations[ARGV[at]](KEYS[item], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),

@@ -24,9 +24,11 @@ pub(super) struct Reporter<'a> {
 }
 
 /// What the script has answered.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptReply {
     pub(super) instances: u64,
+    /// Whether limits are divided. Otherwise instances keep what they use, because others may not have reported yet.
+    pub(super) is_settled: bool,
     /// Two numbers for each item.
     pub(super) values: Vec<(i64, i64)>,
 }
@@ -63,7 +65,9 @@ impl RedisLink {
         let replies = try_join_all(calls).await?;
         self.connection = Some(connection);
         let instances = replies.iter().map(|reply| reply.instances).max().unwrap_or_default();
-        Ok(ScriptReply { instances, values: replies.into_iter().flat_map(|reply| reply.values).collect() })
+        let is_settled = replies.iter().all(|reply| reply.is_settled);
+        let values = replies.into_iter().flat_map(|reply| reply.values).collect();
+        Ok(ScriptReply { instances, is_settled, values })
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
@@ -86,10 +90,11 @@ impl RedisLink {
         }
         let numbers: Vec<i64> = call.invoke_async(&mut connection).await?;
         let instances = numbers.first().and_then(|&live| u64::try_from(live).ok()).unwrap_or_default();
+        let is_settled = numbers.get(1) == Some(&1);
         let mut values: Vec<_> =
-            numbers.get(1..).unwrap_or_default().chunks_exact(2).map(|two| (two[0], two[1])).collect();
+            numbers.get(2..).unwrap_or_default().chunks_exact(2).map(|two| (two[0], two[1])).collect();
         // Whatever else answers here does not know what was asked; an item without an answer stays as it is.
         values.resize(items.len(), (-1, -1));
-        Ok(ScriptReply { instances, values })
+        Ok(ScriptReply { instances, is_settled, values })
     }
 }

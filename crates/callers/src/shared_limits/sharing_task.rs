@@ -21,7 +21,8 @@ const EXCHANGE_PAUSE: Duration = Duration::from_millis(200);
 /// A limit that is used for the first time is reported sooner, but together with others.
 const WAKE_PAUSE: Duration = Duration::from_millis(5);
 
-/// Limits that are reported in one exchange; the others wait for the next, the one that waited longest first.
+/// Limits that are reported in one exchange; the others wait for the next, the one that waited longest first. In the 3 seconds
+/// for which nobody gets more after Redis has lost its data, about 28,000 limits are reported.
 const LIMITS_PER_EXCHANGE_MAX: usize = 2_000;
 
 /// How long the end of a gateway waits for Redis to take back its parts.
@@ -51,12 +52,12 @@ impl SharingTask {
         Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new(), has_failed: false }
     }
 
-    /// Exchanges reports until the gateway ends. `contact` is told about the first answer.
-    pub(super) async fn run(mut self, contact: SyncSender<()>) {
+    /// Exchanges reports until the gateway ends. `contact` gets one value per answer: whether limits are divided.
+    pub(super) async fn run(mut self, contact: SyncSender<bool>) {
         while !self.shared.is_stopping.load(Relaxed) {
-            if self.exchange().await {
-                // Nobody waits for later answers.
-                let _full = contact.try_send(());
+            if let Some(is_settled) = self.exchange().await {
+                // Only the start of the gateway reads them; a full or closed channel is no error.
+                let _unread = contact.try_send(is_settled);
                 // A wake-up ends the pause early; which of the two it was does not matter.
                 let _elapsed = timeout(EXCHANGE_PAUSE, self.shared.wake.notified()).await;
                 sleep(WAKE_PAUSE).await;
@@ -67,8 +68,8 @@ impl SharingTask {
         self.leave().await;
     }
 
-    /// Reports the limits that are due, and applies the reply. Returns whether there was one.
-    async fn exchange(&mut self) -> bool {
+    /// Reports the limits that are due, and applies the reply. Returns whether limits are divided; `None` without a reply.
+    async fn exchange(&mut self) -> Option<bool> {
         let reports = self.due_reports();
         let items: Vec<ScriptItem> =
             reports.iter().flat_map(|(limit, report)| items_of(limit, report)).collect();
@@ -79,14 +80,17 @@ impl SharingTask {
         };
         let reporter = Reporter { instance: &self.instance, sequence: self.sequence, known };
         match self.link.exchange(reporter, &items).await {
-            Ok(reply) => self.apply(&reports, reply),
+            Ok(reply) => {
+                let is_settled = reply.is_settled;
+                self.apply(&reports, reply);
+                Some(is_settled)
+            }
             Err(error) => {
                 // Only the category is logged, because a message may contain the address of Redis.
                 self.lose_redis(error.category());
-                return false;
+                None
             }
         }
-        true
     }
 
     /// What has to be reported. Limits that were not used for long are no longer in use afterwards.

@@ -5,7 +5,6 @@ mod real_redis; // the same with a server
 mod simulation; // instances and a network in virtual time
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use simulation::{NetworkFault, Outage, PRICE, Scenario, Simulation};
 
@@ -41,14 +40,16 @@ fn three_instances_grant_the_limit_within_two_percent_at_five_times_the_load() {
         let off = difference(granted, per_second * 30);
         assert!((-20..=20).contains(&off), "{per_second} {demands:?}: {granted} granted, {off} ‰ off");
         let total = outcome.granted_between(0, 33_000);
-        assert!(total <= per_second * 34 + 3 * PRICE, "{total} granted at {per_second} per second");
+        assert!(total <= per_second * 31 + 3 * PRICE, "{total} granted at {per_second} per second");
     }
 }
 
 #[test]
 fn a_limit_that_one_instance_uses_alone_is_granted_as_without_redis() {
-    let outcome = Simulation::run(scenario(4_000, &[8_000]), 10_000);
-    let off = difference(outcome.granted_between(0, 10_000), 44_000);
+    let outcome = Simulation::run(scenario(4_000, &[8_000]), 13_000);
+    // The first instance of all waits before it serves.
+    assert_eq!(outcome.granted_between(0, 3_000), 0);
+    let off = difference(outcome.granted_between(3_000, 13_000), 44_000);
     assert!((-5..=5).contains(&off), "{off} ‰ off");
 }
 
@@ -62,7 +63,7 @@ fn callers_that_move_between_instances_get_the_limit_again_within_seconds() {
         let off = difference(outcome.granted_between(from, from + 7_000), 28_000);
         assert!((-20..=20).contains(&off), "{off} ‰ off from {from} ms");
     }
-    assert!(outcome.granted_between(0, 40_000) <= 41 * 4_000 + 2 * PRICE);
+    assert!(outcome.granted_between(0, 40_000) <= 38 * 4_000 + 2 * PRICE);
 }
 
 #[test]
@@ -78,6 +79,22 @@ fn without_redis_every_instance_keeps_its_part_and_later_ones_get_little() {
     let off = difference(outcome.granted_between(34_000, 45_000), 44_000);
     assert!((-20..=20).contains(&off), "{off} ‰ off after Redis is back");
     assert!((17..45).all(|second| outcome.served.iter().all(|served| served.contains_key(&second))));
+}
+
+/// Redis knew nothing, so it gave the whole limit to the instance that had just started, while the other still used it.
+#[test]
+fn an_instance_that_starts_when_redis_returns_without_its_data_waits_for_the_others() {
+    for starts_ms in (11_000..14_000).step_by(25) {
+        let mut outage = scenario(4_000, &[8_000, 8_000]);
+        outage.instances[1].0 = starts_ms;
+        outage.faults = vec![NetworkFault { out_ms: 0, back_ms: 400, ..NO_FAULT }];
+        outage.outages = vec![Outage { from_ms: 10_000, to_ms: 12_000, forgets: true }];
+        let outcome = Simulation::run(outage, 30_000);
+        let rates = outcome.rates_max;
+        assert!(rates <= 4_800, "rates of {rates} with an instance that starts at {starts_ms} ms");
+        let off = difference(outcome.granted_between(20_000, 30_000), 40_000);
+        assert!((-20..=20).contains(&off), "{off} ‰ off with an instance that starts at {starts_ms} ms");
+    }
 }
 
 #[test]
@@ -103,7 +120,7 @@ fn fault() -> impl Strategy<Value = NetworkFault> {
 }
 
 fn outage() -> impl Strategy<Value = Outage> {
-    (1_000..25_000_u64, 10..12_000_u64, any::<bool>()).prop_map(|(from_ms, length, forgets)| Outage {
+    (0..25_000_u64, 10..12_000_u64, any::<bool>()).prop_map(|(from_ms, length, forgets)| Outage {
         from_ms,
         to_ms: from_ms + length,
         forgets,
@@ -115,12 +132,7 @@ fn faulty() -> impl Strategy<Value = Scenario> {
     let instances = prop::collection::vec((prop_oneof![3 => Just(0), 1 => 0..20_000_u64], demand), 1..6);
     let faults = prop::collection::vec(fault(), 1..60);
     let outages = prop::collection::vec(outage(), 0..5);
-    (400..8_000_u64, instances, faults, outages).prop_map(|(per_second, mut instances, faults, outages)| {
-        for (starts_ms, _) in &mut instances {
-            if outages.iter().any(|outage| outage.looks_new_to(*starts_ms)) {
-                *starts_ms = 0;
-            }
-        }
+    (400..8_000_u64, instances, faults, outages).prop_map(|(per_second, instances, faults, outages)| {
         Scenario {
             per_second: Some(per_second),
             per_day: None,
@@ -133,9 +145,7 @@ fn faulty() -> impl Strategy<Value = Scenario> {
 }
 
 proptest! {
-    // The scenarios are always the same: about one in ten thousand, with an outage in the first second of instances, grants
-    // more, and must not be found by chance.
-    #![proptest_config(ProptestConfig { cases: 500, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// Whatever is lost, late or forgotten: the rates of all instances together are never above 1.2 times the limit, and
     /// what is granted is never above that, two bursts and one call of each instance.
@@ -148,7 +158,7 @@ proptest! {
             "rates of {} at a limit of {}", outcome.rates_max, limit
         );
         let granted: u64 = outcome.granted.iter().sum();
-        prop_assert!(granted * 10 <= limit * 12 * 35 + 20 * limit + 10 * count * PRICE, "{} granted", granted);
+        prop_assert!(granted * 10 <= limit * 12 * 32 + 20 * limit + 10 * count * PRICE, "{} granted", granted);
     }
 
     #[test]

@@ -37,11 +37,11 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let sources = open_sources(&config)?;
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let _sharing = share_limits(&config, &state)?;
     let feed = CallersFeed::start(config.feed(), Arc::clone(state.callers()))?;
     warn_without_keys(&config, &state);
     let head = state.head();
-    let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
     let admin = admin_api::open(&config, feed.handle())?;
     let has_admin_api = admin.is_some();

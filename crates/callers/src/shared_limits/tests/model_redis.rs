@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::exchange::ScriptItem;
+use super::super::redis_link::ScriptReply;
 
 const SILENT_MS: u64 = 10_000;
 const PAUSE_MS: u64 = 2_000;
@@ -19,23 +20,31 @@ struct Row {
 }
 
 impl Row {
-    fn has_ended(&self, now: u64, epoch: u64) -> bool {
-        now - self.at.max(epoch) > SILENT_MS
+    fn has_ended(&self, now: u64, pause: &Pause) -> bool {
+        let was_silent_before = self.at < pause.to && pause.from.saturating_sub(self.at) > SILENT_MS;
+        let is_silent = now.saturating_sub(self.at.max(pause.to)) > SILENT_MS;
+        self.at > now + PAUSE_MS || was_silent_before || is_silent
     }
 }
 
-#[derive(Clone, Debug, Default)]
+/// The last time without any report.
+#[derive(Debug, Default)]
+struct Pause {
+    from: u64,
+    to: u64,
+}
+
+#[derive(Debug, Default)]
 pub(super) struct ModelRedis {
     seen: BTreeMap<String, u64>,
     latest: Option<u64>,
-    epoch: u64,
+    pause: Pause,
     expected: u64,
     fresh: u64,
-    is_doubtful: bool,
     hashes: BTreeMap<String, ModelHash>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct ModelHash {
     rows: BTreeMap<String, Row>,
     since: u64,
@@ -52,15 +61,14 @@ pub(super) struct ModelReport {
 }
 
 impl ModelRedis {
-    /// The number of instances, and two values for each item.
-    pub(super) fn divide(&mut self, report: &ModelReport, items: &[ScriptItem]) -> (u64, Vec<(i64, i64)>) {
+    pub(super) fn divide(&mut self, report: &ModelReport, items: &[ScriptItem]) -> ScriptReply {
         let (live, is_settled) = self.register(report);
         let dividers = live.max(if report.known < MANY && is_settled { report.known } else { 4 });
         let values = items.iter().map(|item| {
             let hash = self.hashes.entry(item.key.clone()).or_default();
             match item.operation {
-                "rate" => hash.rate(report, item.arguments, is_settled, dividers, self.epoch),
-                "day" => hash.day(report, item.arguments, is_settled, self.epoch),
+                "rate" => hash.rate(report, item.arguments, is_settled, dividers, &self.pause),
+                "day" => hash.day(report, item.arguments, is_settled, &self.pause),
                 _ if hash.is_late(report) => (0, 0),
                 "leave-rate" => {
                     hash.rows.remove(&report.instance);
@@ -72,34 +80,38 @@ impl ModelRedis {
                 }
             }
         });
-        (live, values.collect())
+        ScriptReply { instances: live, is_settled, values: values.collect() }
     }
 
     fn register(&mut self, ModelReport { instance, known, now, .. }: &ModelReport) -> (u64, bool) {
-        if self.latest.is_none_or(|latest| now - latest > PAUSE_MS) {
-            let latest = self.latest.unwrap_or_default();
+        if self.latest.is_some_and(|latest| latest > now + PAUSE_MS) {
+            self.latest = None;
+            self.seen.clear();
+        }
+        if self.latest.is_none_or(|latest| now.saturating_sub(latest) > PAUSE_MS) {
+            let latest = self.latest.unwrap_or(*now);
             self.expected = self.seen.values().filter(|&&at| latest - at <= SILENT_MS).count() as u64;
-            (self.epoch, self.fresh, self.is_doubtful) = (*now, 0, false);
+            (self.pause, self.fresh) = (Pause { from: latest, to: *now }, 0);
         }
         let seen_at = self.seen.get(instance).copied();
-        if seen_at.is_none_or(|at| at < self.epoch) {
-            let is_fresh = *known == 0 || *known >= MANY;
-            self.expected = self.expected.max(if is_fresh { 0 } else { *known });
-            self.fresh += u64::from(is_fresh);
-            self.is_doubtful |= *known > 0 && seen_at.is_none();
+        if seen_at.is_none_or(|at| at < self.pause.to) {
+            if (1..MANY).contains(known) {
+                self.expected = self.expected.max(*known);
+            } else if seen_at.is_none() {
+                self.fresh += 1;
+            }
         }
-        self.is_doubtful |= *known >= MANY;
         self.seen.insert(instance.clone(), *now);
-        self.seen.retain(|_, at| now - (*at).max(self.epoch) <= SILENT_MS);
+        self.seen.retain(|_, at| now.saturating_sub((*at).max(self.pause.to)) <= SILENT_MS);
         self.latest = Some(*now);
         let live = self.seen.len() as u64;
-        let back = self.seen.values().filter(|at| **at >= self.epoch).count() as u64;
-        let age = now - self.epoch;
+        let back = self.seen.values().filter(|at| **at >= self.pause.to).count() as u64;
+        let age = now.saturating_sub(self.pause.to);
         if age > SILENT_MS {
             return (live, true);
         }
-        let are_all_back = back >= self.expected + self.fresh;
-        (live.max(self.expected + self.fresh), are_all_back && (!self.is_doubtful || age >= SETTLE_MS))
+        let all = self.expected + self.fresh;
+        (live.max(all), back >= all && age >= SETTLE_MS)
     }
 }
 
@@ -123,13 +135,13 @@ impl ModelHash {
         [limit, demand, rate, _]: [u64; 4],
         is_settled: bool,
         dividers: u64,
-        epoch: u64,
+        pause: &Pause,
     ) -> (i64, i64) {
         if self.is_late(report) {
             return (-1, 0);
         }
         let joins = !self.rows.contains_key(&report.instance);
-        self.rows.retain(|name, row| *name == report.instance || !row.has_ended(report.now, epoch));
+        self.rows.retain(|name, row| *name == report.instance || !row.has_ended(report.now, pause));
         let demands: Vec<u64> = self.others(report).map(|row| row.amount).chain([demand]).collect();
         let held: u64 = self.others(report).filter_map(|row| row.held).sum();
         if demands.len() == 1 && joins {
@@ -151,7 +163,7 @@ impl ModelHash {
         report: &ModelReport,
         [limit, used, unused, ledger]: [u64; 4],
         is_settled: bool,
-        epoch: u64,
+        pause: &Pause,
     ) -> (i64, i64) {
         if self.is_late(report) {
             return (-1, 0);
@@ -159,7 +171,7 @@ impl ModelHash {
         self.ledger = self.ledger.max(ledger);
         let total = used + self.others(report).map(|row| row.amount).sum::<u64>();
         let left = limit.saturating_sub(total.max(self.ledger));
-        let live = || self.others(report).filter(|row| !row.has_ended(report.now, epoch));
+        let live = || self.others(report).filter(|row| !row.has_ended(report.now, pause));
         let held: u64 = live().filter_map(|row| row.held).sum();
         let count = 1 + live().filter(|row| row.held.is_some()).count();
         let lease = (left as f64 * 0.9 / count as f64).ceil() as u64;

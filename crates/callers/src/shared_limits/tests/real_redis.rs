@@ -19,14 +19,21 @@ use proptest::test_runner::TestRunner;
 use redis_server::RedisServer;
 use resources::Clock;
 
-use super::super::exchange::{ScriptItem, leave_instance};
-use super::super::redis_link::{RedisLink, Reporter};
+use super::super::exchange::{INSTANCES_KEY, ScriptItem, leave_instance};
+use super::super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::super::{LimitSharing, RedisUrl};
 use super::model_redis::{ModelRedis, ModelReport};
 use crate::credit_limits::CreditLimits;
 
-/// Reports in one comparison: enough for each instance to raise, lower and leave its part several times.
-const REPORTS: usize = 400;
+/// Reports in one comparison, most of them while nobody gets more than it holds, and the pause between two.
+const REPORTS: usize = 80;
+const REPORT_PAUSE: Duration = Duration::from_millis(30);
+
+/// Reports in one comparison while limits are divided.
+const DIVIDED_REPORTS: usize = 50;
+
+/// How many instances each of four knows of. In the last comparison there are fewer than one knows of.
+const KNOWN: [[u64; 4]; 4] = [[0, 0, 0, 0], [4, 4, 4, 4], [1, 2, 0, 3], [2, 5, 1, 1_000_000]];
 
 fn item() -> impl Strategy<Value = ScriptItem> {
     let operation =
@@ -40,9 +47,9 @@ fn item() -> impl Strategy<Value = ScriptItem> {
         })
 }
 
-fn time_ms(connection: &mut redis::Connection) -> u64 {
-    let (seconds, micros): (u64, u64) = redis::cmd("TIME").query(connection).unwrap();
-    seconds * 1_000 + micros / 1_000
+/// The time at which the script ran.
+fn latest_ms(connection: &mut redis::Connection) -> u64 {
+    redis::cmd("HGET").arg(INSTANCES_KEY).arg("#latest").query(connection).unwrap()
 }
 
 /// The model is what the simulations rely on.
@@ -50,47 +57,109 @@ fn time_ms(connection: &mut redis::Connection) -> u64 {
 fn the_script_does_what_the_model_does() {
     let Some(server) = RedisServer::start() else { return };
     let client = redis::Client::open(server.url()).unwrap();
-    let mut times = client.get_connection().unwrap();
+    let mut connection = client.get_connection().unwrap();
     let mut link = RedisLink::new(client);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = TestRunner::deterministic();
-    let reports = prop::collection::vec((0..4_u64, 0..5_u64, prop::collection::vec(item(), 0..4)), REPORTS);
-    let mut model = ModelRedis::default();
-    for (sequence, (instance, known, mut items)) in
-        (1..).zip(reports.new_tree(&mut runner).unwrap().current())
-    {
-        items.dedup_by(|one, other| one.key == other.key);
-        let instance = format!("instance-{instance}");
-        // Now and then a report arrives after a later one.
-        let sequence = if sequence % 7 == 0 { sequence - 5 } else { sequence };
-        let reporter = Reporter { instance: &instance, sequence, known };
-        let before = time_ms(&mut times);
-        let reply = runtime.block_on(link.exchange(reporter, &items)).unwrap();
-        // The time at which the script ran is one of these; only at the end of a period it matters which.
-        let expected = (before..=time_ms(&mut times)).find_map(|now| {
-            let mut next = model.clone();
+    let reports = prop::collection::vec((0..4_usize, prop::collection::vec(item(), 0..4)), REPORTS);
+    for known_by in KNOWN {
+        let () = redis::cmd("FLUSHALL").query(&mut connection).unwrap();
+        let mut model = ModelRedis::default();
+        let reports = reports.new_tree(&mut runner).unwrap().current();
+        let (mut compared, mut divided) = (0, 0);
+        for (sequence, (index, mut items)) in (1..).zip(reports.into_iter().cycle()) {
+            std::thread::sleep(REPORT_PAUSE);
+            items.dedup_by(|one, other| one.key == other.key);
+            let (instance, known) = (format!("instance-{index}"), known_by[index]);
+            // Now and then a report arrives after a later one.
+            let sequence = if sequence % 7 == 0 { sequence - 5 } else { sequence };
+            let reporter = Reporter { instance: &instance, sequence, known };
+            let reply = runtime.block_on(link.exchange(reporter, &items)).unwrap();
+            let now = latest_ms(&mut connection);
             let report = ModelReport { instance: instance.clone(), sequence, known, now };
-            let expected = next.divide(&report, &items);
-            (expected == (reply.instances, reply.values.clone())).then_some(next)
-        });
-        model = expected.unwrap_or_else(|| panic!("{reporter:?} {items:?} gave {reply:?}, but {model:?}"));
+            assert_eq!(reply, model.divide(&report, &items), "{reporter:?} {items:?} {model:?}");
+            compared += 1;
+            divided += usize::from(reply.is_settled);
+            if compared >= REPORTS && (divided >= DIVIDED_REPORTS || known_by == KNOWN[3]) {
+                break;
+            }
+        }
     }
+}
+
+/// Calls of the script by several instances, without gateways.
+struct Script {
+    link: RedisLink,
+    connection: redis::Connection,
+    runtime: tokio::runtime::Runtime,
+    sequence: u64,
+}
+
+impl Script {
+    fn new(server: &RedisServer) -> Self {
+        let client = redis::Client::open(server.url()).unwrap();
+        let connection = client.get_connection().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { link: RedisLink::new(client), connection, runtime, sequence: 0 }
+    }
+
+    fn report(&mut self, instance: &str, item: ScriptItem) -> ScriptReply {
+        self.sequence += 1;
+        let reporter = Reporter { instance, sequence: self.sequence, known: 0 };
+        self.runtime.block_on(self.link.exchange(reporter, &[item])).unwrap()
+    }
+
+    fn set(&mut self, hash: &str, field: &str, value: &str) {
+        let () = redis::cmd("HSET").arg(hash).arg(field).arg(value).query(&mut self.connection).unwrap();
+    }
+}
+
+fn rate_item() -> ScriptItem {
+    ScriptItem { key: "rate:1".to_owned(), operation: "rate", arguments: [4_000, 4_000, 0, 0] }
 }
 
 /// The next instance waited ten seconds for one that had left.
 #[test]
 fn an_instance_that_has_left_is_not_waited_for() {
     let Some(server) = RedisServer::start() else { return };
-    let mut link = RedisLink::new(redis::Client::open(server.url()).unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut exchange = |instance: &str, item: ScriptItem| {
-        let reporter = Reporter { instance, sequence: 1, known: 0 };
-        runtime.block_on(link.exchange(reporter, &[item])).unwrap()
-    };
-    exchange("first", leave_instance());
-    let rate = ScriptItem { key: "rate:1".to_owned(), operation: "rate", arguments: [4_000, 4_000, 0, 0] };
-    let reply = exchange("second", rate);
-    assert_eq!((reply.instances, &reply.values[..]), (1, &[(4_000, 0)][..]));
+    let mut script = Script::new(&server);
+    script.report("first", leave_instance());
+    assert_eq!(script.report("second", rate_item()).instances, 1);
+    // The same after a pause, with an instance that was there before it.
+    script.report("third", rate_item());
+    std::thread::sleep(Duration::from_millis(2_500));
+    script.report("third", leave_instance());
+    assert_eq!(script.report("second", rate_item()).instances, 1);
+}
+
+/// Nobody got more until the clock showed the old time again.
+#[test]
+fn limits_are_divided_again_after_the_clock_of_redis_was_set_back() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut script = Script::new(&server);
+    script.report("first", rate_item());
+    let in_an_hour = (latest_ms(&mut script.connection) + 3_600_000).to_string();
+    for field in ["#latest", "#epoch", "#paused", "first", "crashed"] {
+        script.set(INSTANCES_KEY, field, &in_an_hour);
+    }
+    script.set("rate:1", "crashed", &format!("1 {in_an_hour} 4000 4000"));
+    wait_until("the limit is given to one that is alone", || {
+        let reply = script.report("first", rate_item());
+        (reply.instances, reply.is_settled, &reply.values[..]) == (1, true, &[(4_000, 0)])
+    });
+}
+
+/// A gateway that had crashed hours before held its part of the day again after each pause, and its successor got nothing.
+#[test]
+fn a_day_is_leased_after_a_pause_though_an_instance_held_all_of_it_long_before() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut script = Script::new(&server);
+    script.report("first", leave_instance());
+    let long_ago = latest_ms(&mut script.connection) - 60_000;
+    script.set("day:1", "crashed", &format!("1 {long_ago} 200 1000"));
+    let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments: [1_000, 0, 0, 0] };
+    let reply = script.report("second", day);
+    assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8, 800)][..]));
 }
 
 /// Asks until the limit refuses, for as long as `is_done` says; credits that were granted.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use resources::{DAY_S, MonoTime};
 
 use super::super::exchange::{self, ScriptItem};
+use super::super::redis_link::ScriptReply;
 use super::model_redis::{ModelRedis, ModelReport};
 use crate::limit_share::InstanceCount;
 use crate::limit_state::{LimitReport, LimitState};
@@ -12,7 +13,8 @@ use crate::limit_state::{LimitReport, LimitState};
 pub(super) const STEP_MS: u64 = 5;
 const EXCHANGE_MS: u64 = 205;
 /// The start of a gateway waits a moment for Redis.
-const FIRST_CONTACT_MS: u64 = 50;
+const FIRST_CONTACT_MS: u64 = 1_000;
+const SETTLED_MS: u64 = 4_000;
 const ANSWER_MAX_MS: u64 = 1_000;
 const FAILED_IN_A_ROW_MAX: usize = 1;
 pub(super) const PRICE: u64 = 80;
@@ -41,14 +43,6 @@ pub(super) struct Outage {
     pub(super) forgets: bool,
 }
 
-impl Outage {
-    /// Whether an instance that starts at this time may be the first to see a Redis that knows nothing, as if all instances
-    /// were new. One that starts earlier notices that Redis cannot be reached.
-    pub(super) fn looks_new_to(self, starts_ms: u64) -> bool {
-        (self.to_ms.saturating_sub(2_000)..self.to_ms + 5_000).contains(&starts_ms)
-    }
-}
-
 /// One simulated deployment with a single limit.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
@@ -67,6 +61,8 @@ pub(super) struct Scenario {
 struct Instance {
     name: String,
     starts_ms: u64,
+    /// When it begins to serve callers.
+    serves_ms: u64,
     demands: Vec<u64>,
     asked: u64,
     state: LimitState,
@@ -82,14 +78,13 @@ struct Instance {
 struct Exchange {
     sent_ms: u64,
     report: Option<LimitReport>,
-    reply: Option<Reply>,
+    reply: Option<DelayedReply>,
 }
 
 #[derive(Clone, Debug)]
-struct Reply {
+struct DelayedReply {
     at_ms: u64,
-    live: u64,
-    values: Vec<(i64, i64)>,
+    reply: ScriptReply,
 }
 
 /// A report on its way to Redis.
@@ -138,6 +133,7 @@ impl Simulation {
             Instance {
                 name: format!("instance-{index}"),
                 starts_ms: *starts_ms,
+                serves_ms: *starts_ms + FIRST_CONTACT_MS,
                 demands: demands.clone(),
                 asked: 0,
                 state,
@@ -209,13 +205,13 @@ impl Simulation {
                 continue;
             }
             message.report.now = 1_000_000 + now_ms;
-            let (live, values) = self.redis.divide(&message.report, &message.items);
+            let reply = self.redis.divide(&message.report, &message.items);
             let instance = &mut self.instances[message.from];
             if let Some(exchange) = &mut instance.exchange
                 && message.report.sequence == instance.sequence
                 && !message.fault.is_reply_lost
             {
-                exchange.reply = Some(Reply { at_ms: now_ms + message.fault.back_ms, live, values });
+                exchange.reply = Some(DelayedReply { at_ms: now_ms + message.fault.back_ms, reply });
             }
         }
     }
@@ -224,12 +220,16 @@ impl Simulation {
         let instance = &mut self.instances[index];
         let Some(exchange) = instance.exchange.clone() else { return };
         let now = MonoTime(now_ms * 1_000_000);
-        if let Some(Reply { at_ms, live, values }) = exchange.reply
+        if let Some(DelayedReply { at_ms, reply }) = exchange.reply
             && at_ms <= now_ms
         {
-            instance.others = InstanceCount { is_connected: true, instances: live };
+            if now_ms < instance.serves_ms {
+                let waits_ms = if reply.is_settled { 0 } else { SETTLED_MS };
+                instance.serves_ms = now_ms.max(instance.starts_ms + waits_ms);
+            }
+            instance.others = InstanceCount { is_connected: true, instances: reply.instances };
             if let Some(report) = exchange.report {
-                let reply = exchange::reply(&report, values.into_iter());
+                let reply = exchange::reply(&report, reply.values.into_iter());
                 instance.state.apply(&report, &reply, now);
             }
         } else if now_ms - exchange.sent_ms >= ANSWER_MAX_MS {
@@ -245,7 +245,7 @@ impl Simulation {
     fn call(&mut self, index: usize, now_ms: u64) {
         let unix_seconds = self.unix_seconds(now_ms);
         let instance = &mut self.instances[index];
-        if now_ms < instance.starts_ms + FIRST_CONTACT_MS {
+        if now_ms < instance.serves_ms {
             return;
         }
         let second = usize::try_from(now_ms / 1_000).unwrap();
