@@ -8,7 +8,7 @@ use resources::MonoTime;
 /// follow callers that move from one instance to another.
 const AVERAGED_OVER: Duration = Duration::from_secs(1);
 
-/// Callers that were silent for so long have moved, or will ask again from nothing.
+/// Callers that were silent for so long have moved, or make a call now and then: their demand is at most that of one call.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Shorter times are not measured, because one call would look like a flood.
@@ -19,6 +19,8 @@ const MEASURED_MIN: Duration = Duration::from_millis(10);
 pub(crate) struct Demand {
     /// Credits since `measured_at`.
     asked: u64,
+    /// Credits of the last call.
+    last_asked: u64,
     asked_at: MonoTime,
     measured_at: MonoTime,
     /// `None` before the first measurement.
@@ -27,11 +29,12 @@ pub(crate) struct Demand {
 
 impl Demand {
     pub(crate) fn new(now: MonoTime) -> Self {
-        Self { asked: 0, asked_at: now, measured_at: now, per_second: None }
+        Self { asked: 0, last_asked: 0, asked_at: now, measured_at: now, per_second: None }
     }
 
     pub(crate) fn add(&mut self, credits: u64, now: MonoTime) {
         self.asked = self.asked.saturating_add(credits);
+        self.last_asked = credits;
         self.asked_at = self.asked_at.max(now);
     }
 
@@ -46,10 +49,10 @@ impl Demand {
         let per_second = match self.per_second {
             None => self.asked as f64 / elapsed.as_secs_f64().max(AVERAGED_OVER.as_secs_f64()),
             Some(average) if elapsed < MEASURED_MIN => return average as u64,
-            Some(_) if self.idle(now) >= SILENT => 0.0,
             Some(average) => {
                 let weight = 1.0 - (-elapsed.as_secs_f64() / AVERAGED_OVER.as_secs_f64()).exp();
-                average + weight * (self.asked as f64 / elapsed.as_secs_f64() - average)
+                let average = average + weight * (self.asked as f64 / elapsed.as_secs_f64() - average);
+                if self.idle(now) >= SILENT { average.min(self.last_asked as f64) } else { average }
             }
         };
         (self.asked, self.measured_at, self.per_second) = (0, now, Some(per_second));
@@ -75,8 +78,31 @@ mod tests {
             demand.measure(at(tick * 200));
         }
         assert!((980..=1_000).contains(&demand.measure(at(5_000))));
-        assert!((100..900).contains(&demand.measure(at(5_800))));
-        assert_eq!(demand.measure(at(10_000)), 0);
+        assert!((250..900).contains(&demand.measure(at(5_800))));
+        assert!((1..=200).contains(&demand.measure(at(6_000))));
+        assert!((0..=4).contains(&demand.measure(at(10_000))));
         assert_eq!(demand.idle(at(10_000)), Duration::from_secs(5));
+    }
+
+    /// A call per second counted as no demand for a part of each second.
+    #[test]
+    fn a_call_now_and_then_is_a_demand_too() {
+        let mut demand = Demand::new(at(0));
+        let mut measured = Vec::new();
+        for tick in 0..100 {
+            if tick % 6 == 0 {
+                demand.add(80, at(tick * 200));
+            }
+            measured.push(demand.measure(at(tick * 200 + 1)));
+        }
+        assert!(measured[20..].iter().all(|per_second| (30..160).contains(per_second)), "{measured:?}");
+    }
+
+    #[test]
+    fn silence_is_no_demand() {
+        let mut demand = Demand::new(at(0));
+        demand.add(80, at(0));
+        demand.measure(at(1));
+        assert_eq!(demand.measure(at(20_000)), 0);
     }
 }

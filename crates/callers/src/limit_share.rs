@@ -34,6 +34,8 @@ const DAY_CREDITS_MIN: u64 = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InstanceCount {
     pub(crate) is_connected: bool,
+    /// Whether Redis divides limits; otherwise all instances keep what they use.
+    pub(crate) is_settled: bool,
     /// Instances that share limits, this one included; 0 before Redis has said.
     pub(crate) instances: u64,
 }
@@ -41,22 +43,28 @@ pub(crate) struct InstanceCount {
 impl InstanceCount {
     /// The credits per second that are used before Redis has said how many.
     ///
-    /// While Redis can be reached, the parts of all instances together are the limit. Otherwise they are added to what others
+    /// While Redis divides limits, the parts of all instances together are the limit. Otherwise they are added to what others
     /// have kept of it.
     pub(crate) fn first_rate(self, limit: u64) -> u64 {
-        if self.is_connected {
-            limit.div_ceil(self.instances.max(1)).max(1)
-        } else {
-            self.fallback_rate(limit)
+        match self {
+            Self { is_connected: true, is_settled: true, instances } => {
+                limit.div_ceil(instances.max(1)).max(1)
+            }
+            Self { is_connected: true, .. } => (limit / UNKNOWN_PARTS).max(1),
+            Self { is_connected: false, .. } => self.fallback_rate(limit),
         }
     }
 
     /// The least credits per second that are used while Redis is gone.
     pub(crate) fn fallback_rate(self, limit: u64) -> u64 {
-        match self.instances {
-            0 => (limit / UNKNOWN_PARTS).max(1),
-            instances => (limit / FALLBACK_PARTS / instances).max(1),
-        }
+        let unknown = limit / UNKNOWN_PARTS;
+        let rate = match self {
+            Self { instances: 0, .. } => unknown,
+            Self { instances, is_settled: true, .. } => limit / FALLBACK_PARTS / instances,
+            // Some of the instances may not have been counted.
+            Self { instances, is_settled: false, .. } => unknown.min(limit / FALLBACK_PARTS / instances),
+        };
+        rate.max(1)
     }
 
     /// The credits of a day that are used before Redis has said how many.
@@ -90,8 +98,8 @@ pub(crate) struct LimitShare {
     pub(crate) reported_at: MonoTime,
     /// The burst with which it became active.
     pub(crate) first_rate: u64,
-    /// Credits of a day that are left over all instances, as far as known.
-    pub(crate) day_left: u64,
+    /// A day, and the credits that all instances have used on it as far as Redis has said.
+    pub(crate) used_by_all: (u64, u64),
     /// A day, and the credits that were used on it according to the ledger.
     pub(crate) ledger: (u64, u64),
 }
@@ -106,7 +114,7 @@ impl LimitShare {
             demand: Demand::new(MonoTime::default()),
             reported_at: MonoTime::default(),
             first_rate: 0,
-            day_left: u64::MAX,
+            used_by_all: (0, 0),
             ledger: (0, 0),
         }
     }
@@ -122,9 +130,15 @@ impl LimitShare {
         (self.ledger, self.is_urgent) = ((day, credits.max(known)), true);
     }
 
-    /// Credits that were used on a day according to the ledger.
-    pub(crate) fn ledger_of(&self, day: u64) -> u64 {
-        if self.ledger.0 == day { self.ledger.1 } else { 0 }
+    /// Credits that were used on a day over all instances, according to the ledger and to Redis. Redis may lose its data.
+    pub(crate) fn known_used_on(&self, day: u64) -> u64 {
+        let of_day = |(known_day, credits)| if known_day == day { credits } else { 0 };
+        of_day(self.ledger).max(of_day(self.used_by_all))
+    }
+
+    /// Credits of a day that are left over all instances, as far as known.
+    pub(crate) fn left_on(&self, day: u64, per_day: u64) -> u64 {
+        per_day.saturating_sub(self.known_used_on(day))
     }
 
     pub(crate) fn next_report(&self, now: MonoTime) -> NextReport {
@@ -155,10 +169,14 @@ mod tests {
     fn without_redis_all_instances_together_add_at_most_a_tenth_to_what_they_held() {
         for limit in [40, 500, 4_000, 100_000] {
             for instances in 1..40 {
-                let known = InstanceCount { is_connected: false, instances };
+                let known = InstanceCount { instances, is_settled: true, ..InstanceCount::default() };
                 assert!(known.fallback_rate(limit) * instances <= (limit / 10).max(instances));
             }
-            let started_together = (1..=8).map(|instances| InstanceCount { is_connected: false, instances });
+            let started_together = (1..=8).map(|instances| InstanceCount {
+                instances,
+                is_settled: true,
+                ..InstanceCount::default()
+            });
             let sum: u64 = started_together.map(|known| known.fallback_rate(limit)).sum();
             assert!(sum <= limit / 5 + 8, "{sum} of {limit}");
             assert!(InstanceCount::default().first_rate(limit) * 4 <= limit / 10 + 4);
@@ -167,8 +185,10 @@ mod tests {
 
     #[test]
     fn while_redis_is_there_the_first_parts_of_all_instances_are_the_limit() {
-        let three = InstanceCount { is_connected: true, instances: 3 };
+        let three = InstanceCount { is_connected: true, is_settled: true, instances: 3 };
         assert_eq!((three.first_rate(600), three.first_rate(1)), (200, 1));
+        let unsettled = InstanceCount { is_settled: false, ..three };
+        assert_eq!((unsettled.first_rate(600), unsettled.first_rate(1)), (15, 1));
     }
 
     #[test]

@@ -8,6 +8,9 @@ use crate::limit_share::{
     InstanceCount, LimitShare, NextReport, day_credits_before_answer, day_credits_without_redis,
 };
 
+/// How long callers wait if the day is not used up, but what is left of it is leased to other instances.
+const LEASE_WAIT_MS: u64 = 1_000;
+
 /// Why credits were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitExceeded {
@@ -114,7 +117,6 @@ impl LimitState {
         });
         if let Some(share) = &mut self.share {
             share.is_urgent = true;
-            share.day_left = u64::MAX;
         }
     }
 
@@ -151,14 +153,21 @@ impl LimitState {
         if let Some(second) = &mut self.second {
             second.take_or_owe(credits, now).map_err(|refused| rate_exceeded(refused, self.per_second))?;
         }
-        if let Some(day) = &mut self.day {
-            day.take(credits, unix_seconds()).inspect_err(|_| {
-                if let Some(second) = &mut self.second {
-                    second.put(credits);
+        let Some(day) = &mut self.day else { return Ok(()) };
+        let unix_seconds = unix_seconds();
+        day.take(credits, unix_seconds).map_err(|refused| {
+            if let Some(second) = &mut self.second {
+                second.put(credits);
+            }
+            match &self.share {
+                // Other instances have leased what is left of the day, and return a part of it when they report.
+                Some(share) if share.left_on(unix_seconds / DAY_S, day.per_day()) >= credits => {
+                    let allowed = self.per_second.unwrap_or(credits);
+                    LimitExceeded::Second { allowed, current: allowed + credits, wait_ms: LEASE_WAIT_MS }
                 }
-            })?;
-        }
-        Ok(())
+                _ => refused.into(),
+            }
+        })
     }
 
     pub(crate) fn give_back(&mut self, unix_seconds: u64, credits: u64) {
@@ -209,9 +218,9 @@ impl LimitState {
                 None => DayLease { day: 0, allowed: first, allowed_before_lease: first },
                 Some(lease) if others.is_connected => lease,
                 // What was kept when the limit was left is enough only until Redis answers.
-                Some(DayLease { day, allowed, .. }) => {
-                    let allowed = allowed.saturating_add(first.min(share.day_left));
-                    DayLease { day, allowed, allowed_before_lease: first }
+                Some(DayLease { day: leased, allowed, .. }) => {
+                    let allowed = allowed.saturating_add(first.min(share.left_on(leased, day.per_day())));
+                    DayLease { day: leased, allowed, allowed_before_lease: first }
                 }
             };
             day.set_lease(Some(lease));
@@ -251,7 +260,7 @@ impl LimitState {
         let (day, used) = (unix_seconds / DAY_S, quota.used(unix_seconds));
         let lease = quota.lease().filter(|lease| lease.day == day);
         let unused = lease.map_or(0, |lease| lease.allowed.min(quota.per_day()).saturating_sub(used));
-        let ledger = self.share.as_ref().map_or(0, |share| share.ledger_of(day));
+        let ledger = self.share.as_ref().map_or(0, |share| share.known_used_on(day));
         Some(DayReport { day, limit: quota.per_day(), used, unused, ledger })
     }
 
@@ -262,8 +271,9 @@ impl LimitState {
         (share.is_active, share.has_joined) = (false, false);
         if let Some(quota) = &mut self.day {
             let first = day_credits_before_answer(quota.per_day());
-            let allowed = quota.used(unix_seconds).saturating_add(first.min(share.day_left));
             let day = unix_seconds / DAY_S;
+            let left = share.left_on(day, quota.per_day());
+            let allowed = quota.used(unix_seconds).saturating_add(first.min(left));
             quota.set_lease(Some(DayLease { day, allowed, allowed_before_lease: first }));
         }
         Some(LimitReport { is_leaving: true, ..report })
@@ -277,16 +287,22 @@ impl LimitState {
         if let (Some(bucket), Some(reply)) = (&mut self.second, reply.second) {
             let rate = reply.rate.max(1);
             share.is_urgent |= rate != bucket.rate().per_second || !share.has_joined;
-            bucket.set_rate(one_second(rate), now);
             if reply.owes_first_burst && !share.has_joined {
-                bucket.owe(share.first_rate);
+                // The burst belonged to others, so what was taken of it is owed, and the rest is not there.
+                let taken = bucket.in_use(now);
+                *bucket = TokenBucket::empty(one_second(rate), now);
+                bucket.owe(taken);
+            } else {
+                bucket.set_rate(one_second(rate), now);
             }
         }
         if let (Some(quota), Some(reply), Some(report)) = (&mut self.day, reply.day, report.day) {
             let allowed = report.used.saturating_add(reply.lease);
             let allowed_before_lease = day_credits_before_answer(quota.per_day());
             quota.set_lease(Some(DayLease { day: report.day, allowed, allowed_before_lease }));
-            share.day_left = reply.left;
+            share.used_by_all = (report.day, report.limit.saturating_sub(reply.left));
+            // Others get what is returned here after the next report.
+            share.is_urgent |= reply.lease < report.unused;
         }
         share.has_joined = true;
     }
@@ -329,7 +345,7 @@ mod tests {
     use super::*;
 
     const NOON: u64 = 20_000 * DAY_S + DAY_S / 2;
-    const ALONE: InstanceCount = InstanceCount { is_connected: true, instances: 1 };
+    const ALONE: InstanceCount = InstanceCount { is_connected: true, is_settled: true, instances: 1 };
 
     fn shared(per_second: Option<u64>, per_day: Option<u64>) -> LimitState {
         let mut state = LimitState::default();
@@ -364,7 +380,7 @@ mod tests {
         let day = Some(DayReply { lease: 40_000, left: 900_000 });
         state.apply(&report, &LimitReply { second: None, day }, MonoTime(1));
         assert_eq!(most(&mut state, NOON), 40_000 - 2_500);
-        let gone = InstanceCount { is_connected: false, instances: 1 };
+        let gone = InstanceCount { is_connected: false, ..ALONE };
         state.lose_redis(gone, MonoTime(1));
         assert_eq!(most(&mut state, NOON + DAY_S), 25_000);
         // It was left while Redis was there, and is used again after Redis was lost.
@@ -383,6 +399,34 @@ mod tests {
         state.take(MonoTime(1), || NOON, 200).unwrap();
         let refused = state.take(MonoTime(1), || NOON, 100).unwrap_err();
         assert_eq!(refused, LimitExceeded::Second { allowed: 600, current: 700, wait_ms: 500 });
+    }
+
+    #[test]
+    fn a_call_that_waits_for_the_lease_of_others_is_not_refused_for_the_day() {
+        let mut state = shared(None, Some(10_000));
+        let report = state.report(ALONE, MonoTime(1), NOON).unwrap();
+        let reply = |left| LimitReply { second: None, day: Some(DayReply { lease: 100, left }) };
+        state.apply(&report, &reply(4_000), MonoTime(1));
+        let refused = state.take(MonoTime(1), || NOON, 200).unwrap_err();
+        assert_eq!(refused, LimitExceeded::Second { allowed: 200, current: 400, wait_ms: 1_000 });
+        // If Redis loses its data, it learns from the next report what was used.
+        assert_eq!(state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap().ledger, 6_000);
+        state.apply(&report, &reply(150), MonoTime(1));
+        let refused = state.take(MonoTime(1), || NOON, 200).unwrap_err();
+        assert_eq!(refused, LimitExceeded::Day { wait_s: DAY_S / 2 });
+    }
+
+    #[test]
+    fn what_was_taken_of_a_burst_that_belonged_to_others_is_owed_and_no_more() {
+        let mut state = shared(Some(1_200), None);
+        state.take(MonoTime(1), || NOON, 80).unwrap();
+        let report = state.report(ALONE, MonoTime(1), NOON).unwrap();
+        let second = Some(RateReply { rate: 160, owes_first_burst: true });
+        state.apply(&report, &LimitReply { second, day: None }, MonoTime(1));
+        let LimitExceeded::Second { wait_ms, .. } = state.take(MonoTime(1), || NOON, 80).unwrap_err() else {
+            panic!("there is no limit per day");
+        };
+        assert_eq!(wait_ms, 1_000);
     }
 
     #[test]

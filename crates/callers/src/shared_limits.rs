@@ -69,6 +69,7 @@ pub struct SharedLimits {
     wake: Notify,
     is_stopping: AtomicBool,
     is_connected: AtomicBool,
+    is_settled: AtomicBool,
     instances: AtomicU64,
     limits_in_use: AtomicU64,
     exchanges: AtomicU64,
@@ -92,7 +93,7 @@ pub struct SharedLimitsStatus {
 
 impl SharedLimits {
     pub fn status(&self) -> SharedLimitsStatus {
-        let InstanceCount { is_connected, instances } = self.instance_count();
+        let InstanceCount { is_connected, instances, .. } = self.instance_count();
         SharedLimitsStatus {
             is_connected,
             instances,
@@ -112,6 +113,7 @@ impl SharedLimits {
     fn instance_count(&self) -> InstanceCount {
         InstanceCount {
             is_connected: self.is_connected.load(Relaxed),
+            is_settled: self.is_settled.load(Relaxed),
             instances: self.instances.load(Relaxed),
         }
     }

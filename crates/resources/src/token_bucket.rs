@@ -93,6 +93,12 @@ impl TokenBucket {
         u64::try_from(self.balance / TOKEN).unwrap_or(0)
     }
 
+    /// The whole tokens that a full bucket has more, those that are owed included.
+    pub fn in_use(&mut self, now: MonoTime) -> u64 {
+        self.refill(now);
+        u64::try_from((i128::from(self.rate.capacity) * TOKEN - self.balance) / TOKEN).unwrap_or(u64::MAX)
+    }
+
     /// Whether no tokens are in use, as in a new full bucket.
     pub fn is_full(&mut self, now: MonoTime) -> bool {
         self.refill(now);
@@ -162,7 +168,8 @@ mod tests {
     fn a_cost_above_the_capacity_is_owed_or_refused() {
         let mut bucket = TokenBucket::per_second(500);
         assert_eq!(bucket.take(501, at(0)).unwrap_err().wait_ms, u64::MAX);
-        assert_eq!(bucket.take_or_owe(1_000, at(0)), Ok(()));
+        assert_eq!((bucket.in_use(at(0)), bucket.take_or_owe(1_000, at(0))), (0, Ok(())));
+        assert_eq!((bucket.in_use(at(0)), bucket.in_use(at(100))), (1_000, 950));
         assert_eq!(bucket.take_or_owe(80, at(1_000)).unwrap_err().wait_ms, 160);
         assert!(bucket.take_or_owe(80, at(1_159)).is_err());
         assert_eq!(bucket.take_or_owe(80, at(1_160)), Ok(()));

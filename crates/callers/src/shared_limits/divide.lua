@@ -21,11 +21,18 @@ local SETTLE_MS = 3000    -- For so long after a pause nobody gets more, so that
 local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
 local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
 local DAYS_KEPT_S = 259200
+local FIRST_CREDITS = 1000 -- An instance may use so much of a day, or a four-hundredth, before others return what they leased.
 local MANY = 1000         -- An instance that could not reach Redis before says that it knows of more.
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local instance, sequence, known = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+-- A number that this script may have written; nil for anything else, also for one that is not a number.
+local function valid(text)
+  local number = tonumber(text)
+  if number and number >= -1 and number < 2 ^ 53 then return number end
+end
 
 local function fields(key)
   local list, found = redis.call('HGETALL', key), {}
@@ -37,17 +44,23 @@ end
 -- and when that pause began and ended. An empty Redis may have lost its data, so the first report to it ends a pause, too.
 local function register()
   local seen = fields(KEYS[1])
-  if tonumber(seen['#latest'] or 0) > now + PAUSE_MS then
+  local function number(name) return valid(seen[name]) or 0 end
+  if number('#latest') > now + PAUSE_MS or number('#epoch') > now + PAUSE_MS then
     -- The clock was set back, so that no time in this hash is right.
     redis.call('DEL', KEYS[1])
     seen = {}
   end
-  local function number(name) return tonumber(seen[name] or 0) end
   local epoch, latest, paused = number('#epoch'), number('#latest'), number('#paused')
   local expected, fresh = number('#expected'), number('#fresh')
   local instances = {}
   for name, at in pairs(seen) do
-    if string.sub(name, 1, 1) ~= '#' then instances[name] = tonumber(at) end
+    if string.sub(name, 1, 1) ~= '#' then
+      instances[name] = valid(at)
+      if not instances[name] or instances[name] > now + PAUSE_MS then
+        redis.call('HDEL', KEYS[1], name)
+        instances[name] = nil
+      end
+    end
   end
   if now - latest > PAUSE_MS then
     epoch, expected, fresh, paused = now, 0, 0, latest
@@ -79,7 +92,12 @@ local function register()
   return math.max(live, expected + fresh), back - fresh >= expected and now - epoch >= SETTLE_MS, paused, epoch
 end
 
-local live, settled, paused, epoch = register()
+local is_read, live, settled, paused, epoch = pcall(register)
+if not is_read then
+  -- Something else was written here, so that it is empty from now on.
+  redis.call('DEL', KEYS[1])
+  live, settled, paused, epoch = register()
+end
 
 -- Nobody is silent during a pause of all, but an instance that was silent for long before it has ended. So has one with a
 -- time in the future, from before the clock was set back: all others have reported since then.
@@ -95,11 +113,12 @@ local dividers = math.max(live, known < MANY and settled and known or 4)
 local function rows_of(key)
   local found, rows, extra = fields(key), {}, {}
   for name, text in pairs(found) do
-    if string.sub(name, 1, 1) == '#' then extra[name] = tonumber(text)
+    if string.sub(name, 1, 1) == '#' then extra[name] = valid(text)
     else
       local row = {}
-      for number in string.gmatch(text, '%S+') do row[#row + 1] = tonumber(number) end
-      rows[name] = {sequence = row[1], at = row[2], amount = row[3], held = row[4]}
+      for number in string.gmatch(text, '%S+') do row[#row + 1] = valid(number) end
+      if #row == 4 then rows[name] = {sequence = row[1], at = row[2], amount = row[3], held = row[4]}
+      else redis.call('HDEL', key, name) end
     end
   end
   return rows, extra
@@ -110,14 +129,15 @@ local function keep(key, amount, held)
 end
 
 -- What each demand gets of a limit. Small demands get what they ask for, and the others the same; what nobody asks for is
--- divided equally. An instance without demand gets a hundredth, so that its first call finds something.
+-- divided equally. All instances share a hundredth on top of their demand, so that the first call of one without demand finds
+-- something, and calls at irregular times are not refused.
 local function fair_share(limit, demands, own)
   local least, sum = limit / 100 / #demands, 0
   for i = 1, #demands do
-    demands[i] = math.max(demands[i], least)
+    demands[i] = demands[i] + least
     sum = sum + demands[i]
   end
-  own = math.max(own, least)
+  own = own + least
   if sum <= limit then return math.ceil(own + (limit - sum) / #demands) end
   table.sort(demands)
   local left = limit
@@ -146,10 +166,11 @@ local function rate(key, limit, demand, used_rate)
   local since = extra['#since']
   if #demands == 1 and not own then since = now end
   local share = fair_share(limit, demands, demand)
-  local most = limit - held
-  if not settled then most = math.min(most, used_rate) end
   -- Whoever is left without a rate gets a little more than is there, until the others have reported.
-  share = math.max(math.min(share, most), math.min(share, math.ceil(limit / 10 / dividers)))
+  local least = math.min(share, math.ceil(limit / 10 / dividers))
+  local most = math.min(used_rate, limit)
+  if settled then most = math.min(share, limit - held) end
+  share = math.max(most, least)
   keep(key, demand, math.max(share, used_rate))
   redis.call('HSET', key, '#since', since or now)
   redis.call('PEXPIRE', key, SILENT_MS * 6)
@@ -194,7 +215,9 @@ local function day(key, limit, used, unused, ledger)
   local most = math.max(left - held, 0)
   -- Until then a hundredth of what is left is leased, so that an instance that has just started answers calls.
   if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
-  lease = math.min(lease, most)
+  -- The first credits of an instance are there also if others have leased all that is left.
+  local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
+  lease = math.max(math.min(lease, most), math.min(left, first - used))
   keep(key, used, math.max(lease, unused))
   redis.call('HSET', key, '#ledger', string.format('%.0f', ledger))
   redis.call('EXPIRE', key, DAYS_KEPT_S)
@@ -229,10 +252,19 @@ local operations = {
   rate = rate, day = day,
   ['leave-rate'] = leave_rate, ['leave-day'] = leave_day, ['leave-instance'] = leave_instance,
 }
+
+-- One hash that cannot be read, because something else was written there, must not stop the others. It is empty from now on.
+local function run(operation, key, ...)
+  local is_done, first, second = pcall(operations[operation], key, ...)
+  if is_done then return first, second end
+  redis.call('DEL', key)
+  return -1, -1
+end
+
 local replies = {live, settled and 1 or 0}
 for item = 2, #KEYS do
   local at = 4 + (item - 2) * 5
-  local first, second = operations[ARGV[at]](KEYS[item], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
+  local first, second = run(ARGV[at], KEYS[item], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
     tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
   replies[#replies + 1] = first
   replies[#replies + 1] = second

@@ -116,6 +116,7 @@ impl SharingTask {
 
     fn apply(&mut self, reports: &[(Limit, LimitReport)], reply: ScriptReply) {
         self.shared.instances.store(reply.instances, Relaxed);
+        self.shared.is_settled.store(reply.is_settled, Relaxed);
         self.shared.exchanges.fetch_add(1, Relaxed);
         let now = self.clock.now();
         let mut values = reply.values.into_iter();

@@ -112,6 +112,42 @@ fn a_day_is_granted_once_over_all_instances() {
     assert!(outcome.granted_by_day.values().sum::<u64>() >= 59_000 + 10_000);
 }
 
+/// The first instance leased nine tenths of the day and the second one the rest, so that the third refused all calls until
+/// the others had reported twice.
+#[test]
+fn no_instance_says_that_an_unused_day_is_used_up() {
+    let mut joining = scenario(4_000, &[160; 5]);
+    (joining.per_second, joining.per_day) = (None, Some(3_000_000));
+    for (index, instance) in (0..).zip(&mut joining.instances) {
+        instance.0 = index * 1_500;
+    }
+    let outcome = Simulation::run(joining, 30_000);
+    assert_eq!(outcome.refused_by_day, 0);
+    assert!((12..30).all(|second| outcome.served.iter().all(|served| served.contains_key(&second))));
+}
+
+/// An instance that had taken one call of its first burst owed all of it, and refused calls for seconds.
+#[test]
+fn an_instance_that_joins_a_limit_in_use_soon_serves_its_few_callers() {
+    let mut joining = scenario(4_000, &[20_000, 0, 0]);
+    joining.instances[1].1 = [vec![0; 10], vec![80; 20]].concat();
+    let outcome = Simulation::run(joining, 30_000);
+    assert!((14..30).all(|second| outcome.served[1].contains_key(&second)), "{:?}", outcome.served[1]);
+    assert!(outcome.granted_between(3_000, 30_000) <= 28 * 4_000 + 2 * PRICE);
+}
+
+/// Each loss of its data made Redis grant a hundredth of a day again.
+#[test]
+fn a_day_that_is_used_up_stays_so_when_redis_loses_its_data() {
+    let mut day = scenario(4_000, &[6_667, 6_667, 6_667]);
+    day.per_day = Some(60_000);
+    day.outages = (0..6_u64)
+        .map(|index| Outage { from_ms: 25_000 + index * 4_000, to_ms: 25_500 + index * 4_000, forgets: true })
+        .collect();
+    let granted: u64 = Simulation::run(day, 60_000).granted.iter().sum();
+    assert!((59_000..=61_000).contains(&granted), "{granted} granted");
+}
+
 fn fault() -> impl Strategy<Value = NetworkFault> {
     let delay = || prop_oneof![6 => 0..20_u64, 3 => 20..250_u64, 1 => 250..2_500_u64];
     (delay(), delay(), prop::bool::weighted(0.1), prop::bool::weighted(0.1)).prop_map(

@@ -148,11 +148,8 @@ impl ModelHash {
             self.since = report.now;
         }
         let fair = fair_share(limit as f64, &demands, demand as f64).ceil();
-        let mut most = limit as f64 - held as f64;
-        if !is_settled {
-            most = most.min(rate as f64);
-        }
-        let share = fair.min(most).max(fair.min((limit as f64 / 10.0 / dividers as f64).ceil()));
+        let most = if is_settled { fair.min(limit as f64 - held as f64) } else { rate.min(limit) as f64 };
+        let share = most.max(fair.min((limit as f64 / 10.0 / dividers as f64).ceil()));
         self.keep(report, demand, Some((share as u64).max(rate)));
         let joins_late = joins && demands.len() > 1 && report.now - self.since > 1_000;
         (share as i64, joins_late.into())
@@ -177,7 +174,8 @@ impl ModelHash {
         let lease = (left as f64 * 0.9 / count as f64).ceil() as u64;
         let most = left.saturating_sub(held);
         let most = if is_settled { most } else { most.min(unused.max(left.div_ceil(100))) };
-        let lease = lease.min(most);
+        let first = (limit / 400).max(1_000).min(limit);
+        let lease = lease.min(most).max(left.min(first.saturating_sub(used)));
         self.keep(report, used, Some(lease.max(unused)));
         (lease as i64, left as i64)
     }
@@ -187,8 +185,8 @@ impl ModelHash {
 fn fair_share(limit: f64, demands: &[u64], own: f64) -> f64 {
     let count = demands.len() as f64;
     let least = limit / 100.0 / count;
-    let demands: Vec<f64> = demands.iter().map(|&demand| (demand as f64).max(least)).collect();
-    let own = own.max(least);
+    let demands: Vec<f64> = demands.iter().map(|&demand| demand as f64 + least).collect();
+    let own = own + least;
     let asked: f64 = demands.iter().sum();
     if asked <= limit {
         return own + (limit - asked) / count;

@@ -156,10 +156,37 @@ fn a_day_is_leased_after_a_pause_though_an_instance_held_all_of_it_long_before()
     let mut script = Script::new(&server);
     script.report("first", leave_instance());
     let long_ago = latest_ms(&mut script.connection) - 60_000;
-    script.set("day:1", "crashed", &format!("1 {long_ago} 200 1000"));
-    let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments: [1_000, 0, 0, 0] };
+    script.set("day:1", "crashed", &format!("1 {long_ago} 200000 1000000"));
+    let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments: [1_000_000, 0, 0, 0] };
     let reply = script.report("second", day);
-    assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8, 800)][..]));
+    assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8_000, 800_000)][..]));
+}
+
+/// One hash that something else had written stopped the division of all limits.
+#[test]
+fn what_the_script_cannot_read_is_replaced_and_does_not_stop_other_limits() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut script = Script::new(&server);
+    let damages: [&[&str]; 7] = [
+        &["SET", INSTANCES_KEY, "text"],
+        &["HSET", INSTANCES_KEY, "#latest", "text", "#epoch", "nan", "#expected", "1e300", "other", "1e15"],
+        &["SET", "rate:1", "text"],
+        &["RPUSH", "rate:1", "text"],
+        &["HSET", "rate:1", "other", "1 2 3"],
+        &["HSET", "rate:1", "other", "1 99999999999999 nan 1e18"],
+        &["HSET", "rate:1", "other", "text", "#since", "text"],
+    ];
+    for damage in damages {
+        for key in [INSTANCES_KEY, "rate:1"] {
+            let _removed: i64 = redis::cmd("DEL").arg(key).query(&mut script.connection).unwrap();
+        }
+        let (name, arguments) = damage.split_first().unwrap();
+        let _done: redis::Value = redis::cmd(name).arg(arguments).query(&mut script.connection).unwrap();
+        wait_until("limits are divided", || {
+            let reply = script.report("first", rate_item());
+            (reply.instances, reply.is_settled, &reply.values[..]) == (1, true, &[(4_000, 0)])
+        });
+    }
 }
 
 /// Asks until the limit refuses, for as long as `is_done` says; credits that were granted.

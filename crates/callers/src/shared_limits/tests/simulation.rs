@@ -8,7 +8,7 @@ use super::super::exchange::{self, ScriptItem};
 use super::super::redis_link::ScriptReply;
 use super::model_redis::{ModelRedis, ModelReport};
 use crate::limit_share::InstanceCount;
-use crate::limit_state::{LimitReport, LimitState};
+use crate::limit_state::{LimitExceeded, LimitReport, LimitState};
 
 pub(super) const STEP_MS: u64 = 5;
 const EXCHANGE_MS: u64 = 205;
@@ -104,6 +104,8 @@ pub(super) struct Outcome {
     pub(super) granted_by_day: BTreeMap<u64, u64>,
     /// The largest sum of the rates of all instances that Redis has told one, or that know that it is gone.
     pub(super) rates_max: u64,
+    /// Calls that were refused because the credits of the day were said to be used up.
+    pub(super) refused_by_day: u64,
     /// Whether an instance granted anything, by instance and second.
     pub(super) served: Vec<BTreeMap<u64, u64>>,
 }
@@ -227,7 +229,11 @@ impl Simulation {
                 let waits_ms = if reply.is_settled { 0 } else { SETTLED_MS };
                 instance.serves_ms = now_ms.max(instance.starts_ms + waits_ms);
             }
-            instance.others = InstanceCount { is_connected: true, instances: reply.instances };
+            instance.others = InstanceCount {
+                is_connected: true,
+                is_settled: reply.is_settled,
+                instances: reply.instances,
+            };
             if let Some(report) = exchange.report {
                 let reply = exchange::reply(&report, reply.values.into_iter());
                 instance.state.apply(&report, &reply, now);
@@ -257,10 +263,14 @@ impl Simulation {
                 instance.state.activate(instance.others, now);
                 instance.next_exchange_ms = now_ms;
             }
-            if instance.state.take(now, || unix_seconds, PRICE).is_ok() {
-                *self.outcome.granted.last_mut().unwrap() += PRICE;
-                *self.outcome.granted_by_day.entry(unix_seconds / DAY_S).or_default() += PRICE;
-                *self.outcome.served[index].entry(now_ms / 1_000).or_default() += PRICE;
+            match instance.state.take(now, || unix_seconds, PRICE) {
+                Ok(()) => {
+                    *self.outcome.granted.last_mut().unwrap() += PRICE;
+                    *self.outcome.granted_by_day.entry(unix_seconds / DAY_S).or_default() += PRICE;
+                    *self.outcome.served[index].entry(now_ms / 1_000).or_default() += PRICE;
+                }
+                Err(LimitExceeded::Day { .. }) => self.outcome.refused_by_day += 1,
+                Err(LimitExceeded::Second { .. }) => {}
             }
         }
     }

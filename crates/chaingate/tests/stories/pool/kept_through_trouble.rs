@@ -105,7 +105,9 @@ fn a_full_disk_pauses_following_until_there_is_room() {
     until("following goes on", || metric(gateway.operator, "chaingate_follow_running") == 1.0);
     proxy.set(Mood::Dead);
     has(&gateway, &node, (0..=BLOCKS).step_by(10));
-    until("the log says that following goes on", || gateway.lines_with("following goes on") > 0);
-    assert_eq!(gateway.lines_with("following pauses"), 1);
-    assert_eq!(gateway.lines_with("following goes on"), 1);
+    until("the log says that following goes on", || {
+        gateway.lines_with("following goes on") == gateway.lines_with("following pauses")
+    });
+    // A file that may not grow has room for some blocks, so that following can go on for a moment. The log is not filled by it.
+    assert!((1..=5).contains(&gateway.lines_with("following pauses")));
 }
