@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use resources::{DAY_S, MonoTime};
+use resources::MonoTime;
 
 use crate::demand::Demand;
 
@@ -96,12 +96,8 @@ pub(crate) struct LimitShare {
     pub(crate) is_urgent: bool,
     pub(crate) demand: Demand,
     pub(crate) reported_at: MonoTime,
-    /// The burst with which it became active.
-    pub(crate) first_rate: u64,
-    /// A day, and the credits that all instances have used on it as far as Redis has said.
+    /// A day, and the credits that all instances have used on it, as far as the ledger and Redis have said.
     pub(crate) used_by_all: (u64, u64),
-    /// A day, and the credits that were used on it according to the ledger.
-    pub(crate) ledger: (u64, u64),
 }
 
 impl LimitShare {
@@ -113,27 +109,23 @@ impl LimitShare {
             is_urgent: false,
             demand: Demand::new(MonoTime::default()),
             reported_at: MonoTime::default(),
-            first_rate: 0,
             used_by_all: (0, 0),
-            ledger: (0, 0),
         }
     }
 
-    pub(crate) fn begin(&mut self, first_rate: u64, now: MonoTime) {
+    pub(crate) fn begin(&mut self, now: MonoTime) {
         (self.is_active, self.has_joined, self.is_urgent) = (true, false, true);
-        (self.first_rate, self.demand) = (first_rate, Demand::new(now));
+        self.demand = Demand::new(now);
     }
 
-    pub(crate) fn raise_ledger(&mut self, credits: u64, unix_seconds: u64) {
-        let day = unix_seconds / DAY_S;
-        let known = if self.ledger.0 == day { self.ledger.1 } else { 0 };
-        (self.ledger, self.is_urgent) = ((day, credits.max(known)), true);
+    /// Says that all instances have used at least this many credits on a day.
+    pub(crate) fn raise_used_by_all(&mut self, day: u64, credits: u64) {
+        self.used_by_all = (day, credits.max(self.known_used_on(day)));
     }
 
-    /// Credits that were used on a day over all instances, according to the ledger and to Redis. Redis may lose its data.
+    /// Credits that all instances have used on a day, as far as known. Redis is told, because it may have lost its data.
     pub(crate) fn known_used_on(&self, day: u64) -> u64 {
-        let of_day = |(known_day, credits)| if known_day == day { credits } else { 0 };
-        of_day(self.ledger).max(of_day(self.used_by_all))
+        if self.used_by_all.0 == day { self.used_by_all.1 } else { 0 }
     }
 
     /// Credits of a day that are left over all instances, as far as known.

@@ -63,7 +63,8 @@ pub(crate) struct DayReport {
     pub(crate) used: u64,
     /// Credits that are leased and not used.
     pub(crate) unused: u64,
-    pub(crate) ledger: u64,
+    /// Credits that all instances have used, as far as this one knows.
+    pub(crate) used_by_all: u64,
 }
 
 /// What Redis answers to a [`LimitReport`]. A part is absent if it was not reported, or if a later report was seen.
@@ -123,7 +124,10 @@ impl LimitState {
     /// Makes sure that at least this many credits count as used, over all instances that share the limit.
     pub(crate) fn raise_used_today(&mut self, credits: u64, unix_seconds: u64) {
         match (&mut self.share, &mut self.day) {
-            (Some(share), _) => share.raise_ledger(credits, unix_seconds),
+            (Some(share), _) => {
+                share.raise_used_by_all(unix_seconds / DAY_S, credits);
+                share.is_urgent = true;
+            }
             (None, Some(day)) => day.raise_used(credits, unix_seconds),
             (None, None) => {}
         }
@@ -211,7 +215,7 @@ impl LimitState {
             second.set_rate(one_second(first_rate), now);
         }
         let Some(share) = &mut self.share else { return };
-        share.begin(first_rate, now);
+        share.begin(now);
         if let Some(day) = &mut self.day {
             let first = others.first_day_credits(day.per_day());
             let lease = match day.lease() {
@@ -260,8 +264,8 @@ impl LimitState {
         let (day, used) = (unix_seconds / DAY_S, quota.used(unix_seconds));
         let lease = quota.lease().filter(|lease| lease.day == day);
         let unused = lease.map_or(0, |lease| lease.allowed.min(quota.per_day()).saturating_sub(used));
-        let ledger = self.share.as_ref().map_or(0, |share| share.known_used_on(day));
-        Some(DayReport { day, limit: quota.per_day(), used, unused, ledger })
+        let used_by_all = self.share.as_ref().map_or(0, |share| share.known_used_on(day));
+        Some(DayReport { day, limit: quota.per_day(), used, unused, used_by_all })
     }
 
     /// Gives the part of this instance to others, but for what the next call may use before it is reported.
@@ -300,7 +304,7 @@ impl LimitState {
             let allowed = report.used.saturating_add(reply.lease);
             let allowed_before_lease = day_credits_before_answer(quota.per_day());
             quota.set_lease(Some(DayLease { day: report.day, allowed, allowed_before_lease }));
-            share.used_by_all = (report.day, report.limit.saturating_sub(reply.left));
+            share.raise_used_by_all(report.day, report.limit.saturating_sub(reply.left));
             // Others get what is returned here after the next report.
             share.is_urgent |= reply.lease < report.unused;
         }
@@ -362,7 +366,7 @@ mod tests {
         state.raise_used_today(70_000, NOON);
         state.take(MonoTime(1), || NOON, 80).unwrap();
         let day = state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap();
-        assert_eq!((day.used, day.ledger, day.unused), (80, 70_000, 0));
+        assert_eq!((day.used, day.used_by_all, day.unused), (80, 70_000, 0));
     }
 
     /// Three gateways granted 410,000 of 400,000 credits: each used a fortieth of the day before it heard that nothing was left.
@@ -410,7 +414,7 @@ mod tests {
         let refused = state.take(MonoTime(1), || NOON, 200).unwrap_err();
         assert_eq!(refused, LimitExceeded::Second { allowed: 200, current: 400, wait_ms: 1_000 });
         // If Redis loses its data, it learns from the next report what was used.
-        assert_eq!(state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap().ledger, 6_000);
+        assert_eq!(state.report(ALONE, MonoTime(1), NOON).unwrap().day.unwrap().used_by_all, 6_000);
         state.apply(&report, &reply(150), MonoTime(1));
         let refused = state.take(MonoTime(1), || NOON, 200).unwrap_err();
         assert_eq!(refused, LimitExceeded::Day { wait_s: DAY_S / 2 });

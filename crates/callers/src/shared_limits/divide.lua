@@ -4,7 +4,7 @@
 -- KEYS[2…]  one hash for each item below: instance -> "sequence time demand-or-used held"
 -- ARGV      instance, sequence, instances that it knows of, then five values for each item:
 --             rate        limit, demand per second, rate in use, 0
---             day         limit, used, leased and not used, used according to the ledger
+--             day         limit, used, leased and not used, used by all instances as far as it knows
 --             leave-rate  -, -, -, -
 --             leave-day   -, used, -, -
 --             leave-instance, whose hash is KEYS[1]
@@ -193,7 +193,7 @@ local function fold(key, rows, extra)
   redis.call('HSET', key, '#ended', string.format('%.0f', extra['#ended'] or 0))
 end
 
-local function day(key, limit, used, unused, ledger)
+local function day(key, limit, used, unused, used_by_all)
   local rows, extra = rows_of(key)
   local own = rows[instance]
   if own and own.sequence >= sequence then return -1, 0 end
@@ -208,8 +208,8 @@ local function day(key, limit, used, unused, ledger)
       end
     end
   end
-  ledger = math.max(ledger, extra['#ledger'] or 0)
-  local left = math.max(limit - math.max(total, ledger), 0)
+  used_by_all = math.max(used_by_all, extra['#used'] or 0)
+  local left = math.max(limit - math.max(total, used_by_all), 0)
   -- A tenth is not leased, so that an instance that joins finds something.
   local lease = math.ceil(left * 0.9 / count)
   local most = math.max(left - held, 0)
@@ -219,7 +219,7 @@ local function day(key, limit, used, unused, ledger)
   local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
   lease = math.max(math.min(lease, most), math.min(left, first - used))
   keep(key, used, math.max(lease, unused))
-  redis.call('HSET', key, '#ledger', string.format('%.0f', ledger))
+  redis.call('HSET', key, '#used', string.format('%.0f', used_by_all))
   redis.call('EXPIRE', key, DAYS_KEPT_S)
   return lease, left
 end

@@ -23,7 +23,7 @@ pub(super) fn items(name: &str, report: &LimitReport) -> impl Iterator<Item = Sc
     let day = report.day.map(|day| ScriptItem {
         key: format!("chaingate:{{limits}}:day:{}:{name}", day.day),
         operation: if report.is_leaving { "leave-day" } else { "day" },
-        arguments: [day.limit, day.used, day.unused, day.ledger],
+        arguments: [day.limit, day.used, day.unused, day.used_by_all],
     });
     second.into_iter().chain(day)
 }
@@ -59,7 +59,7 @@ mod tests {
     fn report(is_leaving: bool) -> LimitReport {
         LimitReport {
             second: Some(RateReport { limit: 500, demand: 80, rate: 100 }),
-            day: Some(DayReport { day: 20_000, limit: 9_000, used: 70, unused: 30, ledger: 60 }),
+            day: Some(DayReport { day: 20_000, limit: 9_000, used: 70, unused: 30, used_by_all: 60 }),
             is_leaving,
         }
     }

@@ -48,7 +48,7 @@ pub(super) struct ModelRedis {
 struct ModelHash {
     rows: BTreeMap<String, Row>,
     since: u64,
-    ledger: u64,
+    used_by_all: u64,
 }
 
 /// Who reports, and when.
@@ -158,16 +158,16 @@ impl ModelHash {
     fn day(
         &mut self,
         report: &ModelReport,
-        [limit, used, unused, ledger]: [u64; 4],
+        [limit, used, unused, used_by_all]: [u64; 4],
         is_settled: bool,
         pause: &Pause,
     ) -> (i64, i64) {
         if self.is_late(report) {
             return (-1, 0);
         }
-        self.ledger = self.ledger.max(ledger);
+        self.used_by_all = self.used_by_all.max(used_by_all);
         let total = used + self.others(report).map(|row| row.amount).sum::<u64>();
-        let left = limit.saturating_sub(total.max(self.ledger));
+        let left = limit.saturating_sub(total.max(self.used_by_all));
         let live = || self.others(report).filter(|row| !row.has_ended(report.now, pause));
         let held: u64 = live().filter_map(|row| row.held).sum();
         let count = 1 + live().filter(|row| row.held.is_some()).count();
