@@ -27,6 +27,9 @@ const FALLBACK_PARTS: u64 = 14;
 /// that begin when the day is used up add a hundredth.
 const CONNECTED_DAY_PARTS: u64 = 400;
 
+/// When less than this part of a day is left, and leased to others, the day counts as used up.
+const LAST_PARTS: u64 = 100;
+
 /// Credits of a day that may be used before Redis has answered: those of the most expensive call.
 const DAY_CREDITS_MIN: u64 = 1_000;
 
@@ -94,6 +97,8 @@ pub(crate) struct LimitShare {
     pub(crate) has_joined: bool,
     /// Whether the next exchange reports it in any case.
     pub(crate) is_urgent: bool,
+    /// Instances that share limits, as of the last report.
+    pub(crate) instances: u64,
     pub(crate) demand: Demand,
     pub(crate) reported_at: MonoTime,
     /// A day, and the credits that all instances have used on it, as far as the ledger and Redis have said.
@@ -107,6 +112,7 @@ impl LimitShare {
             is_active: false,
             has_joined: false,
             is_urgent: false,
+            instances: 0,
             demand: Demand::new(MonoTime::default()),
             reported_at: MonoTime::default(),
             used_by_all: (0, 0),
@@ -126,6 +132,13 @@ impl LimitShare {
     /// Credits that all instances have used on a day, as far as known. Redis is told, because it may have lost its data.
     pub(crate) fn known_used_on(&self, day: u64) -> u64 {
         if self.used_by_all.0 == day { self.used_by_all.1 } else { 0 }
+    }
+
+    /// Whether the credits of a call may become available today, if others return what they have leased. The last hundredth of a
+    /// day counts as used up, and so does what is too little for a call if it is divided.
+    pub(crate) fn can_get(&self, credits: u64, day: u64, per_day: u64) -> bool {
+        let last = credits.saturating_mul(self.instances.max(1)).max(per_day / LAST_PARTS);
+        self.left_on(day, per_day) >= last
     }
 
     /// Credits of a day that are left over all instances, as far as known.

@@ -165,7 +165,7 @@ impl LimitState {
             }
             match &self.share {
                 // Other instances have leased what is left of the day, and return a part of it when they report.
-                Some(share) if share.left_on(unix_seconds / DAY_S, day.per_day()) >= credits => {
+                Some(share) if share.can_get(credits, unix_seconds / DAY_S, day.per_day()) => {
                     let allowed = self.per_second.unwrap_or(credits);
                     LimitExceeded::Second { allowed, current: allowed + credits, wait_ms: LEASE_WAIT_MS }
                 }
@@ -239,7 +239,9 @@ impl LimitState {
         now: MonoTime,
         unix_seconds: u64,
     ) -> Option<LimitReport> {
-        match self.share.as_ref()?.next_report(now) {
+        let share = self.share.as_mut()?;
+        share.instances = others.instances;
+        match share.next_report(now) {
             NextReport::Later => None,
             NextReport::Leave if others.is_connected => self.leave(now, unix_seconds),
             NextReport::Leave | NextReport::Due => self.full_report(now, unix_seconds),

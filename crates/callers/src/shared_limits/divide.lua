@@ -210,13 +210,13 @@ local function day(key, limit, used, unused, used_by_all)
   end
   used_by_all = math.max(used_by_all, extra['#used'] or 0)
   local left = math.max(limit - math.max(total, used_by_all), 0)
-  -- A tenth is not leased, so that an instance that joins finds something.
-  local lease = math.ceil(left * 0.9 / count)
+  -- A tenth is not leased, so that an instance that joins finds something. The last credits are not divided.
+  local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
+  local lease = math.max(math.ceil(left * 0.9 / count), math.min(left, first))
   local most = math.max(left - held, 0)
   -- Until then a hundredth of what is left is leased, so that an instance that has just started answers calls.
   if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
   -- The first credits of an instance are there also if others have leased all that is left.
-  local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
   lease = math.max(math.min(lease, most), math.min(left, first - used))
   keep(key, used, math.max(lease, unused))
   redis.call('HSET', key, '#used', string.format('%.0f', used_by_all))

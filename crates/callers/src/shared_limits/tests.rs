@@ -126,6 +126,19 @@ fn no_instance_says_that_an_unused_day_is_used_up() {
     assert!((12..30).all(|second| outcome.served.iter().all(|served| served.contains_key(&second))));
 }
 
+/// A tenth of what is left was never leased, so that the last credits could not be used, and the day never ended.
+#[test]
+fn the_last_credits_of_a_day_are_granted_before_it_is_used_up() {
+    for count in 1..=3 {
+        let mut day = scenario(4_000, &vec![2_000; count]);
+        (day.per_second, day.per_day) = (None, Some(16_000));
+        let outcome = Simulation::run(day, 40_000);
+        let granted: u64 = outcome.granted.iter().sum();
+        assert!((15_800..=16_000 + 2_000).contains(&granted), "{granted} granted by {count}");
+        assert!(outcome.refused_by_day > 0, "the day of {count} does not end");
+    }
+}
+
 /// An instance that had taken one call of its first burst owed all of it, and refused calls for seconds.
 #[test]
 fn an_instance_that_joins_a_limit_in_use_soon_serves_its_few_callers() {

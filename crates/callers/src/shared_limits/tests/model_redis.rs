@@ -171,10 +171,10 @@ impl ModelHash {
         let live = || self.others(report).filter(|row| !row.has_ended(report.now, pause));
         let held: u64 = live().filter_map(|row| row.held).sum();
         let count = 1 + live().filter(|row| row.held.is_some()).count();
-        let lease = (left as f64 * 0.9 / count as f64).ceil() as u64;
+        let first = (limit / 400).max(1_000).min(limit);
+        let lease = ((left as f64 * 0.9 / count as f64).ceil() as u64).max(left.min(first));
         let most = left.saturating_sub(held);
         let most = if is_settled { most } else { most.min(unused.max(left.div_ceil(100))) };
-        let first = (limit / 400).max(1_000).min(limit);
         let lease = lease.min(most).max(left.min(first.saturating_sub(used)));
         self.keep(report, used, Some(lease.max(unused)));
         (lease as i64, left as i64)
