@@ -9,8 +9,8 @@ use resources::MonoTime;
 
 use crate::demand::Demand;
 
-/// Limits with calls, refusals or a changed share are reported at every exchange, others after this time.
-const CALM_REPORT: Duration = Duration::from_secs(1);
+/// Limits with refusals or a changed share are reported at every exchange, others after this time.
+const CALM_REPORT: Duration = Duration::from_millis(400);
 
 /// An instance keeps its part of a limit for so long after the last call.
 const LEAVE_AFTER: Duration = Duration::from_secs(60);

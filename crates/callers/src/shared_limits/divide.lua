@@ -165,6 +165,8 @@ local function rate(key, limit, demand, used_rate)
   end
   local since = extra['#since']
   if #demands == 1 and not own then since = now end
+  local asked = 0
+  for i = 1, #demands do asked = asked + demands[i] end
   local share = fair_share(limit, demands, demand)
   -- Whoever is left without a rate gets a little more than is there, until the others have reported.
   local least = math.min(share, math.ceil(limit / 10 / dividers))
@@ -174,7 +176,8 @@ local function rate(key, limit, demand, used_rate)
   keep(key, demand, math.max(share, used_rate))
   redis.call('HSET', key, '#since', since or now)
   redis.call('PEXPIRE', key, SILENT_MS * 6)
-  local joins_late = not own and #demands > 1 and since and now - since > BURST_MS
+  -- A burst of an instance that joins is too much only if others use the limit by then.
+  local joins_late = not own and #demands > 1 and since and now - since > BURST_MS and asked > limit / 2
   return share, joins_late and 1 or 0
 end
 
@@ -198,7 +201,10 @@ local function day(key, limit, used, unused, used_by_all)
   local own = rows[instance]
   if own and own.sequence >= sequence then return -1, 0 end
   fold(key, rows, extra)
-  local count, held, total = 1, 0, used + (extra['#ended'] or 0)
+  -- What an instance without a row has used is part of what nobody has reported, if there is something.
+  local unreported = extra['#unreported'] or 0
+  if not own then unreported = math.max(unreported - used, 0) end
+  local count, held, total = 1, 0, used + (extra['#ended'] or 0) + unreported
   for name, row in pairs(rows) do
     if name ~= instance then
       total = total + row.amount
@@ -209,6 +215,12 @@ local function day(key, limit, used, unused, used_by_all)
     end
   end
   used_by_all = math.max(used_by_all, extra['#used'] or 0)
+  -- After a loss of data, what instances have used that have ended, or do not use the limit now, is known only by others.
+  if settled and extra['#checked'] ~= epoch then
+    unreported = unreported + math.max(used_by_all - total, 0)
+    total = math.max(total, used_by_all)
+    redis.call('HSET', key, '#checked', epoch)
+  end
   local left = math.max(limit - math.max(total, used_by_all), 0)
   -- A tenth is not leased, so that an instance that joins finds something. The last credits are not divided.
   local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
@@ -219,7 +231,7 @@ local function day(key, limit, used, unused, used_by_all)
   -- The first credits of an instance are there also if others have leased all that is left.
   lease = math.max(math.min(lease, most), math.min(left, first - used))
   keep(key, used, math.max(lease, unused))
-  redis.call('HSET', key, '#used', string.format('%.0f', used_by_all))
+  redis.call('HSET', key, '#used', string.format('%.0f', used_by_all), '#unreported', string.format('%.0f', unreported))
   redis.call('EXPIRE', key, DAYS_KEPT_S)
   return lease, left
 end

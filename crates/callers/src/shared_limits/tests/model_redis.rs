@@ -49,6 +49,8 @@ struct ModelHash {
     rows: BTreeMap<String, Row>,
     since: u64,
     used_by_all: u64,
+    unreported: u64,
+    checked: u64,
 }
 
 /// Who reports, and when.
@@ -151,7 +153,8 @@ impl ModelHash {
         let most = if is_settled { fair.min(limit as f64 - held as f64) } else { rate.min(limit) as f64 };
         let share = most.max(fair.min((limit as f64 / 10.0 / dividers as f64).ceil()));
         self.keep(report, demand, Some((share as u64).max(rate)));
-        let joins_late = joins && demands.len() > 1 && report.now - self.since > 1_000;
+        let asked: u64 = demands.iter().sum();
+        let joins_late = joins && demands.len() > 1 && report.now - self.since > 1_000 && asked > limit / 2;
         (share as i64, joins_late.into())
     }
 
@@ -166,7 +169,15 @@ impl ModelHash {
             return (-1, 0);
         }
         self.used_by_all = self.used_by_all.max(used_by_all);
-        let total = used + self.others(report).map(|row| row.amount).sum::<u64>();
+        if !self.rows.contains_key(&report.instance) {
+            self.unreported = self.unreported.saturating_sub(used);
+        }
+        let mut total = used + self.unreported + self.others(report).map(|row| row.amount).sum::<u64>();
+        if is_settled && self.checked != pause.to {
+            self.unreported += self.used_by_all.saturating_sub(total);
+            total = total.max(self.used_by_all);
+            self.checked = pause.to;
+        }
         let left = limit.saturating_sub(total.max(self.used_by_all));
         let live = || self.others(report).filter(|row| !row.has_ended(report.now, pause));
         let held: u64 = live().filter_map(|row| row.held).sum();

@@ -162,6 +162,26 @@ fn a_day_is_leased_after_a_pause_though_an_instance_held_all_of_it_long_before()
     assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8_000, 800_000)][..]));
 }
 
+/// The use of a gateway that had ended was forgotten with the data of Redis, and granted again.
+#[test]
+fn what_only_others_know_of_a_day_counts_and_counts_once() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut script = Script::new(&server);
+    let day = |used, used_by_all| ScriptItem {
+        key: "day:1".to_owned(),
+        operation: "day",
+        arguments: [1_000_000, used, 0, used_by_all],
+    };
+    // Of the 600,000 credits that the first instance knows of, it has used 100,000 itself.
+    wait_until("limits are divided", || script.report("first", day(100_000, 600_000)).is_settled);
+    let left = |reply: ScriptReply| reply.values[0].1;
+    assert_eq!(left(script.report("first", day(150_000, 600_000))), 350_000);
+    // The second one is back, and has used 300,000 of those that nobody had reported.
+    assert_eq!(left(script.report("second", day(300_000, 0))), 350_000);
+    assert_eq!(left(script.report("second", day(310_000, 0))), 340_000);
+    assert_eq!(left(script.report("third", day(0, 0))), 340_000);
+}
+
 /// One hash that something else had written stopped the division of all limits.
 #[test]
 fn what_the_script_cannot_read_is_replaced_and_does_not_stop_other_limits() {
