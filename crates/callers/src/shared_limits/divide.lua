@@ -2,6 +2,9 @@
 --
 -- KEYS[1]   the instances that have reported lately: instance -> time of its last report
 -- KEYS[2…]  one hash for each item below: instance -> "sequence time demand-or-used held"
+-- Names that begin with # are not instances. Of a rate: #since, when its first burst began. Of a day: #used, what all have used
+-- as far as anybody knew; #ended and #unreported, what was used by instances without a row; #checked, the last pause after which
+-- #unreported was computed.
 -- ARGV      instance, sequence, instances that it knows of, then five values for each item:
 --             rate        limit, demand per second, rate in use, 0
 --             day         limit, used, leased and not used, used by all instances as far as it knows
@@ -21,17 +24,19 @@ local SETTLE_MS = 3000    -- For so long after a pause nobody gets more, so that
 local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
 local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
 local DAYS_KEPT_S = 259200
-local FIRST_CREDITS = 1000 -- An instance may use so much of a day, or a four-hundredth, before others return what they leased.
 local MANY = 1000         -- An instance that could not reach Redis before says that it knows of more.
+
+-- An instance may use so much of a day, or a four-hundredth, before others return what they leased, as in `limit_share.rs`.
+local FIRST_CREDITS = 1000
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local instance, sequence, known = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- A number that this script may have written; nil for anything else, also for one that is not a number.
-local function valid(text)
+-- A number that this script may have written; nil for anything else, also for NaN.
+local function valid(text, lowest)
   local number = tonumber(text)
-  if number and number >= -1 and number < 2 ^ 53 then return number end
+  if number and number >= (lowest or -1) and number < 2 ^ 53 then return number end
 end
 
 local function fields(key)
@@ -51,7 +56,8 @@ local function register()
     seen = {}
   end
   local epoch, latest, paused = number('#epoch'), number('#latest'), number('#paused')
-  local expected, fresh = number('#expected'), number('#fresh')
+  -- Each instance that leaves lowers the second one, also if it is one of those that are waited for.
+  local expected, fresh = number('#expected'), valid(seen['#fresh'], -MANY) or 0
   local instances = {}
   for name, at in pairs(seen) do
     if string.sub(name, 1, 1) ~= '#' then
@@ -226,7 +232,7 @@ local function day(key, limit, used, unused, used_by_all)
   local first = math.min(math.max(math.floor(limit / 400), FIRST_CREDITS), limit)
   local lease = math.max(math.ceil(left * 0.9 / count), math.min(left, first))
   local most = math.max(left - held, 0)
-  -- Until then a hundredth of what is left is leased, so that an instance that has just started answers calls.
+  -- While limits are not divided, a hundredth of what is left is leased, so that an instance that has just started answers calls.
   if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
   -- The first credits of an instance are there also if others have leased all that is left.
   lease = math.max(math.min(lease, most), math.min(left, first - used))

@@ -125,10 +125,12 @@ fn an_instance_that_has_left_is_not_waited_for() {
     let mut script = Script::new(&server);
     script.report("first", leave_instance());
     assert_eq!(script.report("second", rate_item()).instances, 1);
-    // The same after a pause, with an instance that was there before it.
+    // The same after a pause, with instances that were there before it.
     script.report("third", rate_item());
+    script.report("fourth", rate_item());
     std::thread::sleep(Duration::from_millis(2_500));
     script.report("third", leave_instance());
+    script.report("fourth", leave_instance());
     assert_eq!(script.report("second", rate_item()).instances, 1);
 }
 
