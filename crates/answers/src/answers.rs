@@ -47,7 +47,7 @@ impl<S: Source> From<Arc<S>> for Sources {
 
 /// Who answers, and what answers have in common.
 pub struct Answers {
-    /// First, because it ends first.
+    /// The first field, because fields are dropped in order, and the thread uses the others.
     _follower: Option<FollowThread>,
     backend: Backend,
     threads: Arc<ThreadPool>,

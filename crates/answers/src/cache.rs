@@ -1,9 +1,9 @@
 //! Answers that are kept, by what they depend on.
 //!
-//! A key is the whole question with its blocks pinned by hash, so an answer for a block that was reorganised away is not found by
-//! a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head
-//! are kept under the head's hash. Those about a transaction are kept together with the block that it is in, and
-//! are answers only while that block is canonical. Time has no part in it.
+//! A key is the whole question with its blocks pinned by hash, so an answer for a block that was reorganised away is not found
+//! by a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head are kept under
+//! the head's hash. Those about a transaction are kept together with the block that it is in, and are answers only while that
+//! block is canonical. Answers do not expire by time.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -76,13 +76,13 @@ impl CacheLookup<'_> {
     }
 }
 
-/// Which nodes gave or confirmed an answer, and how many wrong answers were known of them then. When there are more, the answer is
-/// void.
+/// Which nodes gave or confirmed an answer, and how many wrong answers were known of them then. When there are more, the
+/// answer is void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GivenBy {
     /// One bit for each of the first 64 nodes. Further ones always count.
     pub(super) nodes: u64,
-    /// Of all of them together.
+    /// The number of wrong answers of these nodes together.
     pub(super) wrong_answers: u64,
 }
 
@@ -108,7 +108,7 @@ pub struct Cache {
     // The hasher is keyed: callers choose what is hashed here.
     store: Store<CacheKey, CachedAnswer, AnswerWeight, RandomState, Evictions>,
     hasher: RandomState,
-    /// Traces of what was not found, each at the place that its hash gives it.
+    /// Hashes of recent look-ups that found nothing, each at the index that it selects.
     missed: Box<[AtomicU64]>,
     counts: Arc<CacheCounts>,
     entry_bytes_max: u64,
@@ -137,7 +137,7 @@ const ENTRY_SHARE: u64 = 8;
 /// Bytes of a typical answer, which give the first size of the table.
 const ENTRY_BYTES_USUAL: u64 = 2_048;
 
-/// Traces of queries that were not found: some seconds of a busy gateway.
+/// Look-ups that found nothing and are remembered: some seconds of a busy gateway.
 const MISSES_REMEMBERED: usize = 1 << 16;
 
 impl Cache {
@@ -173,8 +173,8 @@ impl Cache {
         found
     }
 
-    /// Whether the same was looked for in vain a short while ago. What is asked for once, as those do who read a whole
-    /// chain, is not worth a place.
+    /// Whether the same was looked up a short while ago and not found. An answer that is requested once, as by a caller who
+    /// reads a whole chain, is not worth keeping.
     pub(super) fn was_missed_before(&self, asked: &CacheLookup<'_>) -> bool {
         let hash = self.hasher.hash_one(asked);
         self.missed[hash as usize % self.missed.len()].swap(hash, Relaxed) == hash

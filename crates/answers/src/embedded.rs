@@ -25,7 +25,7 @@ use crate::shared::SharedAnswer;
 use crate::timings::Timings;
 use crate::view::{SnapshotSource, Source};
 
-/// A source that holds the chain itself, and the machinery that guards it.
+/// The embedded chain, and the threads, cache and memory that its answers share.
 pub(super) struct Embedded {
     source: Arc<dyn SnapshotSource>,
     threads: Arc<ThreadPool>,

@@ -1,4 +1,4 @@
-//! Equal calls in flight share one answer, and equal questions on the way to it what they come to.
+//! Identical calls in flight share one answer, and identical fetches for an answer share what was fetched.
 //!
 //! The first to ask starts the work, the others wait for it too. When the last of them has gone, the work is told to
 //! stop, and a newcomer with the same question starts anew rather than wait for something that is being given up.
@@ -23,7 +23,7 @@ type FlightResult<T> = Result<T, Failure>;
 pub(super) struct Flights<Q, T = SharedAnswer> {
     // The hasher is keyed: callers choose what is hashed here.
     under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
-    /// How many have joined a flight of another.
+    /// How often a call joined a flight that another had started.
     joined: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
                         continue;
                     }
                     Ok(outcome) => return outcome,
-                    // The one who was at it has gone.
+                    // The call that led the flight was cancelled.
                     Err(_) => continue,
                 },
             };
@@ -147,12 +147,12 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
         let flight = self.end(query, mine);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
-            // One that hangs up in this moment needs no answer.
+            // A waiter that was cancelled at this moment needs no answer.
             let _gone = waiter.send(outcome.clone());
         }
     }
 
-    /// Takes this very flight out.
+    /// Removes this flight, unless another one has taken its place.
     fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight<T>> {
         match self.under_way.lock().entry(Arc::clone(query)) {
             Entry::Occupied(flight) if Arc::ptr_eq(&flight.get().abandoned, mine) => Some(flight.remove()),
@@ -169,7 +169,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         Err(Failure::OverCapacity)
     }
 
-    /// Someone has gone; if it was the last one, the work has no purpose any more.
+    /// Removes waiters that were cancelled. Work for which nobody waits any more is told to stop.
     fn leave(&self, query: &Arc<Q>) {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
@@ -182,7 +182,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 }
 
-/// The one who works out a shared answer. Dropped before it has one, it lets the others know by hanging up on them.
+/// The call that works out a shared answer. If it is dropped before it has one, the channels of those who wait close.
 struct Lead<'a, Q: Eq + Hash, T: Clone> {
     flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,
@@ -205,7 +205,7 @@ impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
     }
 }
 
-/// One who waits. Dropped before the answer, it leaves.
+/// A call that waits for a flight. It leaves the flight when it is dropped.
 struct FlightWaiter<'a, Q: Eq + Hash, T: Clone> {
     flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,

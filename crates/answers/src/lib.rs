@@ -3,9 +3,9 @@
 
 mod failure; // why there is no answer
 mod provenance; // an answer, and where it came from
-mod limits; // what an answer may take
-mod budget; // what one answer may take while it is made
-mod view; // the seam to whoever holds the chain
+mod limits; // limits of an answer: time, memory, results
+mod budget; // time and memory of one answer while it is made
+mod view; // the interface to whoever holds the chain
 mod resolve; // tags → blocks of the view
 mod query_plan; // what a query is about, and so who can answer it
 mod call_account; // in whose share a call is answered

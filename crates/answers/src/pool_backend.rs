@@ -24,7 +24,7 @@ use crate::view::Source;
 
 /// The nodes, and what is answered without them.
 pub(super) struct PoolBackend {
-    // In the order in which they have to go: the thread uses the nodes.
+    // Fields are dropped in this order: the thread uses the nodes.
     _execution: Option<FollowThread>,
     executed: Option<ExecutedBackend>,
     pub(super) remote: Arc<PoolSource>,

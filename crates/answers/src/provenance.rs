@@ -38,7 +38,7 @@ pub enum Origin {
     Partner,
 }
 
-/// An answer. Small ones stand in the reply already, the others are shared bytes.
+/// An answer. Without `shared`, the result was written into the reply already.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub provenance: Provenance,

@@ -1,7 +1,7 @@
 //! What a query is about, and so who can answer it.
 //!
-//! Code that answers one kind of query takes the type of that kind, so that a new query does not compile before it has an answer
-//! of each source.
+//! Code that answers one kind of query takes the type of that kind, so that a new query does not compile before it has an
+//! answer of each source.
 
 use alloy_primitives::B256;
 use methods::{
@@ -139,8 +139,8 @@ impl NodeQuery<'_> {
         }
     }
 
-    /// Whether a message is run. What it comes to depends on how much gas a node grants it, too, so that honest nodes may differ, and
-    /// a caller could have them taken for liars.
+    /// Whether a message is run. Its result also depends on how much gas a node allows, so honest nodes may differ, and a
+    /// caller could make them look like liars.
     pub(crate) fn is_simulation(self) -> bool {
         match self {
             Self::Simulation(_) => true,

@@ -86,8 +86,8 @@ use sized_work::COPIED_AT_ONCE_BYTES_MAX;
 pub use started_pool::StartedPool;
 use state::PassedOn;
 
-/// How often a call is tried whose block stays where it is although no node could answer: nodes that change to another branch are without
-/// some blocks for a moment.
+/// How often a call is tried whose block stays canonical although no node could answer: nodes that change to another branch
+/// lack some blocks for a moment.
 const TRIES_MAX: u32 = 2;
 
 /// Whether the genesis file that a configuration names can be used.

@@ -27,7 +27,8 @@ enum PinnedChain<'b> {
     Pool { backend: &'b PoolBackend, view: PoolView<'b> },
 }
 
-/// The chain as one call sees it: that of its request, or where nobody of our own can say which blocks are meant, that of a partner.
+/// The chain as one call sees it: that of its request, or that of a partner where nobody of our own can say which blocks are
+/// meant.
 pub struct CallView<'v>(CallChain<'v>);
 
 #[derive(Clone, Copy)]

@@ -1,5 +1,5 @@
-//! The seam to whoever holds the chain. A [`Source`] is synchronous: it writes the result as JSON text into a buffer that it is
-//! given, and says at which block it is true. Where it runs is not its business.
+//! The interface to whoever holds the chain. A [`Source`] is synchronous: it writes the result as JSON text into a buffer that
+//! it is given, and says at which block it is true. Its caller decides on which thread it runs.
 
 use std::sync::Arc;
 

@@ -31,9 +31,9 @@ pub struct Archive {
     path: PathBuf,
     shared: Arc<SnapshotShared>,
     snapshot: ArcSwap<Snapshot>,
-    /// Held by the import under way: each goes on where the last one has ended.
+    /// Held during an import, because each import continues where the last one ended.
     import: Mutex<()>,
-    /// The newest block that is finalized, as whoever follows the chain knows.
+    /// The newest finalized block, as set by the code that follows the chain.
     finalized: Mutex<Option<u64>>,
 }
 
@@ -131,7 +131,7 @@ impl Archive {
         self.snapshot.load_full()
     }
 
-    /// The same, for a read that is over soon: nothing is counted that other cores count too.
+    /// The same as [`Self::snapshot`], for short reads: it changes no reference count that cores share.
     pub fn current(&self) -> impl Deref<Target = Arc<Snapshot>> {
         if self.disk.has_failed() {
             self.reopen();
@@ -165,7 +165,7 @@ impl Archive {
 
     /// Waits until no other import is under way.
     pub(crate) fn begin_import(&self) -> MutexGuard<'_, ()> {
-        // One that panicked has left what its last commit left.
+        // An import that panicked has left the file as of its last commit.
         self.import.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -22,14 +22,14 @@ use revm::{
 /// Gas of a transaction that does nothing but move value.
 const TRANSFER_GAS: u64 = 21_000;
 
-/// Gas that a call with value gets for free, and which its caller must have at hand to give.
+/// Gas that the EVM adds to a call with value. The calling frame needs it to be available.
 const CALL_STIPEND: u64 = 2_300;
 
 /// By how many thousandths an estimate may be too high. Wallets add more than that as a margin.
 const TOLERANCE_THOUSANDTHS: u64 = 15;
 
-/// Runs after the first two at most. The search doubles from 21,000 and then halves, so that even the largest gas
-/// cap needs fewer; a contract that looks at its gas gets no more out of it.
+/// The most runs of the search, after the first two. It doubles from 21,000 and then halves, so that even the largest gas
+/// cap needs fewer; a contract whose success depends on its gas in odd ways cannot cause more.
 const SEARCH_RUNS_MAX: u32 = 60;
 
 /// Searches for the least gas with which a message succeeds at the block with this header.

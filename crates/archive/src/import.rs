@@ -37,7 +37,7 @@ use std::{
 /// How long a proven block may wait until it is durable.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(900);
 
-/// How many rows of logs may wait in memory for their place in the index.
+/// Memory that the index rows of a group may take before the group is committed.
 const GROUP_INDEX_BYTES_MAX: usize = 64 << 20;
 
 /// How much gas a group may hold: bounds what one transaction of the store has to keep in memory.
@@ -98,7 +98,8 @@ impl Archive {
         self.import_from(blocks, ReplaceableBlocks::default(), observer)
     }
 
-    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file. They count as final: no reorganisation can replace them.
+    /// Imports blocks that are in memory, as [`Self::import`] does with those of a file. They are final: no reorganisation can
+    /// replace them.
     pub fn import_blocks<B>(
         &self,
         blocks: B,

@@ -31,7 +31,8 @@ pub const BLOCKS_FILE: &str = "blocks.redb";
 /// Its pages may use 64 MiB of memory: what is asked often is kept in decoded form elsewhere.
 const BLOCKS_KIND: FileKind = FileKind { version: FORMAT_VERSION, page_cache_bytes: 64 << 20 };
 
-/// Blocks beyond those that came which may make room in one transaction, so that a lower limit is reached in many short steps.
+/// Blocks that one transaction may drop in addition to as many as were added, so that a lowered limit is reached in short
+/// steps.
 const PRUNED_AT_ONCE_MAX: usize = 1_024;
 
 /// How many blocks the file may have; the newest ones stay.

@@ -71,8 +71,9 @@ pub struct StateReads {
 
 /// The state of one block as far as it is known, and what a run reads of it.
 ///
-/// A run ends where an account, code or the hash of a block is missing. A slot that is missing is taken for zero, so that the
-/// run finds more of what it needs; what it finds after that is only taken for granted as far as it is slots.
+/// A run ends where an account, code or the hash of a block is missing. A slot that is missing is read as zero, so that the
+/// run finds more of what it needs; from then on only slots are recorded as missing, because the guess may lead to code that
+/// the real call never reaches.
 #[derive(Debug)]
 pub struct PartialState<K> {
     known: K,

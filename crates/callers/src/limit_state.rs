@@ -51,7 +51,7 @@ pub(crate) struct LimitReport {
 pub(crate) struct RateReport {
     pub(crate) limit: u64,
     pub(crate) demand: u64,
-    /// The rate in use; 0 before Redis has said one.
+    /// The rate in use; 0 before Redis has assigned one.
     pub(crate) rate: u64,
 }
 

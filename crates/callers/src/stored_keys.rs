@@ -39,7 +39,7 @@ impl StoredKeys {
         let (shard, position) = place(hash);
         let shard = self.shards[shard].load();
         let found = shard.get(&position)?;
-        // The position has told which half of the hash is equal; the whole is compared without telling more.
+        // The lookup has compared the first half of the hash; the whole hash is compared in constant time.
         bool::from(found.hash[..].ct_eq(&hash[..])).then(|| Arc::clone(found))
     }
 

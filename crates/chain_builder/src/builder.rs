@@ -15,7 +15,7 @@ use archive::{
 };
 use std::io;
 
-/// Seconds between blocks whose plan says nothing of time.
+/// Seconds between blocks whose plan has no timestamp.
 const BLOCK_TIME_S: u64 = 12;
 
 /// A chain that grows block by block.
@@ -35,10 +35,10 @@ struct ParentBlock {
     total_difficulty: U256,
 }
 
-/// What shall be in the next block. What is left out follows from the chain.
+/// The content of the next block. Everything that is left out follows from the chain.
 #[derive(Debug, Clone, Default)]
 pub struct BlockPlan {
-    /// Seconds since 1970; twelve after the parent if nothing else is said.
+    /// Seconds since 1970; `None` is twelve seconds after the parent.
     pub timestamp: Option<u64>,
     /// Who gets the fees and rewards.
     pub beneficiary: Address,
@@ -50,17 +50,17 @@ pub struct BlockPlan {
     pub withdrawals: Vec<Withdrawal>,
     /// At most 32 bytes of anything.
     pub extra_data: Bytes,
-    /// The parent's if nothing else is said.
+    /// `None` is the parent's.
     pub gas_limit: Option<u64>,
-    /// By Ethereum's formula if nothing else is said. Counts only before the merge.
+    /// `None` is the result of Ethereum's formula. Used only before the merge.
     pub difficulty: Option<U256>,
-    /// Derived from the parent's hash if nothing else is said. Counts only after the merge.
+    /// `None` derives it from the parent's hash. Used only after the merge.
     pub prev_randao: Option<B256>,
-    /// Derived from the parent's hash if nothing else is said. Counts only from Cancun on.
+    /// `None` derives it from the parent's hash. Used only from Cancun on.
     pub parent_beacon_root: Option<B256>,
 }
 
-/// A block with all that its execution gave.
+/// A block with the results of its execution.
 #[derive(Debug, Clone)]
 pub struct BuiltBlock {
     /// The block.
@@ -219,7 +219,7 @@ impl ChainBuilder {
     }
 }
 
-/// Fills in what only execution tells.
+/// Sets the fields of a header that are known only after execution.
 fn complete(header: &mut Header, executed: &BlockExecutionResult) {
     header.state_root = executed.state_root;
     header.receipts_root = executed.receipts_root();
@@ -230,7 +230,7 @@ fn complete(header: &mut Header, executed: &BlockExecutionResult) {
     }
 }
 
-/// A value that nobody chose, but that is the same each time.
+/// A deterministic value in place of one that the network would choose.
 fn derived(parent: B256, purpose: &[u8]) -> B256 {
     keccak256([parent.as_slice(), purpose].concat())
 }

@@ -2,7 +2,7 @@
 //! it: what is built here is imported and proven like any other chain.
 
 mod memory; // a state that holds everything in maps
-mod header; // what a header has to say
+mod header; // fields of a header that follow from its parent
 mod predeploys; // contracts that the protocol calls
 mod sign; // transactions with a signature
 mod fork_schedule; // which fork is when

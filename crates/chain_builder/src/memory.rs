@@ -164,7 +164,7 @@ pub(super) struct HashedAccount {
     storage_root: B256,
 }
 
-/// What became of some accounts; nothing of those that are gone.
+/// Accounts after a block that changed them; `None` for those that it deleted.
 pub(super) type Touched = BTreeMap<B256, Option<HashedAccount>>;
 
 impl HashedState {
@@ -205,7 +205,7 @@ impl HashedAccount {
     }
 }
 
-/// The roots while a block is being tried: its changes lie over the state, which stays as it is.
+/// The roots while a block is being executed: its changes are on top of the state, which stays as it is.
 #[derive(Debug)]
 pub(super) struct TrialRoots<'a> {
     before: &'a HashedState,

@@ -17,7 +17,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer of a seed. Seeds that are no valid key, such as zero, are hashed until they are.
+    /// The signer of a seed. A seed that is not a valid key, such as zero, is hashed until it is one.
     pub fn from_seed(seed: B256) -> Self {
         let mut secret = seed;
         loop {
@@ -29,7 +29,7 @@ impl Signer {
         }
     }
 
-    /// Who this is.
+    /// The address that this key signs for.
     pub fn address(&self) -> Address {
         self.address
     }
@@ -44,7 +44,7 @@ impl Signer {
         Recovered::new_unchecked(transaction.into_signed(signature).into(), self.address)
     }
 
-    /// Signs the permission to run somebody else's code as one's own (EIP-7702).
+    /// Signs an authorization to run a contract's code in the signer's account (EIP-7702).
     pub fn authorize(&self, authorization: Authorization) -> SignedAuthorization {
         let signature = self.sign_hash(authorization.signature_hash());
         authorization.into_signed(signature)

@@ -1,5 +1,5 @@
-//! The program: the command line, the configuration file, the wiring, and the generated documents. Only its own tests import
-//! it.
+//! The program: the command line, the configuration file, the wiring, and the generated documents. Only its own tests and the
+//! fuzz targets import it.
 
 pub mod config; // the configuration file
 pub mod source; // opens the archive or the nodes

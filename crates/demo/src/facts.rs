@@ -1,4 +1,4 @@
-//! What is where on the demo chain, by name: for documents, tests and the greeting at start-up.
+//! What is where on the demo chain, by name, for documents and tests.
 
 use super::{
     accounts::{ALICE, ERIN},

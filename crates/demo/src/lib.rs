@@ -61,10 +61,10 @@ pub fn genesis_json() -> String {
     serde_json::to_string(&genesis()).expect("a genesis has only string keys, so it is JSON")
 }
 
-/// Opens the archive with the demo chain in a data directory. Where it is missing it is made; where its making was
-/// interrupted it goes on from there; where it is complete nothing is done.
+/// Opens the archive with the demo chain in a data directory. A missing chain is created, an interrupted creation is
+/// continued, and a complete chain is opened as it is.
 ///
-/// `progress` is told the number of blocks that are there, and of those that there will be, after every block.
+/// `progress` gets the number of stored blocks and the number of all blocks, after every block.
 pub fn open(data_dir: &Path, progress: impl FnMut(u64, u64)) -> Result<Archive, DemoError> {
     let archive = Archive::open_or_create(data_dir, &genesis_json())?;
     if is_complete(&archive)? {
@@ -81,12 +81,12 @@ fn store(archive: &Archive, chain: DemoChain, progress: impl FnMut(u64, u64)) ->
     if found != HEAD_HASH {
         return Err(DemoError::OtherHead { found });
     }
-    // The records come last, so that their being there says that everything is.
+    // The records come last, so that their presence shows that everything is stored.
     archive.import_raw_records(chain.raw_records.as_bytes())?;
     Ok(())
 }
 
-/// Whether an archive holds a part of this chain, whose making was interrupted.
+/// Whether an archive holds a part of this chain, because its creation was interrupted.
 pub fn is_unfinished(archive: &Archive) -> bool {
     archive.chain().chain_id() == CHAIN_ID
         && !is_complete(archive).unwrap_or(true)
@@ -105,7 +105,7 @@ fn is_complete(archive: &Archive) -> Result<bool, StoreError> {
     Ok(snapshot.head_hash() == HEAD_HASH && snapshot.raw_records(*story::RAW_BLOCKS.end())?.is_some())
 }
 
-/// Passes the progress of an import on.
+/// Forwards the progress of an import to a function.
 struct ProgressCallback<F>(F);
 
 impl<F: FnMut(u64, u64)> ImportObserver for ProgressCallback<F> {
@@ -123,7 +123,7 @@ pub enum DemoError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The genesis is no use.
+    /// The genesis is invalid.
     #[error("the demo chain's genesis: {0}")]
     Genesis(#[from] GenesisError),
     /// A block cannot be made.

@@ -1,7 +1,7 @@
 //! The raw records of some blocks, as a node of a zkSync layer 2 would keep them.
 //!
-//! They tell of the transactions that the blocks really have: hashes, senders, nonces, fees, signatures and bytes
-//! are theirs. What only a layer 2 has is made up, the same each time.
+//! Hashes, senders, nonces, fees, signatures and bytes are those of the transactions in the blocks. Values that only a
+//! layer 2 has are invented, and the same on every machine.
 
 use super::story::RAW_BLOCKS;
 use crate::facts::Facts;
@@ -31,10 +31,10 @@ const LAYER_ONE_BLOCK: u64 = 21_525_000;
 /// How long a transaction waited for its block.
 const WAIT_MS: u64 = 1_500;
 
-/// In whose name the protocol is upgraded.
+/// The sender of protocol upgrades.
 const UPGRADE_SENDER: Address = address!("0000000000000000000000000000000000008007");
 
-/// What runs an upgrade.
+/// The contract that executes protocol upgrades.
 const UPGRADER: Address = address!("000000000000000000000000000000000000800f");
 
 /// The records as lines of `{"block": …, "records": […]}`.
@@ -143,13 +143,13 @@ impl<'a> RawTransactionRecord<'a> {
         })
     }
 
-    /// Where a transaction names no tip, whatever is above the base fee is one.
+    /// The highest tip. A transaction without a tip of its own pays everything above the base fee as one.
     fn tip_max(&self) -> u128 {
         self.transaction.max_priority_fee_per_gas().unwrap_or(self.transaction.max_fee_per_gas())
     }
 }
 
-/// An upgrade is nobody's transaction, so its hash is only here.
+/// The record of a protocol upgrade. It is not a transaction of the block, so its hash is invented.
 fn upgrade_record(block: &BuiltBlock) -> Value {
     json!({
         "common_data": { "ProtocolUpgrade": {
@@ -196,7 +196,7 @@ fn quantity(number: impl LowerHex) -> String {
     format!("{number:#x}")
 }
 
-/// Without the upper case letters of a checksum.
+/// The address in lower case, without the checksum.
 fn lower(address: Address) -> String {
     hex::encode_prefixed(address)
 }

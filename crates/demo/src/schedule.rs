@@ -1,4 +1,4 @@
-//! When what is in force: all of Ethereum's history in a few hours, and the genesis that says so.
+//! The fork schedule: all forks of Ethereum within a few hours, and the genesis that states it.
 
 use super::accounts::ACCOUNTS;
 use alloy_genesis::{Genesis, GenesisAccount};
@@ -24,7 +24,7 @@ const GAS_LIMIT: u64 = 8_000_000;
 /// Ether that each account has from the start.
 const ETHER_EACH: u64 = 10_000;
 
-/// All forks but the last have as many blocks.
+/// The number of blocks of each fork but the last.
 const BLOCKS_PER_ERA: u64 = 8;
 
 /// The first block under these rules; the genesis for the first of them.

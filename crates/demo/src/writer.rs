@@ -22,7 +22,7 @@ const GWEI: u128 = 1_000_000_000;
 /// What legacy transactions paid before there was a base fee.
 const GAS_PRICE: u128 = 20 * GWEI;
 
-/// What others add to the base fee.
+/// What all other transactions pay on top of the base fee.
 const TIP: u128 = GWEI / 10;
 
 /// Far more than a blob costs here.
@@ -41,7 +41,7 @@ const CREATION_GAS: u64 = 2_500_000;
 /// blocks, so that base fees move without running away.
 const LOAD_GAS: [u64; 6] = [0, 9_000_000, 8_000_000, 12_500_000, 7_000_000, 12_000_000];
 
-/// Gas of a load besides its memory, generously.
+/// An upper bound of the gas that a load needs besides its memory.
 const LOAD_GAS_BESIDES: u64 = 60_000;
 
 /// What a transaction does, whatever its type.
@@ -83,7 +83,7 @@ impl TransactionAction {
     }
 }
 
-/// In which type of transaction a message travels.
+/// The type of a transaction.
 #[derive(Debug, Clone)]
 pub(super) enum Envelope {
     /// Legacy, for any chain.
@@ -101,7 +101,7 @@ pub(super) enum Envelope {
 }
 
 impl Envelope {
-    /// What most people use at a time.
+    /// The usual type of an era.
     fn usual(era: Era) -> Self {
         match era {
             _ if era < Era::SpuriousDragon => Self::Unprotected,
@@ -206,7 +206,7 @@ impl Writer {
         self
     }
 
-    /// Somebody's permission to run a contract's code as their own. Sent by somebody else.
+    /// An account's authorization to run a contract's code as its own (EIP-7702). Another account has to send it.
     pub(super) fn authorize(&mut self, who: &DemoAccount, contract: Address) -> SignedAuthorization {
         let nonce = self.take_nonce(who);
         let chain_id = U256::from(CHAIN_ID);
@@ -285,7 +285,7 @@ impl Writer {
         *next - 1
     }
 
-    /// Hashes of blobs that nobody ever saw, as blocks carry them.
+    /// Invented hashes of blobs. Blocks contain only the hashes, so no blob is needed.
     fn blobs(&mut self, count: u64) -> Vec<B256> {
         let first = self.blobs_so_far;
         self.blobs_so_far += count;

@@ -1,7 +1,7 @@
 //! Step 5: `&Caller` and a price → `Permit`.
 //!
-//! The price of a call follows from its method's row, or from what is wrong with it; the caller is told what is wrong only
-//! after it was paid for, or a flood of broken calls would be free.
+//! The price of a call follows from its method's row, or from what is wrong with it. An invalid call is charged before its
+//! error is reported, so that a flood of invalid calls is not free.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -11,7 +11,7 @@ use resources::{Clock, MonoTime, is_within_share};
 
 use crate::authenticate::Caller;
 
-/// Credits for a method that does not exist. Dearer than a usual call, because only probes make many of these.
+/// Credits for a method that does not exist. More than most calls cost, because only scanners make many of them.
 pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
 /// Credits for any other call that is malformed or refused.
 pub const REFUSED_CREDITS: u64 = 5;

@@ -1,4 +1,4 @@
-//! Step 3: the key in the path, and what is shown with it → `Caller`.
+//! Step 3: the key in the path, and its secret or token → `Caller`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use callers::{Account, ApiKey, Denied, Directory, KeySettings};
 use http::header;
 use http_server::Headers;
 
-/// Proof that a key was recognised. Later steps ask for it, so none of them can run for a stranger.
+/// Proof that a key was recognised. Later steps require it, so none of them can run for an unknown caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
     key: Arc<ApiKey>,
@@ -21,21 +21,21 @@ impl Caller {
         &self.key.account
     }
 
-    /// What the configuration calls the key, for the log.
+    /// The name of the key in the configuration or the store, for the log.
     pub fn key_name(&self) -> &str {
         &self.key.name
     }
 
-    /// What the key may do beyond its plan; most keys have no such settings.
+    /// Restrictions of the key besides its plan; most keys have none.
     pub fn settings(&self) -> Option<&KeySettings> {
         self.key.settings.as_deref()
     }
 }
 
-/// Keys are short; a longer one is not worth hashing.
+/// Maximum length of a key. A longer one is unknown, and is not hashed.
 const KEY_BYTES_MAX: usize = 128;
 
-/// Recognises the key of a request, and checks what has to be shown with it.
+/// Recognises the key of a request, and checks the secret or token that the key requires.
 pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> Result<Caller, Denied> {
     if key.is_empty() {
         return Err(Denied::NoKey);

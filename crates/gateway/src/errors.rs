@@ -24,7 +24,7 @@ use crate::shape::ReplyRefused;
 /// The reply to a call or a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
-    /// The HTTP status of a single call; in a batch, the error stands in its element.
+    /// The HTTP status of a single call; in a batch, the error is an element of the reply, which has its own status.
     pub status: StatusCode,
     pub code: i32,
     pub message: Cow<'static, str>,
@@ -36,7 +36,7 @@ pub struct ErrorReply {
 }
 
 impl ErrorReply {
-    /// An error of the call: whoever sends it again gets it again.
+    /// An error of the call itself; the same call gets the same error again.
     fn call(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -81,7 +81,7 @@ const LIMIT: i32 = -32005;
 const VERSION: i32 = -32006;
 const REVERTED: i32 = 3;
 
-/// How long to stay away when we are full. Short, because most calls take milliseconds.
+/// Seconds until a retry when the gateway is over capacity. Short, because most calls take milliseconds.
 const OVER_CAPACITY_RETRY_S: u64 = 1;
 
 impl From<Refused> for ErrorReply {

@@ -67,12 +67,12 @@ impl GatewayState {
         &self.usage
     }
 
-    /// Every key that is let in.
+    /// All accounts and keys.
     pub fn callers(&self) -> &Arc<Directory> {
         &self.callers
     }
 
-    /// Who answers.
+    /// The sources of answers.
     pub fn answers(&self) -> &Answers {
         &self.answers
     }

@@ -1,4 +1,4 @@
-//! The request path: what happens to a request between the HTTP server and whoever answers.
+//! The request path: the steps between the HTTP server and the source of an answer.
 //!
 //! The steps in their order. Step 1, sockets → requests, is the crate `http_server`; steps 6 and 7, blocks and answers, are
 //! the crate `answers`.
@@ -12,15 +12,15 @@ mod respond; //          9. outcome → HTTP reply
 pub mod meter; //       10. CallRecord → usage
 mod request; //          all of them, one after another
 
-// What the steps are told by:
+// What the steps use:
 
 pub mod errors; // the error table
-mod request_limits; // what one request may take
-pub mod limits; // every limit by name
+mod request_limits; // limits of one request
+pub mod limits; // all limits of the configuration
 
-// What runs them:
+// What runs the steps:
 
-pub mod log; // lines that never hold up a call
+pub mod log; // the log, which never blocks a call
 pub mod gateway_state; // what all connections share
 pub mod server; // the listeners
 pub mod operator; // /health, /ready, /status, /metrics, /admin

@@ -1,4 +1,4 @@
-//! `[limits]` and `[cache]`: every limit by name, each owned by the step that holds it.
+//! `[limits]` and `[cache]`: every limit by name, each owned by the step that enforces it.
 
 use settings::Section;
 
@@ -10,8 +10,8 @@ pub struct GatewayLimits {
     pub listen: http_server::HttpLimits,
     pub http: RequestLimits,
     pub answer: answers::AnswerLimits,
-    /// Bytes of request bodies and replies in memory, over all accounts: some eighty of the largest log answers. Callers
-    /// that send or read slowly would otherwise fill any memory.
+    /// Bytes of request bodies and replies in memory, over all accounts. The default holds about eighty of the largest log
+    /// answers. Without a limit, callers that send or read slowly would fill any memory.
     pub memory_bytes_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The log of the process: JSON lines on standard error, or text where a person watches.
+//! The log of the process: lines on standard error, as text if it is a terminal, else as JSON.
 //!
 //! Logging never blocks and never fails a call. Lines wait in a bounded queue for the one thread that writes them; lines
 //! that do not fit, or that cannot be written, are dropped and counted.

@@ -1,8 +1,8 @@
-//! Step 10: exactly one record per call, also when the caller hangs up.
+//! Step 10: exactly one record per call, also when the caller disconnects.
 //!
-//! A [`CallRecord`] begins with its call and is counted when it is dropped, so a call that is given up half-way is counted as
-//! abandoned. Each worker counts in a shard of its own, so that counting never makes two
-//! cores wait for each other; the operator's page adds the shards up, and [`callers::usage`] collects what each key has used.
+//! A [`CallRecord`] begins with its call and is counted when it is dropped, so a cancelled call is counted as abandoned. Each
+//! worker counts in a shard of its own, so that counting never makes two cores wait for each other; `/metrics` adds the shards
+//! up, and [`callers::usage`] collects what each key has used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -21,9 +21,9 @@ pub use callers::usage::Outcome;
 /// The counters of one worker.
 #[derive(Debug)]
 pub struct Shard {
-    /// By the place of the method in its table; names that we do not know share the place behind the last.
+    /// By the index of the method in its table; unknown methods share the entry after the last.
     pub(crate) methods: Vec<MethodCounts>,
-    /// How long answers took that are given on the thread of their connection.
+    /// How long inline answers took.
     pub(crate) reads: Histogram,
     /// What callers have used.
     usage: Arc<UsageShard>,
@@ -129,7 +129,7 @@ impl Drop for CallRecord<'_> {
 }
 
 /// The calls of a batch that have no record yet. Those that never get one are counted together when this is dropped: as
-/// abandoned if the caller has hung up, or as refused with their batch.
+/// abandoned if the caller has disconnected, or as refused with their batch.
 #[derive(Debug)]
 pub(crate) struct UnbegunCalls<'a> {
     shard: &'a Shard,

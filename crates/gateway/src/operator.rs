@@ -87,12 +87,12 @@ struct Operator {
     hosts: AllowedHosts,
     /// Answers under `/admin`; without it, nothing is there.
     admin: Option<Arc<dyn AdminService>>,
-    /// Not that of the workers, or a failure of one listener would hide that of the other.
+    /// Separate from that of the workers, so that failures of one listener do not hide those of the other.
     accept_failures: RepeatedWarning,
 }
 
-/// Begins to serve on a thread of its own, which ends with the process: the state of a draining gateway is worth
-/// knowing to the last.
+/// Starts to serve on a thread of its own. It serves until the drain is over, so that the state of a draining gateway can be
+/// read.
 pub(crate) fn start(
     listener: StdListener,
     hosts: &[String],

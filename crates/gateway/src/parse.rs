@@ -26,7 +26,7 @@ pub enum Unanswerable {
     NotAllowed(KeyRestriction),
 }
 
-/// Reads what a call asks, and whether this key may ask it.
+/// Parses a call, and checks that its key may make it.
 pub fn parse(
     item: &RequestItem<'_>,
     network: &Network,
@@ -76,7 +76,7 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
     }
 }
 
-/// The price of a call of `bytes`, answered or not.
+/// The price of a call that has `bytes` bytes, whether it can be answered or not.
 pub fn price(parsed: &Result<ParsedCall, Unanswerable>, bytes: usize) -> u64 {
     match parsed {
         Ok(asked) => asked.method.row().credits,

@@ -1,9 +1,9 @@
-//! The life of a request: every step in its order, and nothing else.
+//! The life of a request: calls the steps in their order.
 
 mod batch; // the calls of a batch → its reply
 mod batch_buffer; // copies into the reply of a batch
 mod calls; // a body → its calls
-mod pass; // the calls on the chain of one moment
+mod pass; // one attempt at all calls, on one view of the chain
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -130,7 +130,7 @@ async fn steps<'a>(
     Ok(reply.for_account(caller.account().id))
 }
 
-/// Reads the whole body. One that is refused is paid for by what was inflated.
+/// Reads the whole body. A body that is refused while it is inflated is charged by its inflated size.
 async fn read<'a>(
     gateway: &GatewayState,
     connection: &Connection,
@@ -186,7 +186,7 @@ async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, Err
     }
 }
 
-/// A body without calls is paid for by its size.
+/// Refuses a body without calls, which is charged by its size.
 fn refuse(context: &RequestContext<'_>, bytes: usize, fault: BodyFault) -> Result<Reply, ErrorReply> {
     charge_request(context, Outcome::Invalid, admit::refused_credits(bytes))?;
     Err(fault.into())
@@ -207,7 +207,8 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
     headers.get(&ENABLE_FAILOVER).is_some_and(|value| value.eq_ignore_ascii_case(b"false"))
 }
 
-/// Identifies the caller and checks the settings of its key. An unauthenticated request is free, or it could use up another's credits.
+/// Identifies the caller and checks the settings of its key. An unauthenticated request is free, or it could use up the
+/// credits of somebody else.
 fn caller(
     gateway: &GatewayState,
     connection: &Connection,
@@ -229,7 +230,7 @@ fn caller(
     Ok(caller)
 }
 
-/// Why a request without a valid key is refused. Too many of them from one address are refused for that alone.
+/// The error of a request without a valid key. If its address made too many of them, that is the error, whatever `reason` is.
 fn unauthenticated(
     connection: &Connection,
     headers: Headers<'_>,
@@ -257,7 +258,8 @@ struct RequestContext<'a> {
     body: Option<Arc<MemoryCharge>>,
 }
 
-/// One call of a request → its answer. `place` is its place in the request. The result is appended to `out`, unless it is shared.
+/// One call of a request → its answer. `place` is its index in the request. The result is appended to `out`, unless it is
+/// shared.
 async fn answer<'w>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
@@ -367,7 +369,8 @@ async fn try_answer(
 /// The pause before a call is repeated once more: less than nodes take to be reorganised again.
 const REPEATED_AFTER: Duration = Duration::from_millis(20);
 
-/// Repeats a call on the chain as it is now, because the block that it was about is gone. `named` is how the caller named its blocks.
+/// Repeats a call on the chain as it is now, because its block was reorganised away. `named` has its blocks as the caller
+/// named them.
 async fn answer_again(
     context: &RequestContext<'_>,
     permit: &Permit<'_>,
@@ -394,7 +397,7 @@ async fn answer_again(
 /// Bytes of an element of a batch around its id and its result.
 const ELEMENT_BYTES: usize = 48;
 
-/// Logs an internal error, of which the caller is told nothing.
+/// Logs the cause of an internal error, which the caller does not see.
 fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
     if let Failure::Broken(what) = failure {
         tracing::error!(%request, method = method.name, what, "a call could not be answered");
@@ -404,7 +407,7 @@ fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
 /// How a call was answered.
 enum CallAnswer {
     With(Answer),
-    /// With what stands for a block that is not there.
+    /// With the value that stands for a missing block.
     Nothing(MissingBlock, Option<Provenance>),
     /// It was a notification.
     Silently,
@@ -414,7 +417,7 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
     let (limit, pass) = (ReplyLimit::for_single(), Pass::single());
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
-        // A notification is admitted and metered like any call, and nothing is said about how it went.
+        // A notification is admitted and metered like any call, and its outcome is not reported.
         let _unsaid = answer(context, &pass, 0, call, &limit, &mut unused).await;
         return Reply::silent();
     };
@@ -444,7 +447,7 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
 /// Room for a storage value or a short object without growing.
 const REPLY_BYTES_USUAL: usize = 256;
 
-/// A shared answer goes out as it is, between what is the caller's own.
+/// The parts of a reply with a shared answer, which is sent without copying it.
 fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
     [before.into(), shared, Bytes::from_static(b"}")]
 }

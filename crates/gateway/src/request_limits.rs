@@ -1,19 +1,20 @@
-//! What one request may take.
+//! Limits of one request.
 
 use settings::Section;
 
 /// The limits of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// What common nodes accept; the largest contract creation is a fraction of it.
+    /// Bytes of a body, received and inflated. The default is what common nodes accept; the largest contract creation is a
+    /// fraction of it.
     pub body_bytes_max: usize,
-    /// The largest batch that common client libraries send.
+    /// Calls of a batch. The default is the largest batch that common client libraries send.
     pub batch_calls_max: usize,
     /// Bytes of the reply to one batch.
     pub batch_reply_bytes_max: usize,
-    /// Below this, compressing costs more than the bytes it saves.
+    /// Bytes of the smallest reply that is compressed. Below the default, compressing costs more than the saved bytes.
     pub compress_bytes_min: usize,
-    /// Calls in flight over all connections; beyond it, waiting would only make everyone slower.
+    /// Calls in flight over all connections. More are refused, because queueing them would slow down all callers.
     pub calls_in_flight_max: usize,
 }
 

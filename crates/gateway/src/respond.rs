@@ -1,4 +1,4 @@
-//! Step 9: what came out → a reply, and the lines of its head.
+//! Step 9: outcome → HTTP reply with its headers.
 //!
 //! The status of an error is decided in `errors`; here it gets its headers, which are the same over HTTP/1 and HTTP/2.
 
@@ -115,7 +115,7 @@ impl Reply {
         Self { request_id: Some(id), ..self }
     }
 
-    /// There is nothing to say: notifications.
+    /// The reply to notifications, which has no body.
     pub(crate) fn silent() -> Self {
         Self::new(StatusCode::NO_CONTENT, Default::default())
     }
@@ -238,7 +238,7 @@ fn say_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
         Extra::Allow => headers.header(&header::ALLOW, "POST, OPTIONS"),
         Extra::Preflight => {
             headers.header(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
-            // A star does not cover this one header, so it is named.
+            // `*` does not cover `authorization`, so it is named.
             headers.header(&header::ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization, content-type");
             headers.header(&header::ACCESS_CONTROL_MAX_AGE, "86400");
         }

@@ -1,4 +1,4 @@
-//! Step 2: the head of a request: where it goes, and whether its body is worth reading.
+//! Step 2: routes a request by its head, and refuses it if its body need not be read.
 
 use http::header;
 use http_server::{Headers, Refused, RequestHead, RequestMethod};
@@ -31,8 +31,8 @@ pub(crate) fn route<'a>(head: &RequestHead<'a>, limits: &RequestLimits) -> Resul
     Ok(Route::Call { key })
 }
 
-/// The key in the path, byte for byte. Clients append a slash or a query string, which are left out; nothing is decoded
-/// or normalised, so the bytes of one key are never read as another key.
+/// The key in the path, byte for byte. A slash or a query string after it, which some clients append, is ignored. Nothing is
+/// decoded or normalised, so the bytes of one key are never read as another key.
 fn key(target: &str) -> Option<&str> {
     let path = target.split('?').next().unwrap_or_default();
     match path.strip_prefix("/v3")? {

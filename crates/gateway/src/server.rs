@@ -27,7 +27,7 @@ impl ListenConfig {
         }
     }
 
-    /// What is wrong if callers and the operator would share an address: callers would reach the operator's pages.
+    /// The error if callers and the operator share an address, because callers would reach the operator's pages.
     pub fn address_conflict(&self) -> Option<String> {
         let [public, operator] = self.addresses();
         overlap(public, operator).then(|| {
@@ -85,7 +85,7 @@ impl Server {
         Ok(Self { callers, operator, _operator_stop: operator_stop })
     }
 
-    /// Where callers connect to; tells the port when the configuration left it open.
+    /// The address for callers, with the actual port if the configured one is 0.
     pub fn public(&self) -> SocketAddr {
         self.callers.public()
     }
@@ -101,13 +101,13 @@ impl Server {
         self.callers.drain();
     }
 
-    /// Drains without `drain_delay`, for when nobody else has to notice, as after Ctrl-C.
+    /// Drains without `drain_delay`, for Ctrl-C.
     pub fn drain_at_once(self) {
         self.callers.drain_at_once();
     }
 }
 
-/// Serves one connection over any stream, as the workers serve those that they accept, until it ends.
+/// Serves one connection over any stream until it ends, in the same way as the workers.
 pub async fn serve_stream<S>(gateway: Arc<GatewayState>, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

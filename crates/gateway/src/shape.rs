@@ -1,14 +1,14 @@
 //! Step 8: an answer within limits.
 //!
-//! A single call has no limit on its bytes: answers of 21 MB exist and are asked for. The replies of one batch together
-//! do, because a thousand of those would not fit into any memory. Limits on results and time are held where the work
-//! is done, which stops there.
+//! The answer of a single call has no limit on its bytes: answers of 21 MB exist, and callers need them. The answers of one
+//! batch together have one, because a thousand of those would not fit into any memory. Limits on results and time are
+//! enforced where the work is done, so that it stops.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use resources::{AccountMemory, MemoryCharge, OverBudget};
 
-/// Why an answer has no place in its batch.
+/// Why an answer is left out of its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyRefused {
     /// It does not fit into what its batch has left.

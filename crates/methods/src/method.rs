@@ -34,8 +34,8 @@ pub struct MethodRules {
     pub missing: MissingBlock,
     /// Whether a partner may answer during an outage; the configuration can override it.
     pub failover: bool,
-    /// Whether a call at `pending` is forwarded to a node; for all other methods, `pending` means the newest block. Wallets read
-    /// their next nonce with `eth_getTransactionCount` at `pending`.
+    /// Whether a call at `pending` is forwarded to a node; for all other methods, `pending` means the newest block. Wallets
+    /// read their next nonce with `eth_getTransactionCount` at `pending`.
     pub asks_nodes_at_pending: bool,
 }
 

@@ -83,7 +83,8 @@ pub struct RpcError {
 
 /// The client of a node, or a scripted node in a test.
 pub trait Ask: Send + Sync + 'static {
-    /// Sends a call, and waits for the reply until the deadline. Dropping the future cancels the call.
+    /// Sends a call, and waits for the reply until the deadline. If the future is dropped, a call that is still queued is not
+    /// sent; the reply to one that was sent is discarded when it comes.
     fn ask(&self, call: &RpcCall, deadline: Instant) -> impl Future<Output = Result<RpcReply, Fault>> + Send;
 }
 

@@ -89,7 +89,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// "TLS failed" was told twice a second, for ever.
+    /// "TLS failed" was logged twice a second, forever.
     #[test]
     fn an_outage_is_logged_once_and_then_less_and_less_often() {
         let (start, mut log) = (Instant::now(), OutageLog::default());

@@ -88,7 +88,7 @@ where
     }
 }
 
-/// The tables guarantee the length.
+/// The bytes of a hash, whose length the tables guarantee.
 pub(crate) fn hash_bytes(bytes: Vec<u8>) -> Result<[u8; HASH_BYTES], StoreFailure> {
     bytes.try_into().map_err(|_| StoreFailure::Refused("a hash has the wrong length".to_owned()))
 }

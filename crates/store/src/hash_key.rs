@@ -1,4 +1,5 @@
-//! Keyed hashes of keys and secrets. Without the hash key, which only the store has, a hash cannot be compared with guesses.
+//! Keyed hashes of keys, secrets and tokens. Without the hash key, which only the store and its local copies have, nobody can
+//! compare a hash with guesses.
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use crate::failure::StoreFailure;
 use crate::location::{LocationKind, StoreLocation};
 use crate::migrations::{MIGRATIONS, migrate};
 
-/// Connections of one process: changes are rare, and the feed, the usage ledger and the administration take one each.
+/// Connections of one `Store`. A gateway has one store for each of the feed, the usage ledger, the admin API and the console.
 const CONNECTIONS_MAX: u32 = 6;
 
 /// How long an operation waits for a connection.

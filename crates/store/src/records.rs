@@ -81,11 +81,11 @@ pub struct AuditRecord {
     /// Increases with each entry; 0 before the entry is stored.
     pub id: i64,
     pub at: i64,
-    /// Who made the change, such as `admin api` or `cli`.
+    /// Who made the change, such as `user:ada@example.com` or `admin API from 127.0.0.1`.
     pub actor: String,
     /// What was done, such as `key.revoke`.
     pub action: String,
-    /// What was changed: the name of an account or the handle of a key.
+    /// What was changed: the name of an account, the handle of a key, or the email address of a user.
     pub subject: String,
     /// What it was changed to, as JSON, without keys and secrets.
     pub details: String,

@@ -1,8 +1,8 @@
 //! Receipts that are not there at one head.
 //!
-//! Clients that wait for a transaction ask for its receipt again and again, and each null makes the gateway ask every node. When
-//! none of them has it, there is none until the next head, because a receipt comes with a block. With the next head everything is
-//! forgotten.
+//! Clients that wait for a transaction ask for its receipt again and again, and each null makes the gateway ask every node.
+//! When none of them has it, there is none until the next head, because a receipt comes with a block. With the next head
+//! everything is forgotten.
 
 use std::collections::HashSet;
 

@@ -34,8 +34,8 @@ const OUTAGE_TIMEOUT: Duration = Duration::from_millis(250);
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl PoolSource {
-    /// Finds who can say which blocks a query means: the nodes, of which `chain` is the chain, or (by plan) a partner where nobody of
-    /// our own can. `partner_view` is that of the request, and is begun for the first call that needs it.
+    /// Finds who can say which blocks a query means: the nodes, whose chain is `chain`, or (by plan) a partner where no node
+    /// can. `partner_view` is that of the request, and is begun for the first call that needs it.
     pub(crate) async fn find_blocks<'a>(
         &self,
         chain: Option<&'a Arc<CanonicalChain>>,
@@ -48,7 +48,7 @@ impl PoolSource {
             if query.blocks().all(|block| knows(chain, block)) {
                 return Ok(NamedBy::Nodes(chain));
             }
-            // Boxed like what follows, because hardly any call has a use for the room that it takes.
+            // Boxed like what follows, because the future is large and few calls need it.
             let learned = self.with_outage_timeout(may_fail_over, self.learn_all(chain, query));
             match Box::pin(learned).await {
                 Err(Failure::Unavailable) => {}
@@ -80,8 +80,8 @@ impl PoolSource {
         Ok(partner_view)
     }
 
-    /// Runs work of our own nodes. While all of them seem to be down, a call that may fail over to a partner waits for them no longer
-    /// than a node that is back takes to answer.
+    /// Runs work of our own nodes. While all of them seem to be down, a call that may fail over to a partner waits for them no
+    /// longer than a node that is back takes to answer.
     pub(super) async fn with_outage_timeout<T>(
         &self,
         may_fail_over: bool,
@@ -93,8 +93,8 @@ impl PoolSource {
         work.await
     }
 
-    /// Runs `work` on a query. `None` if the block that it is about is reorganised away before it ends, or was the reason for its
-    /// failure.
+    /// Runs `work` on a query. `None` if the block that it is about is reorganised away before it ends, or if that was the
+    /// reason for its failure.
     pub(super) async fn unless_reorganised<T>(
         &self,
         chain: &CanonicalChain,
@@ -128,8 +128,8 @@ impl PoolSource {
         if is_left == Ok(true) { None } else { Some(outcome) }
     }
 
-    /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a quorum of the
-    /// nodes may have told wrong ones. Returns whether a number turned out to mean another block.
+    /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a
+    /// quorum of the nodes may have reported wrong ones. Returns whether a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
         chain: &CanonicalChain,

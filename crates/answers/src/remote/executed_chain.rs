@@ -59,7 +59,8 @@ pub enum ExecutionState {
     Behind,
     /// The newest block of the nodes is executed.
     AtHead,
-    /// The next block cannot be executed or written, or the archive cannot be taken back far enough. Nodes answer what it lacks.
+    /// The next block cannot be executed or written, or the archive cannot return to a block that is old enough. Nodes answer
+    /// what it lacks.
     Stopped(String),
 }
 

@@ -32,7 +32,7 @@ impl Fetched {
 /// Whether an answer may be kept.
 pub(super) enum CacheDecision {
     No,
-    /// As long as this block is canonical, if it hangs on one.
+    /// As long as this block is canonical; without a block, the key of the answer is enough.
     On(Option<BlockRef>),
     /// It says that there is nothing, and will until the next head.
     Absent,

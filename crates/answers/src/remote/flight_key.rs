@@ -9,8 +9,8 @@ use crate::query_plan::QueryPlan;
 /// With whom a call may share its answer while it is fetched.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct FlightKey {
-    /// The account, if the answer takes long: a large answer is read or proven, and code is run, in the share of the pool that the first caller's
-    /// account has, and callers of other accounts would wait behind that account's jobs.
+    /// The account, if the answer takes long: a large answer is read or proven, and code is run, in the first caller's share of
+    /// the pool, and callers of other accounts would wait behind that account's jobs.
     account: Option<AccountId>,
     query: CacheKey,
 }
@@ -25,8 +25,8 @@ impl FlightKey {
         Self { account: takes_long.then_some(account), query: asked.key() }
     }
 
-    /// In whose share of the pool the answer is read or proven. An answer that several accounts share is read there only if it is
-    /// much larger than an honest one can be.
+    /// In whose share of the pool the answer is read or proven. For an answer that several accounts share it is
+    /// nobody's (`AccountId::NONE`).
     pub(super) fn paying_account(&self) -> AccountId {
         self.account.unwrap_or(AccountId::NONE)
     }

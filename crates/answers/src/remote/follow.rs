@@ -1,7 +1,7 @@
 //! Following: the canonical chain is fetched as it grows, proven, and kept in a file, so that questions about it need no node.
 //!
-//! Blocks that can still be reorganised are in memory (`recent_blocks`); those that cannot are in the file (`kept_chain`). `live` keeps
-//! up with the head, `fill` fetches what is missing below. Both run on one thread of their own.
+//! Blocks that can still be reorganised are in memory (`recent_blocks`); those that cannot are in the file (`kept_chain`).
+//! `live` keeps up with the head, `fill` fetches what is missing below. Both run on one thread of their own.
 
 mod fill; // older blocks, downwards
 mod live; // new blocks

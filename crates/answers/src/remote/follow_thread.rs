@@ -14,8 +14,8 @@ pub(super) const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 /// How soon what failed is tried again, unless the view changes before.
 pub(super) const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One node alone can say so
-/// while the others happen not to answer.
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One attempt is not
+/// enough, because one node alone can say so while the others happen not to answer.
 pub(super) const UNKNOWN_TYPES_MAX: u32 = 5;
 
 /// Reports changes of the canonical chain.

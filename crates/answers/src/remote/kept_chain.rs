@@ -241,8 +241,8 @@ impl KeptChain {
         written
     }
 
-    /// Logs once that the disk cannot be written, and once that it can again: when no writer fails any more. A full disk often has
-    /// room for the few new blocks and not for the many that are missing.
+    /// Logs once that the disk cannot be written, and once that it can again: when no writer fails any more. A full disk often
+    /// has room for the few new blocks and not for the many that are missing.
     fn record_write(&self, writer: BlockWriter, failure: Option<&StoreError>) {
         let mut progress = self.progress.lock();
         match writer {

@@ -173,8 +173,9 @@ impl TransactionSearch<'_> {
             Some(canonical) if canonical == claimed => self.look_into(claimed).await,
             // Which block has this number is what the partner says.
             None if !is_of_nodes => self.look_into(claimed).await,
-            // The node is on another branch, and may be the first on one that the others change to. So it neither has it in this
-            // chain nor says that it is in none. No branch is this long, and the next place may be made up, too.
+            // The node is on another branch, and may be the first on one that the others change to. So it neither has it in
+            // this chain nor says that it is in none. Below the window, no branch is this long: the place is made up, and the
+            // next one may be, too.
             Some(_) if is_of_nodes && claimed.number < chain.lowest() => {
                 self.remote.pool.doubt_locations(node);
                 Judgement::Late

@@ -97,9 +97,9 @@ impl PoolSource {
 }
 
 impl PoolSource {
-    /// The logs of a range, as a partner delivers them. Each header that is not known and each block that may have such logs is a
-    /// call out of its budget, so that a range for whose headers a second's budget does not suffice is not begun. Where
-    /// blocks are not proven, the partner is asked in one piece: what it does not search at once it does not search at all.
+    /// The logs of a range, as a partner delivers them. Each unknown header and each block that may have such logs is a call
+    /// out of its budget, so a range with more unknown headers than its calls per second is not begun. Where blocks are not
+    /// proven, the whole range is asked for at once, and a range that the partner finds too wide is not split.
     pub(super) async fn partner_logs(
         &self,
         asking: Asking<'_>,

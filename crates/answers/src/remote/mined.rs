@@ -14,8 +14,8 @@ use crate::results::{
     BlockFields, LogFields, LogWriter, MinedTransaction, write_block, write_receipt, write_transaction,
 };
 
-/// When networks changed the parameters of blobs after Prague, by chain id: the fork's time and its parameters. Osaka bounds the
-/// fee from below by the base fee.
+/// When networks changed the parameters of blobs after Prague, by chain id: the fork's time and its parameters. Osaka bounds
+/// the fee from below by the base fee.
 const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 3]); 4] = [
     (1, blob_forks([1_764_798_551, 1_765_290_071, 1_767_747_671])),
     (17_000, blob_forks([1_759_308_480, 1_759_800_000, 1_760_389_824])),

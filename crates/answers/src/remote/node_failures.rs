@@ -40,7 +40,8 @@ fn is_refusal(execution: Execution) -> bool {
     )
 }
 
-/// The failure for a call that no node answered. A simulation that no node finished in time took too long; anything else is an outage.
+/// The failure for a call that no node answered. A simulation that no node finished in time took too long; anything else is
+/// an outage.
 pub(super) fn of_call(query: NodeQuery<'_>, failed: CallFailure, limits: &AnswerLimits) -> Failure {
     match failed {
         CallFailure::Deadline if query.is_simulation() => Failure::CallTimeout(limits.call_timeout),

@@ -16,7 +16,8 @@ use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
 
 impl PoolSource {
-    /// `query` is pinned to the newest block, which says who may be asked. `chain` is the chain of the nodes, if they have shown one.
+    /// `query` is pinned to the newest block, which determines who may be asked. `chain` is the chain of the nodes, if they
+    /// have shown one.
     pub(crate) async fn answer_pending(
         &self,
         account: AccountId,

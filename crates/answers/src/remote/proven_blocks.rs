@@ -69,9 +69,9 @@ impl Weighter<(PartKind, B256), Part> for BlockPartWeight {
 /// Which fetches are one, and who pays for the proof.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FetchKey {
-    /// The account, if the block is below the window. Blocks of the window are few and asked for by everyone: all accounts share
-    /// one fetch, and none of them waits behind the jobs of another. Of older blocks there is no end, so each account fetches
-    /// them in its own share of the pool.
+    /// The account, if the block is below the window. Blocks of the window are few and asked for by everyone: all accounts
+    /// share one fetch, and none of them waits behind the jobs of another. Older blocks are many, so each account fetches them
+    /// in its own share of the pool.
     account: Option<AccountId>,
     hash: B256,
     supplier: Supplier,

@@ -75,8 +75,8 @@ impl RecentBlocks {
         self.bytes -= before.map_or(0, |before| before.bytes());
     }
 
-    /// Forgets blocks below a number. When there are too many, or they take too much, those that are not canonical go, too, and then
-    /// the lowest ones. Gives the lowest number of which blocks may be in memory.
+    /// Forgets blocks below a number. When there are too many, or they take too much memory, it also forgets those that are not
+    /// canonical, and then the lowest ones. Returns the lowest number of which blocks may be in memory.
     pub(super) fn tidy(&mut self, lowest: u64, bytes_max: usize, chain: &CanonicalChain) -> u64 {
         let is_full = self.blocks.len() > RECENT_BLOCKS_MAX || self.bytes > bytes_max;
         let before = self.blocks.len();

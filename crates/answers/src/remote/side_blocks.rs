@@ -17,8 +17,8 @@ pub(super) fn side_block(chain: &CanonicalChain, block: BlockParam) -> Option<Bl
 }
 
 impl PoolSource {
-    /// Makes sure that a query about a side block can be answered: it is in memory, or a node has it. State is at nodes only. One
-    /// that cannot be found is forgotten.
+    /// Makes sure that a query about a side block can be answered: the block is in memory, or a node has it. Only nodes have
+    /// its state. A side block that no node has is forgotten.
     pub(super) async fn find_side_block<B: Copy>(
         &self,
         chain: &CanonicalChain,
@@ -62,7 +62,7 @@ impl PoolSource {
         }
     }
 
-    /// A call for data of a block. For a side block, nodes are asked that are on its branch, too, although they do not have the canonical
+    /// A call for data of a block. A side block is also asked of nodes on its branch, although they do not have the canonical
     /// block of its number.
     pub(super) fn on_any_branch(&self, block: BlockRef, call: RpcCall) -> RpcCall {
         let is_side_block = |chain: &Arc<CanonicalChain>| chain.side_block(&block.hash).is_some();

@@ -1,5 +1,5 @@
-//! Runs work on answers where their size allows it: on small ones at once, on large ones in the pool of threads, because work on
-//! megabytes would keep all other connections of a thread waiting.
+//! Chooses the thread for work on answers by their size: small ones are worked on at once, large ones in the pool of threads,
+//! because work on megabytes would keep all other connections of a thread waiting.
 
 use resources::AccountId;
 use tokio::time::timeout;

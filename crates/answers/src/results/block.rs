@@ -14,7 +14,8 @@ const EMPTY_BODY_BYTES: usize = 2;
 pub(crate) struct BlockFields<'a> {
     pub(crate) header: &'a Header,
     pub(crate) hash: B256,
-    /// Difficulty of this block and all before it. No header commits to it, so only who has them all knows it.
+    /// Difficulty of this block and all before it. No header commits to it, so it is known only where all
+    /// headers are.
     pub(crate) total_difficulty: Option<U256>,
     /// Length of the block's RLP in bytes.
     pub(crate) size: u64,

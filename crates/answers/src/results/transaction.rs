@@ -32,7 +32,7 @@ pub(crate) fn write_transaction(mined: &MinedTransaction<'_>, json: &mut Json<'_
     object.end();
 }
 
-/// Writes a transaction that waits for a block. What it will pay is not known, so the most that it would pay stands there.
+/// Writes a pending transaction. Its `gasPrice` is the most that it would pay, because the actual price is not known yet.
 pub(crate) fn write_pending_transaction(transaction: &Transaction, sender: Address, json: &mut Json<'_>) {
     let mut object = json.object();
     for member in ["blockHash", "blockNumber", "transactionIndex"] {

@@ -171,7 +171,8 @@ fn read_record<R: Read + Seek>(
     Ok(record)
 }
 
-/// Decompresses and decodes a payload. Decompression stops at the block size limit, so that a small file cannot fill the memory.
+/// Decompresses and decodes a payload. Decompression stops at the block size limit, so that a small file cannot fill the
+/// memory.
 fn read_compressed<T: Decodable, R: Read + Seek>(
     source: &mut OffsetReader<R>,
     record: &Era1Record,

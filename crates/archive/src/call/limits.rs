@@ -48,8 +48,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct CallLimits {
     /// Gas above this is lowered to it.
     pub gas_cap: u64,
-    /// Bytes of EVM memory over all frames, and separately of state, journal and logs together. The stacks of a thousand
-    /// nested frames add at most 33 MB.
+    /// Bytes of EVM memory over all frames, and separately of state, journal and logs (without their data) together. The
+    /// stacks of a thousand nested frames add at most 33 MB.
     pub memory_bytes_max: u64,
     /// When the call is stopped.
     pub deadline: Option<Deadline>,

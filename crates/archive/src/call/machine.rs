@@ -43,7 +43,7 @@ const SLOT_BYTES: u64 = 2 * (size_of::<EvmStorageSlot>() as u64 + 32);
 /// Bytes that an entry of the journal takes, and the transient slot that it may be about.
 const JOURNAL_ENTRY_BYTES: u64 = 2 * size_of::<JournalEntry>() as u64 + 128;
 
-/// Bytes that a log takes with four topics. Its data is not counted: at 8 gas a byte it stays small.
+/// Bytes that a log takes with four topics. Its data is not counted; only its price of 8 gas a byte bounds it.
 const LOG_BYTES: u64 = 2 * size_of::<Log>() as u64 + 128;
 
 /// Bytes of a word of EVM memory.

@@ -20,8 +20,10 @@ pub(crate) fn expected_base_fee(rules: BlockRules<'_>, parent: &Header) -> Optio
     }
 }
 
-/// The base fee of the block after one that used so much gas: EIP-1559's formula. In 128 bits, because a made-up chain can drive a fee to the end of 64 bits; there it
-/// stays.
+/// The base fee of the block after one with this gas and base fee, by the formula of EIP-1559.
+///
+/// It is computed in 128 bits, because an artificial chain can raise the fee beyond 64 bits; the result stays at the
+/// largest number of 64 bits.
 pub fn next_base_fee(gas_used: u64, gas_limit: u64, base_fee: u64) -> u64 {
     let target = gas_limit / DEFAULT_ELASTICITY_MULTIPLIER;
     if target == 0 {

@@ -17,8 +17,8 @@ use std::{sync::mpsc::sync_channel, thread};
 impl Archive {
     /// Replaces the blocks after the block `ancestor` by others, as a whole or not at all.
     ///
-    /// All of the branch is one transaction, so it should be no longer than a branch of a live chain. Pass the blocks after it to
-    /// [`Self::follow_blocks`].
+    /// All of the branch is one transaction, so it should be no longer than a branch of a live chain. Pass the blocks after
+    /// it to [`Self::follow_blocks`].
     pub fn reorganise<B>(&self, ancestor: u64, branch: B) -> Result<ImportProgress, ImportError>
     where
         B: IntoIterator<Item = Block, IntoIter: Send>,

@@ -26,7 +26,7 @@ pub(crate) enum IndexError {
     Store(#[from] StorageError),
 }
 
-/// Why a query has no answer. The first three are the caller's, the others ours.
+/// Why a query has no answer. The first three are due to the query, the others to the archive.
 #[derive(Debug, Error)]
 pub(crate) enum QueryError {
     /// `count` is how many had been found when the search stopped: more than the limit, and not necessarily

@@ -15,7 +15,7 @@ use super::{
     stop::StopConditions,
 };
 
-/// How many logs are read between two looks at the deadline: about a hundred microseconds of work.
+/// How many logs are read between two checks of the deadline: about a hundred microseconds of work.
 const LOGS_PER_CHECK: usize = 256;
 
 /// Packs at most this far apart are read by walking over those between; to find one anew costs about as much

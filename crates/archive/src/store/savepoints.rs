@@ -11,11 +11,12 @@ use redb::{ReadableTable, Table, WriteTransaction};
 /// How many of the newest blocks can be replaced, at least: two epochs of Ethereum, after which blocks are finalized.
 pub const REPLACEABLE_BLOCKS_MIN: u64 = 64;
 
-/// How many can be replaced, at most, while blocks are not finalized: each of them keeps the pages that it replaced, so that a chain on
-/// which nothing is finalized would make the file grow without end.
+/// How many can be replaced, at most, while blocks are not finalized: each of them keeps the pages that it replaced, so that
+/// a chain on which nothing is finalized would make the file grow without end.
 const REPLACEABLE_BLOCKS_MAX: u64 = 255;
 
-/// The lowest block whose successors can be replaced when `head` is the newest: those that are not finalized, within the bounds.
+/// The lowest block whose successors can be replaced when `head` is the newest: those that are not finalized, within the
+/// bounds.
 pub(crate) fn lowest_replaceable(head: u64, finalized: Option<u64>) -> u64 {
     let at_least = head.saturating_sub(REPLACEABLE_BLOCKS_MIN);
     let at_most = head.saturating_sub(REPLACEABLE_BLOCKS_MAX);

@@ -288,7 +288,7 @@ impl<'txn> StateTables<'txn> {
 pub(crate) struct LatestState<'a, 'txn> {
     blocks: &'a BlockTables<'txn>,
     state: &'a StateTables<'txn>,
-    /// The EVM wraps errors until they cannot be told apart; the first one is kept here as it was.
+    /// The first error of a read, because the EVM returns it wrapped in a form that hides its type.
     failure: OnceCell<StoreError>,
 }
 

@@ -103,7 +103,7 @@ fn sectors_that_are_lost_or_misplaced_make_no_wrong_answer() {
 
 const SECTOR: usize = 4096;
 
-/// The front and its copy.
+/// The sectors of the file header and of its copy.
 const FRONT_BYTES: usize = 2 * SECTOR;
 
 fn truth() -> Truth {

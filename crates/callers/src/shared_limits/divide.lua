@@ -24,7 +24,7 @@ local SETTLE_MS = 3000    -- For so long after a pause nobody gets more, so that
 local BURST_MS = 1000     -- Instances that join a limit within its first second share the burst of that second.
 local ROWS_MAX = 64       -- With more instances on one day, the use of those that have ended is added up.
 local DAYS_KEPT_S = 259200
-local MANY = 1000         -- An instance that could not reach Redis before says that it knows of more.
+local MANY = 1000         -- An instance that could not reach Redis before reports that it knows of more instances than this.
 
 -- An instance may use so much of a day, or a four-hundredth, before others return what they leased, as in `limit_share.rs`.
 local FIRST_CREDITS = 1000
@@ -174,7 +174,7 @@ local function rate(key, limit, demand, used_rate)
   local asked = 0
   for i = 1, #demands do asked = asked + demands[i] end
   local share = fair_share(limit, demands, demand)
-  -- Whoever is left without a rate gets a little more than is there, until the others have reported.
+  -- An instance for which nothing is left gets a small rate on top of the limit, until the others have reported.
   local least = math.min(share, math.ceil(limit / 10 / dividers))
   local most = math.min(used_rate, limit)
   if settled then most = math.min(share, limit - held) end

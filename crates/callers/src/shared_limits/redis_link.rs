@@ -93,7 +93,7 @@ impl RedisLink {
         let is_settled = numbers.get(1) == Some(&1);
         let mut values: Vec<_> =
             numbers.get(2..).unwrap_or_default().chunks_exact(2).map(|two| (two[0], two[1])).collect();
-        // Whatever else answers here does not know what was asked; an item without an answer stays as it is.
+        // A reply that is too short does not come from this script; items without an answer stay as they are.
         values.resize(items.len(), (-1, -1));
         Ok(ScriptReply { instances, is_settled, values })
     }

@@ -28,7 +28,7 @@ const LIMITS_PER_EXCHANGE_MAX: usize = 2_000;
 /// How long the end of a gateway waits for Redis to take back its parts.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
-/// Instances that may be there, as an instance says that could not reach Redis before.
+/// The number of instances that an instance reports if it could not reach Redis before, and so cannot know how many there are.
 const MANY_INSTANCES: u64 = 1_000_000;
 
 type Limit = Arc<Mutex<LimitState>>;

@@ -41,7 +41,7 @@ pub enum FlushFailure {
     Spool(#[from] io::Error),
 }
 
-/// What is told about the credits that were used today.
+/// Is called with the credits that were used today, each time that they are read.
 pub(super) type OnDayCredits = Box<dyn Fn(&DayCredits) + Send>;
 
 pub(super) struct Flusher {
@@ -129,7 +129,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Tells what was used today, and deletes old usage.
+    /// Reads what was used today and passes it on, and deletes old usage.
     async fn keep_up(&self, now: u64) -> Result<(), FlushFailure> {
         let FlusherConfig { store, settings, on_day_credits, .. } = &self.config;
         let credits = DayCredits::read(store, now).await?;

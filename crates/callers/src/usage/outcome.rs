@@ -7,7 +7,7 @@ pub enum Outcome {
     /// The EVM ran and failed; the answer is an error, and a right one.
     Reverted,
     Invalid,
-    /// The key's settings leave it out.
+    /// The settings of the key exclude the call.
     Denied,
     /// A limit of the plan or the key is used up.
     Refused,

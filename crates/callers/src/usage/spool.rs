@@ -212,7 +212,7 @@ fn seed(id: SpoolId) -> u64 {
     XxHash3_64::oneshot(id.folder_name().as_bytes())
 }
 
-/// A file that only its owner can read, because names of accounts are nobody else's business.
+/// A file that only its owner can read, because it contains names of accounts.
 fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }

@@ -44,7 +44,7 @@ fn chatter(w: &mut Writer) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Blocks of which the raw records tell. Only types that such records know travel here.
+/// The blocks with raw records. They have only transaction types that such records can express.
 fn layer_two(w: &mut Writer) -> Result<(), BuildError> {
     let bump = || TransactionAction::call(TOUR.address(), &abi::Tour::bumpCall {});
     w.mark_block("raw-upgrade", "its raw records begin with a ProtocolUpgrade");

@@ -1,4 +1,4 @@
-//! The calls of a batch → its reply: from a chain of our own one after the other, from nodes side by side.
+//! The calls of a batch → its reply. The embedded chain answers them one after the other, nodes answer them concurrently.
 
 use answers::{Answer, Verification};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::meter::{Outcome, UnbegunCalls};
 use crate::respond::Reply;
 use crate::shape::ReplyLimit;
 
-/// The calls of a batch, which are `calls` and which `read` reads anew for each pass → its reply.
+/// Answers a batch of `calls` calls, which `read` reads again for each pass.
 pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     context: &RequestContext<'_>,
     calls: usize,
@@ -50,7 +50,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     }
 }
 
-/// Answers the calls of a batch from a chain of our own.
+/// Answers the calls of a batch one after the other, from the embedded chain.
 async fn one_after_another<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
@@ -135,14 +135,14 @@ impl RateRefusals {
     }
 }
 
-/// Calls of a batch that are answered in one go, before other connections of the thread have their turn.
+/// Calls of a batch that are answered before other connections of the thread get their turn.
 const CALLS_PER_TURN: usize = 32;
 
-/// Calls of one batch that wait for nodes at the same time. Enough to travel together, too few to crowd others out.
+/// Calls of one batch that wait for nodes at the same time: enough to be sent together, too few to delay other callers.
 const CALLS_AT_ONCE: usize = 64;
 
-/// Answers the calls of a batch side by side: each waits for a node, and none for another. The elements are in order.
-/// Shared results are copied into the reply when it is their turn, within the limit that all of them have taken from.
+/// Answers the calls of a batch concurrently: each waits for a node, and none for another call. The elements keep their order.
+/// Shared results are copied into the reply in that order, within the limit that all of them have taken from.
 async fn together<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
@@ -169,11 +169,11 @@ async fn together<'w, 't>(
     }
 }
 
-/// The end of an element of a batch, as far as it is not written.
+/// What the reply of a batch still needs after an element was written.
 enum ElementEnd {
     /// It is written, or was a notification. An answer says how far it is verified.
     Written(Option<Verification>),
-    /// Its result is shared, and is still to be copied behind what is written.
+    /// Its result is shared, and has to be copied behind what is written.
     Shared(Bytes, Verification),
     /// Its error is written: the rate limit refuses the call for this many seconds.
     RateLimited(u64),

@@ -1,5 +1,5 @@
-//! The calls of a request on the chain as it was at one moment. All calls of a batch see the same chain, so a batch of which a
-//! block is reorganised away is repeated as a whole.
+//! The calls of a request on one view of the chain. All calls of a batch see the same chain, so a batch of which a block is
+//! reorganised away is repeated as a whole.
 
 use answers::{Repetition, RequestView};
 use parking_lot::Mutex;
@@ -7,14 +7,15 @@ use tokio::time::Instant;
 
 use crate::meter::{CallRecord, UnbegunCalls};
 
-/// How often a batch is repeated. A chain that is reorganised more often within the time of a call has no use for its answers.
+/// How often a batch is repeated. If the chain is reorganised more often within the time of a call, its answers would be
+/// outdated anyway.
 pub(super) const BATCH_REPETITIONS_MAX: u32 = 2;
 
-/// One go at the calls of a request.
+/// One attempt at the calls of a request.
 pub(super) struct Pass<'w> {
     /// The chain; that of the request, if this is its first pass.
     view: Option<RequestView<'w>>,
-    /// Records of calls that the pass before this one did not bring to an end, by the place of the call.
+    /// Records of calls that the pass before this one did not finish, by the index of the call.
     unfinished: Mutex<Vec<(usize, CallRecord<'w>)>>,
     /// The calls of a batch that have no record yet, if this is its first pass.
     unbegun: Option<UnbegunCalls<'w>>,
@@ -35,7 +36,7 @@ struct Lost<'w> {
 }
 
 impl<'w> Pass<'w> {
-    /// The one pass of a call that is no part of a batch.
+    /// The only pass of a call that is not part of a batch.
     pub(super) fn single() -> Self {
         Self::first(None, 0)
     }
@@ -45,7 +46,7 @@ impl<'w> Pass<'w> {
         Self { view: None, unfinished, unbegun, deadline: None, repetitions_left, lost }
     }
 
-    /// The chain that all calls see; `of_request` is what the request has begun with.
+    /// The chain that all calls see; `of_request` is the view with which the request began.
     pub(super) fn view<'a>(&'a self, of_request: &'a RequestView<'w>) -> &'a RequestView<'w> {
         self.view.as_ref().unwrap_or(of_request)
     }
@@ -77,14 +78,14 @@ impl<'w> Pass<'w> {
         Some(unfinished.swap_remove(at).1)
     }
 
-    /// The block of a call is gone.
+    /// Records that the block of a call was reorganised away.
     pub(super) fn lose(&self, call: usize, record: Option<CallRecord<'w>>, deadline: Instant) {
         let mut lost = self.lost.lock();
         lost.deadline = lost.deadline.max(Some(deadline));
         lost.calls.extend(record.map(|record| (call, record)));
     }
 
-    /// A call was not admitted.
+    /// Records that a call was not admitted.
     pub(super) fn refuse(&self) {
         self.lost.lock().some_are_refused = true;
     }

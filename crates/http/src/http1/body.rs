@@ -138,8 +138,8 @@ impl<'a, S: ByteStream> Http1Body<'a, S> {
         Ok(())
     }
 
-    /// Reads a chunked body. No request may follow it on the connection, so that a proxy that reads the chunks differently
-    /// cannot smuggle one.
+    /// Reads a chunked body. The connection ends after its reply, so that a proxy that reads the chunks differently cannot
+    /// smuggle a request behind it.
     async fn read_chunks(
         &mut self,
         bytes_max: usize,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::call::Fault;
 
-/// Names of the kinds of fault, as metrics say them.
+/// Names of the kinds of fault in metrics.
 const KINDS: [&str; 14] = [
     "connect",
     "tls",
@@ -26,9 +26,9 @@ const KINDS: [&str; 14] = [
 pub struct NodeCounts {
     /// Calls that went to this node.
     pub attempts: AtomicU64,
-    /// Those of them that another node had failed before.
+    /// Calls among them that were made because another node had failed.
     pub retries: AtomicU64,
-    /// Those that another node was still at.
+    /// Calls among them that were made while another node was still working on the same call.
     pub hedges: AtomicU64,
     /// Hedges that brought the answer.
     pub hedges_won: AtomicU64,

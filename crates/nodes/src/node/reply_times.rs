@@ -48,8 +48,7 @@ impl ReplyTimes {
         self.calls[index(class)].in_flight -= 1;
     }
 
-    /// Ends a call, with a reply or without. The time of those that are still under way starts anew, because the node has shown
-    /// that it is there.
+    /// Ends a call, with a reply or with a fault. Either way, the time of those that are still under way starts anew.
     pub(super) fn end_call(&mut self, class: Class, now: Instant) {
         self.drop_call(class);
         self.calls.iter_mut().for_each(|calls| calls.unanswered_since = Some(now));

@@ -40,7 +40,7 @@ impl ReplyHead {
     }
 }
 
-/// Whether the body is compressed. Encodings that were not requested are refused.
+/// Whether the body is compressed. Encodings other than gzip are refused, because they are never requested.
 fn is_gzip(encoding: &[u8]) -> Result<bool, Fault> {
     match encoding.trim_ascii() {
         gzip if gzip.eq_ignore_ascii_case(b"gzip") => Ok(true),

@@ -30,7 +30,8 @@ const CHUNK_LINE_BYTES_MAX: usize = 4 << 10;
 /// How an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeError {
-    /// The node had closed the idle connection before the request reached it. Sending it again on a new connection is safe.
+    /// A connection that was used before ended without a byte of the reply: mostly because the node closed it while it was
+    /// idle. All calls are reads, so sending the request again on a new connection is safe.
     Stale,
     Fault(Fault),
 }

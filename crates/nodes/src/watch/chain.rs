@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(settled(&chain), Some(1));
     }
 
-    /// Who could not be reached was not waited for. One liar that was up first settled the chain for good.
+    /// Nodes that could not be reached were not waited for, so one liar that was up first settled the chain for good.
     #[test]
     fn the_dead_are_waited_for() {
         for (nodes, quorum, liars) in [(3, 2, 1), (5, 3, 2)] {

@@ -56,7 +56,7 @@ impl UsageDimension {
         }
     }
 
-    /// What stands for the column in sums over all of its values.
+    /// The constant that a report selects instead of the column if it is not summed up by it.
     fn all_values(self) -> &'static str {
         match self {
             Self::Time => "CAST(0 AS BIGINT)",

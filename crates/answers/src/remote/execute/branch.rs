@@ -42,8 +42,8 @@ impl From<archive::StoreError> for NoBranch {
 }
 
 impl PoolSource {
-    /// Finds what an archive lacks to be at the head of the view. `lowest` is the lowest block of the archive whose successors can be
-    /// replaced.
+    /// Finds what an archive lacks to be at the head of the view. `lowest` is the lowest block of the archive whose successors
+    /// can be replaced.
     pub(super) async fn branch_of(
         &self,
         asking: Asking<'_>,

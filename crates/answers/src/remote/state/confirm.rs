@@ -128,9 +128,9 @@ impl PoolSource {
         }
     }
 
-    /// Asks nodes until a quorum says the same. `in_view` says what a statement comes to in the view of the call. A difference
-    /// is decided by proof where a node gives one for the query, and so is what too few nodes answer: that begins as soon as those
-    /// that are missing are overdue.
+    /// Asks nodes until a quorum says the same. `in_view` converts a statement to what it means in the view of the call. A
+    /// difference is decided by proof where a node gives one for the query, and so is what too few nodes answer: that proof is
+    /// begun as soon as the missing nodes are overdue.
     async fn agree(
         &self,
         asking: Asking<'_>,

@@ -1,6 +1,7 @@
 //! Answers of one node, or of a partner, that are passed on: nothing proves them, and nobody confirms them.
 //!
-//! They must have the form of an answer. What says less than the view knows is none: the node is late, and another one is asked.
+//! They must have the form of an answer. A result that lacks what the view knows to exist is not used: the node is late, and
+//! another one is asked.
 
 use bytes::Bytes;
 use methods::{BlockPart, BlockRef};
