@@ -233,7 +233,12 @@ local function day(key, limit, used, unused, used_by_all)
   local lease = math.max(math.ceil(left * 0.9 / count), math.min(left, first))
   local most = math.max(left - held, 0)
   -- While limits are not divided, a hundredth of what is left is leased, so that an instance that has just started answers calls.
-  if not settled then most = math.min(most, math.max(unused, math.ceil(left / 100))) end
+  -- It is leased once after each pause; later reports get what remains of it.
+  if not settled then
+    local allowed = math.ceil(left / 100)
+    if own and own.held >= 0 and own.at >= epoch then allowed = own.amount + own.held - used end
+    most = math.min(most, math.max(unused, allowed))
+  end
   -- The first credits of an instance are there also if others have leased all that is left.
   lease = math.max(math.min(lease, most), math.min(left, first - used))
   keep(key, used, math.max(lease, unused))

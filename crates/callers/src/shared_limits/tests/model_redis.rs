@@ -168,6 +168,8 @@ impl ModelHash {
         if self.is_late(report) {
             return (-1, 0);
         }
+        let own = self.rows.get(&report.instance).filter(|own| own.at >= pause.to);
+        let own_most = own.and_then(|own| Some(own.amount + own.held?));
         self.used_by_all = self.used_by_all.max(used_by_all);
         if !self.rows.contains_key(&report.instance) {
             self.unreported = self.unreported.saturating_sub(used);
@@ -185,7 +187,8 @@ impl ModelHash {
         let first = (limit / 400).max(1_000).min(limit);
         let lease = ((left as f64 * 0.9 / count as f64).ceil() as u64).max(left.min(first));
         let most = left.saturating_sub(held);
-        let most = if is_settled { most } else { most.min(unused.max(left.div_ceil(100))) };
+        let allowed = own_most.map_or(left.div_ceil(100), |most| most.saturating_sub(used));
+        let most = if is_settled { most } else { most.min(unused.max(allowed)) };
         let lease = lease.min(most).max(left.min(first.saturating_sub(used)));
         self.keep(report, used, Some(lease.max(unused)));
         (lease as i64, left as i64)

@@ -164,6 +164,24 @@ fn a_day_is_leased_after_a_pause_though_an_instance_held_all_of_it_long_before()
     assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8_000, 800_000)][..]));
 }
 
+/// Each report got another hundredth, so that one gateway could use a large part of a day that others had used before.
+#[test]
+fn a_hundredth_of_a_day_is_leased_once_while_limits_are_not_divided() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut script = Script::new(&server);
+    let mut report = |used, unused| {
+        let arguments = [1_000_000, used, unused, 0];
+        let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments };
+        let reply = script.report("first", day);
+        (reply.is_settled, reply.values[0].0)
+    };
+    assert_eq!(report(0, 0), (false, 10_000));
+    assert_eq!(report(4_000, 6_000), (false, 6_000));
+    assert_eq!(report(10_000, 0), (false, 0));
+    assert_eq!(report(10_000, 0), (false, 0));
+    wait_until("limits are divided", || report(10_000, 0) == (true, 891_000));
+}
+
 /// The use of a gateway that had ended was forgotten with the data of Redis, and granted again.
 #[test]
 fn what_only_others_know_of_a_day_counts_and_counts_once() {
