@@ -26,8 +26,8 @@ const CHECK_EVERY_GAS_STRICT: u64 = 4_000;
 /// State reads between two checks under a strict deadline.
 const CHECK_EVERY_READS_STRICT: u32 = 3;
 
-/// Checks between two counts of the storage slots that a run holds; counting walks over all its accounts.
-const COUNT_SLOTS_EVERY_CHECKS: u32 = 64;
+/// Checks between two counts of what a run holds in its accounts; counting walks over all of them.
+const COUNT_ACCOUNTS_EVERY_CHECKS: u32 = 64;
 
 /// Time that a precompile may always take while the deadline has not passed, so that real work (checking a proof
 /// takes a few milliseconds) is not refused just because the deadline is near.
@@ -48,8 +48,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct CallLimits {
     /// Gas above this is lowered to it.
     pub gas_cap: u64,
-    /// Bytes of EVM memory over all frames, and separately of state, journal and logs (without their data) together. The
-    /// stacks of a thousand nested frames add at most 33 MB.
+    /// Bytes of EVM memory over all frames, and separately of state, journal and logs together. One instruction can log as much
+    /// as EVM memory may hold before it is counted. The stacks of a thousand nested frames add at most 33 MB.
     pub memory_bytes_max: u64,
     /// When the call is stopped.
     pub deadline: Option<Deadline>,
@@ -221,10 +221,10 @@ impl<'l> LimitTracker<'l> {
         self.check_memory(0)
     }
 
-    /// Whether this check counts storage slots too.
-    pub(super) fn is_slot_count_due(&mut self) -> bool {
+    /// Whether this check counts what the accounts hold, too.
+    pub(super) fn is_account_count_due(&mut self) -> bool {
         self.checks = self.checks.wrapping_add(1);
-        self.checks.is_multiple_of(COUNT_SLOTS_EVERY_CHECKS)
+        self.checks.is_multiple_of(COUNT_ACCOUNTS_EVERY_CHECKS)
     }
 
     /// Stops a run that holds more than its limit outside of EVM memory.

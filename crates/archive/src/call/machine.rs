@@ -43,7 +43,7 @@ const SLOT_BYTES: u64 = 2 * (size_of::<EvmStorageSlot>() as u64 + 32);
 /// Bytes that an entry of the journal takes, and the transient slot that it may be about.
 const JOURNAL_ENTRY_BYTES: u64 = 2 * size_of::<JournalEntry>() as u64 + 128;
 
-/// Bytes that a log takes with four topics. Its data is not counted; only its price of 8 gas a byte bounds it.
+/// Bytes that a log takes with four topics, without its data.
 const LOG_BYTES: u64 = 2 * size_of::<Log>() as u64 + 128;
 
 /// Bytes of a word of EVM memory.
@@ -181,14 +181,22 @@ fn run_within_limits<'a, 'l, S: StateSource>(
 fn check_limits<S: StateSource>(host: &mut Host<'_, '_, S>) -> Result<(), StopReason> {
     let Journal { database: reader, inner: journal } = &mut host.journaled_state;
     reader.limits.check_limits()?;
+    // One instruction can log megabytes, so that this is counted at every check.
+    let log_data: usize = journal.logs.iter().map(|log| log.data.data.len()).sum();
     let mut bytes = journal.state.len() as u64 * ACCOUNT_BYTES
         + journal.journal.len() as u64 * JOURNAL_ENTRY_BYTES
-        + journal.logs.len() as u64 * LOG_BYTES;
-    if reader.limits.is_slot_count_due() {
-        let slots: usize = journal.state.values().map(|account| account.storage.len()).sum();
-        bytes += slots as u64 * SLOT_BYTES;
+        + journal.logs.len() as u64 * LOG_BYTES
+        + log_data as u64;
+    if reader.limits.is_account_count_due() {
+        bytes += journal.state.values().map(bytes_of_account).sum::<u64>();
     }
     reader.limits.check_memory(bytes)
+}
+
+/// Bytes of the storage slots of an account that the run has loaded, and of its code if the run has created it.
+fn bytes_of_account(account: &Account) -> u64 {
+    let code = account.info.code.as_ref().filter(|_| account.is_created()).map_or(0, |code| code.len());
+    account.storage.len() as u64 * SLOT_BYTES + code as u64
 }
 
 /// Records what error messages need, and stops the whole run if the memory limit was the reason.

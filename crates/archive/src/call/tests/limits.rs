@@ -205,13 +205,17 @@ fn what_a_run_holds_is_counted() {
         (SpecId::PRAGUE, "DUP1 DUP1 TSTORE"),
         (SpecId::PRAGUE, "DUP1 0x00 SSTORE"),
         (SpecId::PRAGUE, "0x00 0x00 LOG0"),
+        // The data of logs was not counted, and a chain with a high gas limit allows gigabytes of it.
+        (SpecId::PRAGUE, "0x040000 0x00 LOG0"),
+        // Nor was the code of created contracts: 24,000 bytes of zeros each.
+        (SpecId::PRAGUE, "0x615dc05ff3 0x00 MSTORE 0x05 0x1b 0x00 CREATE POP"),
         (SpecId::FRONTIER, "DUP1 SLOAD POP"),
         (SpecId::FRONTIER, "DUP1 BALANCE POP"),
     ];
     for (spec, body) in cases {
         let code = asm(&format!("0x00 :again 0x01 ADD {body} @again JUMP"));
         let world = World::default().with_code(CONTRACT, code);
-        let limits = CallLimits { memory_bytes_max: 4 << 20, ..limits() };
+        let limits = CallLimits { memory_bytes_max: 4 << 20, gas_cap: 1 << 40, ..limits() };
         assert_eq!(
             stop_of(spec, &world, &limits),
             StopReason::Memory { bytes_max: 4 << 20 },
