@@ -45,8 +45,13 @@ pub fn estimate<S: StateSource>(
         let source = MemoizedState::new(source);
         let mut trial = PreparedCall::new(source, rules, header, request, overrides, limits)?;
         let highest = highest_gas(&mut trial, limits)?;
-        if is_plain_transfer(&mut trial)? && attempt(&mut trial, TRANSFER_GAS)?.is_some() {
-            return Ok(TRANSFER_GAS);
+        if is_plain_transfer(&mut trial)? {
+            match attempt(&mut trial, TRANSFER_GAS) {
+                Ok(Some(_)) => return Ok(TRANSFER_GAS),
+                // The run with the highest gas says what is wrong.
+                Ok(None) | Err(CallError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let used = run_at_highest(&mut trial, highest)?;
         search(&mut trial, used, highest)

@@ -179,7 +179,10 @@ fn who_cannot_pay_gets_no_estimate() {
     let no_gas = TransactionRequest { from: Some(Address::ZERO), gas_price: Some(10), ..to_contract() };
     assert_eq!(error_of(&world, no_gas), "insufficient funds for transfer");
     let little = TransactionRequest { from: Some(ALICE), gas_price: Some(100_000), ..to_contract() };
-    assert_eq!(error_of(&world, little), "gas required exceeds allowance (10000)");
+    assert_eq!(error_of(&world, little.clone()), "gas required exceeds allowance (10000)");
+    // A plain transfer was said to want the price of 21,000 gas.
+    let transfer = TransactionRequest { to: Some(OTHER.into()), ..little };
+    assert_eq!(error_of(&world, transfer), "gas required exceeds allowance (10000)");
 }
 
 #[test]
