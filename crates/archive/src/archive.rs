@@ -140,7 +140,7 @@ impl Archive {
     }
 
     fn reopen(&self) {
-        let reopened = self.disk.reopen(|database| self.show(database));
+        let reopened = self.disk.reopen(|database| self.publish_snapshot(database));
         if let Err(cause) = reopened {
             tracing::error!(%cause, "the disk failed, and the archive could not be opened anew");
         }
@@ -191,10 +191,10 @@ impl Archive {
     /// Makes a transaction durable and shows it to the readers that come from now on.
     pub(crate) fn commit(&self, transaction: WriteTransaction) -> Result<(), StoreError> {
         transaction.commit().map_err(StoreError::from)?;
-        self.show(&self.disk.opened().database)
+        self.disk.with_current(|database| self.publish_snapshot(database))
     }
 
-    fn show(&self, database: &Database) -> Result<(), StoreError> {
+    fn publish_snapshot(&self, database: &Database) -> Result<(), StoreError> {
         let before = self.snapshot.load();
         let snapshot = Snapshot::take(database, Arc::clone(&self.shared), Some(&before))?;
         self.snapshot.store(Arc::new(snapshot));

@@ -98,7 +98,7 @@ impl KeptBlocks {
     }
 
     fn reopen(&self) {
-        let reopened = self.disk.reopen(|database| self.show(database));
+        let reopened = self.disk.reopen(|database| self.publish_snapshot(database));
         if let Err(cause) = reopened {
             tracing::error!(path = %self.path.display(), %cause, "the disk failed, and the file could not be opened anew");
         }
@@ -159,10 +159,10 @@ impl KeptBlocks {
         work(&mut writing)?;
         writing.finish()?;
         transaction.commit().map_err(StoreError::from)?;
-        self.show(&opened.database)
+        self.disk.with_current(|database| self.publish_snapshot(database))
     }
 
-    fn show(&self, database: &Database) -> Result<(), StoreError> {
+    fn publish_snapshot(&self, database: &Database) -> Result<(), StoreError> {
         self.snapshot.store(Arc::new(KeptSnapshot::take(database)?));
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{self, Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -93,17 +93,28 @@ impl Disk {
             .map_or(Err(DatabaseError::TransactionInProgress), |mut opened| opened.database.check_integrity())
     }
 
+    /// Passes the database to `work`, which publishes what it reads from it, and does not open another one meanwhile.
+    pub(crate) fn with_current<T>(&self, work: impl FnOnce(&Database) -> T) -> T {
+        let _no_reopening = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&self.opened().database)
+    }
+
     /// Whether reading or writing failed since the database was opened.
     pub(crate) fn has_failed(&self) -> bool {
         self.current.load().health.has_failed()
     }
 
-    /// Opens the database anew after a failure, and passes it to `check` before anything else uses it.
+    /// Opens the database anew after a failure, and passes it to `check` before anything else uses it. While another thread does
+    /// that, nothing is done, and what is in the cache of the old one can still be read.
     pub(crate) fn reopen(
         &self,
         check: impl FnOnce(&Database) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let mut failed = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = match self.reopening.try_lock() {
+            Ok(failed) => failed,
+            Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(sync::TryLockError::WouldBlock) => return Ok(()),
+        };
         if !self.has_failed() || failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Ok(());
         }
