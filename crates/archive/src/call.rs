@@ -20,7 +20,6 @@ pub use error::CallError;
 pub(crate) use error::{CallRejection, Halt};
 pub use limits::{CallLimits, Deadline, StopReason};
 pub use overrides::Overrides;
-pub(crate) use overrides::bytecode;
 
 use crate::{chain::BlockRules, state::StateSource};
 use alloy_consensus::Header;
@@ -109,7 +108,7 @@ impl<'l, S: StateSource> PreparedCall<'l, S> {
         let overlay = Overlay::new(overrides, env.cfg_env.spec)?;
         let gas = request.gas;
         let tx = message::fill_in(request, &mut env, &mut tracker)?;
-        let has_eip1283 = rules.has_eip1283(header.number);
+        let has_eip1283 = rules.has_eip1283(env.block_env.number.saturating_to());
         Ok(Self { env, has_eip1283, tx, gas, reader: StateReader::new(source, overlay, tracker) })
     }
 

@@ -28,7 +28,7 @@ pub struct ContractCode(Bytecode);
 impl ContractCode {
     /// Any bytes can be code.
     pub fn new(code: Bytes) -> Self {
-        Self(crate::call::bytecode(code))
+        Self(crate::state::bytecode(code))
     }
 
     /// The code as accounts have it.

@@ -4,7 +4,7 @@
 //! to itself, so that a block that turns out wrong leaves no trace.
 
 use alloy_primitives::{
-    Address, B256, KECCAK256_EMPTY, U256,
+    Address, B256, Bytes, KECCAK256_EMPTY, U256,
     map::{AddressMap, B256Map, U256Map},
 };
 use revm::{
@@ -42,6 +42,12 @@ impl From<AccountState> for AccountInfo {
             code,
         }
     }
+}
+
+/// Accepts any bytes as code. A malformed delegation, which blocks before London could contain, is run as code, and fails at its
+/// first byte.
+pub(crate) fn bytecode(code: Bytes) -> Bytecode {
+    Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
 /// The state as it stood after some block.

@@ -11,8 +11,10 @@ mod stories {
     mod execution;
     mod failing_disks;
     mod kept_blocks;
+    mod malformed_delegation;
     mod memory_disk;
     mod opening;
+    mod overridden_blocks;
     mod random_chains;
     mod readers;
     mod reorganised;

@@ -23,6 +23,7 @@ pub mod op {
     pub const CALLDATASIZE: u8 = 0x36;
     pub const CALLDATACOPY: u8 = 0x37;
     pub const CODECOPY: u8 = 0x39;
+    pub const BLOCKHASH: u8 = 0x40;
     pub const NUMBER: u8 = 0x43;
     pub const POP: u8 = 0x50;
     pub const MSTORE: u8 = 0x52;

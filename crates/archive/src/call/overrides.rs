@@ -1,10 +1,13 @@
 //! Overrides of the block and of the state.
 
-use crate::{chain::BlockRules, state::AccountState};
+use crate::{
+    chain::BlockRules,
+    state::{AccountState, bytecode},
+};
 use alloy_consensus::Header;
 use alloy_evm::EvmEnv;
 use alloy_primitives::{
-    Address, B256, Bytes, U256, keccak256,
+    Address, B256, U256, keccak256,
     map::{AddressMap, B256Map, U256Map},
 };
 use alloy_rpc_types_eth::{
@@ -188,11 +191,6 @@ impl OverlaidAccount {
 
 fn words(storage: B256Map<B256>) -> U256Map<U256> {
     storage.into_iter().map(|(slot, value)| (slot.into(), value.into())).collect()
-}
-
-/// Accepts any bytes as code. A malformed delegation is run as code, and fails at its first byte.
-pub(crate) fn bytecode(code: Bytes) -> Bytecode {
-    Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
 /// Returns the address of each precompile after moves; an override without a move removes its precompile.

@@ -52,6 +52,7 @@ impl Archive {
     ///
     /// Gives the number of blocks that got records. Those that a block had before are replaced.
     pub fn import_raw_records(&self, lines: impl BufRead) -> Result<u64, RawRecordsError> {
+        let _only_one = self.begin_import();
         let head = self.snapshot().head();
         let transaction = self.begin_write()?;
         let mut blocks = 0;

@@ -151,6 +151,9 @@ pub(super) fn read_ranges(table: &impl ReadableTable<u64, u64>) -> Result<Ranges
     let mut ranges = Ranges::default();
     for row in table.iter()? {
         let (lowest, newest) = row?;
+        if newest.value() < lowest.value() {
+            return Err(crate::rows::CorruptRow { table: "ranges" }.into());
+        }
         ranges.0.insert(lowest.value(), newest.value());
     }
     Ok(ranges)

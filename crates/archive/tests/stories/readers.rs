@@ -3,7 +3,7 @@
 use super::setup::{archive_of, blocks, small_chain};
 use archive::{Archive, Snapshot};
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
 use testkit::truth::Truth;
@@ -11,17 +11,30 @@ use testkit::truth::Truth;
 /// A commit per import: as many as can be, so that readers meet them.
 const BLOCKS_PER_COMMIT: u64 = 2;
 
+/// After each of the first commits, the import waits until both readers have read, so that they see several heads on any machine.
+const AWAITED_COMMITS: u64 = 3;
+
 #[test]
 fn readers_see_whole_blocks_only_and_never_go_back() {
     let truth = small_chain();
     let archive = archive_of(&truth);
     let done = AtomicBool::new(false);
+    let heads_read = [const { AtomicU64::new(0) }; 2];
     let seen = thread::scope(|scope| {
-        let readers = [(); 2].map(|()| scope.spawn(|| read_until(&done, &archive.archive, &truth)));
-        let ending = Ending(&done);
+        let (done, served, truth) = (&done, &archive.archive, &truth);
+        let reader = |head_read| scope.spawn(move || read_until(done, head_read, served, truth));
+        let readers = heads_read.each_ref().map(reader);
+        let ending = Ending(done);
         for first in (1..=truth.model.head()).step_by(BLOCKS_PER_COMMIT as usize) {
             let last = (first + BLOCKS_PER_COMMIT - 1).min(truth.model.head());
-            archive.import(blocks(&truth, first..=last)).unwrap();
+            archive.import(blocks(truth, first..=last)).unwrap();
+            let is_read = || heads_read.iter().all(|head| head.load(Ordering::Relaxed) >= last);
+            while last <= AWAITED_COMMITS * BLOCKS_PER_COMMIT
+                && !is_read()
+                && !readers.iter().any(|reader| reader.is_finished())
+            {
+                thread::yield_now();
+            }
         }
         drop(ending);
         readers.map(|reader| reader.join().unwrap())
@@ -54,11 +67,12 @@ impl Drop for Ending<'_> {
 }
 
 /// Reads until the import is done, and once more; gives the heads that were seen.
-fn read_until(done: &AtomicBool, archive: &Archive, truth: &Truth) -> Vec<u64> {
+fn read_until(done: &AtomicBool, head_read: &AtomicU64, archive: &Archive, truth: &Truth) -> Vec<u64> {
     let mut heads = Vec::new();
     loop {
         let last = done.load(Ordering::Acquire);
         heads.push(check(&archive.snapshot(), truth));
+        head_read.store(heads[heads.len() - 1], Ordering::Relaxed);
         if last {
             heads.dedup();
             return heads;
