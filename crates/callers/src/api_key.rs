@@ -12,6 +12,9 @@ use crate::key_settings::KeySettings;
 /// The handle of a key: `k_…` for keys of the store, `static:NAME` for keys of the configuration. It is not a secret.
 pub type KeyId = Arc<str>;
 
+/// Maximum length of a key. A longer one is unknown, and is not hashed.
+pub const API_KEY_BYTES_MAX: usize = 128;
+
 /// A key of an account, with its restrictions. The key itself is not part of it.
 #[derive(Debug)]
 pub struct ApiKey {

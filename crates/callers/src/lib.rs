@@ -27,7 +27,7 @@ pub mod people; // users of the console and their sessions
 pub mod usage; // what callers have used
 
 pub use account::Account;
-pub use api_key::{ApiKey, KeyId};
+pub use api_key::{API_KEY_BYTES_MAX, ApiKey, KeyId};
 pub use denied::{Denied, KeyRestriction};
 pub use directory::Directory;
 pub use feed::{CallersFeed, FeedConfig, FeedHandle};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use methods::Network;
 use settings::Section;
 
+use crate::api_key::API_KEY_BYTES_MAX;
 use crate::hashed_secret::HashedSecret;
 use crate::key_rules::{KeyRuleError, KeyRules};
 use crate::key_settings::KeySettings;
@@ -65,6 +66,8 @@ fn read_one(
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if key.is_empty() || !key.bytes().all(is_allowed) {
         section.error("key", "must be letters, digits, - and _");
+    } else if key.len() > API_KEY_BYTES_MAX {
+        section.error("key", &format!("must have at most {API_KEY_BYTES_MAX} characters"));
     }
     let name = section.text("name", &format!("key-{position}"));
     let account = section.text("account", &format!("account of key {position}"));
@@ -84,6 +87,12 @@ fn check_against_others(section: &mut Section<'_>, key: &StaticKey, before: &[St
         section.error("key", "duplicate key");
     }
     let siblings = || before.iter().filter(|other| other.account == key.account);
+    if siblings().any(|other| other.name == key.name) {
+        section.error(
+            "name",
+            "another key of this account has the same name; usage and limits are counted by name",
+        );
+    }
     if let Some(other) = siblings().find(|other| other.plan != key.plan) {
         let (account, plan) = (&key.account, &other.plan.name);
         let message =

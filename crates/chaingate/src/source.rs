@@ -74,7 +74,7 @@ pub(crate) fn open_archive(
 }
 
 /// The result of looking at the archive that a configuration names.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum ArchiveCheck {
     /// It can be served, or is not needed.
     Ok,
@@ -101,10 +101,11 @@ fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
     if config.remote.follow.mode != FollowMode::Full {
         return Ok(ArchiveCheck::Ok);
     }
-    match Archive::open(&config.data_dir) {
-        Err(cause @ OpenError::InUse(_)) => Ok(ArchiveCheck::InUse(cause.to_string())),
-        _ => open_continued_archive(config).map(|_| ArchiveCheck::Ok),
+    if let Err(cause @ OpenError::InUse(_)) = Archive::open(&config.data_dir) {
+        return Ok(ArchiveCheck::InUse(cause.to_string()));
     }
+    // The archive of the check above is closed by now, otherwise it would be in use.
+    open_continued_archive(config).map(|_| ArchiveCheck::Ok)
 }
 
 /// Checks whether the archive has the chain that the configuration names.

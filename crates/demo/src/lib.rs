@@ -89,6 +89,7 @@ fn store(archive: &Archive, chain: DemoChain, progress: impl FnMut(u64, u64)) ->
 /// Whether an archive holds a part of this chain, because its creation was interrupted.
 pub fn is_unfinished(archive: &Archive) -> bool {
     archive.chain().chain_id() == CHAIN_ID
+        && archive.snapshot().head() <= HEAD_NUMBER
         && !is_complete(archive).unwrap_or(true)
         && is_of_this_chain(archive)
 }

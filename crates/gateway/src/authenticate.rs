@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callers::{Account, ApiKey, Denied, Directory, KeySettings};
+use callers::{API_KEY_BYTES_MAX, Account, ApiKey, Denied, Directory, KeySettings};
 use http::header;
 use http_server::Headers;
 
@@ -32,15 +32,12 @@ impl Caller {
     }
 }
 
-/// Maximum length of a key. A longer one is unknown, and is not hashed.
-const KEY_BYTES_MAX: usize = 128;
-
 /// Recognises the key of a request, and checks the secret or token that the key requires.
 pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> Result<Caller, Denied> {
     if key.is_empty() {
         return Err(Denied::NoKey);
     }
-    if key.len() > KEY_BYTES_MAX {
+    if key.len() > API_KEY_BYTES_MAX {
         return Err(Denied::UnknownKey);
     }
     let key = directory.find(key.as_bytes()).ok_or(Denied::UnknownKey)?;

@@ -98,7 +98,7 @@ impl PoolConfig {
     /// Headers of networks that are not `is_ethereum` cannot be computed.
     pub fn read(root: &mut Section<'_>, is_ethereum: bool) -> Self {
         let nodes = read_nodes(root);
-        let partners: Vec<_> = root.sections("partner").iter_mut().filter_map(PartnerConfig::read).collect();
+        let partners = read_partners(root);
         if nodes.is_empty() && !partners.is_empty() {
             root.error(
                 "partner",
@@ -153,6 +153,19 @@ fn read_nodes(root: &mut Section<'_>) -> Vec<NodeEndpoint> {
         nodes.push(node);
     }
     nodes
+}
+
+/// Metrics tell partners apart by their names.
+fn read_partners(root: &mut Section<'_>) -> Vec<PartnerConfig> {
+    let mut partners: Vec<PartnerConfig> = Vec::new();
+    for mut section in root.sections("partner") {
+        let Some(partner) = PartnerConfig::read(&mut section) else { continue };
+        if partners.iter().any(|other| other.remote.is_shown_as(&partner.remote)) {
+            section.error("name", "another partner has the same name; give each partner its own name");
+        }
+        partners.push(partner);
+    }
+    partners
 }
 
 impl NodeEndpoint {

@@ -1,5 +1,7 @@
 //! Every key of the configuration with the value in effect and where that comes from, for the console. Secrets are hidden.
 
+use std::ffi::OsString;
+
 use ::console::{ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue};
 use settings::{FileValue, KnownKey};
 
@@ -121,10 +123,11 @@ fn overridden(config: &Config) -> Vec<Overridden> {
 }
 
 fn source_of(flag: &str, variable: &str) -> Option<ConfigurationSource> {
-    let is_flag = |argument: String| {
-        argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    let is_flag = |argument: OsString| {
+        let rest = argument.as_encoded_bytes().strip_prefix(flag.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
     };
-    if std::env::args().any(is_flag) {
+    if std::env::args_os().any(is_flag) {
         return Some(ConfigurationSource::Flag(flag.to_owned()));
     }
     std::env::var_os(variable).map(|_| ConfigurationSource::Environment(variable.to_owned()))

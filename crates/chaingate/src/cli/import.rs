@@ -47,7 +47,7 @@ const EXIT_INTERRUPTED: u8 = 130;
   chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
 pub(super) struct ImportArguments {
     /// Directory of the archive; created if it does not exist
-    #[arg(long, value_name = "DIRECTORY", default_value = "chaingate-data")]
+    #[arg(long, value_name = "DIRECTORY", env = "CHAINGATE_DATA_DIR", default_value = "chaingate-data")]
     data_dir: PathBuf,
     /// Genesis file of the chain, in geth's format
     #[arg(long, value_name = "FILE")]

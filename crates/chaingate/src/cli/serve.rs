@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Instant;
@@ -37,7 +38,9 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let sources = open_sources(&config)?;
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
-    let (sender, events) = watch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let is_serving = Arc::new(AtomicBool::new(false));
+    let (sender, events) =
+        watch_signals(Arc::clone(&is_serving)).map_err(|error| format!("cannot handle signals: {error}"))?;
     let _sharing = share_limits(&config, &state)?;
     let feed = CallersFeed::start(config.feed(), Arc::clone(state.callers()))?;
     warn_without_keys(&config, &state);
@@ -58,6 +61,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let console_address = console.as_ref().map(|console| console.address());
     let _console_address = console_address.map(|address| console_server::announce(&config, address));
     let shown = console_address.map(|address| address.to_string());
+    is_serving.store(true, Relaxed);
     tracing::info!(%public, %operator, console = shown, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, console_address, head);
@@ -191,14 +195,17 @@ fn serve_until_stopped(
         }
     };
     let drain = move || {
-        // This comes first, because new blocks of the nodes wait for the running import.
-        drop(imports);
+        // New blocks of the nodes wait for the running import.
+        if let Some(imports) = &imports {
+            imports.request_stop();
+        }
         // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
         if is_interrupted {
             server.drain_at_once();
         } else {
             server.drain();
         }
+        drop(imports);
         usage.stop();
         if let Some(console) = console {
             console.stop();
@@ -219,17 +226,22 @@ fn serve_until_stopped(
     }
 }
 
-/// Signals that may wait while the program starts.
+/// Signals that may wait until the main thread receives them: one to stop, one to end at once.
 const SIGNALS_WAITING_MAX: usize = 2;
 
-/// Delivers the signals that stop the program. SIGHUP, which asks many programs to reload, changes nothing.
-fn watch_signals() -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
+/// Delivers the signals that stop the program. While it starts, there is nothing to finish, and the first one ends it. SIGHUP,
+/// which asks many programs to reload, changes nothing.
+fn watch_signals(is_serving: Arc<AtomicBool>) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
     let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
     let stop = sender.clone();
     let mut stops = StopSignals::default();
     signals::watch(move |signal| match signal {
         Signal::Hangup => {
             tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
+        }
+        Signal::Interrupt | Signal::Terminate if !is_serving.load(Relaxed) => {
+            tracing::info!(?signal, "stopped before it served");
+            std::process::exit(signal.exit_status().into());
         }
         Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {
             StopRequest::Repeated => {

@@ -174,6 +174,35 @@ secret = 5
     assert!(!report.contains("canary"), "{report}");
 }
 
+/// Two keys of one account with the same name used up each other's daily limit, and a key that is too long was never accepted.
+#[test]
+fn keys_that_could_not_work_are_refused() {
+    let keys = |first: &str, second: &str| {
+        let text = format!("[[key]]\nkey = \"a\"\n{first}\n[[key]]\nkey = \"b\"\n{second}\n");
+        Config::parse(&text).map_err(|errors| errors.to_string())
+    };
+    let error = keys("name = \"n\"\naccount = \"x\"", "name = \"n\"\naccount = \"x\"").unwrap_err();
+    assert!(error.contains("line 7: key 2.name: another key of this account has the same name"), "{error}");
+    assert!(keys("name = \"n\"\naccount = \"x\"", "name = \"n\"\naccount = \"y\"").is_ok());
+    let long = |bytes: usize| Config::parse(&format!("[[key]]\nkey = \"{}\"\n", "k".repeat(bytes)));
+    assert!(long(128).is_ok());
+    let error = long(129).unwrap_err().to_string();
+    assert!(error.contains("line 2: key 1.key: must have at most 128 characters"), "{error}");
+}
+
+/// Both had the same label in the metrics, which a scraper refuses as a whole.
+#[test]
+fn partners_with_the_same_name_are_refused() {
+    let partners = |more: &str| {
+        let partner = "[[partner]]\nurl = \"https://p.example/one\"\n";
+        let text = format!("[[node]]\nurl = \"http://127.0.0.1:1\"\n{partner}{partner}{more}");
+        Config::parse(&text).map_err(|errors| errors.to_string())
+    };
+    let error = partners("").unwrap_err();
+    assert!(error.contains("partner 2.name: another partner has the same name"), "{error}");
+    assert!(partners("name = \"second\"\n").is_ok());
+}
+
 #[test]
 fn a_secret_and_a_token_cannot_both_be_required() {
     let pem = include_str!("../../tests/stories/fixtures/rs256.pem");

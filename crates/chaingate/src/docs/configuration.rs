@@ -228,7 +228,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "call_timeout_ms", "", "time for `eth_call` and `eth_estimateGas`, and on an embedded chain also for blocks, receipts and fees"),
     key("[limits]", "call_gas_multiple", "", "gas of a call, as a multiple of the gas limit of the newest block"),
     key("[limits]", "call_memory_bytes_max", "", "EVM memory of a call, over all its frames"),
-    key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). Other accounts have their own"),
+    key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). There are at most eight times as many for all accounts, which take turns if that is not enough"),
     key("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts. One account may have at most half of them"),
 
     key("[usage]", "spool_bytes_max", "", "bytes of usage in `data_dir` that may wait for the store. When there are more, usage waits in memory, and is lost when that is full, too; see [usage.md](usage.md#when-the-store-is-down)"),

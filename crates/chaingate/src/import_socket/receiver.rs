@@ -30,6 +30,12 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// The stack of the thread that imports: that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
+/// How long the end of the gateway waits for a running import. A longer one is left as by a kill, which loses nothing.
+const IMPORT_END_MAX: Duration = Duration::from_secs(5);
+
+/// How often that is checked.
+const IMPORT_END_CHECK: Duration = Duration::from_millis(10);
+
 /// Receives blocks for an archive that is being served. Dropping it ends a running import after the current block.
 pub(crate) struct ImportSocket {
     path: PathBuf,
@@ -55,11 +61,21 @@ impl ImportSocket {
             thread::Builder::new().name("chaingate-import".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
         Ok(Self { path, is_stopping, thread: Some(thread) })
     }
+
+    /// Ends a running import after the current block, without waiting for it.
+    pub(crate) fn request_stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+    }
 }
 
 /// Binds a socket that only this user can ever open: it is created in a private directory, and moved once its permissions are set.
 fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
     let folder = data_dir.join(format!(".{}", std::process::id()));
+    // One of a killed process with the same id, which is usual in containers.
+    match fs::remove_dir_all(&folder) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+        _ => {}
+    }
     DirBuilder::new().mode(0o700).create(&folder)?;
     let made = folder.join("s");
     let bound = UnixListener::bind(&made).and_then(|listener| {
@@ -73,12 +89,16 @@ fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
 
 impl Drop for ImportSocket {
     fn drop(&mut self) {
-        self.is_stopping.store(true, Relaxed);
+        self.request_stop();
         // A connection wakes the thread. If the socket is gone, the thread ends with the process.
         if UnixStream::connect(&self.path).is_ok()
             && let Some(thread) = self.thread.take()
         {
-            let _joined = thread.join();
+            // The import may wait for blocks that are being fetched from nodes.
+            let begun = Instant::now();
+            while !thread.is_finished() && begun.elapsed() < IMPORT_END_MAX {
+                thread::sleep(IMPORT_END_CHECK);
+            }
         }
         let _gone = fs::remove_file(&self.path);
     }

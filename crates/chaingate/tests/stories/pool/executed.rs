@@ -456,6 +456,21 @@ fn a_gateway_without_an_archive_says_how_to_make_one() {
     assert!(other.ends_with(" the archive has chain id 1337, but chain_id in [network] is 5"), "{other}");
 }
 
+/// `check` had the archive open twice, and said that another process used it.
+#[test]
+fn a_configuration_with_an_archive_behind_nodes_passes_the_check() {
+    let nodes = Nodes::start(1);
+    let data_dir = tempfile::tempdir().unwrap();
+    nodes.genesis_in(data_dir.path());
+    let text = format!(
+        "data_dir = {:?}\n[[key]]\nkey = \"own\"\n[follow]\nmode = \"full\"\n[network]\nname = \"random\"\n\
+         [[node]]\nurl = \"http://127.0.0.1:1\"\n",
+        data_dir.path()
+    );
+    let config = chaingate::config::Config::parse(&text).unwrap();
+    assert_eq!(chaingate::source::check(&config), Ok(chaingate::source::ArchiveCheck::Ok));
+}
+
 /// How long after a quorum of the nodes has a block it is answered without them, polling included.
 #[test]
 #[ignore = "a measurement"]
