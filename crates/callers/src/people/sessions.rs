@@ -152,9 +152,12 @@ impl People {
         Ok(self.administration.commit(change).await?)
     }
 
-    /// Ends the session that asks.
+    /// Ends the session that asks, if it has not ended since: a new password ends it, too.
     pub async fn sign_out(&self, current: &ActiveSession) -> Result<(), PeopleError> {
-        self.end_session(current, &current.session_id).await
+        match self.end_session(current, &current.session_id).await {
+            Err(PeopleError::Change(AdministrationError::NotFound { .. })) => Ok(()),
+            ended => ended,
+        }
     }
 
     /// Adds a session to a change, and deletes those that have ended.

@@ -224,6 +224,21 @@ fn sessions_are_listed_ended_and_end_with_time() {
     });
 }
 
+/// A session that had ended in the meantime was an error, so that the browser kept its cookie.
+#[test]
+fn signing_out_of_a_session_that_has_ended_is_no_error() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let current = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
+        people.sign_out(&current).await.unwrap();
+        people.sign_out(&current).await.unwrap();
+        let ends = actions(&place).await.into_iter().filter(|action| action.ends_with("session.end"));
+        assert_eq!(ends.count(), 1);
+    });
+}
+
 #[test]
 fn a_new_password_ends_the_other_sessions() {
     let place = Place::new();

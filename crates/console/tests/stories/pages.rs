@@ -96,6 +96,27 @@ fn an_operator_invites_a_developer_and_resets_their_password() {
     }
 }
 
+/// A link ends all sessions of its user. In a browser where they were signed in, ending the earlier session then failed: the page
+/// was 404, without the cookie of the new session, and the link was used up.
+#[test]
+fn a_link_works_in_a_browser_where_its_user_is_signed_in() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.developer("acme");
+    let reset = console.run(console.people.create_reset_link("test", "acme@example.com")).unwrap().path();
+    let mut operator = console.operator();
+    let again = console.run(console.people.create_operator_link("test")).unwrap().path();
+    for (browser, link, fields) in [
+        (&mut developer, reset, "password=battery+staple"),
+        (&mut operator, again, "email=root%40example.com&password=battery+staple"),
+    ] {
+        let earlier = browser.cookie("chaingate").unwrap().to_owned();
+        let reply = browser.post_from(&link, &link, fields);
+        assert_eq!((reply.status, reply.header("location")), (303, Some("/")), "{link}");
+        assert_ne!(browser.cookie("chaingate"), Some(earlier.as_str()));
+        assert_eq!(browser.get("/settings").status, 200);
+    }
+}
+
 #[test]
 fn the_live_view_streams_and_ends_with_the_console() {
     let console = ConsoleUnderTest::start();
