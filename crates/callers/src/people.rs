@@ -38,6 +38,8 @@ pub enum PeopleError {
     Busy,
     #[error("this link has been used or has expired; ask for a new one")]
     InvalidLink,
+    #[error("this session has ended; sign in again")]
+    SessionEnded,
     #[error("new people need an invitation")]
     InvitationNeeded,
     #[error(transparent)]

@@ -40,6 +40,7 @@ impl From<PeopleError> for PageError {
         match error {
             PeopleError::Change(error) => error.into(),
             PeopleError::InvalidLink => Self::InvalidLink,
+            PeopleError::SessionEnded => Self::Redirect("/sign-in".to_owned()),
             PeopleError::TooManyAttempts { .. } => Self::Status(429),
             PeopleError::Busy => Self::Status(503),
             PeopleError::WrongCredentials | PeopleError::InvitationNeeded => Self::Status(403),
@@ -88,7 +89,7 @@ pub(super) fn people_form_errors(error: PeopleError) -> Result<FormErrors, PageE
         }
         PeopleError::Busy => general("Too many people are signing in. Try again in a few seconds."),
         PeopleError::InvitationNeeded => general("New people need an invitation. Ask the operator for one."),
-        PeopleError::InvalidLink => Err(PageError::InvalidLink),
+        other @ (PeopleError::InvalidLink | PeopleError::SessionEnded) => Err(other.into()),
         PeopleError::Change(error) => {
             let mut errors = form_errors(error)?;
             for error in errors.fields.iter_mut().filter(|error| error.field == "name") {

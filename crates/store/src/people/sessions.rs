@@ -78,6 +78,15 @@ impl StoreTransaction {
         })
     }
 
+    /// Whether a user has the session with this id, expired or not.
+    pub async fn has_session(&mut self, user_id: i64, id: &str) -> Result<bool, StoreFailure> {
+        let query = "SELECT id FROM sessions WHERE user_id = $1 AND id = $2";
+        Ok(each_backend!(self.backend(), connection => {
+            let query = sqlx::query(query).bind(user_id).bind(id);
+            within_timeout(query.fetch_optional(&mut **connection)).await?.is_some()
+        }))
+    }
+
     /// Ends a session of a user; returns whether there was one.
     pub async fn delete_session(&mut self, user_id: i64, id: &str) -> Result<bool, StoreFailure> {
         let delete = "DELETE FROM sessions WHERE user_id = $1 AND id = $2";

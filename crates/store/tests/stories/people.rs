@@ -67,7 +67,10 @@ fn sessions_end_alone_together_and_with_age() {
         }
         change.insert_session(&session(bob, 9)).await.unwrap();
         assert_eq!(change.delete_session(bob, "s_000000000001").await, Ok(false));
+        assert_eq!(change.has_session(bob, "s_000000000001").await, Ok(false));
+        assert_eq!(change.has_session(ada, "s_000000000001").await, Ok(true));
         assert_eq!(change.delete_session(ada, "s_000000000001").await, Ok(true));
+        assert_eq!(change.has_session(ada, "s_000000000001").await, Ok(false));
         change.commit().await.unwrap();
         let ids = async || {
             let sessions = store.sessions_of(ada).await.unwrap();
