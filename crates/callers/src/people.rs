@@ -4,6 +4,7 @@
 //! sessions and links only as keyed hashes, so a copy of the store signs nobody in.
 
 mod attempt_throttle; // slows guesses down
+mod blocking; // users who may not sign in
 mod email; // addresses of people
 mod links; // invitations, new passwords, new operators
 mod password; // the rules and the hashes of passwords
@@ -146,6 +147,10 @@ impl People {
 /// A new random text for a cookie or a link.
 pub fn random_token() -> Result<String, PeopleError> {
     token::new()
+}
+
+fn no_user(email: &str) -> PeopleError {
+    AdministrationError::NotFound { what: "user", name: email.to_owned() }.into()
 }
 
 /// How the audit log names a user.

@@ -5,7 +5,7 @@ use std::fmt;
 use store::{LinkKind, LinkRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::sign_in::{add_user, new_user};
-use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, password, token};
+use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, no_user, password, token};
 use crate::administration::{AdministrationError, audit};
 use crate::api_key::unix_seconds;
 
@@ -117,6 +117,9 @@ impl People {
         let email = email::normalised(email)?;
         let mut change = self.administration.store().begin_change().await?;
         let user = change.user_with_email(&email).await?.ok_or_else(|| no_user(&email))?;
+        if user.status == UserStatus::Blocked {
+            return Err(invalid("email", "is that of a blocked user; unblock the user first"));
+        }
         change.delete_reset_links(user.id).await?;
         let link = LinkRecord { user_id: Some(user.id), ..new_link(LinkKind::Reset, PASSWORD_LINK_S) };
         let created = self.add_link(&mut change, link).await?;
@@ -295,8 +298,4 @@ fn valid(link: Option<LinkRecord>) -> Result<LinkRecord, PeopleError> {
 
 fn no_account(name: &str) -> PeopleError {
     AdministrationError::NotFound { what: "account", name: name.to_owned() }.into()
-}
-
-fn no_user(email: &str) -> PeopleError {
-    AdministrationError::NotFound { what: "user", name: email.to_owned() }.into()
 }

@@ -170,6 +170,37 @@ fn only_the_right_password_begins_a_session_and_each_is_new() {
     });
 }
 
+/// Nobody could be locked out of the console: a new password, and no other way in, was all that an operator could give.
+#[test]
+fn an_operator_blocks_a_user_and_lets_them_in_again() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        let account = place.administration().account("acme").await.unwrap().id;
+        let is_blocked = async || people.users_of(account).await.unwrap().remove(0).is_blocked;
+        let reset = people.create_reset_link("test", "ada@example.com").await.unwrap();
+        people.block_user("test", " ADA@example.com").await.unwrap();
+        assert!(is_blocked().await);
+        assert!(people.session(&new.token, &visitor(1)).await.unwrap().is_none());
+        let refused = people.sign_in("ada@example.com", PASSWORD, &visitor(1)).await;
+        assert_eq!(refused.unwrap_err(), PeopleError::WrongCredentials);
+        assert_eq!(people.link(&reset.token).await, Err(PeopleError::InvalidLink));
+        let refused = people.create_reset_link("test", "ada@example.com").await.unwrap_err();
+        assert!(refused.to_string().contains("unblock"), "{refused}");
+        people.unblock_user("test", "ada@example.com").await.unwrap();
+        assert!(!is_blocked().await);
+        assert!(people.session(&new.token, &visitor(1)).await.unwrap().is_none(), "the session has ended");
+        people.sign_in("ada@example.com", PASSWORD, &visitor(1)).await.unwrap();
+        for unknown in ["eve@example.com", "not an address"] {
+            assert!(people.block_user("test", unknown).await.is_err(), "{unknown}");
+        }
+        let audited = actions(&place).await;
+        let changes: Vec<_> = audited.iter().filter(|action| action.ends_with("block")).collect();
+        assert_eq!(changes, ["test user.block", "test user.unblock"]);
+    });
+}
+
 #[test]
 fn guesses_are_slowed_down_and_blocked_people_stay_out() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `chaingate console`: makes the links with which people get access to the console, and prints them.
+//! `chaingate console`: makes the links with which people get access to the console and prints them, and blocks users.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::runtime;
 use super::administration::{AdministrationOptions, user, utc_text, write};
 use crate::config::Config;
 
-/// Let people into the console: sign-in link, invitation, reset link
+/// Let people into the console, or keep them out: sign-in link, invitation, reset link, block, unblock
 ///
 /// Each link works once. It is printed once and only its hash is stored, so copy it now and send it to the right person.
 /// The commands change the store directly and work whether the gateway runs or not.
@@ -19,7 +19,8 @@ use crate::config::Config;
   chaingate console sign-in-link
   chaingate console invite --account acme --email ada@example.com
   chaingate console invite --plan developer
-  chaingate console reset --email ada@example.com")]
+  chaingate console reset --email ada@example.com
+  chaingate console block --email ada@example.com")]
 pub(super) struct ConsoleArguments {
     #[command(subcommand)]
     command: ConsoleCommand,
@@ -44,12 +45,33 @@ enum ConsoleCommand {
     },
     /// Make a link with which a user chooses a new password (24 hours)
     Reset {
-        /// Email address of the user
-        #[arg(long, value_name = "EMAIL")]
-        email: String,
+        #[command(flatten)]
+        user: UserOptions,
         #[command(flatten)]
         options: AdministrationOptions,
     },
+    /// Keep a user out of the console and end their sessions; keys go on working
+    Block {
+        #[command(flatten)]
+        user: UserOptions,
+        #[command(flatten)]
+        options: AdministrationOptions,
+    },
+    /// Let a blocked user sign in again
+    Unblock {
+        #[command(flatten)]
+        user: UserOptions,
+        #[command(flatten)]
+        options: AdministrationOptions,
+    },
+}
+
+/// Which user a command is about.
+#[derive(Debug, Args)]
+struct UserOptions {
+    /// Email address of the user
+    #[arg(long, value_name = "EMAIL")]
+    email: String,
 }
 
 /// What an invitation leads to.
@@ -82,8 +104,18 @@ pub(super) fn run(arguments: ConsoleArguments) -> Result<(), String> {
             let invitation = Invitation { email, target: target.target() };
             print_link(&options, async |people, actor| people.create_invitation(actor, &invitation).await)
         }
-        ConsoleCommand::Reset { email, options } => {
+        ConsoleCommand::Reset { user: UserOptions { email }, options } => {
             print_link(&options, async |people, actor| people.create_reset_link(actor, &email).await)
+        }
+        ConsoleCommand::Block { user: UserOptions { email }, options } => {
+            change_user(&options, &email, "blocked", async |people, actor| {
+                people.block_user(actor, &email).await
+            })
+        }
+        ConsoleCommand::Unblock { user: UserOptions { email }, options } => {
+            change_user(&options, &email, "active", async |people, actor| {
+                people.unblock_user(actor, &email).await
+            })
         }
     }
 }
@@ -103,7 +135,7 @@ fn print_link(
 ) -> Result<(), String> {
     let config = options.config()?;
     let url = config.console_url().ok_or("the console is off; set `console` in the section [listen]")?;
-    let actor = format!("command line, user {}", user());
+    let actor = command_line_actor();
     let link = with_people(&config, async |people| make(people, &actor).await)?;
     let url = format!("{url}{}", link.path());
     let text = match options.is_json() {
@@ -111,6 +143,27 @@ fn print_link(
         false => format!("{url}\nworks once, until {} UTC\n", utc_text(link.expires_at)),
     };
     write(&text)
+}
+
+/// Changes the status of a user, and prints the new one.
+fn change_user(
+    options: &AdministrationOptions,
+    email: &str,
+    status: &str,
+    change: impl AsyncFnOnce(&People, &str) -> Result<(), PeopleError>,
+) -> Result<(), String> {
+    let actor = command_line_actor();
+    with_people(&options.config()?, async |people| change(people, &actor).await)?;
+    let text = match options.is_json() {
+        true => format!("{}\n", json!({ "email": email, "status": status })),
+        false => format!("user {email} is {status}\n"),
+    };
+    write(&text)
+}
+
+/// How the audit log names whoever runs the command.
+fn command_line_actor() -> String {
+    format!("command line, user {}", user())
 }
 
 fn with_people<T>(

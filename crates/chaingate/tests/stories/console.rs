@@ -132,8 +132,16 @@ fn commands_invite_people_and_reset_their_passwords() {
     let mut elsewhere = Visit::of(&gateway);
     assert_eq!(elsewhere.submit(&reset, &reset, "password=battery+staple").status, 303);
     assert_eq!(ada.get("/keys").status, 303, "the old session has ended");
+    for (command, status) in [("block", 422), ("unblock", 303)] {
+        let output = console_command(&gateway, &[command, "--email", "ada@example.com"]);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{command}: {output:?}");
+        assert_eq!(elsewhere.get("/keys").status, 303, "the session has ended");
+        let fields = "email=ada%40example.com&password=battery+staple";
+        assert_eq!(Visit::of(&gateway).submit("/sign-in", "/sign-in", fields).status, status, "{command}");
+    }
     for refused in [
-        &["reset", "--email", "nobody@example.com"][..],
+        &["block", "--email", "nobody@example.com"][..],
+        &["reset", "--email", "nobody@example.com"],
         &["invite", "--account", "nobody"],
         &["invite", "--plan", "golden"],
         &["invite"],

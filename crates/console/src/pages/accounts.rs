@@ -48,8 +48,8 @@ pub(crate) struct AccountListRow {
 
 /// `GET /accounts/{name}`.
 ///
-/// Its forms post to `/accounts/{name}/plan` (`plan`), `/suspend` (`confirm` = `suspend`), `/resume`, `/invite` (`email`, may
-/// be empty) and `/reset` (`email`). The answer to the last two is this page with `link`.
+/// Its forms post to `/accounts/{name}/plan` (`plan`), `/suspend` (`confirm` = `suspend`), `/resume`, `/block` and `/unblock`
+/// (`email`), `/invite` (`email`, may be empty) and `/reset` (`email`). The answer to the last two is this page with `link`.
 #[derive(Template)]
 #[template(path = "account.html")]
 pub(crate) struct AccountDetailsPage {
@@ -103,6 +103,8 @@ pub(crate) struct UserRow {
     pub(crate) email: String,
     pub(crate) is_operator: bool,
     pub(crate) is_blocked: bool,
+    /// Whether it is the operator who sees the page.
+    pub(crate) is_self: bool,
     pub(crate) created_at: i64,
     pub(crate) last_seen_at: Option<i64>,
 }

@@ -14,6 +14,8 @@ const NOTICES: &[(&str, &str)] = &[
     ("account-suspended", "Account suspended. All of its keys are refused."),
     ("account-resumed", "Account resumed. Its keys work again."),
     ("account-created", "Account created."),
+    ("user-blocked", "User blocked. All of their sessions have ended."),
+    ("user-unblocked", "User unblocked. They can sign in again."),
     ("signed-out", "You have signed out."),
 ];
 

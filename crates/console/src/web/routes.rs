@@ -116,6 +116,8 @@ pub static ROUTES: &[WebRoute] = &[
     route!(POST "/accounts/{name}/resume"   Operator accounts::resume),
     route!(POST "/accounts/{name}/invite"   Operator accounts::invite),
     route!(POST "/accounts/{name}/reset"    Operator accounts::reset_password),
+    route!(POST "/accounts/{name}/block"    Operator accounts::block_user),
+    route!(POST "/accounts/{name}/unblock"  Operator accounts::unblock_user),
     route!(GET  "/audit"                    Operator audit::page),
     route!(GET  "/configuration"            Operator configuration::page),
 ];

@@ -57,6 +57,8 @@ const EXPECTED: &[(&str, &str, &str, [Outcome; 5])] = &[
     ("POST", "/accounts/{name}/resume",  "",                  [SignIn, SignIn, Refused, Done, Refused]),
     ("POST", "/accounts/{name}/invite",  "email=",            [SignIn, SignIn, Refused, Page, Refused]),
     ("POST", "/accounts/{name}/reset",   "email=acme%40example.com", [SignIn, SignIn, Refused, Page, Refused]),
+    ("POST", "/accounts/{name}/block",   "email=acme%40example.com", [SignIn, SignIn, Refused, Done, SignIn]),
+    ("POST", "/accounts/{name}/unblock", "email=acme%40example.com", [SignIn, SignIn, Refused, Done, Refused]),
     ("GET",  "/audit",                   "",                  [SignIn, SignIn, Refused, Page, Refused]),
     ("GET",  "/configuration",           "",                  [SignIn, SignIn, Refused, Page, Refused]),
 ];

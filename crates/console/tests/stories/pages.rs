@@ -96,6 +96,36 @@ fn an_operator_invites_a_developer_and_resets_their_password() {
     }
 }
 
+/// There was no way to keep somebody out of the console.
+#[test]
+fn an_operator_blocks_and_unblocks_a_user() {
+    let console = ConsoleUnderTest::start();
+    let (mut operator, mut ada) = (console.operator(), console.developer("acme"));
+    let page = "/accounts/acme";
+    let sign_in = || {
+        let fields = format!("email=acme%40example.com&password={}", PASSWORD.replace(' ', "+"));
+        console.browser().post_from("/sign-in", "/sign-in", &fields).status
+    };
+    let blocked = operator.post_from(page, "/accounts/acme/block", "email=acme%40example.com");
+    assert_eq!(blocked.header("location"), Some("/accounts/acme?done=user-blocked"));
+    assert_eq!((ada.get("/keys").status, sign_in()), (303, 422));
+    assert!(operator.get(page).text().contains("/accounts/acme/unblock"));
+    let unblocked = operator.post_from(page, "/accounts/acme/unblock", "email=acme%40example.com");
+    assert_eq!(unblocked.header("location"), Some("/accounts/acme?done=user-unblocked"));
+    assert_eq!((ada.get("/keys").status, sign_in()), (303, 303));
+    let own = "/accounts/root%40example.com";
+    assert!(!operator.get(own).text().contains("/block\""));
+    for (page, path, email) in [
+        (own, "/accounts/root%40example.com/block", "root"),
+        (page, "/accounts/acme/block", "root"),
+        (page, "/accounts/acme/block", "nobody"),
+    ] {
+        let refused = operator.post_from(page, path, &format!("email={email}%40example.com"));
+        assert!(matches!(refused.status, 400 | 404), "{path} {email}: {}", refused.status);
+    }
+    assert_eq!(operator.get("/live").status, 200);
+}
+
 /// A link ends all sessions of its user. In a browser where they were signed in, ending the earlier session then failed: the page
 /// was 404, without the cookie of the new session, and the link was used up.
 #[test]

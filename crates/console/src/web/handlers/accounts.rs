@@ -145,16 +145,17 @@ async fn details_page(
         credits: today.credits,
         plans: plan_names(site),
         keys: today.keys,
-        users: users.into_iter().map(user_row).collect(),
+        users: users.into_iter().map(|user| user_row(user, session.email())).collect(),
         invite_email: if link.is_some() { String::new() } else { request.form.get("email").to_owned() },
         link,
         errors,
     })
 }
 
-fn user_row(user: UserSummary) -> UserRow {
+fn user_row(user: UserSummary, own_email: &str) -> UserRow {
     let UserSummary { email, is_operator, is_blocked, created_at, last_seen_at } = user;
-    UserRow { email, is_operator, is_blocked, created_at, last_seen_at }
+    let is_self = email == own_email;
+    UserRow { email, is_operator, is_blocked, is_self, created_at, last_seen_at }
 }
 
 pub(in crate::web) async fn change_plan(
@@ -236,15 +237,47 @@ pub(in crate::web) async fn reset_password(
     request: WebRequest,
     operator: OperatorSession,
 ) -> Result<Response, PageError> {
-    let account = account_in_path(&site, &request).await?;
-    let email = request.form.get("email");
-    let users = site.people.users_of(account.id).await?;
-    if !users.iter().any(|user| user.email == email) {
-        return Err(PageError::Status(404));
-    }
+    let (account, email) = user_in_form(&site, &request).await?;
     let link = site.people.create_reset_link(&operator.session().actor(), email).await?;
     let link = shown_link(&site, link, true, Some(email));
     reply::page(&details_page(&site, &request, &operator, account, Some(link), FormErrors::default()).await?)
+}
+
+/// The account that the path names, and the email address of the form, if it is that of a user of the account.
+async fn user_in_form<'a>(
+    site: &ConsoleSite,
+    request: &'a WebRequest,
+) -> Result<(AccountSummary, &'a str), PageError> {
+    let account = account_in_path(site, request).await?;
+    let email = request.form.get("email");
+    let users = site.people.users_of(account.id).await?;
+    match users.iter().any(|user| user.email == email) {
+        true => Ok((account, email)),
+        false => Err(PageError::Status(404)),
+    }
+}
+
+pub(in crate::web) async fn block_user(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let (account, email) = user_in_form(&site, &request).await?;
+    if email == operator.session().email() {
+        return Err(PageError::InvalidValue("You cannot block yourself. Ask another operator.".to_owned()));
+    }
+    site.people.block_user(&operator.session().actor(), email).await?;
+    reply::redirect(&notices::path_with(&account_path(&account.name), "user-blocked"))
+}
+
+pub(in crate::web) async fn unblock_user(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let (account, email) = user_in_form(&site, &request).await?;
+    site.people.unblock_user(&operator.session().actor(), email).await?;
+    reply::redirect(&notices::path_with(&account_path(&account.name), "user-unblocked"))
 }
 
 fn shown_link(site: &ConsoleSite, link: NewLink, is_reset: bool, email: Option<&str>) -> ShownLink {
