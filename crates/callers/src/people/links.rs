@@ -224,7 +224,8 @@ impl People {
         add_user(change, &actor, user).await
     }
 
-    /// A new operator gets an account with their address as its name, so that they can make calls, too.
+    /// A new operator gets an account with their address as its name, so that they can make calls, too. So does a developer
+    /// who becomes one: a stranger may have signed up with the operator's address, and holds keys of the earlier account.
     async fn make_operator(
         &self,
         change: &mut StoreTransaction,
@@ -232,21 +233,34 @@ impl People {
         password_hash: String,
     ) -> Result<UserRecord, PeopleError> {
         let actor = actor(email);
-        if let Some(mut user) = change.user_with_email(email).await? {
-            (user.role, user.password_hash) = (UserRole::Operator, Some(password_hash));
-            user.status = UserStatus::Active;
-            change.update_user(&user).await?;
-            change.delete_other_sessions(user.id, "").await?;
-            change.delete_reset_links(user.id).await?;
-            audit::add(change, &actor, "user.operator", email, &[("password", "replaced")]).await?;
-            return Ok(user);
+        let Some(mut user) = change.user_with_email(email).await? else {
+            let account_id = self.add_operator_account(change, &actor, email).await?;
+            let user = new_user(email, UserRole::Operator, Some(account_id), password_hash);
+            return add_user(change, &actor, user).await;
+        };
+        if user.role == UserRole::Developer {
+            user.account_id = Some(self.add_operator_account(change, &actor, email).await?);
         }
+        (user.role, user.password_hash) = (UserRole::Operator, Some(password_hash));
+        user.status = UserStatus::Active;
+        change.update_user(&user).await?;
+        change.delete_other_sessions(user.id, "").await?;
+        change.delete_reset_links(user.id).await?;
+        audit::add(change, &actor, "user.operator", email, &[("password", "replaced")]).await?;
+        Ok(user)
+    }
+
+    /// Adds the account of an operator to a change; returns its id.
+    async fn add_operator_account(
+        &self,
+        change: &mut StoreTransaction,
+        actor: &str,
+        email: &str,
+    ) -> Result<i64, PeopleError> {
         let plan = self.administration.plans().least_limited();
         let plan = plan.ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
         let name = free_account_name(change, email).await?;
-        let account = self.administration.add_account(change, &actor, &name, &plan).await?;
-        let user = new_user(email, UserRole::Operator, Some(account.id), password_hash);
-        add_user(change, &actor, user).await
+        Ok(self.administration.add_account(change, actor, &name, &plan).await?.id)
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use callers::administration::AdministrationError;
 use callers::people::{
-    Invitation, InvitationTarget, LinkForm, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor,
+    ActiveSession, Invitation, InvitationTarget, LinkForm, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor,
 };
 
 use crate::place::{Place, run};
@@ -324,8 +324,10 @@ fn links_expire() {
     });
 }
 
+/// A stranger who had signed up with the address of the operator lost the user to the operator, but kept keys of the account
+/// that then was the operator's.
 #[test]
-fn a_developer_becomes_an_operator_by_the_link() {
+fn a_developer_becomes_an_operator_by_the_link_with_an_account_of_their_own() {
     let place = Place::new();
     let people = people(&place, open());
     run(async {
@@ -336,8 +338,16 @@ fn a_developer_becomes_an_operator_by_the_link() {
             .await
             .unwrap();
         let session = people.session(&new.token, &visitor(1)).await.unwrap().unwrap();
-        assert_eq!((session.is_operator(), session.account().unwrap().name.as_str()), (true, "acme"));
+        let name_of = |session: &ActiveSession| session.account().unwrap().name.clone();
+        assert_eq!((session.is_operator(), name_of(&session)), (true, "ada@example.com".to_owned()));
         assert!(people.session(&before.token, &visitor(1)).await.unwrap().is_none());
+        let acme = place.administration().account("acme").await.unwrap();
+        assert!(people.users_of(acme.id).await.unwrap().is_empty());
+        // The account of an operator stays theirs if they use such a link again.
+        let link = people.create_operator_link("test").await.unwrap();
+        let again = people.use_link(&link.token, &form("ada@example.com", PASSWORD), &visitor(1)).await;
+        let session = people.session(&again.unwrap().token, &visitor(1)).await.unwrap().unwrap();
+        assert_eq!(name_of(&session), "ada@example.com");
     });
 }
 
