@@ -16,6 +16,7 @@ mod token; // random tokens
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use resources::RepeatedWarning;
 use store::{StoreFailure, UserRole, UserStatus};
 use subtle::ConstantTimeEq;
 
@@ -92,6 +93,8 @@ pub struct People {
     sign_up: SignUp,
     hasher: PasswordHasher,
     throttle: AttemptThrottle,
+    /// Uses of sessions that could not be recorded.
+    unrecorded_uses: RepeatedWarning,
 }
 
 impl People {
@@ -101,6 +104,7 @@ impl People {
             sign_up,
             hasher: PasswordHasher::default(),
             throttle: AttemptThrottle::default(),
+            unrecorded_uses: RepeatedWarning::default(),
         }
     }
 

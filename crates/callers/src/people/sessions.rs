@@ -1,6 +1,7 @@
 //! Signed-in browsers.
 
 use std::fmt;
+use std::time::Instant;
 
 use store::{SessionRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
@@ -79,7 +80,7 @@ pub struct SessionSummary {
 }
 
 impl People {
-    /// The session with a token, if it is valid. Records that it was used.
+    /// The session with a token, if it is valid. Records that it was used, if the store can be written.
     pub async fn session(
         &self,
         token: &str,
@@ -92,7 +93,13 @@ impl People {
             None => None,
         };
         if now - session.last_used_at >= USE_RECORDED_S {
-            store.record_session_use(&session.id, &visitor.address.to_string(), now).await?;
+            let recorded = store.record_session_use(&session.id, &visitor.address.to_string(), now).await;
+            // The pages of a store that is read-only can still be shown.
+            if let Err(error) = recorded
+                && let Some(uses) = self.unrecorded_uses.count(Instant::now())
+            {
+                tracing::warn!(%error, uses, "cannot record the use of a session of the console");
+            }
         }
         Ok(Some(ActiveSession {
             session_id: session.id,

@@ -270,6 +270,26 @@ fn signing_out_of_a_session_that_has_ended_is_no_error() {
     });
 }
 
+/// On a store that could only be read, every page was an error for people who had not used the console for a minute.
+#[test]
+fn a_session_goes_on_while_its_use_cannot_be_recorded() {
+    let place = Place::new();
+    let people = people(&place, open());
+    run(async {
+        let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
+        place.execute("UPDATE sessions SET last_used_at = last_used_at - 3600").await;
+        place
+            .execute(
+                "CREATE TRIGGER read_only BEFORE UPDATE ON sessions BEGIN SELECT RAISE(ABORT, 'read-only'); END",
+            )
+            .await;
+        assert!(people.session(&new.token, &visitor(2)).await.unwrap().is_some());
+        place.execute("DROP TRIGGER read_only").await;
+        let session = people.session(&new.token, &visitor(3)).await.unwrap().unwrap();
+        assert_eq!(people.sessions(&session).await.unwrap()[0].address, "192.0.2.3");
+    });
+}
+
 #[test]
 fn a_new_password_ends_the_other_sessions() {
     let place = Place::new();
