@@ -487,13 +487,17 @@ pub(crate) fn is_invisible(character: char) -> bool {
 
 fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
     let length = name.chars().count();
-    let is_valid =
-        (1..=NAME_CHARACTERS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_invisible);
+    // Browsers and programs leave `.` and `..` out of a path, so that no request could name such an account.
+    let is_dots = name.chars().all(|character| character == '.');
+    let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
+        && name.trim() == name
+        && !name.chars().any(is_invisible)
+        && !is_dots;
     if is_valid {
         return Ok(());
     }
     let message = format!(
-        "must have 1 to {NAME_CHARACTERS_MAX} characters, without control characters, invisible ones and outer spaces"
+        "must have 1 to {NAME_CHARACTERS_MAX} characters, not only dots, without control characters, invisible ones and outer spaces"
     );
     Err(AdministrationError::Invalid { field, message })
 }

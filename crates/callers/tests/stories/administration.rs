@@ -229,6 +229,19 @@ fn names_have_no_invisible_characters() {
     });
 }
 
+/// Browsers leave `..` out of the path of an account, so that the account could not be suspended.
+#[test]
+fn names_do_not_consist_of_dots() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        for name in [".", "..", "..."] {
+            assert!(administration.create_account("test", name, "core").await.is_err(), "{name}");
+        }
+        administration.create_account("test", "..acme", "core").await.unwrap();
+    });
+}
+
 #[test]
 fn every_change_is_in_the_audit_log_without_secrets() {
     let place = Place::new();
