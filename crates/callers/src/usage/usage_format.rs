@@ -98,6 +98,9 @@ impl UsageReport {
     }
 }
 
+/// What spreadsheets take for the start of a formula.
+const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 const COUNT_NAMES: [&str; 5] = ["calls", "credits", "bytes_in", "bytes_out", "latency_ns"];
 
 fn counted(counts: &UsageCounts) -> [u64; 5] {
@@ -151,8 +154,13 @@ fn value(group: &UsageGroup, dimension: UsageDimension) -> String {
     }
 }
 
-/// A text as RFC 4180 has it.
+/// A text as RFC 4180 has it. Spreadsheets would execute a text that begins like a formula, and people choose the names of
+/// their accounts, so such a text begins with an apostrophe.
 fn csv_field(text: &str) -> String {
+    let text = match text.starts_with(FORMULA_STARTS) {
+        true => &format!("'{text}"),
+        false => text,
+    };
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
@@ -208,6 +216,24 @@ mod tests {
         );
         assert_eq!(lines[0].split(',').count(), 2 + 5 + 15);
         assert_eq!(lines.len(), 2);
+    }
+
+    /// Somebody signed up with the account `=HYPERLINK(…)`, and the spreadsheet of the operator executed it.
+    #[test]
+    fn csv_has_no_formulas() {
+        for (text, field) in [
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "\"'\r=1\""),
+            ("=1,\"2\"", "\"'=1,\"\"2\"\"\""),
+            ("a=1", "a=1"),
+            ("", ""),
+        ] {
+            assert_eq!(csv_field(text), field, "{text:?}");
+        }
     }
 
     #[test]
