@@ -10,6 +10,7 @@ mod form_fields; // queries and forms
 mod cookies; // what browsers keep
 mod change_rates; // how often one user may change something
 mod downloads; // files that are being sent
+mod user_permits; // requests that are being answered
 mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request

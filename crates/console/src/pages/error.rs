@@ -37,8 +37,8 @@ impl ErrorPage {
             ),
             429 => (
                 "Too many requests",
-                "You made many attempts or changes in a short time, or a download of yours is still running. Wait a minute, and \
-                 then try again.",
+                "You made many attempts or changes in a short time, many of your pages are still loading, or a download of yours \
+                 is still running. Wait a minute, and then try again.",
             ),
             503 => (
                 "The console cannot answer now",

@@ -158,12 +158,14 @@ async fn run(
         (RouteHandler::SignedIn(handler), Some(session)) => {
             check_form(&site, &request, is_change).await?;
             count_change(&site, &session, is_change)?;
+            let _permit = site.user_permits.begin(session.email()).await?;
             handler(site, request, session).await
         }
         (RouteHandler::Operator(handler), Some(session)) => {
             let operator = OperatorSession::of(session).ok_or(PageError::Status(403))?;
             check_form(&site, &request, is_change).await?;
             count_change(&site, operator.session(), is_change)?;
+            let _permit = site.user_permits.begin(operator.session().email()).await?;
             handler(site, request, operator).await
         }
     }

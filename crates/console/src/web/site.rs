@@ -15,6 +15,7 @@ use super::change_rates::ChangeRates;
 use super::console_settings::ConsoleSettings;
 use super::cookies::CookieNames;
 use super::downloads::Downloads;
+use super::user_permits::UserPermits;
 use crate::pages::configuration::ConfigurationSection;
 use crate::pages::live::LiveStatus;
 use crate::pages::try_it::MethodForm;
@@ -56,6 +57,7 @@ pub struct ConsoleSite {
     pub(super) live_source: Arc<dyn LiveSource>,
     pub(super) live_streams: Arc<Semaphore>,
     pub(super) downloads: Downloads,
+    pub(super) user_permits: UserPermits,
     /// Whether the process ends, so that streams end first.
     pub(super) stopping: watch::Sender<bool>,
     pub(super) client_address: ClientAddress,
@@ -98,6 +100,7 @@ impl ConsoleSite {
             live_source: live,
             live_streams: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
             downloads: Downloads::default(),
+            user_permits: UserPermits::default(),
             stopping: watch::Sender::new(false),
             client_address,
             hosts: AllowedHosts::new(&names),
