@@ -15,7 +15,7 @@ pub(crate) struct UsagePage {
     pub(crate) range: UsageRange,
     /// The handle of the only key whose usage is shown; `None` is all keys.
     pub(crate) key: Option<String>,
-    /// The keys that can be chosen, the most used first; at most [`KEY_CHOICES_MAX`] are shown.
+    /// The keys that can be chosen, the one that is chosen first; at most [`KEY_CHOICES_MAX`] are shown.
     pub(crate) keys: Vec<KeyChoice>,
     pub(crate) credits: CreditsToday,
     /// The sum of the range.

@@ -147,6 +147,24 @@ fn a_link_works_in_a_browser_where_its_user_is_signed_in() {
     }
 }
 
+/// The usage of a key was not found if the account had 500 newer ones.
+#[test]
+fn the_usage_of_every_own_key_is_shown() {
+    let console = ConsoleUnderTest::start();
+    let (mut developer, _other) = (console.developer("acme"), console.developer("other"));
+    let (own, foreign) = (console.key("acme", "the oldest key"), console.key("other", "first"));
+    console.execute(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 500)
+         INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, status, settings, revision)
+         SELECT 'k_' || n, 1, 'key ' || n, '000000', randomblob(32), unixepoch() + 3600, 'active', '{}', 1 FROM numbers",
+    );
+    assert!(!developer.get("/usage").text().contains("the oldest key"));
+    let page = developer.get(&format!("/usage?key={own}"));
+    assert!(page.status == 200 && page.text().contains("the oldest key"), "{}", page.status);
+    assert_eq!(developer.get(&format!("/usage.csv?key={own}")).status, 200);
+    assert_eq!(developer.get(&format!("/usage?key={foreign}")).status, 404);
+}
+
 #[test]
 fn the_live_view_streams_and_ends_with_the_console() {
     let console = ConsoleUnderTest::start();

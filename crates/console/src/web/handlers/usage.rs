@@ -18,25 +18,29 @@ use crate::web::{reply, usage_sums};
 /// What is shown if the address does not say otherwise.
 const RANGE_DEFAULT: UsageRange = UsageRange::Day;
 
-/// The range and the key that an address names. A key of another account is not found.
-fn choice<'a>(
+/// The range and the key that an address names, and the keys that can be chosen instead. A key of another account is not found.
+async fn choice<'a>(
+    site: &ConsoleSite,
+    account: &AccountSummary,
     request: &'a WebRequest,
-    keys: &[KeyChoice],
-) -> Result<(UsageRange, Option<&'a str>), PageError> {
+) -> Result<(UsageRange, Option<&'a str>, Vec<KeyChoice>), PageError> {
     let range = match request.query.filled("range") {
         None => RANGE_DEFAULT,
         Some(name) => UsageRange::named(name).ok_or(PageError::Status(400))?,
     };
-    let key = request.query.filled("key");
-    match key {
-        Some(id) if !keys.iter().any(|key| key.id == id) => Err(PageError::Status(404)),
-        key => Ok((range, key)),
+    let listed = site.administration.key_list(account, KEYS_MAX).await?;
+    let mut keys: Vec<_> = listed.into_iter().map(|key| KeyChoice { id: key.id, name: key.name }).collect();
+    let chosen = request.query.filled("key");
+    // An account can have more keys than the list.
+    if let Some(id) = chosen
+        && !keys.iter().any(|key| key.id == id)
+    {
+        let key = site.administration.key_of(&account.name, id).await?;
+        keys.push(KeyChoice { id: key.id, name: key.name });
     }
-}
-
-async fn choices(site: &ConsoleSite, account: &AccountSummary) -> Result<Vec<KeyChoice>, PageError> {
-    let keys = site.administration.key_list(account, KEYS_MAX).await?;
-    Ok(keys.into_iter().map(|key| KeyChoice { id: key.id, name: key.name }).collect())
+    // The page shows only the first ones, of which the chosen one must be.
+    keys.sort_by_key(|key| Some(key.id.as_str()) != chosen);
+    Ok((range, chosen, keys))
 }
 
 pub(in crate::web) async fn page(
@@ -45,8 +49,7 @@ pub(in crate::web) async fn page(
     session: ActiveSession,
 ) -> Result<Response, PageError> {
     let account = account_of(&session)?;
-    let keys = choices(&site, account).await?;
-    let (range, key) = choice(&request, &keys)?;
+    let (range, key, keys) = choice(&site, account, &request).await?;
     let over_time = site.usage_of(account, range, key, &[UsageDimension::Time]).await?;
     let by_method = site.usage_of(account, range, key, &[UsageDimension::Method]).await?;
     let by_key = site.usage_of(account, range, key, &[UsageDimension::Key]).await?;
@@ -91,8 +94,7 @@ pub(in crate::web) async fn csv(
     session: ActiveSession,
 ) -> Result<Response, PageError> {
     let account = account_of(&session)?;
-    let keys = choices(&site, account).await?;
-    let (range, key) = choice(&request, &keys)?;
+    let (range, key, _) = choice(&site, account, &request).await?;
     let download = site.downloads.begin(session.email())?;
     let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
     let report = site.usage_of(account, range, key, &dimensions).await?;
