@@ -129,13 +129,13 @@ impl ConsoleSite {
         Ok(self.administration.usage_report(&request).await?)
     }
 
-    /// The usage of today (UTC), of one account or of all.
+    /// The usage of today (UTC) of one account.
     pub(super) async fn usage_today(
         &self,
-        account: Option<&str>,
+        account: &str,
         dimensions: &[UsageDimension],
     ) -> Result<UsageReport, PageError> {
-        let account = account.map(str::to_owned);
+        let account = Some(account.to_owned());
         let request = UsageReportRequest { account, by: by(dimensions), ..UsageReportRequest::default() };
         Ok(self.administration.usage_report(&request).await?)
     }

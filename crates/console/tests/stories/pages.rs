@@ -165,6 +165,25 @@ fn the_usage_of_every_own_key_is_shown() {
     assert_eq!(developer.get(&format!("/usage?key={foreign}")).status, 404);
 }
 
+/// The list asked for the usage of all accounts, which was refused once they had 100,000 rows in a day.
+#[test]
+fn the_accounts_are_listed_however_many_callers_there_are() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    console.developer("acme");
+    // The row of tomorrow is for a test that runs over midnight.
+    console.execute(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100001),
+         used (account, day, calls) AS (SELECT 'account ' || n, 0, 1 FROM numbers
+             UNION ALL SELECT 'acme', 0, 76543 UNION ALL SELECT 'acme', 1, 76543)
+         INSERT INTO usage_days SELECT account, unixepoch() / 86400 * 86400 + 86400 * day, 'demo', 'k_1', 'eth_call', 'ok',
+             calls, calls, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM used",
+    );
+    let page = operator.get("/accounts");
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("76,543"), "{}", page.text());
+}
+
 #[test]
 fn the_live_view_streams_and_ends_with_the_console() {
     let console = ConsoleUnderTest::start();

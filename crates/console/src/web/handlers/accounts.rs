@@ -1,12 +1,10 @@
 //! All accounts, for operators.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::response::Response;
 use callers::administration::AccountSummary;
 use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary, check_email};
-use callers::usage::UsageDimension;
 
 use crate::pages::accounts::{
     AccountDetailsPage, AccountListPage, AccountListRow, NewAccountForm, ShownLink, UserRow,
@@ -19,7 +17,7 @@ use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};
 
-/// Accounts on one page. Each takes a database query of its own.
+/// Accounts on one page. Each takes two database queries of its own.
 const ACCOUNTS_SHOWN: usize = 50;
 
 pub(in crate::web) async fn list(
@@ -44,12 +42,10 @@ async fn list_page(
     let has_more = accounts.len() > ACCOUNTS_SHOWN;
     accounts.truncate(ACCOUNTS_SHOWN);
     let next = accounts.last().filter(|_| has_more).map(|account| format!("/accounts?after={}", account.id));
-    let report = site.usage_today(None, &[UsageDimension::Account]).await?;
-    let today: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Account).into_iter().collect();
     let mut rows = Vec::new();
     for account in accounts {
         let (keys, users) = site.administration.count_keys_and_users(&account).await?;
-        let sum = today.get(&account.name).copied().unwrap_or_default();
+        let today = usage_sums::total(&site.usage_today(&account.name, &[]).await?);
         rows.push(AccountListRow {
             keys,
             users,
@@ -57,8 +53,8 @@ async fn list_page(
             name: account.name,
             plan: account.plan,
             created_at: account.created_at,
-            calls_today: sum.outcomes.calls(),
-            credits_today: sum.credits,
+            calls_today: today.outcomes.calls(),
+            credits_today: today.credits,
         });
     }
     let typed = |name: &str| request.form.get(name).to_owned();

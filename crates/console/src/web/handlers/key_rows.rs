@@ -26,7 +26,7 @@ pub(super) struct AccountToday {
 
 impl ConsoleSite {
     pub(super) async fn account_today(&self, account: &AccountSummary) -> Result<AccountToday, PageError> {
-        let report = self.usage_today(Some(&account.name), &[UsageDimension::Key]).await?;
+        let report = self.usage_today(&account.name, &[UsageDimension::Key]).await?;
         let total = usage_sums::total(&report);
         let by_key: HashMap<_, _> = usage_sums::by_name(&report, UsageDimension::Key).into_iter().collect();
         let keys = self.administration.key_list(account, KEYS_MAX).await?;

@@ -105,7 +105,7 @@ async fn settings_page(
     form: KeySettingsForm,
     errors: FormErrors,
 ) -> Result<KeySettingsPage, PageError> {
-    let report = site.usage_today(Some(&account.name), &[UsageDimension::Key]).await?;
+    let report = site.usage_today(&account.name, &[UsageDimension::Key]).await?;
     let mut by_key = usage_sums::by_name(&report, UsageDimension::Key).into_iter();
     let today = by_key.find(|(id, _)| *id == key.id).map(|(_, sum)| sum).unwrap_or_default();
     Ok(KeySettingsPage {

@@ -53,7 +53,7 @@ pub(in crate::web) async fn page(
     let over_time = site.usage_of(account, range, key, &[UsageDimension::Time]).await?;
     let by_method = site.usage_of(account, range, key, &[UsageDimension::Method]).await?;
     let by_key = site.usage_of(account, range, key, &[UsageDimension::Key]).await?;
-    let today = site.usage_today(Some(&account.name), &[]).await?;
+    let today = site.usage_today(&account.name, &[]).await?;
     let name_of = |id: &str| keys.iter().find(|key| key.id == id).map(|key| key.name.clone());
     let method_rows = usage_sums::by_name(&by_method, UsageDimension::Method).into_iter();
     let key_rows = usage_sums::by_name(&by_key, UsageDimension::Key).into_iter();
