@@ -23,7 +23,7 @@ use crate::stored_settings::{KeySettingsChange, StoredSettings};
 use crate::usage::UsageSettings;
 
 /// Characters of the name of an account or a key.
-const NAME_CHARACTERS_MAX: usize = 100;
+pub const NAME_CHARACTERS_MAX: usize = 100;
 
 /// The longest time for which an old key is accepted after a rotation.
 pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;

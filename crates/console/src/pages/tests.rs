@@ -43,6 +43,23 @@ fn templates_have_no_inline_script_and_no_inline_style() {
     }
 }
 
+/// Forms let nobody type more than 64 characters of a name, of the 100 that are accepted.
+#[test]
+fn forms_accept_the_names_that_the_rules_accept() {
+    let length = format!("maxlength=\"{}\"", callers::administration::NAME_CHARACTERS_MAX);
+    for html in [key_list().render().unwrap(), key_settings().render().unwrap()] {
+        assert!(html.contains(&length), "{html}");
+    }
+    for (path, text) in templates() {
+        let inputs = text.split("<input").filter(|input| {
+            input.contains("name=\"name\"") || input.contains("name=\"account\"")
+        });
+        for input in inputs {
+            assert!(input.contains("NAME_CHARACTERS_MAX"), "{path}: {input}");
+        }
+    }
+}
+
 #[test]
 fn every_form_that_changes_something_sends_the_token() {
     let mut forms = 0;
