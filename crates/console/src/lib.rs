@@ -8,6 +8,7 @@ mod api_error; // errors as JSON
 mod guard; // who may use the API, and how often
 mod documents; // bodies of requests and replies
 mod json_body; // reads bodies
+mod path_value; // reads paths
 mod routes; // one function per operation
 mod router; // paths, and the OpenAPI document
 mod admin_api; // the service for the operator's listener

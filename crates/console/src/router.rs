@@ -11,7 +11,7 @@ use axum::routing::get;
 use bytes::Bytes;
 use callers::administration::Administration;
 use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 use utoipa::OpenApi;
@@ -21,6 +21,7 @@ use utoipa_axum::routes;
 
 use crate::api_error::ApiError;
 use crate::guard::AdminActor;
+use crate::path_value::contains_nul;
 use crate::routes::{accounts, audit, keys, usage};
 
 /// Where the document is; it needs no token.
@@ -52,6 +53,9 @@ impl AdminRouter {
 
     /// Answers one request; `actor` is who makes it, for the audit log.
     pub async fn answer(&self, request: Request<Bytes>, actor: &str) -> Response<Bytes> {
+        if let Some(refused) = nul_error(request.uri()) {
+            return response_of(refused).await;
+        }
         let mut request = request.map(Body::from);
         request.extensions_mut().insert(AdminActor(actor.to_owned()));
         // A router is always ready, so nothing has to be polled before the call.
@@ -110,6 +114,18 @@ async fn no_such_path() -> ApiError {
 async fn no_such_method() -> ApiError {
     let message = format!("this path does not have this method; see {OPENAPI_PATH}");
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_such_method", message)
+}
+
+/// What is wrong with an address that contains a NUL byte.
+fn nul_error(address: &Uri) -> Option<ApiError> {
+    if contains_nul(address.path()) {
+        let message = "no name and no id contains a NUL byte";
+        return Some(ApiError::new(StatusCode::NOT_FOUND, "not_found", message));
+    }
+    address.query().filter(|query| contains_nul(query)).map(|_| {
+        let message = "no parameter may contain a NUL byte";
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message)
+    })
 }
 
 /// The response with its whole body, which is in memory already.

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use callers::administration::AdministrationError;
 use callers::people::{
-    ActiveSession, Invitation, InvitationTarget, LinkForm, LinkSummary, NewSession, People, PeopleError, SignUp, Visitor,
+    ActiveSession, Invitation, InvitationTarget, LinkForm, LinkSummary, NewSession, People, PeopleError,
+    SignUp, Visitor,
 };
 
 use crate::place::{Place, run};

@@ -109,6 +109,21 @@ async fn errors_name_what_is_wrong() {
     error(400, "invalid_query", &api.send("GET", "/admin/v1/audit?limit=many", Value::Null).await);
 }
 
+/// A path that is not UTF-8 was answered with plain text. PostgreSQL refuses a NUL byte, which was reported as an outage of the
+/// store.
+#[tokio::test]
+async fn addresses_that_name_nothing_get_an_error_of_the_usual_form() {
+    let api = TestApi::new();
+    for path in ["accounts/%FF/suspend", "keys/%FF/revoke", "accounts/%00/suspend", "keys/k%00/revoke"] {
+        let reply = api.send("POST", &format!("/admin/v1/{path}"), Value::Null).await;
+        error(404, "not_found", &reply);
+    }
+    for path in ["usage?account=%00", "usage?key=k%00", "audit?%00", "accounts/a/keys?after=%00"] {
+        let reply = api.send("GET", &format!("/admin/v1/{path}"), Value::Null).await;
+        error(400, "invalid_query", &reply);
+    }
+}
+
 #[tokio::test]
 async fn a_plan_bounds_the_keys_of_an_account() {
     let api = TestApi::new();

@@ -51,9 +51,9 @@ fn forms_accept_the_names_that_the_rules_accept() {
         assert!(html.contains(&length), "{html}");
     }
     for (path, text) in templates() {
-        let inputs = text.split("<input").filter(|input| {
-            input.contains("name=\"name\"") || input.contains("name=\"account\"")
-        });
+        let inputs = text
+            .split("<input")
+            .filter(|input| input.contains("name=\"name\"") || input.contains("name=\"account\""));
         for input in inputs {
             assert!(input.contains("NAME_CHARACTERS_MAX"), "{path}: {input}");
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use callers::administration::Administration;
 use http::StatusCode;
@@ -15,6 +15,7 @@ use crate::api_error::{ApiError, ErrorDocument};
 use crate::documents::{AccountDocument, AccountListDocument, EmptyBody, NewAccountBody, PlanBody};
 use crate::guard::AdminActor;
 use crate::json_body::JsonBody;
+use crate::path_value::PathValue;
 
 type AccountReply = Result<Json<AccountDocument>, ApiError>;
 
@@ -65,7 +66,7 @@ pub(crate) async fn create_account(
 pub(crate) async fn suspend_account(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(account): Path<String>,
+    PathValue(account): PathValue,
     JsonBody(EmptyBody {}): JsonBody<EmptyBody>,
 ) -> AccountReply {
     Ok(Json(administration.suspend_account(&actor, &account).await?.into()))
@@ -80,7 +81,7 @@ pub(crate) async fn suspend_account(
 pub(crate) async fn resume_account(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(account): Path<String>,
+    PathValue(account): PathValue,
     JsonBody(EmptyBody {}): JsonBody<EmptyBody>,
 ) -> AccountReply {
     Ok(Json(administration.resume_account(&actor, &account).await?.into()))
@@ -95,7 +96,7 @@ pub(crate) async fn resume_account(
 pub(crate) async fn set_plan(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(account): Path<String>,
+    PathValue(account): PathValue,
     JsonBody(body): JsonBody<PlanBody>,
 ) -> AccountReply {
     Ok(Json(administration.set_plan(&actor, &account, &body.plan).await?.into()))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use callers::KeySettingsChange;
 use callers::administration::{Administration, KeyCreation};
@@ -19,6 +19,7 @@ use crate::documents::{
 };
 use crate::guard::AdminActor;
 use crate::json_body::JsonBody;
+use crate::path_value::PathValue;
 
 type KeyReply = Result<Json<KeyDocument>, ApiError>;
 type NewKeyReply = Result<(StatusCode, Json<NewKeyDocument>), ApiError>;
@@ -41,7 +42,7 @@ pub(crate) struct KeyPage {
 )]
 pub(crate) async fn list_keys(
     State(administration): State<Arc<Administration>>,
-    Path(account): Path<String>,
+    PathValue(account): PathValue,
     page: Result<Query<KeyPage>, QueryRejection>,
 ) -> Result<Json<KeyListDocument>, ApiError> {
     let found = administration.list_keys(&account, &parameters(page)?.after).await?;
@@ -58,7 +59,7 @@ pub(crate) async fn list_keys(
 pub(crate) async fn create_key(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(account): Path<String>,
+    PathValue(account): PathValue,
     JsonBody(NewKeyBody { name, expires_at, settings }): JsonBody<NewKeyBody>,
 ) -> NewKeyReply {
     let creation = KeyCreation { account, name, expires_at, settings };
@@ -75,7 +76,7 @@ pub(crate) async fn create_key(
 pub(crate) async fn rotate_key(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(id): Path<String>,
+    PathValue(id): PathValue,
     JsonBody(RotationBody { overlap_seconds, secret }): JsonBody<RotationBody>,
 ) -> NewKeyReply {
     let new = administration.rotate_key(&actor, &id, overlap_seconds, secret.as_deref()).await?;
@@ -91,7 +92,7 @@ pub(crate) async fn rotate_key(
 pub(crate) async fn revoke_key(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(id): Path<String>,
+    PathValue(id): PathValue,
     JsonBody(EmptyBody {}): JsonBody<EmptyBody>,
 ) -> KeyReply {
     Ok(Json(administration.revoke_key(&actor, &id).await?.into()))
@@ -106,7 +107,7 @@ pub(crate) async fn revoke_key(
 pub(crate) async fn rename_key(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(id): Path<String>,
+    PathValue(id): PathValue,
     JsonBody(body): JsonBody<KeyNameBody>,
 ) -> KeyReply {
     Ok(Json(administration.rename_key(&actor, &id, &body.name).await?.into()))
@@ -121,7 +122,7 @@ pub(crate) async fn rename_key(
 pub(crate) async fn set_key_settings(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
-    Path(id): Path<String>,
+    PathValue(id): PathValue,
     JsonBody(change): JsonBody<KeySettingsChange>,
 ) -> KeyReply {
     Ok(Json(administration.set_key_settings(&actor, &id, &change).await?.into()))

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use callers::people::{self, ActiveSession, Visitor};
 use http::header::{self, HeaderValue};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::time::timeout;
 use tower_service::Service as _;
@@ -28,12 +29,15 @@ use super::web_request::{BrowserToken, WebRequest};
 use crate::pages::NavigationItem;
 use crate::pages::error::ErrorPage;
 use crate::pages::usage::percent_encoded;
+use crate::path_value::contains_nul;
 
 /// Bytes of a form. Some public keys and long lists of addresses have tens of kilobytes.
 const FORM_BYTES_MAX: usize = 64 << 10;
 
 /// How long a form may take to arrive.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+
+type PathValues = Result<RawPathParams, RawPathParamsRejection>;
 
 /// The address at the other end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +55,14 @@ impl Dispatch {
         let mut router = Router::new();
         for route in ROUTES {
             let site = Arc::clone(&site);
-            let handler = move |values: RawPathParams, request: Request<Body>| {
-                let values = values.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                answer(Arc::clone(&site), route, values, request)
+            let handler = move |values: PathValues, request: Request<Body>| {
+                let site = Arc::clone(&site);
+                async move {
+                    match path_values(values, request.uri()) {
+                        Ok(values) => answer(site, route, values, request).await,
+                        Err(status) => failed(site, request, status).await,
+                    }
+                }
             };
             let filter = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
             router = router.route(route.path, on(filter, handler));
@@ -86,6 +95,19 @@ impl Dispatch {
         let in_target = request.uri().authority().is_none_or(|target| self.site.hosts.allow(target.as_str()));
         in_target && host.to_str().is_ok_and(|host| self.site.hosts.allow(host))
     }
+}
+
+/// The decoded parts of the path that the route names, or the status of an address that names nothing: text that is not UTF-8,
+/// or that has a NUL byte.
+fn path_values(values: PathValues, address: &Uri) -> Result<Vec<(String, String)>, u16> {
+    let values = values.map_err(|_| 404_u16)?;
+    if contains_nul(address.path()) {
+        return Err(404);
+    }
+    if address.query().is_some_and(contains_nul) {
+        return Err(400);
+    }
+    Ok(values.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 async fn failed(site: Arc<ConsoleSite>, request: Request<Body>, status: u16) -> Response {

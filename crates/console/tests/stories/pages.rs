@@ -126,8 +126,8 @@ fn an_operator_blocks_and_unblocks_a_user() {
     assert_eq!(operator.get("/live").status, 200);
 }
 
-/// A link ends all sessions of its user. In a browser where they were signed in, ending the earlier session then failed: the page
-/// was 404, without the cookie of the new session, and the link was used up.
+/// A link ends all sessions of its user. In a browser where they were signed in, ending the earlier session then failed: the
+/// page was 404, without the cookie of the new session, and the link was used up.
 #[test]
 fn a_link_works_in_a_browser_where_its_user_is_signed_in() {
     let console = ConsoleUnderTest::start();
@@ -182,6 +182,27 @@ fn the_accounts_are_listed_however_many_callers_there_are() {
     let page = operator.get("/accounts");
     assert_eq!(page.status, 200);
     assert!(page.text().contains("76,543"), "{}", page.text());
+}
+
+/// A path that is not UTF-8 was answered with plain text. PostgreSQL refuses a NUL byte, which was reported as an outage of the
+/// store.
+#[test]
+fn addresses_that_name_nothing_get_a_page() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    for (path, status) in [
+        ("/accounts/%FF", 404),
+        ("/accounts/%00", 404),
+        ("/keys/k%00", 404),
+        ("/usage?key=%00", 400),
+        ("/accounts?after=%00", 400),
+    ] {
+        let reply = operator.get(path);
+        assert_eq!(reply.status, status, "{path}");
+        assert!(reply.header("content-type").unwrap().starts_with("text/html"), "{path}");
+    }
+    let reply = operator.post_from("/accounts", "/accounts/%FF/suspend", "confirm=suspend");
+    assert!(reply.status == 404 && reply.text().contains("<html"), "{}", reply.text());
 }
 
 #[test]

@@ -85,7 +85,8 @@ fn site(folder: &std::path::Path) -> ConsoleSite {
         configuration: Vec::new(),
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 8547));
-    let administration = Administration::new(Store::new(StoreLocation::in_data_dir(folder)), Plans::default());
+    let administration =
+        Administration::new(Store::new(StoreLocation::in_data_dir(folder)), Plans::default());
     let clients = Box::new(|peer: SocketAddr, _: &http::HeaderMap| peer.ip());
     ConsoleSite::new(&settings, address, administration, facts, Arc::new(NothingHappens), clients)
 }
