@@ -59,7 +59,8 @@ impl Store {
 
     pub(crate) async fn pool(&self) -> Result<&BackendPool, StoreFailure> {
         let OpenStore { location, pool } = &*self.shared;
-        pool.get_or_try_init(|| within_timeout(pool::open(location))).await
+        // The limit includes the wait for others that open the store, because each of them can wait for a server that hangs.
+        within_timeout(pool.get_or_try_init(|| pool::open(location))).await
     }
 
     /// Closes all connections.
