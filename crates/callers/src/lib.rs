@@ -16,6 +16,7 @@ mod key_settings; // restrictions of one key
 mod key_rules; // the same as plain data
 mod stored_settings; // the settings of stored keys
 mod static_key; // keys of the configuration file
+mod ledger_text; // names as the ledger of usage has them
 mod account; // accounts and their limits
 mod api_key; // keys that callers use
 mod stored_keys; // the keys of the store in memory

@@ -88,6 +88,11 @@ where
     }
 }
 
+/// Whether a row can have this text: PostgreSQL refuses the character NUL.
+pub(crate) fn is_storable(text: &str) -> bool {
+    !text.contains('\0')
+}
+
 /// The bytes of a hash, whose length the tables guarantee.
 pub(crate) fn hash_bytes(bytes: Vec<u8>) -> Result<[u8; HASH_BYTES], StoreFailure> {
     bytes.try_into().map_err(|_| StoreFailure::Refused("a hash has the wrong length".to_owned()))

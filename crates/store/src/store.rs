@@ -7,7 +7,7 @@ use sqlx::Row;
 use tokio::sync::OnceCell;
 
 use crate::backend::{BackendPool, OnBackend, each_backend};
-use crate::columns::{AccountColumns, KeyColumns, hash_bytes};
+use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HashKey;
 use crate::listener::ChangeListener;
@@ -140,6 +140,9 @@ impl Store {
 
     /// The next [`PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
     pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRecord>, StoreFailure> {
+        if !is_storable(after_id) {
+            return Ok(Vec::new());
+        }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
@@ -175,6 +178,9 @@ impl Store {
 
     /// The account with a name.
     pub async fn account_named(&self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
+        if !is_storable(name) {
+            return Ok(None);
+        }
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
         let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
             within_timeout(sqlx::query_as(query).bind(name).fetch_optional(pool)).await?
@@ -193,6 +199,9 @@ impl Store {
 
     /// The key with an id.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
+        if !is_storable(id) {
+            return Ok(None);
+        }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
         let row: Option<KeyColumns> = each_backend!(self.pool().await?, pool => {

@@ -5,7 +5,7 @@ use std::fmt;
 use sqlx::Row;
 
 use crate::backend::{BackendPool, BackendTransaction, OnBackend, each_backend};
-use crate::columns::{AccountColumns, KeyColumns};
+use crate::columns::{AccountColumns, KeyColumns, is_storable};
 use crate::failure::StoreFailure;
 use crate::listener::CHANNEL;
 use crate::pool::{self, within_timeout};
@@ -54,6 +54,9 @@ impl StoreTransaction {
     }
 
     pub async fn account_named(&mut self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
+        if !is_storable(name) {
+            return Ok(None);
+        }
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
         let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
             within_timeout(sqlx::query_as(query).bind(name).fetch_optional(&mut **connection)).await?
@@ -92,6 +95,9 @@ impl StoreTransaction {
     }
 
     pub async fn key(&mut self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
+        if !is_storable(id) {
+            return Ok(None);
+        }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
         let row: Option<KeyColumns> = each_backend!(&mut self.transaction, connection => {

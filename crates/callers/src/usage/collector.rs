@@ -11,6 +11,7 @@ use resources::RepeatedWarning;
 use super::entry::ENTRY_ROWS_MAX;
 use super::recorder::UsageRecorder;
 use super::spool::{AppendError, ProcessSpool};
+use crate::ledger_text::shared_ledger_text;
 use store::{UsageCounts, UsageGroup, UsageRow};
 
 /// How often usage is written: a process that is killed loses what it counted since the last time.
@@ -38,6 +39,7 @@ impl Collector {
         network: Arc<str>,
         spool_bytes_max: u64,
     ) -> Self {
+        let network = shared_ledger_text(&network);
         let (full, lost) = (RepeatedWarning::default(), RepeatedWarning::default());
         Self { recorder, spool, network, spool_bytes_max, pending: HashMap::new(), full, lost }
     }
@@ -181,6 +183,22 @@ mod tests {
         let three = &rows[1].counts;
         assert_eq!((three.credits, three.bytes_in, three.bytes_out, three.latency_ns), (15, 300, 30, 21_000));
         assert_eq!(three.latency_buckets[1], 3);
+    }
+
+    /// PostgreSQL refuses texts with the character NUL, so a key with one in its name kept all usage from being stored.
+    #[test]
+    fn no_text_of_a_row_has_nul() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Arc::new(UsageRecorder::new(1));
+        recorder.start();
+        let spool = Arc::new(ProcessSpool::new(folder.path().to_owned(), InstanceId::random()));
+        let mut collector = Collector::new(recorder, spool, "de\0mo".into(), u64::MAX);
+        let account = Account::new("a\0b".into(), Plans::default().named("custom").unwrap().clone());
+        let key = Arc::new(ApiKey::configured("o\0ne", Arc::new(account), None));
+        collector.recorder.shard(0).record(&key, call(Outcome::Ok));
+        collector.collect(MINUTE);
+        let group = &waiting(&collector).unwrap()[0].group;
+        assert_eq!((&*group.network, &*group.account, &*group.key), ("demo", "ab", "static:one"));
     }
 
     #[test]

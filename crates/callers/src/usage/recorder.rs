@@ -16,6 +16,7 @@ use resources::bucket_of;
 use super::ledger_counts::LedgerCounts;
 use super::outcome::Outcome;
 use crate::api_key::ApiKey;
+use crate::ledger_text::{ledger_text, shared_ledger_text};
 use store::{UsageCounts, UsageGroup, UsageRow};
 
 /// Groups that a shard counts between two collections: 16 MiB. Only a collector that is stuck lets a shard grow so large.
@@ -173,9 +174,8 @@ fn row((_, _, outcome): GroupId, counted: KeyCounts, minute: u64, network: &Arc<
     let group = UsageGroup {
         starts_at: minute,
         network: Arc::clone(network),
-        // PostgreSQL has no texts with this character.
-        account: key.account.name.replace('\0', "").into(),
-        key: Arc::clone(&key.id),
+        account: ledger_text(&key.account.name).into(),
+        key: shared_ledger_text(&key.id),
         method: method.name().into(),
         outcome: outcome.label().into(),
     };

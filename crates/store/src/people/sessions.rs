@@ -1,7 +1,7 @@
 //! Sessions: browsers in which a user is signed in.
 
 use crate::backend::each_backend;
-use crate::columns::hash_bytes;
+use crate::columns::{hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
 use crate::pool::within_timeout;
@@ -89,6 +89,9 @@ impl StoreTransaction {
 
     /// Ends a session of a user; returns whether there was one.
     pub async fn delete_session(&mut self, user_id: i64, id: &str) -> Result<bool, StoreFailure> {
+        if !is_storable(id) {
+            return Ok(false);
+        }
         let delete = "DELETE FROM sessions WHERE user_id = $1 AND id = $2";
         Ok(each_backend!(self.backend(), connection => {
             let delete = sqlx::query(delete).bind(user_id).bind(id);

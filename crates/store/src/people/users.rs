@@ -5,6 +5,7 @@ use std::fmt;
 use sqlx::Row;
 
 use crate::backend::each_backend;
+use crate::columns::is_storable;
 use crate::failure::StoreFailure;
 use crate::pool::within_timeout;
 use crate::store::{PAGE_ROWS, Store};
@@ -99,6 +100,9 @@ impl Store {
     }
 
     pub async fn user_with_email(&self, email: &str) -> Result<Option<UserRecord>, StoreFailure> {
+        if !is_storable(email) {
+            return Ok(None);
+        }
         let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
             within_timeout(sqlx::query_as(SELECT_BY_EMAIL).bind(email).fetch_optional(pool)).await?
         });
@@ -135,6 +139,9 @@ impl StoreTransaction {
     }
 
     pub async fn user_with_email(&mut self, email: &str) -> Result<Option<UserRecord>, StoreFailure> {
+        if !is_storable(email) {
+            return Ok(None);
+        }
         let row: Option<UserColumns> = each_backend!(self.backend(), connection => {
             let query = sqlx::query_as(SELECT_BY_EMAIL).bind(email);
             within_timeout(query.fetch_optional(&mut **connection)).await?

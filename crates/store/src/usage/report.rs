@@ -11,6 +11,7 @@ use super::usage_row::{UsageCounts, UsageGroup, UsageRow};
 use super::{UsageStep, column};
 use crate::backend::each_backend;
 use crate::failure::StoreFailure;
+use crate::columns::is_storable;
 use crate::pool::within_timeout;
 use crate::store::Store;
 
@@ -85,10 +86,13 @@ impl Store {
         let statement = statement(query);
         let filters = [&query.account, &query.key, &query.network];
         let rows: Vec<UsageColumns> = each_backend!(self.pool().await?, pool => {
+        // No row has a text that cannot be stored, so the time in which it is looked for is empty.
+        let can_match = filters.into_iter().flatten().all(|filter| is_storable(filter));
+        let until = if can_match { query.until } else { query.since };
             let mut select = sqlx::query_as(AssertSqlSafe(statement))
-                .bind(column(query.since)).bind(column(query.until)).bind(column(rows_max as u64));
+                .bind(column(query.since)).bind(column(until)).bind(column(rows_max as u64));
             for filter in filters.into_iter().flatten() {
-                select = select.bind(filter);
+                select = select.bind(filter.replace('\0', ""));
             }
             within_timeout(select.fetch_all(pool)).await?
         });

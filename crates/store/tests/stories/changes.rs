@@ -161,6 +161,25 @@ fn the_last_use_of_a_key_never_goes_back_and_is_no_change() {
 
 #[test]
 fn changes_are_announced_by_postgresql() {
+/// PostgreSQL refuses texts with the character NUL, so a request for such a name was answered as if the store were down.
+#[test]
+fn a_name_with_nul_is_found_nowhere() {
+    on_each_database(|store| async move {
+        let mut change = store.begin_change().await.unwrap();
+        let id = change.insert_account(&account("acme")).await.unwrap();
+        change.insert_key(&key(id, 1)).await.unwrap();
+        assert_eq!(change.account_named("ac\0me").await, Ok(None));
+        assert_eq!(change.key("k_000000000001\0").await, Ok(None));
+        assert_eq!(change.user_with_email("a\0@example.com").await, Ok(None));
+        assert_eq!(change.delete_session(1, "\0").await, Ok(false));
+        change.commit().await.unwrap();
+        assert_eq!(store.account_named("ac\0me").await, Ok(None));
+        assert_eq!(store.key("k_000000000001\0").await, Ok(None));
+        assert_eq!(store.user_with_email("a\0@example.com").await, Ok(None));
+        assert_eq!(store.keys_of(id, "\0").await, Ok(Vec::new()));
+    });
+}
+
     for database in Database::each() {
         run(async {
             let (follower, writer) = (database.store(), database.store());

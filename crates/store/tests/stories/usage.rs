@@ -105,6 +105,18 @@ fn a_report_has_the_groups_that_are_asked_for() {
     });
 }
 
+/// PostgreSQL refuses texts with the character NUL, so a report about such a name failed as if the store were down.
+#[test]
+fn nothing_is_used_by_a_name_with_nul() {
+    on_each_database(|store| async move {
+        store.add_usage(&flush(0, 1, &[row(DAY, "k", "eth_call", 1)]), DAY).await.unwrap();
+        let nobody = UsageQuery { account: Some("a\0".to_owned()), ..query(UsageStep::Day, &[]) };
+        assert_eq!(store.usage(&nobody, 10).await.unwrap()[0].counts, UsageCounts::default());
+        let by = BTreeSet::from([UsageDimension::Key]);
+        assert!(store.usage(&UsageQuery { by, ..nobody }, 10).await.unwrap().is_empty());
+    });
+}
+
 #[test]
 fn credits_of_a_day_are_summed_up_over_networks_and_methods() {
     on_each_database(|store| async move {
