@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use resources::BUCKETS;
 use sqlx::{AssertSqlSafe, ColumnIndex, Decode, FromRow, Row, Type};
 
 use super::flush::count_columns;
 use super::usage_row::{UsageCounts, UsageGroup, UsageRow};
 use super::{UsageStep, column};
 use crate::backend::each_backend;
-use crate::failure::StoreFailure;
 use crate::columns::is_storable;
+use crate::failure::StoreFailure;
 use crate::pool::within_timeout;
 use crate::store::Store;
 
@@ -85,10 +86,10 @@ impl Store {
     pub async fn usage(&self, query: &UsageQuery, rows_max: usize) -> Result<Vec<UsageRow>, StoreFailure> {
         let statement = statement(query);
         let filters = [&query.account, &query.key, &query.network];
-        let rows: Vec<UsageColumns> = each_backend!(self.pool().await?, pool => {
         // No row has a text that cannot be stored, so the time in which it is looked for is empty.
         let can_match = filters.into_iter().flatten().all(|filter| is_storable(filter));
         let until = if can_match { query.until } else { query.since };
+        let rows: Vec<UsageColumns> = each_backend!(self.pool().await?, pool => {
             let mut select = sqlx::query_as(AssertSqlSafe(statement))
                 .bind(column(query.since)).bind(column(until)).bind(column(rows_max as u64));
             for filter in filters.into_iter().flatten() {
@@ -122,7 +123,11 @@ fn statement(query: &UsageQuery) -> String {
         true => dimension.column(),
         false => dimension.all_values(),
     });
-    let sums = count_columns().into_iter().map(|name| format!("CAST(COALESCE(SUM({name}), 0) AS BIGINT)"));
+    let sum = |expression: String| format!("CAST(COALESCE(SUM({expression}), 0) AS BIGINT)");
+    // The sum of nanoseconds can exceed the largest number of a column, so there is one of microseconds and one of the rests.
+    let latencies = ["latency_ns / 1000", "latency_ns % 1000"].map(str::to_owned);
+    let numbers = count_columns().into_iter().filter(|name| name != "latency_ns");
+    let sums = numbers.chain(latencies).map(sum);
     let filters = [("account", &query.account), ("key_id", &query.key), ("network", &query.network)];
     let filters = filters.into_iter().filter(|(_, value)| value.is_some());
     let filters: String =
@@ -165,12 +170,13 @@ where
             credits: number(7)?,
             bytes_in: number(8)?,
             bytes_out: number(9)?,
-            latency_ns: number(10)?,
             ..UsageCounts::default()
         };
-        for (bucket, at) in counts.latency_buckets.iter_mut().zip(11..) {
+        for (bucket, at) in counts.latency_buckets.iter_mut().zip(10..) {
             *bucket = number(at)?;
         }
+        let (microseconds, rest) = (number(10 + BUCKETS)?, number(11 + BUCKETS)?);
+        counts.latency_ns = microseconds.saturating_mul(1_000).saturating_add(rest);
         Ok(Self(UsageRow { group, counts }))
     }
 }

@@ -105,6 +105,23 @@ fn a_report_has_the_groups_that_are_asked_for() {
     });
 }
 
+/// The sum of the latencies of a busy account exceeded the largest number of the database, and there was no report at all.
+#[test]
+fn latencies_are_summed_up_beyond_the_largest_number_of_a_column() {
+    on_each_database(|store| async move {
+        let ns = 5_000_000_000_000_000_999;
+        let rows = [DAY, DAY + 86_400].map(|starts_at| {
+            let mut row = row(starts_at, "k", "eth_call", 1);
+            row.counts.latency_ns = ns;
+            row
+        });
+        store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        let both_days = UsageQuery { until: DAY + 2 * 86_400, ..query(UsageStep::Day, &[]) };
+        let sum = &store.usage(&both_days, 10).await.unwrap()[0].counts;
+        assert_eq!((sum.latency_ns, sum.calls, sum.latency_buckets[0]), (2 * ns, 2, 2));
+    });
+}
+
 /// PostgreSQL refuses texts with the character NUL, so a report about such a name failed as if the store were down.
 #[test]
 fn nothing_is_used_by_a_name_with_nul() {
