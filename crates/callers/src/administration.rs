@@ -8,6 +8,8 @@ pub(crate) mod credential; // new keys and their handles
 mod summaries; // accounts and keys as operators see them
 mod usage; // reports of usage
 
+use std::collections::HashSet;
+
 use store::{
     AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
 };
@@ -18,6 +20,7 @@ pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
 use crate::api_key::unix_seconds;
 use crate::feed::FeedHandle;
 use crate::key_rules::KeyRuleError;
+use crate::ledger_text::ledger_text;
 use crate::plans::{Plan, Plans};
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
 use crate::usage::UsageSettings;
@@ -72,13 +75,22 @@ pub struct Administration {
     store: Store,
     plans: Plans,
     hash_key: OnceCell<HashKey>,
+    /// Names of accounts in the configuration. An account of the store with such a name would share its usage.
+    configured_accounts: HashSet<String>,
     feed: Option<FeedHandle>,
     usage: UsageSettings,
 }
 
 impl Administration {
     pub fn new(store: Store, plans: Plans) -> Self {
-        Self { store, plans, hash_key: OnceCell::new(), feed: None, usage: UsageSettings::default() }
+        let (configured_accounts, usage) = (HashSet::new(), UsageSettings::default());
+        Self { store, plans, hash_key: OnceCell::new(), configured_accounts, feed: None, usage }
+    }
+
+    /// Refuses new accounts with the names of these, which the configuration has.
+    pub fn with_configured_accounts<'a>(self, names: impl Iterator<Item = &'a str>) -> Self {
+        let configured_accounts = names.map(|name| ledger_text(name).into_owned()).collect();
+        Self { configured_accounts, ..self }
     }
 
     /// Makes changes return only after the directory of this process has them.
@@ -108,6 +120,9 @@ impl Administration {
     ) -> Result<AccountRecord, AdministrationError> {
         check_name("name", name)?;
         let (name, plan) = (name.to_owned(), self.plan(plan)?.name.clone());
+        if self.configured_accounts.contains(&name) {
+            return Err(AdministrationError::AlreadyExists { what: "account", name });
+        }
         let (now, status) = (unix_seconds(), AccountStatus::Active);
         let mut account = AccountRecord { id: 0, name, plan, status, created_at: now };
         account.id = match change.insert_account(&account).await {

@@ -4,7 +4,7 @@
 //! Keys are kept as keyed hashes. An attacker cannot predict the position of a guess in a table or learn from timing how much
 //! of it was right, and no key can reach a log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +15,7 @@ use crate::account::Account;
 use crate::api_key::ApiKey;
 use crate::feed_status::FeedStatus;
 use crate::hashed_secret::keyed_hash;
+use crate::ledger_text::ledger_text;
 use crate::shared_limits::SharedLimits;
 use crate::static_key::StaticKey;
 use crate::stored_keys::StoredKeys;
@@ -89,6 +90,11 @@ impl Directory {
         }
     }
 
+    /// Whether the configuration has an account that the ledger cannot tell from one with this name.
+    pub(crate) fn has_configured_account(&self, name: &str) -> bool {
+        self.configured.accounts.contains(name)
+    }
+
     /// Where the accounts and keys of the store come from, and how many there are.
     pub fn feed_status(&self) -> &FeedStatus {
         &self.feed_status
@@ -126,13 +132,17 @@ struct ConfiguredKeys {
 
 impl std::fmt::Debug for ConfiguredKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// The names of all accounts in the ledger.
+    accounts: HashSet<String>,
         f.debug_struct("ConfiguredKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
     }
 }
 
 impl ConfiguredKeys {
     fn new(static_keys: &[StaticKey]) -> Self {
-        let mut configured = Self { hash_secret: rand::random(), keys: HashMap::new() };
+        let names = static_keys.iter().map(|entry| ledger_text(&entry.account).into_owned());
+        let (hash_secret, keys, names) = (rand::random(), HashMap::new(), names.collect());
+        let mut configured = Self { hash_secret, keys, accounts: names };
         let mut accounts: HashMap<&str, Arc<Account>> = HashMap::new();
         for entry in static_keys {
             let account = accounts

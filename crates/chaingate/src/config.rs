@@ -102,7 +102,8 @@ impl Config {
     /// runtime that makes the first change.
     pub fn administration(&self) -> Administration {
         let administration = Administration::new(Store::new(self.store_location()), self.plans.clone());
-        administration.with_usage_settings(self.usage.clone())
+        let configured = self.keys.iter().map(|key| key.account.as_str());
+        administration.with_usage_settings(self.usage.clone()).with_configured_accounts(configured)
     }
 
     /// Where accounts, keys and usage are stored.

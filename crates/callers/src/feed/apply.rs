@@ -154,6 +154,13 @@ impl RowApplier {
                 let account = Account::stored(row.id, row.name.clone(), plan.clone());
                 if let Some(shared) = self.directory.shared_limits() {
                     account.credit_limits.share_as(&format!("account:{}", row.id), shared);
+                if self.directory.has_configured_account(&row.name) {
+                    tracing::warn!(
+                        account = row.name,
+                        "an account of the store has the same name as one of [[key]] in the configuration, so they share usage \
+                         and daily limits; give the [[key]] entries another `account`"
+                    );
+                }
                 }
                 &*self.accounts.entry(row.id).or_insert_with(|| Arc::new(account))
             }

@@ -80,6 +80,22 @@ fn a_plan_limits_the_keys_of_an_account() {
     });
 }
 
+/// An account could take the name of an account of the configuration file. It then saw the usage of that account and shared
+/// its daily credits.
+#[test]
+fn the_names_of_accounts_in_the_configuration_are_taken() {
+    let place = Place::new();
+    let administration = place.administration().with_configured_accounts(["acme", "glo\0bex"].into_iter());
+    run(async {
+        for name in ["acme", "globex"] {
+            let refused = administration.create_account("test", name, "core").await.unwrap_err();
+            assert_eq!(refused.to_string(), format!("the account `{name}` exists already"));
+        }
+        administration.create_account("test", "initech", "core").await.unwrap();
+        assert_eq!(administration.list_accounts(0).await.unwrap().len(), 1);
+    });
+}
+
 #[test]
 fn two_at_once_cannot_exceed_the_keys_of_a_plan() {
     let place = Place::new();

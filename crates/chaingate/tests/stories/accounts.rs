@@ -71,6 +71,19 @@ fn gateway() -> Process {
     Process::start("127.0.0.1:0", "", "info")
 }
 
+/// An account of the store with the name of one in the configuration saw its usage and shared its daily credits.
+#[test]
+fn the_names_of_accounts_in_the_configuration_are_taken() {
+    let key = "[[key]]\nkey = \"k1\"\nname = \"one\"\naccount = \"acme\"\n";
+    // Created before the configuration had such an account.
+    let gateway = Process::start_with_data(key, "info", "", |data| drop(account_with_key(data, "acme")));
+    until("the operator is warned", || {
+        gateway.lines_with_all(&["same name as one of [[key]]", "\"account\":\"acme\""]) == 1
+    });
+    let refused = failure(&gateway.data_dir(), &["accounts", "create", "--name", "demo", "--plan", "core"]);
+    assert_eq!(refused, "chaingate: the account `demo` exists already\n");
+}
+
 #[test]
 fn a_new_key_is_accepted_and_a_revoked_one_refused_while_the_gateway_runs() {
     let gateway = gateway();
