@@ -22,7 +22,7 @@ mod usage_report; // sums of usage for people and programs
 mod usage_format; // a report as text
 
 pub use day_credits::DayCredits;
-pub use flusher::{FlushFailure, flush_left_over};
+pub use flusher::{FlushFailure, LeftOverFailure, flush_left_over};
 pub use ledger_counts::LedgerCounts;
 pub use outcome::Outcome;
 pub use recorder::{CallUsage, UsageMethod, UsageRecorder, UsageShard};

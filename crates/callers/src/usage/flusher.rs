@@ -1,7 +1,10 @@
 //! Moves usage from the spools to the store.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -41,6 +44,14 @@ pub enum FlushFailure {
     Spool(#[from] io::Error),
 }
 
+/// A folder whose usage was not moved, while the others were.
+#[derive(Debug, thiserror::Error)]
+#[error("usage stays in {}: {failure}", folder.display())]
+pub struct LeftOverFailure {
+    folder: PathBuf,
+    failure: FlushFailure,
+}
+
 /// Is called with the credits that were used today, each time that they are read.
 pub(super) type OnDayCredits = Box<dyn Fn(&DayCredits) + Send>;
 
@@ -49,6 +60,8 @@ pub(super) struct Flusher {
     clock: Clock,
     /// Spools of processes that have ended, until they are stored.
     left_over: Vec<Spool>,
+    /// Those that could not be stored, which are tried again when others are looked for.
+    failed: Vec<Spool>,
     look_for_left_over_at: Instant,
     keep_up_at: Instant,
 }
@@ -65,8 +78,8 @@ pub(super) struct FlusherConfig {
 impl Flusher {
     pub(super) fn new(config: FlusherConfig) -> Self {
         let now = Instant::now();
-        let clock = Clock::default();
-        Self { config, clock, left_over: Vec::new(), look_for_left_over_at: now, keep_up_at: now }
+        let (clock, left_over, failed) = (Clock::default(), Vec::new(), Vec::new());
+        Self { config, clock, left_over, failed, look_for_left_over_at: now, keep_up_at: now }
     }
 
     /// Moves usage until `stop` says to stop, and then what is left.
@@ -90,8 +103,8 @@ impl Flusher {
     async fn flush(&mut self) {
         let flushed = self.try_flush().await;
         let ledger = self.config.recorder.ledger();
-        let waiting = |spools: &[Spool]| spools.iter().map(Spool::waiting_bytes).sum();
-        ledger.left_over_bytes.store(waiting(&self.left_over), Relaxed);
+        let waiting = |spools: &[Spool]| spools.iter().map(Spool::waiting_bytes).sum::<u64>();
+        ledger.left_over_bytes.store(waiting(&self.left_over) + waiting(&self.failed), Relaxed);
         ledger.waiting_bytes.store(self.config.spool.get().map_or(0, Spool::waiting_bytes), Relaxed);
         let was_failing = ledger.is_store_failing.swap(flushed.is_err(), Relaxed);
         match flushed {
@@ -108,23 +121,41 @@ impl Flusher {
 
     async fn try_flush(&mut self) -> Result<(), FlushFailure> {
         let (FlusherConfig { store, spool, recorder, .. }, now) = (&self.config, self.clock.unix_seconds());
-        if Instant::now() >= self.look_for_left_over_at {
-            self.look_for_left_over_at = Instant::now() + UPKEEP_INTERVAL;
-            self.left_over.extend(Spool::left_over(spool.usage_dir())?);
-        }
-        while let Some(spool) = self.left_over.first() {
-            flush_and_remove(store, spool, now).await?;
-            self.left_over.remove(0);
-        }
         if let Some(spool) = spool.get() {
             flush_spool(store, spool, now, || {
                 recorder.ledger().flushes.fetch_add(1, Relaxed);
             })
             .await?;
         }
+        self.flush_left_over(now).await?;
         if Instant::now() >= self.keep_up_at {
             self.keep_up(now).await?;
             self.keep_up_at = Instant::now() + UPKEEP_INTERVAL;
+        }
+        Ok(())
+    }
+
+    /// Moves what other processes have left over. What cannot be moved is tried again later, and nothing else waits for it.
+    async fn flush_left_over(&mut self, now: u64) -> Result<(), StoreFailure> {
+        let FlusherConfig { store, spool, recorder, .. } = &self.config;
+        let report = |failure: LeftOverFailure| {
+            recorder.ledger().flush_failures.fetch_add(1, Relaxed);
+            tracing::warn!(%failure, "usage of an earlier process cannot be moved to the store; trying again");
+        };
+        if Instant::now() >= self.look_for_left_over_at {
+            self.look_for_left_over_at = Instant::now() + UPKEEP_INTERVAL;
+            self.left_over.append(&mut self.failed);
+            let unreadable =
+                |folder, error: io::Error| report(LeftOverFailure { folder, failure: error.into() });
+            self.left_over.extend(Spool::left_over(spool.usage_dir(), unreadable));
+        }
+        while let Some(spool) = self.left_over.first() {
+            let failure = flush_and_remove(store, spool, now).await?;
+            let spool = self.left_over.remove(0);
+            if let Some(failure) = failure {
+                report(failure);
+                self.failed.push(spool);
+            }
         }
         Ok(())
     }
@@ -148,18 +179,38 @@ impl Flusher {
     }
 }
 
-/// Moves the usage of processes that have ended to the store, for commands that run without a gateway.
-pub async fn flush_left_over(store: &Store, data_dir: &Path, unix_seconds: u64) -> Result<(), FlushFailure> {
-    for spool in Spool::left_over(&usage_dir(data_dir))? {
-        flush_and_remove(store, &spool, unix_seconds).await?;
+/// Moves the usage of processes that have ended to the store, for commands that run without a gateway. Returns what stays
+/// where it is.
+pub async fn flush_left_over(
+    store: &Store,
+    data_dir: &Path,
+    unix_seconds: u64,
+) -> Result<Vec<LeftOverFailure>, StoreFailure> {
+    let mut failures = Vec::new();
+    let spools = Spool::left_over(&usage_dir(data_dir), |folder, error| {
+        failures.push(LeftOverFailure { folder, failure: error.into() });
+    });
+    for spool in spools {
+        failures.extend(flush_and_remove(store, &spool, unix_seconds).await?);
     }
-    Ok(())
+    Ok(failures)
 }
 
-async fn flush_and_remove(store: &Store, spool: &Spool, unix_seconds: u64) -> Result<(), FlushFailure> {
-    flush_spool(store, spool, unix_seconds, || {}).await?;
-    spool.remove_if_stored()?;
-    Ok(())
+/// Moves a spool of another process to the store. Only a failure that every spool would have is an error.
+async fn flush_and_remove(
+    store: &Store,
+    spool: &Spool,
+    unix_seconds: u64,
+) -> Result<Option<LeftOverFailure>, StoreFailure> {
+    let flushed = flush_spool(store, spool, unix_seconds, || {}).await;
+    let removed = flushed.and_then(|()| Ok(spool.remove_if_stored()?));
+    match removed {
+        Ok(_) => Ok(None),
+        Err(FlushFailure::Store(
+            failure @ (StoreFailure::Unavailable(_) | StoreFailure::NewerVersion { .. }),
+        )) => Err(failure),
+        Err(failure) => Ok(Some(LeftOverFailure { folder: spool.folder().to_owned(), failure })),
+    }
 }
 
 /// Moves everything in a spool to the store, and calls `flushed` after each transaction.

@@ -109,26 +109,36 @@ impl Spool {
         ))
     }
 
-    /// The spools below `usage_dir` that no running process has.
-    pub(super) fn left_over(usage_dir: &Path) -> io::Result<Vec<Self>> {
-        let entries = match fs::read_dir(usage_dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+    /// The spools below `usage_dir` that no running process has. Calls `failed` with each folder that cannot be read.
+    pub(super) fn left_over(usage_dir: &Path, mut failed: impl FnMut(PathBuf, io::Error)) -> Vec<Self> {
         let mut spools = Vec::new();
+        // What is not there was never created, or another process has just removed it.
+        let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let entries = match fs::read_dir(usage_dir) {
+            Err(error) if is_absent(&error) => return spools,
+            entries => entries.and_then(|entries| entries.collect::<io::Result<Vec<_>>>()),
+        };
+        let entries = entries.unwrap_or_else(|error| {
+            failed(usage_dir.to_owned(), error);
+            Vec::new()
+        });
         for entry in entries {
-            let entry = entry?;
-            if let Some(id) = entry.file_name().to_str().and_then(SpoolId::parse) {
-                spools.extend(Self::open(entry.path(), id)?);
+            let Some(id) = entry.file_name().to_str().and_then(SpoolId::parse) else { continue };
+            match Self::open(entry.path(), id) {
+                Ok(spool) => spools.extend(spool),
+                Err(error) if is_absent(&error) => {}
+                Err(error) => failed(entry.path(), error),
             }
         }
         spools.sort_by_key(|spool| spool.id.epoch);
-        Ok(spools)
+        spools
     }
 
-    /// Opens a folder, unless a running process has it.
+    /// Opens a folder, unless a running process has it, or nothing of a spool is left in it.
     fn open(folder: PathBuf, id: SpoolId) -> io::Result<Option<Self>> {
+        if !folder.join(LOCK).try_exists()? && segment::numbers(&folder)?.is_empty() {
+            return Ok(None);
+        }
         let lock = private_file(&folder.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -147,6 +157,10 @@ impl Spool {
 
     fn new(id: SpoolId, folder: PathBuf, lock: File, state: SpoolState) -> Self {
         Self { id, folder, _lock: lock, seed: seed(id), state: Mutex::new(state) }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Bytes of all entries that are not in the store.
@@ -177,17 +191,21 @@ impl Spool {
         Ok(())
     }
 
-    /// Removes the folder if everything in it is stored. Returns whether it was.
+    /// Removes the spool if everything in it is stored. Returns whether it was. The folder stays if it has other files.
     pub(super) fn remove_if_stored(&self) -> io::Result<bool> {
         let mut state = self.state.lock();
         if state.segments.iter().any(|segment| !segment.is_stored()) {
             return Ok(false);
         }
-        for segment in state.segments.drain(..) {
+        while let Some(segment) = state.segments.front() {
             segment.remove(&self.folder)?;
+            state.segments.pop_front();
         }
-        fs::remove_file(self.folder.join(LOCK))?;
-        fs::remove_dir(&self.folder)?;
+        remove_file(&self.folder.join(LOCK))?;
+        if let Err(error) = fs::remove_dir(&self.folder) {
+            let folder = self.folder.display();
+            tracing::warn!(%error, %folder, "all usage in this folder is stored, but it cannot be removed; remove it by hand");
+        }
         Ok(true)
     }
 }
@@ -210,6 +228,14 @@ impl SpoolState {
 
 fn seed(id: SpoolId) -> u64 {
     XxHash3_64::oneshot(id.folder_name().as_bytes())
+}
+
+/// Removes a file that may be gone already.
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// A file that only its owner can read, because it contains names of accounts.

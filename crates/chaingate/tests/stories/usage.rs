@@ -241,6 +241,23 @@ fn the_command_shows_usage_while_the_gateway_runs_and_after_it_was_killed() {
     assert!(shown(&data.path(), &[]).contains("total"));
 }
 
+/// One folder that could not be read kept the command from reporting anything.
+#[test]
+fn the_command_shows_usage_although_a_folder_cannot_be_read() {
+    let data = tempfile::tempdir().unwrap();
+    let unreadable = data.path().join("usage/00000000000000aa-1");
+    fs::create_dir(data.path().join("usage")).unwrap();
+    fs::write(&unreadable, "not a folder").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
+    let output = command.args(["keys", "usage", "--data-dir"]).arg(data.path()).output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && out.contains("total"), "{out} {err}");
+    assert!(
+        err.starts_with(&format!("chaingate: warning: usage stays in {}: ", unreadable.display())),
+        "{err}"
+    );
+}
+
 #[test]
 fn the_admin_api_reports_usage() {
     let gateway = Process::start(LOCAL, "", "info");

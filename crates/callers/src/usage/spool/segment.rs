@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::private_file;
+use super::{private_file, remove_file};
 use crate::usage::entry::{EntryHead, HEAD_BYTES};
 use store::UsageRow;
 
@@ -120,8 +120,8 @@ impl Segment {
         bytes
     }
 
-    pub(super) fn remove(self, folder: &Path) -> io::Result<()> {
-        fs::remove_file(path(folder, self.number))
+    pub(super) fn remove(&self, folder: &Path) -> io::Result<()> {
+        remove_file(&path(folder, self.number))
     }
 }
 

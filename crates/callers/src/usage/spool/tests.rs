@@ -134,11 +134,15 @@ impl Scene {
     }
 
     fn flush_left_over(&mut self, fault: StoreFault) {
-        for spool in Spool::left_over(self.directory.path()).unwrap() {
+        for spool in left_over(self.directory.path()) {
             flush(&spool, &mut self.store, fault);
             spool.remove_if_stored().unwrap();
         }
     }
+}
+
+fn left_over(usage_dir: &Path) -> Vec<Spool> {
+    Spool::left_over(usage_dir, |folder, error| panic!("{}: {error}", folder.display()))
 }
 
 fn id(start: u64) -> SpoolId {
@@ -192,7 +196,7 @@ proptest! {
 fn a_spool_in_use_is_not_left_over() {
     let scene = Scene::new();
     scene.spool.append(&[row(1, 1)], UNLIMITED).unwrap();
-    assert!(Spool::left_over(scene.directory.path()).unwrap().is_empty());
+    assert!(left_over(scene.directory.path()).is_empty());
     assert!(!scene.spool.remove_if_stored().unwrap());
 }
 
@@ -218,4 +222,33 @@ fn files_are_deleted_when_they_are_stored() {
     assert!(scene.spool.waiting_bytes() == 0);
     assert_eq!(segment::numbers(&scene.spool.folder).unwrap(), [3]);
     assert!(scene.store.calls > 2 * rows.len() as u64);
+}
+
+/// One folder that could not be read kept all others from being found.
+#[test]
+fn a_folder_that_cannot_be_read_is_reported_and_the_others_are_found() {
+    let mut scene = Scene::new();
+    scene.spool.append(&[row(1, 1)], UNLIMITED).unwrap();
+    scene.restart(&[]);
+    let unreadable = scene.directory.path().join(id(7).folder_name());
+    fs::write(&unreadable, "not a folder").unwrap();
+    let mut reported = Vec::new();
+    let found = Spool::left_over(scene.directory.path(), |folder, _| reported.push(folder));
+    assert_eq!((found.len(), reported), (1, vec![unreadable]));
+}
+
+/// A folder with another file could not be removed, and after that the missing lock was an error for ever.
+#[test]
+fn a_stored_spool_with_another_file_is_removed_as_far_as_possible() {
+    let mut scene = Scene::new();
+    scene.spool.append(&[row(1, 1)], UNLIMITED).unwrap();
+    let folder = scene.spool.folder.clone();
+    scene.restart(&[]);
+    fs::write(folder.join("other"), "").unwrap();
+    let spool = left_over(scene.directory.path()).remove(0);
+    flush(&spool, &mut scene.store, StoreFault::None);
+    assert!(spool.remove_if_stored().unwrap());
+    assert!(spool.remove_if_stored().unwrap(), "again");
+    assert!(left_over(scene.directory.path()).is_empty());
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
 }

@@ -12,6 +12,7 @@ use store::Store;
 use tokio::runtime;
 
 use crate::cli::administration::AdministrationOptions;
+use crate::cli::say;
 use crate::config::Config;
 
 /// Show what callers have used
@@ -87,7 +88,10 @@ async fn read(config: &Config, request: &UsageReportRequest) -> Result<UsageRepo
     let store = Store::new(config.store_location());
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = since_1970.as_secs();
-    flush_left_over(&store, &config.data_dir, now).await.map_err(|error| error.to_string())?;
+    let failures = flush_left_over(&store, &config.data_dir, now).await.map_err(|error| error.to_string())?;
+    for failure in failures {
+        say(&format!("warning: {failure}"));
+    }
     let report = UsageReport::read(&store, &config.usage, request, now).await;
     store.close().await;
     report.map_err(|error| error.to_string())
