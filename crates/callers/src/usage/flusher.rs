@@ -82,21 +82,30 @@ impl Flusher {
         Self { config, clock, left_over, failed, look_for_left_over_at: now, keep_up_at: now }
     }
 
-    /// Moves usage until `stop` says to stop, and then what is left.
+    /// Moves usage until `stop` says to stop, and then what is left, as long as that takes no more than [`STOP_TIMEOUT`].
     pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
-        loop {
-            self.flush().await;
-            tokio::select! {
-                () = sleep(FLUSH_INTERVAL) => {}
-                _ = &mut stop => break,
-            }
+        tokio::select! {
+            biased;
+            _ = &mut stop => {}
+            // It can be given up anywhere: what is not marked as stored is sent again, and the store recognises it.
+            () = self.flush_repeatedly() => {}
         }
         // What cannot be stored now is stored after the next start.
         let _in_time = timeout(STOP_TIMEOUT, self.flush()).await;
-        if let Some(Err(error)) = self.config.spool.get().map(Spool::remove_if_stored) {
-            tracing::warn!(%error, "cannot remove the empty spool of usage");
+        match self.config.spool.get().map(Spool::remove_if_stored) {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => tracing::warn!("usage stays on disk; the next start moves it to the store"),
+            Some(Err(error)) => tracing::warn!(%error, "cannot remove the empty spool of usage"),
         }
-        self.config.store.close().await;
+        // Connections that do not end by then end with the process.
+        let _in_time = timeout(STOP_TIMEOUT, self.config.store.close()).await;
+    }
+
+    async fn flush_repeatedly(&mut self) {
+        loop {
+            self.flush().await;
+            sleep(FLUSH_INTERVAL).await;
+        }
     }
 
     /// Moves everything that waits, and reports changes between success and failure.

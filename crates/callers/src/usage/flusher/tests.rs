@@ -1,6 +1,9 @@
 //! The flusher with a SQLite store.
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
 
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -10,6 +13,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::instance_id::InstanceId;
 use crate::usage::spool::SpoolId;
+
+/// How long an event is waited for on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const UNLIMITED: u64 = u64::MAX;
 
@@ -158,5 +164,50 @@ fn a_command_moves_what_it_can_and_names_the_rest() {
         assert_eq!(place.stored("before").await, 1);
         let [failure] = failures.as_slice() else { panic!("{failures:?}") };
         assert!(failure.to_string().starts_with(&format!("usage stays in {}: ", unreadable.display())));
+    });
+}
+
+/// The end of the process waited until everything was stored: twenty minutes after hours without the store. Here there is
+/// always more to store.
+#[test]
+fn a_stop_does_not_wait_until_everything_is_stored() {
+    let place = Place::new();
+    place.use_now("now");
+    let flusher = place.flusher();
+    let (stop, stopped) = oneshot::channel();
+    let (ended_sender, ended) = mpsc::sync_channel(1);
+    let (is_over, mut written) = (AtomicBool::new(false), 1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            run(flusher.run(stopped));
+            ended_sender.send(()).unwrap();
+        });
+        let used = scope.spawn(|| {
+            let (spool, mut written) = (place.spool.get().unwrap(), 0);
+            while !is_over.load(Relaxed) {
+                // As many bytes as some hundred entries have.
+                if spool.append(&[row("now")], 16 << 10).is_ok() {
+                    written += 1;
+                }
+            }
+            written
+        });
+        while place.recorder.ledger().flushes.load(Relaxed) < 3 {
+            thread::yield_now();
+        }
+        stop.send(()).unwrap();
+        let has_ended = ended.recv_timeout(TIMEOUT).is_ok();
+        is_over.store(true, Relaxed);
+        written += used.join().unwrap();
+        assert!(has_ended, "the flusher goes on");
+    });
+    let Place { folder, spool, recorder } = place;
+    // The lock of the spool ends with its process.
+    drop(spool);
+    let place = Place { folder, recorder, ..Place::new() };
+    run(async {
+        let now = Clock::default().unix_seconds();
+        assert!(flush_left_over(&place.store(), place.folder.path(), now).await.unwrap().is_empty());
+        assert_eq!(place.stored("now").await, written);
     });
 }
