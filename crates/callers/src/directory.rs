@@ -112,8 +112,12 @@ impl Directory {
         self.minute.store(minute, Relaxed);
     }
 
-    pub(crate) fn take_used(&self) -> Vec<Arc<ApiKey>> {
-        std::mem::take(&mut *self.used.lock())
+    /// Takes the keys that wait longest, at most `max`. Returns also whether others still wait.
+    pub(crate) fn take_used(&self, max: usize) -> (Vec<Arc<ApiKey>>, bool) {
+        let mut used = self.used.lock();
+        let count = used.len().min(max);
+        let taken = used.drain(..count).collect();
+        (taken, !used.is_empty())
     }
 
     /// Keys whose use could not be stored.
@@ -128,12 +132,12 @@ impl Directory {
 struct ConfiguredKeys {
     hash_secret: [u64; 2],
     keys: HashMap<u128, Arc<ApiKey>>,
+    /// The names of all accounts in the ledger.
+    accounts: HashSet<String>,
 }
 
 impl std::fmt::Debug for ConfiguredKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-    /// The names of all accounts in the ledger.
-    accounts: HashSet<String>,
         f.debug_struct("ConfiguredKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
     }
 }

@@ -5,6 +5,8 @@
 
 mod apply; // rows → accounts and keys in memory
 mod local_copy; // the copy in the data directory
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::PathBuf;
@@ -35,6 +37,9 @@ const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How often the times of the last use of keys are stored.
 const RECORD_USES_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Keys whose last use is stored before changes have their turn again: one statement of some milliseconds.
+const RECORDED_USES_MAX: usize = 1_000;
 
 /// How long a copy that could not be written is not tried again.
 const COPY_RETRY_INTERVAL: Duration = Duration::from_secs(60);
@@ -90,18 +95,7 @@ impl CallersFeed {
         let (stop_sender, stop) = watch::channel(());
         let (first_sender, first) = sync_channel(1);
         directory.feed_status().update(|facts| facts.is_required = config.is_required);
-        let feed = Feed {
-            store: Store::new(config.location),
-            applier: RowApplier::new(directory, config.plans, config.network),
-            copy_path: local_copy::path(&config.data_dir),
-            copy: None,
-            copy_retry_at: None,
-            positions: Positions::default(),
-            wake: Arc::clone(&wake),
-            applied: applied_sender,
-            uses_recorded_at: Instant::now(),
-            is_copy_read: false,
-        };
+        let feed = Feed::new(config, directory, Arc::clone(&wake), applied_sender);
         thread::Builder::new()
             .name("callers-feed".to_owned())
             .spawn(move || feed.run_until(stop, &first_sender))
@@ -144,6 +138,26 @@ struct Feed {
 }
 
 impl Feed {
+    fn new(
+        config: FeedConfig,
+        directory: Arc<Directory>,
+        wake: Arc<Notify>,
+        applied: watch::Sender<i64>,
+    ) -> Self {
+        Self {
+            store: Store::new(config.location),
+            applier: RowApplier::new(directory, config.plans, config.network),
+            copy_path: local_copy::path(&config.data_dir),
+            copy: None,
+            copy_retry_at: None,
+            positions: Positions::default(),
+            wake,
+            applied,
+            uses_recorded_at: Instant::now(),
+            is_copy_read: false,
+        }
+    }
+
     fn run_until(mut self, mut stop: watch::Receiver<()>, first: &SyncSender<Result<(), StoreFailure>>) {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -174,7 +188,10 @@ impl Feed {
         loop {
             self.wait(&mut listening).await;
             match self.follow().await {
-                Ok(()) => self.connected(),
+                Ok(()) => {
+                    self.connected();
+                    self.record_uses().await;
+                }
                 Err(failure) => {
                     self.disconnected(&failure);
                     sleep(RETRY_INTERVAL).await;
@@ -228,7 +245,7 @@ impl Feed {
 
     /// Applies what has changed since the last time.
     async fn follow(&mut self) -> Result<(), StoreFailure> {
-        self.record_uses().await?;
+        self.applier.directory().set_minute(u32::try_from(unix_seconds() / 60).unwrap_or(0));
         let revision = self.store.revision().await?;
         let is_another_store = revision < self.positions.revision || !self.has_same_hash_key().await?;
         let is_copy_due = self.copy_retry_at.is_some_and(|at| at <= Instant::now());
@@ -285,22 +302,25 @@ impl Feed {
         }
     }
 
-    /// Stores when keys were used last.
-    async fn record_uses(&mut self) -> Result<(), StoreFailure> {
-        let directory = self.applier.directory();
-        let now = unix_seconds();
-        directory.set_minute(u32::try_from(now / 60).unwrap_or(0));
+    /// Stores when some keys were used last. A failure is only logged: changes can be followed all the same.
+    async fn record_uses(&mut self) {
         if self.uses_recorded_at.elapsed() < RECORD_USES_INTERVAL {
-            return Ok(());
+            return;
         }
-        self.uses_recorded_at = Instant::now();
-        let used = directory.take_used();
-        let uses: Vec<(String, i64)> = used.iter().map(|key| (key.id.to_string(), now)).collect();
-        let recorded = self.store.record_key_uses(&uses).await;
-        if recorded.is_err() {
+        let directory = self.applier.directory();
+        let (used, others_wait) = directory.take_used(RECORDED_USES_MAX);
+        let ids: Vec<&str> = used.iter().map(|key| &*key.id).collect();
+        let recorded = match ids.as_slice() {
+            [] => Ok(()),
+            ids => self.store.record_key_uses(ids, unix_seconds()).await,
+        };
+        if let Err(error) = &recorded {
+            tracing::warn!(%error, "cannot store when keys were used last; trying again");
             directory.put_back_used(used);
         }
-        recorded
+        if recorded.is_err() || !others_wait {
+            self.uses_recorded_at = Instant::now();
+        }
     }
 
     fn copy_written(&mut self, written: io::Result<CopyWriter>) {

@@ -19,9 +19,6 @@ use crate::transaction::StoreTransaction;
 /// Rows that one statement reads at most, so that a million keys never wait in one reply of the database.
 pub const PAGE_ROWS: i64 = 5_000;
 
-/// Keys whose last use one transaction records at most.
-const USED_KEYS_MAX: usize = 1_000;
-
 /// A handle of the store; clones share its connections.
 ///
 /// The database is opened by the first operation, and again by the next one if that fails, so a store that is down at the
@@ -230,22 +227,22 @@ impl Store {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// Records when keys were used last. This is not a change that others follow, so the revision stays.
-    pub async fn record_key_uses(&self, uses: &[(String, i64)]) -> Result<(), StoreFailure> {
-        // In one order everywhere, so that two processes cannot wait for each other.
-        let mut uses: Vec<&(String, i64)> = uses.iter().collect();
-        uses.sort();
-        let update = "UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)";
-        for uses in uses.chunks(USED_KEYS_MAX) {
-            let mut transaction = within_timeout(pool::begin(self.pool().await?)).await?;
-            for (id, at) in uses {
-                each_backend!(&mut transaction, connection => {
-                    let query = sqlx::query(update).bind(at).bind(id);
-                    within_timeout(query.execute(&mut **connection)).await.map(drop)
-                })?;
+    /// Records that keys were used at `at`, with one statement. This is not a change that others follow, so the revision
+    /// stays.
+    pub async fn record_key_uses(&self, ids: &[&str], at: i64) -> Result<(), StoreFailure> {
+        match self.pool().await? {
+            OnBackend::Sqlite(pool) => {
+                let update = "UPDATE api_keys SET last_used_at = $1 WHERE id IN (SELECT value FROM json_each($2)) \
+                              AND (last_used_at IS NULL OR last_used_at < $1)";
+                let query = sqlx::query(update).bind(at).bind(serde_json::json!(ids).to_string());
+                within_timeout(query.execute(pool)).await.map(drop)
             }
-            within_timeout(pool::commit(transaction)).await?;
+            OnBackend::Postgres(pool) => {
+                // The rows are locked in one order everywhere, so that two processes cannot wait for each other.
+                let update = "UPDATE api_keys SET last_used_at = $1 WHERE id IN (SELECT id FROM api_keys \
+                              WHERE id = ANY($2) AND (last_used_at IS NULL OR last_used_at < $1) ORDER BY id FOR UPDATE)";
+                within_timeout(sqlx::query(update).bind(at).bind(ids).execute(pool)).await.map(drop)
+            }
         }
-        Ok(())
     }
 }

@@ -148,19 +148,33 @@ fn the_last_use_of_a_key_never_goes_back_and_is_no_change() {
         change.insert_key(&key(id, 1)).await.unwrap();
         change.commit().await.unwrap();
         for at in [100, 50, 200] {
-            store.record_key_uses(&[("k_000000000001".to_owned(), at)]).await.unwrap();
+            store.record_key_uses(&["k_000000000001"], at).await.unwrap();
         }
-        store
-            .record_key_uses(&[("k_000000000001".to_owned(), 150), ("unknown".to_owned(), 1)])
-            .await
-            .unwrap();
+        store.record_key_uses(&["k_000000000001", "unknown", "\"]'"], 150).await.unwrap();
+        store.record_key_uses(&[], 300).await.unwrap();
         assert_eq!(store.keys_of(id, "").await.unwrap()[0].last_used_at, Some(200));
         assert_eq!(store.revision().await, Ok(1));
     });
 }
 
 #[test]
-fn changes_are_announced_by_postgresql() {
+fn uses_of_many_keys_are_recorded_with_one_statement() {
+    on_each_database(|store| async move {
+        let mut change = store.begin_change().await.unwrap();
+        let id = change.insert_account(&account("acme")).await.unwrap();
+        for number in 0..400 {
+            change.insert_key(&key(id, number)).await.unwrap();
+        }
+        change.commit().await.unwrap();
+        let ids: Vec<String> = (0..399).map(|number| key(id, number).id).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        store.record_key_uses(&ids, 7).await.unwrap();
+        let keys = store.keys_of(id, "").await.unwrap();
+        let used = |key: &&store::KeyRecord| key.last_used_at == Some(7);
+        assert_eq!((keys.iter().filter(used).count(), keys[399].last_used_at), (399, None));
+    });
+}
+
 /// PostgreSQL refuses texts with the character NUL, so a request for such a name was answered as if the store were down.
 #[test]
 fn a_name_with_nul_is_found_nowhere() {
@@ -180,6 +194,8 @@ fn a_name_with_nul_is_found_nowhere() {
     });
 }
 
+#[test]
+fn changes_are_announced_by_postgresql() {
     for database in Database::each() {
         run(async {
             let (follower, writer) = (database.store(), database.store());
