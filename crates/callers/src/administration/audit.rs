@@ -7,6 +7,9 @@ use store::{AuditRecord, StoreFailure, StoreTransaction};
 use crate::api_key::unix_seconds;
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
 
+/// Bytes of one detail of an entry. Settings of a key can have 64 KiB, and each change of them adds an entry.
+const DETAIL_BYTES_MAX: usize = 2 << 10;
+
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
@@ -37,7 +40,7 @@ pub(crate) async fn add(
     subject: &str,
     details: &[(&str, &str)],
 ) -> Result<(), StoreFailure> {
-    let member = |&(name, value): &(&str, &str)| (name.to_owned(), Value::String(value.to_owned()));
+    let member = |&(name, value): &(&str, &str)| (name.to_owned(), Value::String(shortened(value)));
     let details: Map<String, Value> = details.iter().map(member).collect();
     let entry = AuditRecord {
         id: 0,
@@ -48,6 +51,15 @@ pub(crate) async fn add(
         details: Value::Object(details).to_string(),
     };
     change.add_audit_entry(&entry).await
+}
+
+/// A detail with its end cut off if it is too long.
+fn shortened(detail: &str) -> String {
+    let kept = &detail[..detail.floor_char_boundary(DETAIL_BYTES_MAX)];
+    match detail.len() - kept.len() {
+        0 => detail.to_owned(),
+        bytes => format!("{kept}… ({bytes} more bytes)"),
+    }
 }
 
 /// What the settings of a key are after a change. Of a secret only its presence is told.

@@ -22,11 +22,17 @@ const HEADER: &[u8] = b"chaingate callers copy 1\n";
 /// A longer record can only be damage: settings have at most 64 KiB, which escaping can at most multiply by six.
 const RECORD_BYTES_MAX: usize = 512 << 10;
 
+/// Bytes before the payload of a record: its length twice, and its checksum.
+const RECORD_HEAD_BYTES: usize = 16;
+
 /// Rows that are applied together.
 const BATCH_ROWS: usize = 5_000;
 
 /// Changed rows after which the file is written anew, if they are also more than its other rows.
 const CHANGED_ROWS_MAX: u64 = 10_000;
+
+/// The same in bytes: a row can have 64 KiB of settings.
+const CHANGED_BYTES_MAX: u64 = 16 << 20;
 
 /// One record of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,10 +63,18 @@ pub(super) fn remove(path: &Path) {
 pub(super) struct CopyWriter {
     path: PathBuf,
     file: BufWriter<File>,
-    /// Rows of the load that began the file.
-    loaded_rows: u64,
-    changed_rows: u64,
+    /// What the load that began the file has written.
+    loaded: CopySize,
+    /// What was added since.
+    changed: CopySize,
     is_replaced: bool,
+}
+
+/// The size of a part of the copy.
+#[derive(Clone, Copy, Debug, Default)]
+struct CopySize {
+    rows: u64,
+    bytes: u64,
 }
 
 impl CopyWriter {
@@ -72,16 +86,16 @@ impl CopyWriter {
         let mut file = BufWriter::new(file);
         file.write_all(HEADER)?;
         write_record(&mut file, &CopyRecord::HashKey(const_hex::encode(hash_key.bytes())))?;
-        let path = path.to_owned();
-        Ok(Self { path, file, loaded_rows: 0, changed_rows: 0, is_replaced: false })
+        let (path, loaded, changed) = (path.to_owned(), CopySize::default(), CopySize::default());
+        Ok(Self { path, file, loaded, changed, is_replaced: false })
     }
 
     pub(super) fn append(&mut self, rows: &[StoredRow]) -> io::Result<()> {
+        let size = if self.is_replaced { &mut self.changed } else { &mut self.loaded };
         for row in rows {
-            write_record(&mut self.file, &record_of(row))?;
+            size.bytes += write_record(&mut self.file, &record_of(row))?;
+            size.rows += 1;
         }
-        let count = if self.is_replaced { &mut self.changed_rows } else { &mut self.loaded_rows };
-        *count += rows.len() as u64;
         Ok(())
     }
 
@@ -102,7 +116,8 @@ impl CopyWriter {
 
     /// Whether a new file would be shorter.
     pub(super) fn is_long(&self) -> bool {
-        self.changed_rows > self.loaded_rows.max(CHANGED_ROWS_MAX)
+        self.changed.rows > self.loaded.rows.max(CHANGED_ROWS_MAX)
+            || self.changed.bytes > self.loaded.bytes.max(CHANGED_BYTES_MAX)
     }
 }
 
@@ -125,14 +140,16 @@ fn record_of(row: &StoredRow) -> CopyRecord {
     }
 }
 
-fn write_record(file: &mut impl Write, record: &CopyRecord) -> io::Result<()> {
+/// Returns how many bytes the record has.
+fn write_record(file: &mut impl Write, record: &CopyRecord) -> io::Result<u64> {
     let payload = serde_json::to_vec(record)?;
     let length = u32::try_from(payload.len()).map_err(|_| ErrorKind::InvalidData)?;
     // The length is there twice, so that a damaged one is not taken for the end of the file.
     file.write_all(&length.to_le_bytes())?;
     file.write_all(&(!length).to_le_bytes())?;
     file.write_all(&XxHash3_64::oneshot(&payload).to_le_bytes())?;
-    file.write_all(&payload)
+    file.write_all(&payload)?;
+    Ok(RECORD_HEAD_BYTES as u64 + payload.len() as u64)
 }
 
 /// Loads the copy into memory. `false`: there is none.
@@ -191,7 +208,7 @@ fn row_of(record: CopyRecord) -> io::Result<StoredRow> {
 
 /// The next record; `None` at the end, also if the last record was not written completely.
 fn read_record(file: &mut impl Read) -> io::Result<Option<CopyRecord>> {
-    let mut head = [0; 16];
+    let mut head = [0; RECORD_HEAD_BYTES];
     if !is_filled(file, &mut head)? {
         return Ok(None);
     }
@@ -226,4 +243,55 @@ fn bytes_of(hex: &str) -> io::Result<[u8; HASH_BYTES]> {
 
 fn damaged(reason: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(settings_bytes: usize) -> StoredRow {
+        StoredRow::Key(KeyRecord {
+            id: "k_000000000001".to_owned(),
+            account_id: 1,
+            name: "k".to_owned(),
+            prefix: "abcdef".to_owned(),
+            hash: [7; HASH_BYTES],
+            created_at: 0,
+            last_used_at: None,
+            expires_at: None,
+            status: KeyStatus::Active,
+            settings: " ".repeat(settings_bytes),
+        })
+    }
+
+    /// Only rows were counted: 10,000 changes of one key with long settings made a copy of 600 MiB.
+    #[test]
+    fn a_copy_is_written_anew_before_changes_of_long_rows_fill_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(folder.path());
+        let copy = CopyWriter::create(&path, &HashKey::from_bytes([1; HASH_BYTES])).unwrap();
+        let mut copy = copy.replace_old().unwrap();
+        let row = key(60_000);
+        let mut rows = 0;
+        while !copy.is_long() {
+            copy.append(std::slice::from_ref(&row)).unwrap();
+            rows += 1;
+        }
+        let bytes = fs::metadata(&copy.sync().unwrap().path).unwrap().len();
+        assert!(rows < 300 && bytes < CHANGED_BYTES_MAX + (128 << 10), "{rows} rows, {bytes} bytes");
+    }
+
+    #[test]
+    fn a_copy_of_short_rows_may_get_as_many_changes_as_it_has_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(folder.path());
+        let mut copy = CopyWriter::create(&path, &HashKey::from_bytes([1; HASH_BYTES])).unwrap();
+        let rows = vec![key(2); CHANGED_ROWS_MAX as usize + 1];
+        copy.append(&rows).unwrap();
+        let mut copy = copy.replace_old().unwrap();
+        copy.append(&rows).unwrap();
+        assert!(!copy.is_long());
+        copy.append(&rows[..1]).unwrap();
+        assert!(copy.is_long());
+    }
 }

@@ -96,6 +96,24 @@ fn the_names_of_accounts_in_the_configuration_are_taken() {
     });
 }
 
+/// Each change of long settings added them to the audit log, 64 KiB at a time.
+#[test]
+fn the_audit_log_has_only_the_beginning_of_long_settings() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let id = account_with_key(&administration, "acme").await.summary.id;
+        let agents = (0..100).map(|number| format!("ü{number:0>400}")).collect();
+        let change = KeySettingsChange { user_agents: Some(Some(agents)), ..KeySettingsChange::default() };
+        administration.set_key_settings("ops", &id, &change).await.unwrap();
+        let entry = administration.audit_entries(None, 1).await.unwrap().remove(0);
+        let settings = entry.details["settings"].as_str().unwrap();
+        assert!(settings.starts_with(r#"{"user_agents":["ü000"#), "{settings}");
+        assert!(settings.ends_with(" more bytes)") && settings.len() < 2_100, "{settings}");
+        assert_eq!(entry.details["secret"], "unchanged");
+    });
+}
+
 #[test]
 fn two_at_once_cannot_exceed_the_keys_of_a_plan() {
     let place = Place::new();
