@@ -28,6 +28,10 @@ use crate::usage::UsageSettings;
 /// Characters of the name of an account or a key.
 pub const NAME_CHARACTERS_MAX: usize = 100;
 
+/// Valid keys of one account, whatever its plan allows: people and programs can still read a list of them.
+const KEYS_MAX: u64 = 10_000;
+
+
 /// The longest time for which an old key is accepted after a rotation.
 pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
@@ -442,14 +446,14 @@ async fn valid_key(
     Ok((key, account))
 }
 
-/// Refuses more valid keys, `added` ones included, than the plan allows.
+/// Refuses more valid keys, `added` ones included, than the plan allows, and more than [`KEYS_MAX`].
 async fn check_key_count(
     change: &mut StoreTransaction,
     account: &AccountRecord,
     plan: &Plan,
     added: u64,
 ) -> Result<(), AdministrationError> {
-    let Some(max) = plan.keys_max else { return Ok(()) };
+    let max = plan.keys_max.unwrap_or(KEYS_MAX).min(KEYS_MAX);
     let count = change.count_valid_keys(account.id, unix_seconds()).await?;
     if u64::try_from(count).unwrap_or(0).saturating_add(added) > max {
         return Err(AdministrationError::TooManyKeys { plan: plan.name.clone(), max });

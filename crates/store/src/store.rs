@@ -16,8 +16,11 @@ use crate::pool::{self, within_timeout};
 use crate::records::{AccountRecord, AuditRecord, KeyRecord, RowPosition};
 use crate::transaction::StoreTransaction;
 
-/// Rows that one statement reads at most, so that a million keys never wait in one reply of the database.
+/// Rows that one statement reads at most, so that a large table never waits in one reply of the database.
 pub const PAGE_ROWS: i64 = 5_000;
+
+/// Keys that one statement reads at most. Each can have settings of 64 KiB, which makes 32 MiB.
+pub const KEY_PAGE_ROWS: i64 = 500;
 
 /// A handle of the store; clones share its connections.
 ///
@@ -111,7 +114,7 @@ impl Store {
         Ok(rows.into_iter().map(AccountColumns::into_row_at).collect())
     }
 
-    /// The next [`PAGE_ROWS`] keys in the order in which they were changed last.
+    /// The next [`KEY_PAGE_ROWS`] keys in the order in which they were changed last.
     pub async fn keys_changed_after(
         &self,
         position: &RowPosition<String>,
@@ -119,7 +122,7 @@ impl Store {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(PAGE_ROWS);
+            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(KEY_PAGE_ROWS);
             within_timeout(query.fetch_all(pool)).await?
         });
         rows.into_iter().map(KeyColumns::into_row_at).collect()
@@ -135,7 +138,7 @@ impl Store {
         Ok(rows.into_iter().map(|columns| columns.into_row_at().1).collect())
     }
 
-    /// The next [`PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
+    /// The next [`KEY_PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
     pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRecord>, StoreFailure> {
         if !is_storable(after_id) {
             return Ok(Vec::new());
@@ -143,7 +146,7 @@ impl Store {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(PAGE_ROWS);
+            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(KEY_PAGE_ROWS);
             within_timeout(query.fetch_all(pool)).await?
         });
         rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()

@@ -25,8 +25,8 @@ const RECORD_BYTES_MAX: usize = 512 << 10;
 /// Bytes before the payload of a record: its length twice, and its checksum.
 const RECORD_HEAD_BYTES: usize = 16;
 
-/// Rows that are applied together.
-const BATCH_ROWS: usize = 5_000;
+/// Rows that are applied together: 32 MiB, if all are keys with the longest settings.
+const BATCH_ROWS: usize = 500;
 
 /// Changed rows after which the file is written anew, if they are also more than its other rows.
 const CHANGED_ROWS_MAX: u64 = 10_000;

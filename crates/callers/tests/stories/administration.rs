@@ -96,6 +96,30 @@ fn the_names_of_accounts_in_the_configuration_are_taken() {
     });
 }
 
+/// Plans without `keys_max` allowed any number of keys, with 64 KiB of settings each.
+#[test]
+fn an_account_has_at_most_ten_thousand_valid_keys() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        let first = account_with_key(&administration, "acme").await.summary;
+        place
+            .execute(
+                "WITH RECURSIVE numbers(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000) \
+                 INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, status, settings, revision) \
+                 SELECT printf('k_%012x', n), 1, 'key ' || n, 'abcdef', randomblob(32), 0, 'active', '{}', 2 FROM numbers",
+            )
+            .await;
+        let too_many = Err(AdministrationError::TooManyKeys { plan: "team".to_owned(), max: 10_000 });
+        assert_eq!(administration.create_key("test", &creation("acme", "one more")).await, too_many);
+        let second = administration.rotate_key("test", &first.id, 3_600, None).await.unwrap().summary;
+        assert_eq!(administration.rotate_key("test", &second.id, 3_600, None).await, too_many);
+        administration.revoke_key("test", &first.id).await.unwrap();
+        administration.revoke_key("test", &second.id).await.unwrap();
+        administration.create_key("test", &creation("acme", "one more")).await.unwrap();
+    });
+}
+
 /// Each change of long settings added them to the audit log, 64 KiB at a time.
 #[test]
 fn the_audit_log_has_only_the_beginning_of_long_settings() {

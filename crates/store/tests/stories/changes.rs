@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use store::{AccountStatus, AuditRecord, KeyStatus, PAGE_ROWS, RowPosition, Store, StoreFailure};
+use store::{AccountStatus, AuditRecord, KEY_PAGE_ROWS, KeyStatus, RowPosition, Store, StoreFailure};
 
 use crate::databases::{Database, account, key, on_each_database, run};
 
@@ -78,10 +78,11 @@ fn changed_rows_come_again_with_their_new_values() {
     });
 }
 
+/// Keys were read in pages of 5,000 rows: with long settings, one page took more than 300 MiB.
 #[test]
-fn a_change_of_many_rows_is_read_in_pages() {
+fn many_keys_are_read_in_pages() {
     on_each_database(|store| async move {
-        let count = u32::try_from(PAGE_ROWS).unwrap() + 1;
+        let count = u32::try_from(KEY_PAGE_ROWS).unwrap() + 1;
         let mut change = store.begin_change().await.unwrap();
         let id = change.insert_account(&account("acme")).await.unwrap();
         for number in 0..count {
@@ -90,6 +91,9 @@ fn a_change_of_many_rows_is_read_in_pages() {
         change.commit().await.unwrap();
         let (pages, rows) = follow(&store, &mut RowPosition::default()).await;
         assert_eq!((pages, rows.len()), (2, count as usize));
+        let first = store.keys_of(id, "").await.unwrap();
+        assert_eq!(first.len(), KEY_PAGE_ROWS as usize);
+        assert_eq!(store.keys_of(id, &first.last().unwrap().id).await.unwrap().len(), 1);
     });
 }
 
