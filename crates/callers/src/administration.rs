@@ -13,7 +13,6 @@ use std::collections::HashSet;
 use store::{
     AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
 };
-use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
 pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
@@ -30,7 +29,6 @@ pub const NAME_CHARACTERS_MAX: usize = 100;
 
 /// Valid keys of one account, whatever its plan allows: people and programs can still read a list of them.
 const KEYS_MAX: u64 = 10_000;
-
 
 /// The longest time for which an old key is accepted after a rotation.
 pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
@@ -78,7 +76,6 @@ pub struct KeyCreation {
 pub struct Administration {
     store: Store,
     plans: Plans,
-    hash_key: OnceCell<HashKey>,
     /// Names of accounts in the configuration. An account of the store with such a name would share its usage.
     configured_accounts: HashSet<String>,
     feed: Option<FeedHandle>,
@@ -88,7 +85,7 @@ pub struct Administration {
 impl Administration {
     pub fn new(store: Store, plans: Plans) -> Self {
         let (configured_accounts, usage) = (HashSet::new(), UsageSettings::default());
-        Self { store, plans, hash_key: OnceCell::new(), configured_accounts, feed: None, usage }
+        Self { store, plans, configured_accounts, feed: None, usage }
     }
 
     /// Refuses new accounts with the names of these, which the configuration has.
@@ -228,7 +225,7 @@ impl Administration {
             let message = "must be in the future".to_owned();
             return Err(AdministrationError::Invalid { field: "expires_at", message });
         }
-        let hash_key = self.hash_key().await?;
+        let hash_key = &self.hash_key().await?;
         let (key, id) = credential::new_key_and_id()?;
         let mut settings = StoredSettings::default();
         settings.change(&creation.settings, hash_key, &id)?;
@@ -299,7 +296,7 @@ impl Administration {
             let message = format!("must be at most {OVERLAP_SECONDS_MAX} seconds");
             return Err(AdministrationError::Invalid { field: "overlap_seconds", message });
         }
-        let (now, hash_key) = (unix_seconds(), self.hash_key().await?);
+        let (now, hash_key) = (unix_seconds(), &self.hash_key().await?);
         let (key, new_id) = credential::new_key_and_id()?;
         let mut change = self.store.begin_change().await?;
         let (mut old, account) = valid_key(&mut change, id, now).await?;
@@ -352,7 +349,7 @@ impl Administration {
         id: &str,
         settings_change: &KeySettingsChange,
     ) -> Result<KeySummary, AdministrationError> {
-        let hash_key = self.hash_key().await?;
+        let hash_key = &self.hash_key().await?;
         self.change_key(actor, "key.settings", id, |key| {
             let mut settings = StoredSettings::parse(&key.settings)?;
             settings.change(settings_change, hash_key, id)?;
@@ -398,8 +395,9 @@ impl Administration {
         })
     }
 
-    pub(crate) async fn hash_key(&self) -> Result<&HashKey, AdministrationError> {
-        Ok(self.hash_key.get_or_try_init(|| self.store.hash_key()).await?)
+    /// The hash key, which is read each time, because the store can be replaced by another one.
+    pub(crate) async fn hash_key(&self) -> Result<HashKey, AdministrationError> {
+        Ok(self.store.hash_key().await?)
     }
 
     pub(crate) async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {

@@ -120,6 +120,20 @@ fn an_account_has_at_most_ten_thousand_valid_keys() {
     });
 }
 
+/// A store that was replaced by another one got hashes with the key of the old one: new keys did not work until a restart.
+#[test]
+fn keys_are_hashed_with_the_hash_key_that_the_store_has_now() {
+    let place = Place::new();
+    let administration = place.administration();
+    run(async {
+        account_with_key(&administration, "acme").await;
+        place.execute("UPDATE store_state SET hash_key = zeroblob(32)").await;
+        let new = administration.create_key("test", &creation("acme", "second")).await.unwrap();
+        let (_feed, directory) = place.follow();
+        assert!(directory.find(new.key.as_bytes()).is_some());
+    });
+}
+
 /// Each change of long settings added them to the audit log, 64 KiB at a time.
 #[test]
 fn the_audit_log_has_only_the_beginning_of_long_settings() {
