@@ -103,7 +103,7 @@ impl RowApplier {
         self.needs_load |= self.loading.take().is_some();
     }
 
-    /// Applies rows, and returns those that were accepted.
+    /// Applies rows, and returns those that are in effect now.
     pub(super) fn apply(&mut self, rows: Vec<StoredRow>) -> Vec<StoredRow> {
         let mut changes = Vec::with_capacity(rows.len());
         let mut accepted = Vec::with_capacity(rows.len());
@@ -122,7 +122,10 @@ impl RowApplier {
                     self.needs_load |= self.bad_rows.remove(&id) == Some(BadRow::LoadAll);
                     accepted.push(row);
                 }
-                Err(reason) => self.refuse(id, &row, &reason, &mut changes),
+                Err(reason) => {
+                    accepted.extend(self.suspended_before(&row).map(StoredRow::Account));
+                    self.refuse(id, &row, &reason, &mut changes);
+                }
             }
         }
         self.apply_keys(changes);
@@ -138,22 +141,19 @@ impl RowApplier {
     }
 
     fn apply_account(&mut self, row: &AccountRecord) -> Result<(), String> {
-        if row.name.len() > NAME_BYTES_MAX {
-            return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
-        }
         let known = self.accounts.get(&row.id);
         // A suspension holds whatever else is wrong with the row.
         if let (Some(account), AccountStatus::Suspended) = (known, row.status) {
             account.set_suspended(true);
+        }
+        if row.name.len() > NAME_BYTES_MAX {
+            return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
         }
         let plan = self.plans.named(&row.plan);
         let plan = plan.ok_or_else(|| format!("the configuration has no plan `{}`", row.plan))?;
         let account = match known {
             Some(account) => account,
             None => {
-                let account = Account::stored(row.id, row.name.clone(), plan.clone());
-                if let Some(shared) = self.directory.shared_limits() {
-                    account.credit_limits.share_as(&format!("account:{}", row.id), shared);
                 if self.directory.has_configured_account(&row.name) {
                     tracing::warn!(
                         account = row.name,
@@ -161,6 +161,9 @@ impl RowApplier {
                          and daily limits; give the [[key]] entries another `account`"
                     );
                 }
+                let account = Account::stored(row.id, row.name.clone(), plan.clone());
+                if let Some(shared) = self.directory.shared_limits() {
+                    account.credit_limits.share_as(&format!("account:{}", row.id), shared);
                 }
                 &*self.accounts.entry(row.id).or_insert_with(|| Arc::new(account))
             }
@@ -168,6 +171,24 @@ impl RowApplier {
         account.set_plan(plan, Clock::default().now());
         account.set_suspended(row.status == AccountStatus::Suspended);
         Ok(())
+    }
+
+    /// The row of a known account as it was before a refused row that suspends it, and suspended. The local copy needs it, or
+    /// a start without the store would accept the account again.
+    fn suspended_before(&self, refused: &StoredRow) -> Option<AccountRecord> {
+        let StoredRow::Account(AccountRecord { id, status: AccountStatus::Suspended, created_at, .. }) =
+            refused
+        else {
+            return None;
+        };
+        let account = self.accounts.get(id)?;
+        Some(AccountRecord {
+            id: *id,
+            name: account.name.clone(),
+            plan: account.plan().name.clone(),
+            status: AccountStatus::Suspended,
+            created_at: *created_at,
+        })
     }
 
     fn key_change(&self, row: &KeyRecord) -> Result<KeyChange, String> {

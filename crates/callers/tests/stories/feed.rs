@@ -173,6 +173,32 @@ fn without_the_store_a_gateway_starts_with_its_copy() {
     assert!(knows(&directory, &another.key));
 }
 
+/// The suspension of an account whose plan the configuration did not have was in memory, but not in the copy: a restart
+/// without the store accepted the account again.
+#[test]
+fn a_suspension_holds_without_the_store_whatever_else_is_wrong_with_the_row() {
+    let place = Place::new();
+    let new = run(async {
+        let (feed, directory) = place.follow();
+        let new = account_with_key(&administration_of(&place, &feed), "acme").await;
+        place
+            .execute(
+                "UPDATE store_state SET revision = revision + 1; UPDATE accounts SET plan = 'none', status = 'suspended', \
+                 revision = (SELECT revision FROM store_state);",
+            )
+            .await;
+        let revision = run_revision(&place).await;
+        wait_until("the row is read", || directory.feed_status().facts().revision >= revision);
+        assert!(!knows(&directory, &new.key));
+        new
+    });
+    place.hide_store();
+    let (_feed, directory) = place.follow();
+    let facts = directory.feed_status().facts();
+    assert_eq!((facts.origin, facts.accounts, facts.keys), (KeysOrigin::Copy, 1, 1));
+    assert!(!knows(&directory, &new.key));
+}
+
 #[test]
 fn without_store_and_copy_a_gateway_waits() {
     let place = Place::new();
