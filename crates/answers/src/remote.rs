@@ -51,6 +51,9 @@ mod follow_thread; // a thread that follows the chain
 mod follow; // blocks that are kept as the chain grows
 mod execute; // new blocks are executed
 
+#[cfg(test)]
+mod test_source; // a source without nodes that answer
+
 use std::pin::pin;
 use std::sync::Arc;
 

@@ -10,6 +10,8 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use methods::BlockRef;
 use nodes::proven::ProvenHeader;
+use resources::AccountId;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::asking::Asking;
@@ -47,7 +49,12 @@ impl PoolSource {
         let mut next = top;
         let mut claimed: Option<B256Map<Arc<ProvenHeader>>> = None;
         loop {
-            let known = self.known_header(next);
+            // What was fetched in time is used, so that it is kept and the next query gets further.
+            let is_fetched = claimed.as_ref().is_some_and(|claimed| claimed.contains_key(&next.hash));
+            if asking.is_over() && !is_fetched {
+                return Err(Failure::Unavailable);
+            }
+            let known = self.known_header(asking.account, next).await?;
             let is_new = known.is_none();
             // All that are missing are asked for by number at once. Those that are not what the header above names are asked
             // for by hash, one after another.
@@ -65,26 +72,29 @@ impl PoolSource {
             headers.push(Arc::clone(&header));
             let Some(below) = next.number.checked_sub(1).filter(|below| *below >= lowest) else { break };
             next = BlockRef { number: below, hash: header.parent };
+            // Headers that are at hand are found without waiting for anybody, and a range may have many.
+            yield_now().await;
         }
         Ok(())
     }
 
     /// The header of a block that was proven before.
-    fn known_header(&self, block: BlockRef) -> Option<Arc<ProvenHeader>> {
+    async fn known_header(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<Arc<ProvenHeader>>, Failure> {
         if let Some(header) = self.blocks.header(block.hash) {
-            return Some(header);
+            return Ok(Some(header));
         }
         let body = self.blocks.body(block.hash).or_else(|| {
             let kept = self.kept_chain()?;
             kept.recent(&block.hash).map(|recent| recent.body)
         });
         if let Some(body) = body {
-            return Some(Arc::new(ProvenHeader::of(body.hash(), body.header())));
+            return Ok(Some(Arc::new(ProvenHeader::of(body.hash(), body.header()))));
         }
-        let kept = self.kept_chain()?.read(block, |snapshot| snapshot.body(block.number))?;
-        let header = Arc::new(ProvenHeader::of(block.hash, &kept.decode().ok()?.header));
-        self.blocks.keep_header(Arc::clone(&header));
-        Some(header)
+        self.kept_header(account, block).await
     }
 
     /// The headers that nodes deliver for these numbers until the deadline, by hash.
@@ -128,5 +138,74 @@ impl PoolSource {
         let call = encode::header_of_hash(&block);
         let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
         fetched.map(Arc::new).map_err(node_failures::of_fetch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::remote::test_source::{TestSource, chain_of_head, header, stored};
+
+    /// Whole stored blocks were decoded on the thread of a connection, up to 1,024 in a row: a fee history of stored blocks
+    /// kept all connections of a core waiting.
+    #[tokio::test]
+    async fn large_stored_blocks_are_decoded_in_the_thread_pool() {
+        let test = TestSource::new(1);
+        let (lower, upper) = stored(&test, 64 << 10);
+        let (chain, account) = (chain_of_head(9), AccountId::unique());
+        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let asking = Asking { account, chain: &chain, deadline, supplier: nodes::Supplier::Nodes };
+        // The only thread that the account may use is busy.
+        let (begun, has_begun) = mpsc::channel();
+        let (release, held) = mpsc::channel::<()>();
+        let job = move || {
+            begun.send(()).unwrap();
+            let _released = held.recv();
+        };
+        test.source.threads.submit(account, job).unwrap();
+        has_begun.recv().unwrap();
+        let mut fetching = pin!(test.source.headers_down(asking, upper, lower.number));
+        assert!((&mut fetching).now_or_never().is_none());
+        assert_eq!(test.source.threads.waiting(), 1);
+        drop(release);
+        let headers = fetching.await.unwrap();
+        let hashes: Vec<_> = headers.iter().map(|header| header.id.hash).collect();
+        assert_eq!(hashes, [upper.hash, lower.hash]);
+    }
+
+    /// A caller that had no time left was served to the end of its range.
+    #[tokio::test]
+    async fn headers_at_hand_are_not_looked_up_after_the_deadline() {
+        let test = TestSource::new(1);
+        let (lower, upper) = stored(&test, 0);
+        let chain = chain_of_head(9);
+        let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
+        let asking = Asking { account, chain: &chain, deadline: Instant::now(), supplier };
+        assert_eq!(test.source.headers_down(asking, upper, lower.number).await, Err(Failure::Unavailable));
+    }
+
+    /// A range of headers in memory was walked without letting other connections of the core run.
+    #[tokio::test]
+    async fn other_connections_run_between_two_headers() {
+        let test = TestSource::new(1);
+        let lower = header(1, Default::default());
+        let upper = header(2, lower.hash_slow());
+        for header in [&lower, &upper] {
+            test.source.blocks.keep_header(Arc::new(ProvenHeader::of(header.hash_slow(), header)));
+        }
+        let chain = chain_of_head(9);
+        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
+        let asking = Asking { account, chain: &chain, deadline, supplier };
+        let top = BlockRef { number: 2, hash: upper.hash_slow() };
+        let mut fetching = pin!(test.source.headers_down(asking, top, 1));
+        assert!((&mut fetching).now_or_never().is_none());
+        assert_eq!(fetching.await.unwrap().len(), 2);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive::KeptBody;
 use methods::{BlockParam, BlockRef};
 use nodes::CanonicalChain;
-use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
+use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles};
 use resources::AccountId;
 
 use super::kept_chain::KeptChain;
@@ -82,6 +82,30 @@ impl PoolSource {
             Ok(receipts) => {
                 self.blocks.keep_receipts(block.hash, &receipts);
                 Ok(Some(receipts))
+            }
+            Err(cause) => {
+                kept.read_failed(&cause);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Header of a block that is kept in the file. Whole blocks are decoded for it, because the rows of headers do not have
+    /// all that fees need.
+    pub(super) async fn kept_header(
+        &self,
+        account: AccountId,
+        block: BlockRef,
+    ) -> Result<Option<Arc<ProvenHeader>>, Failure> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(row) = kept.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
+        let bytes = row.bytes();
+        let decode = move || row.decode().map(|decoded| ProvenHeader::of(block.hash, &decoded.header));
+        match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
+            Ok(header) => {
+                let header = Arc::new(header);
+                self.blocks.keep_header(Arc::clone(&header));
+                Ok(Some(header))
             }
             Err(cause) => {
                 kept.read_failed(&cause);

@@ -1,0 +1,100 @@
+//! A source for unit tests, whose nodes accept connections and never answer. Tests fill it with what nodes would have
+//! delivered.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes, keccak256};
+use archive::{BlockParts, EncodedBlock};
+use methods::{BlockRef, Network, NetworkFamily};
+use nodes::CanonicalChain;
+use nodes::view::SeenBlock;
+use resources::{MemoryBudget, ThreadPool};
+use tempfile::TempDir;
+
+use super::kept_chain::BlockWriter;
+use super::pool_source::PoolSource;
+use super::settings::{NodeEndpoint, PoolConfig};
+use super::started_pool::StartedPool;
+use super::state_mode::StateMode;
+use crate::cache::Cache;
+use crate::limits::AnswerLimits;
+
+/// A source with silent nodes, and one job at a time for each account.
+pub(super) struct TestSource {
+    pub(super) source: PoolSource,
+    _listeners: Vec<TcpListener>,
+    _data_dir: TempDir,
+}
+
+impl TestSource {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self::of_chain(nodes, None)
+    }
+
+    pub(super) fn of_chain(nodes: usize, chain_id: Option<u64>) -> Self {
+        let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let endpoint = |listener: &TcpListener| NodeEndpoint {
+            name: None,
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            ws_url: None,
+            headers: Vec::new(),
+            http2: false,
+        };
+        let config = PoolConfig {
+            nodes: listeners.iter().map(endpoint).collect(),
+            state: StateMode::Prove,
+            ..PoolConfig::default()
+        };
+        let network = Network {
+            name: "test".to_owned(),
+            families: vec![NetworkFamily::Ethereum],
+            chain_id,
+            genesis_hash: None,
+            checkpoint: None,
+            genesis: None,
+            unsupported_tags: Default::default(),
+            failover: Vec::new(),
+            eth_call_requires_from: false,
+        };
+        let data_dir = tempfile::tempdir().unwrap();
+        let started = StartedPool::start(&config, &network, data_dir.path()).unwrap();
+        let threads = Arc::new(ThreadPool::start(1, 64).unwrap());
+        let (cache, memory) = (Arc::new(Cache::new(1 << 20)), MemoryBudget::new(64 << 20));
+        let source = PoolSource::new(started, threads, cache, memory, AnswerLimits::default());
+        Self { source, _listeners: listeners, _data_dir: data_dir }
+    }
+}
+
+pub(super) fn header(number: u64, parent: B256) -> Header {
+    Header { number, parent_hash: parent, gas_limit: 30_000_000, ..Header::default() }
+}
+
+/// A chain whose window is one block.
+pub(super) fn chain_of_head(number: u64) -> CanonicalChain {
+    let header = header(number, B256::ZERO);
+    CanonicalChain::of_head(SeenBlock::restored(header.hash_slow(), &header))
+}
+
+/// Stores two blocks that cannot be compressed to fewer bytes than this.
+pub(super) fn stored(test: &TestSource, bytes: usize) -> (BlockRef, BlockRef) {
+    let noise: Vec<u8> = (0..bytes as u64).step_by(32).flat_map(|at| keccak256(at.to_be_bytes()).0).collect();
+    let extra_data = Bytes::from(noise);
+    let lower = Header { extra_data: extra_data.clone(), ..header(1, B256::ZERO) };
+    let upper = Header { extra_data, ..header(2, lower.hash_slow()) };
+    let encoded = [&lower, &upper].map(|header| {
+        EncodedBlock::new(&BlockParts {
+            hash: header.hash_slow(),
+            header,
+            transactions: &[],
+            uncles: &[],
+            withdrawals: None,
+            receipts: &[],
+        })
+    });
+    let kept = test.source.kept_chain().unwrap();
+    kept.put_blocks(BlockWriter::NewBlocks, None, &encoded).unwrap();
+    let block = |header: &Header| BlockRef { number: header.number, hash: header.hash_slow() };
+    (block(&lower), block(&upper))
+}
