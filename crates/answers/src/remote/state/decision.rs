@@ -75,9 +75,10 @@ fn liars_max(voters: Voters) -> usize {
 }
 
 /// Estimates that make a median which lies between honest ones. Whoever says that there is none, when a quorum has one, is one
-/// of those who lie.
-fn median_needs(voters: Voters, others: usize) -> usize {
-    let liars = liars_max(voters).saturating_sub(others);
+/// of those who lie. A node that gave up within its own limits need not be one.
+fn median_needs(voters: Voters, votes: &[Vote]) -> usize {
+    let is_lie = |(_, said): &&Vote| said.estimate().is_none() && !said.depends_on_the_node();
+    let liars = liars_max(voters).saturating_sub(votes.iter().filter(is_lie).count());
     (2 * liars + 1).max(voters.quorum.max(1))
 }
 
@@ -89,8 +90,7 @@ fn estimates(votes: &[Vote]) -> Vec<u128> {
 
 fn estimate(voters: Voters, votes: &[Vote], is_last: bool) -> Option<Statement> {
     let estimates = estimates(votes);
-    let needed = median_needs(voters, votes.len() - estimates.len());
-    if estimates.len() >= needed {
+    if estimates.len() >= median_needs(voters, votes) {
         return estimates.get(estimates.len() / 2).copied().map(Statement::Estimate);
     }
     let close = || {
@@ -112,7 +112,7 @@ fn missing(voters: Voters, votes: &[Vote]) -> usize {
     }
     let most = votes_by_kind.values().max().copied().unwrap_or(0);
     let estimates = estimates(votes).len();
-    let for_median = median_needs(voters, votes.len() - estimates).saturating_sub(estimates);
+    let for_median = median_needs(voters, votes).saturating_sub(estimates);
     let for_quorum = quorum.saturating_sub(most);
     if estimates > 0 { for_quorum.min(for_median).max(1) } else { for_quorum.max(1) }
 }

@@ -78,7 +78,8 @@ impl Statement {
         }
     }
 
-    fn depends_on_the_node(&self) -> bool {
+    /// Whether honest nodes may differ in this, because each has limits of its own.
+    pub(super) fn depends_on_the_node(&self) -> bool {
         let Self::Stopped(execution) = self else { return *self == Self::TooWide };
         matches!(
             execution,

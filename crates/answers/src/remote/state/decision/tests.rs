@@ -176,6 +176,7 @@ proptest! {
         honest in proptest::collection::vec(1_000_u128..1_020, 9),
         extremes in proptest::collection::vec(prop_oneof![Just(1_u128), Just(1_u128 << 90), 900_u128..1_200], 9),
         with_errors: bool,
+        timed_out in proptest::collection::vec(prop::bool::weighted(0.2), 9),
     ) {
         let voters = majority(lying.len());
         let mut votes = Vec::new();
@@ -185,27 +186,47 @@ proptest! {
             let said = match is_lying {
                 true if with_errors && node % 2 == 0 => lies[node].clone(),
                 true => Statement::Estimate(extremes[node]),
+                false if timed_out[node] => Statement::Stopped(Execution::Timeout),
                 false => Statement::Estimate(honest[node]),
             };
             votes.push((node, said));
             decision = decide(voters, &votes, false);
         }
-        // Half of the nodes may lie where their number is even: then only estimates that are close to each other count.
-        let is_even = voters.nodes.is_multiple_of(2);
-        if is_even && matches!(decision, QuorumDecision::Undecided { .. }) {
+        // Half of the nodes may lie where their number is even, and some have no estimate: then only estimates that are close
+        // to each other count.
+        let gave_up = votes.iter().any(|(_, said)| said.depends_on_the_node());
+        let is_few = voters.nodes.is_multiple_of(2) || gave_up;
+        if is_few && matches!(decision, QuorumDecision::Undecided { .. }) {
             decision = decide(voters, &votes, true);
         }
         let (estimate, contradicted) = match decision {
             QuorumDecision::Agreed { statement: Statement::Estimate(estimate), contradicted } => (estimate, contradicted),
-            QuorumDecision::Undecided { .. } if is_even => return Ok(()),
+            QuorumDecision::Undecided { .. } if is_few => return Ok(()),
+            QuorumDecision::Agreed { statement: Statement::Stopped(Execution::Timeout), .. } if is_few => return Ok(()),
             other => return Err(TestCaseError::fail(format!("all honest nodes have answered: {other:?}"))),
         };
-        let all_honest = || (0..lying.len()).filter(|node| !lying[*node]).map(|node| honest[node]);
+        let is_honest = |node: &usize| !lying[*node] && !timed_out[*node];
+        let all_honest = || (0..lying.len()).filter(is_honest).map(|node| honest[node]);
         let (least, most) = (all_honest().min().unwrap(), all_honest().max().unwrap());
-        let most = if is_even { most + most / (ESTIMATE_TOLERANCE_PART - 1) } else { most };
+        let most = if is_few { most + most / (ESTIMATE_TOLERANCE_PART - 1) } else { most };
         prop_assert!((least..=most).contains(&estimate), "{estimate} is not in {least}..={most}");
         prop_assert!(contradicted.iter().all(|node| lying[*node]));
     }
+}
+
+/// An honest node that ran out of time was taken for the liar, so that the median of the two others was the liar's number.
+#[test]
+fn a_node_that_gave_up_within_its_own_limits_leaves_room_for_a_liar() {
+    let (honest, lie) = (Statement::Estimate(5_000_000), Statement::Estimate(1 << 100));
+    for limit in [Execution::Timeout, Execution::OutOfGas, Execution::GasAboveLimit, Execution::Failed] {
+        let votes = votes(&[honest.clone(), Statement::Stopped(limit), lie.clone()]);
+        for is_last in [false, true] {
+            let decision = decide(THREE, &votes, is_last);
+            assert!(matches!(decision, QuorumDecision::Undecided { .. }), "{limit:?}: {decision:?}");
+        }
+    }
+    let close = [honest, Statement::Stopped(Execution::Timeout), Statement::Estimate(5_010_000)];
+    assert_eq!(decide(THREE, &votes(&close), true), agreed(Statement::Estimate(5_010_000), &[]));
 }
 
 /// One of two nodes lied about an estimate, and its number was the median.
