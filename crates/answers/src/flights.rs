@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use resources::{AccountId, ThreadPool};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Failure;
 use crate::shared::SharedAnswer;
@@ -69,9 +70,14 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         waiting.outcome().await
     }
 
-    /// Waits for the answer to `query`, which the first to ask works out for all. If that one goes away, the next one
-    /// takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
-    pub(super) async fn share<F>(&self, query: Q, mut work: impl FnMut() -> F) -> FlightResult<T>
+    /// Waits until `deadline` for the answer to `query`, which the first to ask works out for all. If that one goes away, the
+    /// next one takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
+    pub(super) async fn share<F>(
+        &self,
+        query: Q,
+        deadline: Instant,
+        mut work: impl FnMut() -> F,
+    ) -> FlightResult<T>
     where
         F: Future<Output = FlightResult<T>> + Send,
     {
@@ -80,14 +86,16 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         loop {
             let mine = match self.lead_or_wait(&query) {
                 Ok(mine) => mine,
-                Err(receiver) => match receiver.await {
-                    Ok(Err(Failure::Unavailable | Failure::OverCapacity)) if !has_waited => {
+                // The one who is at it may have more time.
+                Err(receiver) => match timeout_at(deadline, receiver).await {
+                    Err(_) => return Err(Failure::Unavailable),
+                    Ok(Ok(Err(failure))) if !has_waited && is_of_the_first(&failure) => {
                         has_waited = true;
                         continue;
                     }
-                    Ok(outcome) => return outcome,
+                    Ok(Ok(outcome)) => return outcome,
                     // The call that led the flight was cancelled.
-                    Err(_) => continue,
+                    Ok(Err(_)) => continue,
                 },
             };
             let lead = Lead { flights: self, query: &query, mine: &mine, landed: false };
@@ -182,6 +190,18 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 }
 
+/// Whether the one who worked out an answer failed for want of time or of its share. Others may have more.
+fn is_of_the_first(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::Unavailable
+            | Failure::OverCapacity
+            | Failure::QueryTimeout
+            | Failure::NotIndexed { .. }
+            | Failure::CallTimeout(_)
+    )
+}
+
 /// The call that works out a shared answer. If it is dropped before it has one, the channels of those who wait close.
 struct Lead<'a, Q: Eq + Hash, T: Clone> {
     flights: &'a Flights<Q, T>,
@@ -224,5 +244,59 @@ impl<Q: Eq + Hash, T: Clone> Drop for FlightWaiter<'_, Q, T> {
         // Closed first, so that `leave` sees this waiter as gone.
         self.receiver.close();
         self.flights.leave(self.query);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(3_600)
+    }
+
+    /// Whoever joined a flight waited as long as the first caller had time: up to 30 seconds, whatever its own limit was.
+    #[tokio::test]
+    async fn a_follower_waits_until_its_own_deadline() {
+        let flights: Flights<u8, u8> = Flights::default();
+        let mut leader = pin!(flights.share(7, far(), pending));
+        assert!((&mut leader).now_or_never().is_none());
+        let follower = flights.share(7, Instant::now(), || async { Ok(1) });
+        assert_eq!(follower.await, Err(Failure::Unavailable));
+        assert_eq!(flights.joined(), 1);
+    }
+
+    /// What a follower gets that could answer by itself, after the first caller has failed.
+    async fn followed(failure: Failure) -> FlightResult<u8> {
+        let flights: Flights<u8, u8> = Flights::default();
+        let (send, receive) = oneshot::channel();
+        let mut receive = Some(receive);
+        let mut leader = pin!(flights.share(7, far(), || {
+            let receive = receive.take();
+            async move { receive.unwrap().await.unwrap() }
+        }));
+        assert!((&mut leader).now_or_never().is_none());
+        let mut follower = pin!(flights.share(7, far(), || async { Ok(1) }));
+        assert!((&mut follower).now_or_never().is_none());
+        send.send(Err(failure)).unwrap();
+        assert!(leader.await.is_err());
+        follower.await
+    }
+
+    /// The first caller's `query timeout exceeded` went to everybody who waited, however much time they had left.
+    #[tokio::test]
+    async fn a_follower_tries_for_itself_when_the_first_runs_out_of_time_or_of_its_share() {
+        assert_eq!(followed(Failure::Unavailable).await, Ok(1));
+        assert_eq!(followed(Failure::OverCapacity).await, Ok(1));
+        assert_eq!(followed(Failure::QueryTimeout).await, Ok(1));
+        assert_eq!(followed(Failure::NotIndexed { from: 1, to: 2 }).await, Ok(1));
+        assert_eq!(followed(Failure::CallTimeout(Duration::from_secs(5))).await, Ok(1));
+        assert_eq!(followed(Failure::Lacking).await, Err(Failure::Lacking));
     }
 }

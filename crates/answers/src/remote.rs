@@ -158,8 +158,9 @@ impl PoolSource {
         let mut tries = 0;
         let outcome = loop {
             let fetch = || self.fetch(pays, chain, method, &query, deadline);
-            let fetched =
-                pin!(self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), fetch)));
+            let fetched = pin!(
+                self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), deadline, fetch))
+            );
             let outcome = match repetition {
                 Repetition::No => break Some(fetched.await),
                 Repetition::Yes { .. } => self.unless_reorganised(chain, &query, deadline, fetched).await,

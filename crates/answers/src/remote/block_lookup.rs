@@ -145,7 +145,7 @@ impl PoolSource {
                 learned.map_err(|_| Failure::Unavailable)
             };
             let key = (chain.epoch(), BlockParam::Number(block.number));
-            let looked = self.lookups.share(key, look_up).await;
+            let looked = self.lookups.share(key, deadline, look_up).await;
             is_corrected |= looked.is_ok() && chain.by_number(block.number).map(block_ref) != Some(block);
         }
         is_corrected
@@ -181,7 +181,7 @@ impl PoolSource {
             };
             learned.map_err(|_| Failure::Unavailable)
         };
-        self.lookups.share((chain.epoch(), block), look_up).await
+        self.lookups.share((chain.epoch(), block), deadline, look_up).await
     }
 }
 

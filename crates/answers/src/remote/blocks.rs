@@ -37,7 +37,7 @@ impl PoolSource {
             self.blocks.keep_body(&body);
             Ok(body)
         };
-        self.blocks.body_fetches.share(key, fetch).await
+        self.blocks.body_fetches.share(key, asking.deadline, fetch).await
     }
 
     /// Fetches a block by its hash, and does not keep it.
@@ -77,7 +77,7 @@ impl PoolSource {
             self.blocks.keep_uncles(block.hash, &uncles);
             Ok(uncles)
         };
-        self.blocks.uncles_fetches.share(key, fetch).await
+        self.blocks.uncles_fetches.share(key, asking.deadline, fetch).await
     }
 
     /// Fetches the uncles of a block, which must have some, and does not keep them.
@@ -121,7 +121,7 @@ impl PoolSource {
             self.blocks.keep_receipts(block.hash, &receipts);
             Ok(receipts)
         };
-        self.blocks.receipts_fetches.share(key, fetch).await
+        self.blocks.receipts_fetches.share(key, asking.deadline, fetch).await
     }
 
     /// Fetches the receipts of a block, which must have some, and does not keep them.

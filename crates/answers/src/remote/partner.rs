@@ -86,7 +86,7 @@ impl PoolSource {
         let key = FlightKey::of(call.account, head(call.chain), call.query);
         let (asker, pays) = (call.account, key.paying_account());
         let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
-        self.partner_flights.share(key, ask).await?.lend(self.memory.of(asker))
+        self.partner_flights.share(key, call.deadline, ask).await?.lend(self.memory.of(asker))
     }
 
     /// Block data is proven like that of nodes, and so is state where it is proven at all. What is left is a partner's word.

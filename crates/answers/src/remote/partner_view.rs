@@ -159,7 +159,8 @@ impl PoolSource {
         block: BlockParam,
         deadline: Instant,
     ) -> Result<Option<Arc<SeenBlock>>, Failure> {
-        self.partner_lookups.share((method.name, block), || self.ask_for_block(method, block, deadline)).await
+        let ask = || self.ask_for_block(method, block, deadline);
+        self.partner_lookups.share((method.name, block), deadline, ask).await
     }
 
     async fn ask_for_block(

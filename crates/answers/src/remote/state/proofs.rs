@@ -37,8 +37,11 @@ impl PoolSource {
         }
         let fetch = Fetch::of(asking, block, block.hash);
         let pays = fetch.pays();
-        let header =
-            self.proven_state.headers.share(fetch, || self.fetch_header(pays, asking, block)).await?;
+        let header = self
+            .proven_state
+            .headers
+            .share(fetch, asking.deadline, || self.fetch_header(pays, asking, block))
+            .await?;
         Ok(ProvenAt { asking, block, header })
     }
 
@@ -82,7 +85,10 @@ impl PoolSource {
         }
         let fetch = Fetch::of(at.asking, at.block, AccountKey { state_root, address, slots });
         let (pays, key) = (fetch.pays(), fetch.key.clone());
-        self.proven_state.accounts.share(fetch, || self.fetch_account(pays, at, &key)).await
+        self.proven_state
+            .accounts
+            .share(fetch, at.asking.deadline, || self.fetch_account(pays, at, &key))
+            .await
     }
 
     async fn fetch_account(
@@ -127,7 +133,7 @@ impl PoolSource {
             self.proven_state.parts.keep(StateKey::Code(hash), StatePart::Code(code.clone()));
             Ok(code)
         };
-        self.proven_state.code.share(fetch, work).await
+        self.proven_state.code.share(fetch, at.asking.deadline, work).await
     }
 }
 
