@@ -153,7 +153,7 @@ impl PoolSource {
             Repetition::Yes { deadline: Some(deadline) } => deadline,
             _ => Instant::now() + self.time(method),
         };
-        let key = FlightKey::of(account, head(chain), &query);
+        let key = FlightKey::of(account, chain, &query);
         let pays = key.paying_account();
         let mut tries = 0;
         let outcome = loop {

@@ -9,7 +9,7 @@ use resources::AccountId;
 use tokio::time::Instant;
 
 use super::asking::Asking;
-use super::block_ids::{block_ref, head};
+use super::block_ids::block_ref;
 use super::encode;
 use super::failovers::FailoverReason;
 use super::fetched::{Fetched, answer};
@@ -83,7 +83,7 @@ impl PoolSource {
     }
 
     async fn share_partner_call(&self, call: PartnerCall<'_>) -> Result<Answer, Failure> {
-        let key = FlightKey::of(call.account, head(call.chain), call.query);
+        let key = FlightKey::of(call.account, call.chain, call.query);
         let (asker, pays) = (call.account, key.paying_account());
         let ask = || self.ask_partner(PartnerCall { account: pays, ..call });
         self.partner_flights.share(key, call.deadline, ask).await?.lend(self.memory.of(asker))
