@@ -25,6 +25,10 @@ use crate::results::{
 /// Blocks that a history with rewards may span: each of them is fetched whole, with its receipts.
 const REWARD_BLOCKS_MAX: u64 = 128;
 
+/// Blocks whose headers must follow Ethereum's rule for the base fee before it is used on a chain that is not known to have
+/// it: two blocks may follow it by chance.
+const RULE_BLOCKS_MIN: u64 = SUGGESTION_BLOCKS;
+
 /// Blocks that are fetched at the same time.
 const BLOCKS_AT_ONCE: usize = 8;
 
@@ -118,7 +122,12 @@ impl PoolSource {
         if !knows_blob_params(chain_id) && fields.iter().any(has_blobs) {
             return Ok(None);
         }
-        let Some(next_base_fee) = next_base_fee(&fields) else { return Ok(None) };
+        let is_short = count > 0 && count < RULE_BLOCKS_MIN && !knows_blob_params(chain_id);
+        let next_base_fee = match is_short {
+            true => next_base_fee(&self.fee_fields(asking, newest, RULE_BLOCKS_MIN).await?),
+            false => next_base_fee(&fields),
+        };
+        let Some(next_base_fee) = next_base_fee else { return Ok(None) };
         let next = (next_base_fee, fields.last().map_or(0, |last| next_blob_fee(chain_id, last)));
         let blocks = fields.iter().map(|fields| block_fees(chain_id, fields)).collect();
         let mut out = Vec::new();
@@ -244,7 +253,18 @@ fn quantity(fee: u128) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use alloy_consensus::Header;
+    use alloy_primitives::B256;
+    use nodes::Supplier;
+    use nodes::proven::ProvenHeader;
+    use resources::AccountId;
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::remote::test_source::{TestSource, chain_of_head, header};
 
     const BLOCK: FeeFields = FeeFields {
         timestamp: 0,
@@ -287,6 +307,40 @@ mod tests {
         assert_eq!(next_base_fee(&[BLOCK, full]), Some(1_125));
         assert_eq!(next_base_fee(&[FeeFields { base_fee: None, ..BLOCK }, BLOCK]), Some(1_000));
         assert_eq!(next_base_fee(&[]), Some(0));
+    }
+
+    /// Blocks with these base fees, of which each is full.
+    fn full_blocks(test: &TestSource, base_fees: impl IntoIterator<Item = u64>) -> BlockRef {
+        let (mut newest, mut parent) = (BlockRef { number: 0, hash: B256::ZERO }, B256::ZERO);
+        for (number, base_fee) in base_fees.into_iter().enumerate() {
+            let block = header(number as u64, parent);
+            let block = Header { base_fee_per_gas: Some(base_fee), gas_used: block.gas_limit, ..block };
+            parent = block.hash_slow();
+            newest = BlockRef { number: number as u64, hash: parent };
+            test.source.blocks.keep_header(Arc::new(ProvenHeader::of(parent, &block)));
+        }
+        newest
+    }
+
+    /// Where a history of one block was asked for, nothing contradicted the rule of Ethereum, and a wrong base fee of the
+    /// next block was reported as proven.
+    #[tokio::test]
+    async fn a_short_history_shows_the_rule_of_a_chain_too() {
+        let rule = |base_fee: &u64| Some(archive::next_base_fee(30_000_000, 30_000_000, *base_fee));
+        let usual: Vec<_> = std::iter::successors(Some(1_000), rule).take(25).collect();
+        let slow: Vec<_> = std::iter::successors(Some(1_000), |fee| Some(fee + fee / 16)).take(25).collect();
+        for (base_fees, is_usual) in [(usual, true), (slow, false)] {
+            let test = TestSource::new(1);
+            let newest = full_blocks(&test, base_fees);
+            let chain = chain_of_head(newest.number + 1);
+            let deadline = Instant::now() + Duration::from_secs(3_600);
+            let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
+            let asking = Asking { account, chain: &chain, deadline, supplier };
+            for count in [1, 2, 25] {
+                let history = test.source.fee_history(asking, count, newest, &[]).await.unwrap();
+                assert_eq!(history.is_some(), is_usual, "{count} blocks");
+            }
+        }
     }
 
     /// Polygon and others change the base fee more slowly.
