@@ -33,6 +33,8 @@ pub(super) struct ProvenBlocks {
     pub(super) body_fetches: Flights<FetchKey, Arc<ProvenBody>>,
     pub(super) uncles_fetches: Flights<FetchKey, Arc<ProvenUncles>>,
     pub(super) receipts_fetches: Flights<FetchKey, Arc<ProvenReceipts>>,
+    /// Headers from a block down to that of a number.
+    pub(super) header_fetches: Flights<(FetchKey, u64), Arc<[Arc<ProvenHeader>]>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +122,7 @@ impl ProvenBlocks {
             body_fetches: Flights::default(),
             uncles_fetches: Flights::default(),
             receipts_fetches: Flights::default(),
+            header_fetches: Flights::default(),
         }
     }
 

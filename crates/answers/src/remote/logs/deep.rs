@@ -16,6 +16,7 @@ use super::blooms::FilterBlooms;
 use crate::failure::Failure;
 use crate::remote::block_ids::block_ref;
 use crate::remote::kept_chain::KeptChain;
+use crate::remote::proven_blocks::FetchKey;
 
 /// Kept headers that are looked at in one job of the pool: a few milliseconds.
 const SCANNED_AT_ONCE_MAX: u64 = 16_384;
@@ -86,11 +87,13 @@ impl LogSearch<'_> {
         self.remote.run_sized(self.account, usize::MAX, 0, scan).await
     }
 
-    /// Fetches headers, looks at them and keeps them.
+    /// Fetches headers, looks at them and keeps them. Chunks end at multiples of their length, so that queries which overlap
+    /// share them while they are fetched.
     async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
-        let lowest = from.max((top.number + 1).saturating_sub(FETCHED_AT_ONCE_MAX));
-        let mut headers = Vec::new();
-        let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
+        let lowest = from.max(top.number - top.number % FETCHED_AT_ONCE_MAX);
+        let key = (FetchKey::of(self.asking(), top), lowest);
+        let fetch = || self.fetch_headers(top, lowest);
+        let headers = self.remote.blocks.header_fetches.share(key, self.deadline, fetch).await?;
         let mut blooms = FilterBlooms::of(self.filter);
         let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
         let found = may_have_some.map(|header| block_ref(header.id)).collect();
@@ -98,6 +101,13 @@ impl LogSearch<'_> {
             let number = last.id.number.checked_sub(1).filter(|below| *below >= from)?;
             Some(BlockRef { number, hash: last.parent })
         });
+        Ok(Scanned { found, next })
+    }
+
+    /// Fetches headers and keeps those that came, even if some did not.
+    async fn fetch_headers(&self, top: BlockRef, lowest: u64) -> Result<Arc<[Arc<ProvenHeader>]>, Failure> {
+        let mut headers = Vec::new();
+        let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
         // A partner may be on another chain than the file.
         let kept = self.remote.kept_chain().filter(|_| self.supplier.is_of_pool());
         if let Some(kept) = kept.cloned() {
@@ -107,7 +117,7 @@ impl LogSearch<'_> {
             let _unkept = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
         }
         fetched?;
-        Ok(Scanned { found, next })
+        Ok(headers.into())
     }
 }
 
@@ -142,5 +152,57 @@ fn row(header: &ProvenHeader) -> KeptHeader {
         hash: header.id.hash,
         parent: header.parent,
         logs_bloom: header.logs_bloom,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use nodes::{CanonicalChain, Supplier};
+    use resources::AccountId;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::remote::test_source::{TestSource, chain_of_head, header};
+
+    fn search<'a>(
+        test: &'a TestSource,
+        chain: &'a Arc<CanonicalChain>,
+        filter: &'a Arc<LogFilterParams>,
+    ) -> LogSearch<'a> {
+        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let (remote, account, supplier) = (&test.source, AccountId::unique(), Supplier::Nodes);
+        LogSearch { remote, account, chain, filter, from: 0, deadline, supplier }
+    }
+
+    /// Each query fetched the headers below the window by itself, however many others were fetching the same ones.
+    #[tokio::test]
+    async fn headers_that_are_being_fetched_are_not_fetched_again() {
+        let test = TestSource::new(1);
+        let (chain, filter) = (Arc::new(chain_of_head(9)), Arc::default());
+        let search = search(&test, &chain, &filter);
+        let lower = header(0, Default::default());
+        let upper = header(1, lower.hash_slow());
+        let proven =
+            |header: &alloy_consensus::Header| Arc::new(ProvenHeader::of(header.hash_slow(), header));
+        let top = block_ref(proven(&upper).id);
+        let (send, receive) = oneshot::channel();
+        let mut receive = Some(receive);
+        let key = (FetchKey::of(search.asking(), top), 0);
+        let flights = &test.source.blocks.header_fetches;
+        let mut first = pin!(flights.share(key, search.deadline, || {
+            let receive = receive.take();
+            async move { receive.unwrap().await.unwrap() }
+        }));
+        assert!((&mut first).now_or_never().is_none());
+        let mut second = pin!(search.scan_fetched(top, 0));
+        assert!((&mut second).now_or_never().is_none());
+        send.send(Ok([proven(&upper), proven(&lower)].into())).ok().unwrap();
+        assert!(first.await.is_ok());
+        assert_eq!(second.await.unwrap().next, None);
+        assert_eq!(flights.joined(), 1);
     }
 }
