@@ -172,8 +172,10 @@ impl PoolSource {
             }
         };
         let outcome = match outcome {
+            // While all nodes are out, nobody would tell another block, and a partner is waiting to be asked.
             Some(Err(Failure::Unavailable))
-                if Box::pin(self.correct_numbers(chain, &query, deadline)).await
+                if !self.pool.is_out()
+                    && Box::pin(self.correct_numbers(chain, &query, deadline)).await
                     && repetition != Repetition::No =>
             {
                 None
@@ -317,5 +319,38 @@ impl PoolSource {
         let Some(deep) = block.filter(may_be_another) else { return Ok(true) };
         Box::pin(self.learn(chain, BlockParam::Number(deep.number), deadline)).await?;
         Ok(chain.by_number(deep.number).map(block_ref) == Some(deep))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use methods::{BlockPart, BlockQuery, MethodId};
+    use tokio::time::timeout;
+
+    use super::*;
+    use test_source::{TestSource, chain_of_head};
+
+    /// While all nodes were out, a call about an old block asked them once more which block has its number, for as long as
+    /// the call may take, before a partner was asked.
+    #[tokio::test]
+    async fn numbers_are_not_looked_up_again_while_all_nodes_are_out() {
+        let test = TestSource::new(1);
+        let chain = Arc::new(chain_of_head(1_000));
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let number = (chain.epoch(), BlockParam::Number(5));
+        let mut look_up = pin!(test.source.lookups.share(number, far, pending));
+        assert!((&mut look_up).now_or_never().is_none());
+        let block = BlockRef { number: 5, hash: Default::default() };
+        let query = Query::Block(BlockQuery { block, part: BlockPart::TransactionCount });
+        let method = MethodId::named("eth_getBlockTransactionCountByNumber").unwrap().row();
+        let repetition = Repetition::Yes { deadline: Some(far) };
+        let account = AccountId::unique();
+        let call = NodeCall { account, chain: &chain, method, may_fail_over: false, repetition };
+        let answer = timeout(Duration::from_secs(60), test.source.answer(call, query)).await;
+        assert!(matches!(answer, Ok(Err(Unanswered::Failed(Failure::Unavailable)))));
     }
 }
