@@ -104,6 +104,7 @@ impl PoolSource {
             {
                 Err(Failure::CallTimeout(self.limits.call_timeout))
             }
+            Confirmation::NoQuorum(_) if self.pool.all_lack(&call) => Err(Failure::Lacking),
             Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
         }
     }
@@ -357,5 +358,35 @@ pub(super) fn in_view(
         },
         None if chain.contains_transaction(&hash).is_some() => Err(NoStatement::NotThere),
         None => Ok(statement),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use methods::{MethodId, StateQuery, StateValue};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::remote::test_source::{TestSource, chain_of_head};
+
+    /// Where every node lacked the state, each call made the watchers poll all of them and was tried again, as if a block had
+    /// been reorganised away.
+    #[tokio::test]
+    async fn state_that_every_node_lacks_is_not_asked_for_again() {
+        let method = MethodId::named("eth_getBalance").unwrap().row();
+        let chain = chain_of_head(9);
+        let balance = StateValue::Balance;
+        let query = StateQuery { address: Default::default(), at: head(&chain), value: balance };
+        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
+        let asking = Asking { account, chain: &chain, deadline, supplier };
+        // Of no node it is true that all of them lack it.
+        for (nodes, failure) in [(0, Failure::Lacking), (3, Failure::Unavailable)] {
+            let test = TestSource::new(nodes);
+            let answer = test.source.answer_confirmed(asking, method, NodeQuery::State(query)).await;
+            assert_eq!(answer.unwrap().err(), Some(failure), "{nodes} nodes");
+        }
     }
 }
