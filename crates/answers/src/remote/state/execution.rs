@@ -154,9 +154,15 @@ impl Simulation<'_> {
     async fn complete(mut self) -> Result<Bytes, Failure> {
         let touched = self.touched_before();
         let mut may_ask = touched.is_none() && self.run.message.overrides.state.is_none();
-        let mut first = touched.map(|parts| (*parts).clone()).unwrap_or_default();
-        first.accounts.extend(self.accounts_of_message());
-        self.fetch(first).await?;
+        let accounts = self.accounts_of_message();
+        match touched {
+            Some(touched) => {
+                let mut expected = (*touched).clone();
+                expected.accounts.extend(accounts);
+                self.fetch_expected(expected).await;
+            }
+            None => self.fetch(StateParts { accounts: accounts.collect(), ..StateParts::default() }).await?,
+        }
         for _ in 0..RUNS_MAX {
             let (outcome, reads) = self.run_once().await?;
             if reads.missing.is_empty() {
@@ -166,7 +172,7 @@ impl Simulation<'_> {
             }
             let suggested = if std::mem::take(&mut may_ask) { self.ask_what_it_reads().await } else { None };
             self.fetch(reads.missing).await?;
-            self.fetch(suggested.unwrap_or_default()).await?;
+            self.fetch_expected(suggested.unwrap_or_default()).await;
         }
         Err(Failure::StateNotProven)
     }
@@ -190,8 +196,11 @@ impl Simulation<'_> {
         self.remote.touched.get(self.function()?)
     }
 
+    /// Remembers what the message read. With another state than that of the chain, calls of other callers read something else.
     fn remember(&self, found: StateParts) {
-        if let Some(function) = self.function() {
+        if let Some(function) = self.function()
+            && self.run.message.overrides.state.is_none()
+        {
             self.remote.touched.keep(function, found);
         }
     }
@@ -228,7 +237,7 @@ impl Simulation<'_> {
         self.remote.pool.fetch(asking.supplier, &call, &read, deadline).await.ok()
     }
 
-    /// Fetches parts of the state with their proofs, each account once with all of its slots, and the code of all accounts.
+    /// Fetches parts of the state that a run lacks.
     async fn fetch(&mut self, parts: StateParts) -> Result<(), Failure> {
         let wanted = wanted(&parts);
         self.accounts += wanted.len();
@@ -236,21 +245,34 @@ impl Simulation<'_> {
         if self.accounts > ACCOUNTS_MAX || self.slots > SLOTS_MAX {
             return Err(Failure::StateNotProven);
         }
+        self.fetch_proofs(wanted).await?;
+        self.fetch_block_hashes(&parts).await
+    }
+
+    /// Fetches parts of the state that the message is expected to read. Other callers and nodes choose them, so they do not
+    /// count against the limits of this call, and what cannot be fetched is asked for when a run lacks it.
+    async fn fetch_expected(&mut self, parts: StateParts) {
+        let _unfetched = self.fetch_proofs(wanted(&parts)).await;
+    }
+
+    /// Fetches accounts with their proofs, each once with all of its slots, and with their code.
+    async fn fetch_proofs(&mut self, wanted: Vec<(Address, Vec<B256>)>) -> Result<(), Failure> {
         let mut wanted = wanted.into_iter();
         let mut fetches: FuturesUnordered<FetchingAccount<'_>> = FuturesUnordered::new();
-        let mut fetched = Vec::new();
-        loop {
+        let (mut fetched, mut outcome) = (Vec::new(), Ok(()));
+        while outcome.is_ok() {
             for (address, slots) in wanted.by_ref().take(PROOFS_AT_ONCE - fetches.len()) {
                 fetches.push(Box::pin(self.fetch_account(address, slots)));
             }
             match fetches.next().await {
-                Some(account) => fetched.push(account?),
+                Some(Ok(account)) => fetched.push(account),
+                Some(Err(failure)) => outcome = Err(failure),
                 None => break,
             }
         }
         drop(fetches);
         fetched.into_iter().for_each(|account| self.state.add(account));
-        self.fetch_block_hashes(&parts).await
+        outcome
     }
 
     async fn fetch_account(&self, address: Address, slots: Vec<B256>) -> Result<FetchedAccount, Failure> {
@@ -353,5 +375,80 @@ impl KnownState for &CallState {
 
     fn block_hash(&self, number: u64) -> Option<B256> {
         self.block_hashes.get(&number).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_consensus::Header;
+    use alloy_rpc_types_eth::TransactionRequest;
+    use nodes::Supplier;
+    use resources::AccountId;
+
+    use super::*;
+    use crate::remote::proven_state::{StateKey, StatePart};
+    use crate::remote::test_source::{TestSource, chain_of_head, header};
+
+    const CONTRACT: Address = Address::repeat_byte(0x11);
+
+    /// A block of mainnet whose accounts are all empty and known, as far as a call of the contract reads them.
+    fn known_block(test: &TestSource) -> BlockRef {
+        let header = Header {
+            base_fee_per_gas: Some(7),
+            timestamp: 1_700_000_000,
+            withdrawals_root: Some(B256::ZERO),
+            ..header(18_600_000, B256::ZERO)
+        };
+        let (hash, state_root) = (header.hash_slow(), header.state_root);
+        let parts = &test.source.proven_state.parts;
+        for address in [Address::ZERO, CONTRACT] {
+            parts.keep(StateKey::Account { state_root, address }, StatePart::Account(None));
+        }
+        parts.keep(StateKey::Header(hash), StatePart::Header(Arc::new(header)));
+        BlockRef { number: 18_600_000, hash }
+    }
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(3_600)
+    }
+
+    async fn simulated(test: &TestSource, message: CallMessage) -> Result<Simulated, Failure> {
+        let query =
+            SimulationQuery { kind: SimulationKind::Call, message: Box::new(message), at: known_block(test) };
+        let chain = chain_of_head(18_600_001);
+        let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
+        let asking = Asking { account, chain: &chain, deadline: far(), supplier };
+        test.source.simulate(asking, &query).await
+    }
+
+    fn message() -> CallMessage {
+        let request = TransactionRequest { to: Some(TxKind::Call(CONTRACT)), ..Default::default() };
+        CallMessage { request, overrides: Default::default() }
+    }
+
+    const FUNCTION: touched::Function = touched::Function { contract: CONTRACT, selector: [0; 4] };
+
+    /// Another caller's call of the same function had read an account that no node proved, and the call failed, although it
+    /// read nothing of it.
+    #[tokio::test]
+    async fn what_other_calls_have_read_does_not_end_a_call() {
+        let test = TestSource::of_chain(1, Some(1));
+        let mut expected = StateParts::default();
+        expected.accounts.insert(Address::repeat_byte(0x99));
+        test.source.touched.keep(FUNCTION, expected);
+        let simulated = simulated(&test, message()).await;
+        assert!(matches!(simulated, Ok(Simulated::Done(result)) if result == "\"0x\""));
+    }
+
+    /// What a call read of a state that its caller had made up was fetched for the calls of all others.
+    #[tokio::test]
+    async fn calls_on_another_state_are_not_remembered() {
+        let test = TestSource::of_chain(1, Some(1));
+        let mut overridden = message();
+        overridden.overrides.state = Some(Default::default());
+        assert!(matches!(simulated(&test, overridden).await, Ok(Simulated::Done(_))));
+        assert!(test.source.touched.get(FUNCTION).is_none());
+        assert!(matches!(simulated(&test, message()).await, Ok(Simulated::Done(_))));
+        assert!(test.source.touched.get(FUNCTION).is_some());
     }
 }
