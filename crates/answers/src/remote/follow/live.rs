@@ -284,12 +284,12 @@ impl FollowLoop<'_> {
     }
 }
 
-/// The newest block that cannot be reorganised any more. What has left the view's window counts as such however long nothing is
+/// The newest block that cannot be reorganised any more. What is leaving the view's window counts as such, also if nothing is
 /// finalized, because the view would not connect to anything below it.
 fn storable(chain: &CanonicalChain) -> Option<u64> {
     let head = chain.head().number;
     let deep = head.checked_sub(UNSTORED_BLOCKS_MIN)?;
-    let finalized = chain.finalized().map_or(u64::MAX, |block| block.number);
+    let finalized = chain.finalized().map_or(0, |block| block.number);
     let leaving = head.saturating_sub(WINDOW_BLOCKS as u64 - 1);
     Some(deep.min(finalized).max(leaving))
 }
@@ -311,4 +311,19 @@ pub(super) fn encoded(block: &RecentBlock) -> EncodedBlock {
         withdrawals: block.body.withdrawals(),
         receipts: block.receipts.envelopes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::test_source::chain_of_head;
+
+    /// Where nothing is finalized, blocks were stored as final at a depth of 64, although they can be reorganised as long as
+    /// they are in the window.
+    #[test]
+    fn without_finality_blocks_are_stored_when_they_leave_the_window() {
+        assert_eq!(storable(&chain_of_head(1_000)), Some(1_000 - (WINDOW_BLOCKS as u64 - 1)));
+        assert_eq!(storable(&chain_of_head(UNSTORED_BLOCKS_MIN)), Some(0));
+        assert_eq!(storable(&chain_of_head(UNSTORED_BLOCKS_MIN - 1)), None);
+    }
 }
