@@ -256,7 +256,7 @@ impl PoolSource {
             }
             CacheDecision::Absent if self.cache.is_on() => {
                 if let Some(hash) = Subject::Node(node_query).receipt() {
-                    self.absent.add(head(chain), hash);
+                    self.absent.add(chain.epoch(), head(chain), hash);
                 }
             }
             CacheDecision::On(_) | CacheDecision::Absent | CacheDecision::No => {}

@@ -19,7 +19,8 @@ pub(super) struct AbsentReceipts(Mutex<AtHead>);
 
 #[derive(Debug, Default)]
 struct AtHead {
-    head: Option<BlockRef>,
+    /// The epoch of the head, and the head.
+    head: Option<(u64, BlockRef)>,
     transactions: HashSet<B256>,
 }
 
@@ -27,17 +28,20 @@ impl AbsentReceipts {
     /// Whether it is known that there is no such receipt at this head.
     pub(super) fn has(&self, head: BlockRef, transaction: &B256) -> bool {
         let known = self.0.lock();
-        known.head == Some(head) && known.transactions.contains(transaction)
+        known.head.is_some_and(|(_, known)| known == head) && known.transactions.contains(transaction)
     }
 
-    /// Remembers a transaction as absent. A call that began at an older head says nothing about the present one.
-    pub(super) fn add(&self, head: BlockRef, transaction: B256) {
+    /// Remembers a transaction as absent. A call that began at an older head says nothing about the present one. A chain that
+    /// begins anew has lower numbers and another epoch.
+    pub(super) fn add(&self, epoch: u64, head: BlockRef, transaction: B256) {
         let mut known = self.0.lock();
-        if known.head.is_some_and(|newer| newer.number > head.number) {
+        let is_newer =
+            |(known_epoch, known): (u64, BlockRef)| (known_epoch, known.number) > (epoch, head.number);
+        if known.head.is_some_and(is_newer) {
             return;
         }
-        if known.head != Some(head) {
-            known.head = Some(head);
+        if known.head != Some((epoch, head)) {
+            known.head = Some((epoch, head));
             known.transactions.clear();
         }
         if known.transactions.len() < ABSENT_MAX {
@@ -61,10 +65,10 @@ mod tests {
     #[test]
     fn all_is_forgotten_with_the_next_head() {
         let absent = AbsentReceipts::default();
-        absent.add(head(1), hash(7));
+        absent.add(0, head(1), hash(7));
         assert!(absent.has(head(1), &hash(7)));
         assert!(!absent.has(head(1), &hash(8)) && !absent.has(head(2), &hash(7)));
-        absent.add(head(2), hash(8));
+        absent.add(0, head(2), hash(8));
         assert!(absent.has(head(2), &hash(8)));
         assert!(!absent.has(head(2), &hash(7)) && !absent.has(head(1), &hash(7)));
     }
@@ -73,15 +77,26 @@ mod tests {
     #[test]
     fn what_was_found_at_an_older_head_changes_nothing() {
         let absent = AbsentReceipts::default();
-        absent.add(head(2), hash(8));
-        absent.add(head(1), hash(7));
+        absent.add(0, head(2), hash(8));
+        absent.add(0, head(1), hash(7));
         assert!(absent.has(head(2), &hash(8)) && !absent.has(head(1), &hash(7)));
+    }
+
+    /// After a chain had begun anew at a lower number, nothing was remembered until it was as long as the old one.
+    #[test]
+    fn a_chain_that_begins_anew_is_remembered() {
+        let absent = AbsentReceipts::default();
+        absent.add(0, head(1_000), hash(7));
+        absent.add(1, head(3), hash(8));
+        assert!(absent.has(head(3), &hash(8)) && !absent.has(head(1_000), &hash(7)));
+        absent.add(0, head(1_001), hash(9));
+        assert!(absent.has(head(3), &hash(8)));
     }
 
     #[test]
     fn there_is_an_end_to_it() {
         let absent = AbsentReceipts::default();
-        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(head(1), hash(number)));
+        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(0, head(1), hash(number)));
         assert!(absent.has(head(1), &hash(0)) && !absent.has(head(1), &hash(ABSENT_MAX as u64)));
     }
 }
