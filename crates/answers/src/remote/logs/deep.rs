@@ -48,8 +48,8 @@ impl LogSearch<'_> {
         let mut found = Vec::new();
         let mut next = Some(top);
         while let Some(block) = next {
-            if Instant::now() >= self.deadline || found.len() > MAYBE_BLOCKS_MAX {
-                return Err(self.too_wide(Failure::QueryTimeout, from, block.number));
+            if let Some(failure) = self.reason_to_end(found.len(), from, block.number) {
+                return Err(failure);
             }
             let mut scanned = self.scan_kept(block, from).await?;
             if scanned.next == Some(block) {
@@ -63,6 +63,16 @@ impl LogSearch<'_> {
         }
         found.reverse();
         Ok(found)
+    }
+
+    /// Why a search ends that has found so many blocks which may have logs, before it has looked at those up to `to`. Where
+    /// there are too many, the same query would find them again.
+    fn reason_to_end(&self, found: usize, from: u64, to: u64) -> Option<Failure> {
+        if found > MAYBE_BLOCKS_MAX {
+            return Some(Failure::QueryTimeout);
+        }
+        let is_over = Instant::now() >= self.deadline;
+        is_over.then(|| self.too_wide(Failure::QueryTimeout, from, to))
     }
 
     /// A search that is not over at its deadline says how far the headers are there: the same query gets further.
@@ -204,5 +214,19 @@ mod tests {
         assert!(first.await.is_ok());
         assert_eq!(second.await.unwrap().next, None);
         assert_eq!(flights.joined(), 1);
+    }
+
+    /// A query with too many blocks that may have logs was told to be repeated, which never helped.
+    #[tokio::test]
+    async fn only_a_query_that_gets_further_is_to_be_repeated() {
+        let test = TestSource::new(1);
+        let (chain, filter) = (Arc::new(chain_of_head(9)), Arc::default());
+        let search = search(&test, &chain, &filter);
+        let ended = |search: &LogSearch<'_>, found| search.reason_to_end(found, 3, 7);
+        assert_eq!(ended(&search, MAYBE_BLOCKS_MAX), None);
+        assert_eq!(ended(&search, MAYBE_BLOCKS_MAX + 1), Some(Failure::QueryTimeout));
+        let late = LogSearch { deadline: Instant::now(), ..search };
+        assert_eq!(ended(&late, 0), Some(Failure::NotIndexed { from: 3, to: 7 }));
+        assert_eq!(ended(&late, MAYBE_BLOCKS_MAX + 1), Some(Failure::QueryTimeout));
     }
 }
