@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use alloy_consensus::Header;
 use alloy_primitives::B256;
@@ -10,6 +11,7 @@ use archive::ChainSpec;
 use methods::Network;
 use nodes::CanonicalChain;
 use parking_lot::Mutex;
+use resources::RepeatedWarning;
 
 /// The rules of the chain that the nodes are of, if they are known.
 pub(in crate::remote) struct ChainRules {
@@ -21,6 +23,7 @@ pub(in crate::remote) struct ChainRules {
 struct ConfiguredChain {
     spec: Arc<ChainSpec>,
     genesis_hash: B256,
+    other_genesis: RepeatedWarning,
 }
 
 impl ChainRules {
@@ -62,8 +65,8 @@ impl ConfiguredChain {
     fn is_of(&self, chain_id: u64, chain: &CanonicalChain) -> bool {
         let is_same = |hash: B256| {
             let is_same = hash == self.genesis_hash;
-            if !is_same {
-                tracing::warn!(%hash, expected = %self.genesis_hash, "the nodes have another genesis block than [network] genesis");
+            if !is_same && let Some(calls) = self.other_genesis.count(Instant::now()) {
+                tracing::warn!(%hash, expected = %self.genesis_hash, calls, "the nodes have another genesis block than [network] genesis");
             }
             is_same
         };
@@ -83,7 +86,11 @@ fn read(path: &Path, chain_id: Option<u64>) -> Result<ConfiguredChain, String> {
         }
         None => {
             let genesis_hash = spec.genesis_header().hash_slow();
-            Ok(ConfiguredChain { spec: Arc::new(spec), genesis_hash })
+            Ok(ConfiguredChain {
+                spec: Arc::new(spec),
+                genesis_hash,
+                other_genesis: RepeatedWarning::default(),
+            })
         }
     }
 }
