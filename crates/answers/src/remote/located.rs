@@ -97,6 +97,8 @@ struct SearchState {
     pending: Option<Box<PendingTransaction>>,
     /// Nodes that have it in no block of the view.
     without: HashSet<usize>,
+    /// Nodes that name a block which was not looked at yet.
+    unverified: HashSet<usize>,
     /// Why the block that a node claims could not be looked at.
     failure: Option<Failure>,
 }
@@ -126,7 +128,15 @@ impl TransactionSearch<'_> {
 
     async fn verify(&self, node: usize, claim: Result<LocationClaim, Unproven>) -> Judgement {
         match claim {
-            Ok(LocationClaim::Block(block)) => self.verify_block(node, block).await,
+            Ok(LocationClaim::Block(block)) => {
+                self.found.lock().unverified.insert(node);
+                let judgement = self.verify_block(node, block).await;
+                // A look-up that ended with the time of the call has verified nothing.
+                if judgement != Judgement::Late || !self.asking.is_over() {
+                    self.found.lock().unverified.remove(&node);
+                }
+                judgement
+            }
             Ok(LocationClaim::Pending(pending)) => {
                 self.found.lock().pending = Some(pending);
                 self.is_without(node)
@@ -200,31 +210,33 @@ impl TransactionSearch<'_> {
         }
     }
 
-    /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, the others are
-    /// asked, too.
+    /// Where it is, once nodes were asked one after another. Where too few have said that it is in no block, or one names a
+    /// block that was not looked at, the others are asked, too.
     async fn settle(&self, call: &RpcCall, all_say_so: bool) -> Result<Located, Failure> {
         let is_of_nodes = self.asking.supplier.is_of_pool();
-        if is_of_nodes && self.found.lock().mined.is_none() && !self.has_quorum() {
+        if is_of_nodes && self.found.lock().mined.is_none() && !self.is_confirmed_absent() {
             self.ask_the_others(call).await;
         }
-        let has_quorum = self.has_quorum();
+        let is_confirmed_absent = self.is_confirmed_absent();
         let found = std::mem::take(&mut *self.found.lock());
         if let Some((body, index)) = found.mined {
             return Ok(Located::Mined { body, index });
         }
-        if !has_quorum || found.failure.is_some() {
+        if !is_confirmed_absent || found.failure.is_some() {
             return Err(found.failure.unwrap_or(Failure::Unavailable));
         }
         Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending))
     }
 
-    /// Whether a quorum of the nodes has it in no block. Of partners, one is asked.
-    fn has_quorum(&self) -> bool {
-        let without = &self.found.lock().without;
-        match self.asking.supplier {
-            Supplier::Nodes | Supplier::Node { .. } => self.remote.pool.is_quorum(without),
-            Supplier::Partners { .. } => !without.is_empty(),
-        }
+    /// Whether a quorum of the nodes has it in no block, and no node names a block that was not looked at. Of partners, one
+    /// is asked.
+    fn is_confirmed_absent(&self) -> bool {
+        let found = self.found.lock();
+        let has_quorum = match self.asking.supplier {
+            Supplier::Nodes | Supplier::Node { .. } => self.remote.pool.is_quorum(&found.without),
+            Supplier::Partners { .. } => !found.without.is_empty(),
+        };
+        has_quorum && found.unverified.is_empty()
     }
 
     /// Asks those that have not said yet whether they have it in a block.
@@ -239,9 +251,50 @@ impl TransactionSearch<'_> {
                     timeout_at(self.asking.deadline, judging).await.unwrap_or(Judgement::Unchecked)
                 }
             };
-            if judgement == Judgement::Believed || self.has_quorum() {
+            if judgement == Judgement::Believed || self.is_confirmed_absent() {
                 break;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use resources::AccountId;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::remote::test_source::{TestSource, chain_of_head};
+
+    /// One node named the block of a transaction, and the time of the call ended before that block was looked up. Two others
+    /// did not have the transaction, and `null` was reported as confirmed.
+    #[tokio::test]
+    async fn a_claim_that_nobody_has_looked_at_is_not_outvoted() {
+        let test = TestSource::new(3);
+        let chain = chain_of_head(1_000);
+        let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
+        let deadline = Instant::now() + Duration::from_secs(3_600);
+        let asking = Asking { account, chain: &chain, deadline, supplier };
+        let (hash, part) = (B256::repeat_byte(7), TransactionPart::Receipt);
+        let search = TransactionSearch { remote: &test.source, asking, hash, part, found: Mutex::default() };
+        let call = encode::receipt(hash);
+        search.found.lock().without.extend([1, 2]);
+        assert!(matches!(search.settle(&call, false).await, Ok(Located::Nowhere { .. })));
+
+        // The look-up of the block is under way, and does not end.
+        let number = (chain.epoch(), BlockParam::Number(5));
+        let mut look_up = pin!(test.source.lookups.share(number, deadline, pending));
+        assert!((&mut look_up).now_or_never().is_none());
+        let claim = Bytes::from(format!(r#"{{"blockHash":"{hash}","blockNumber":"0x5"}}"#));
+        let Judging::Elsewhere(mut judging) = search.judge(0, &claim) else { panic!("it takes a look-up") };
+        assert!((&mut judging).now_or_never().is_none());
+        drop(judging);
+        search.found.lock().without.extend([1, 2]);
+        assert!(matches!(search.settle(&call, false).await, Err(Failure::Unavailable)));
     }
 }
