@@ -56,12 +56,12 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         let (sender, receiver) = oneshot::channel();
         let query = Arc::new(query);
         let waiting = FlightWaiter { flights: self, query: &query, receiver };
-        if let Some(abandoned) = self.board(&query, sender) {
-            let (flights, landing) = (Arc::clone(self), Arc::clone(&query));
+        if let Some(abandoned) = self.join_or_start(&query, sender) {
+            let (flights, delivered_query) = (Arc::clone(self), Arc::clone(&query));
             let work = work(Arc::clone(&query), Arc::clone(&abandoned));
             let job = move || {
                 let outcome = work();
-                flights.land(&landing, &abandoned, &outcome);
+                flights.deliver(&delivered_query, &abandoned, &outcome);
             };
             if pool.submit(account, job).is_err() {
                 return self.refuse(&query);
@@ -98,9 +98,9 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
                     Ok(Err(_)) => continue,
                 },
             };
-            let lead = Lead { flights: self, query: &query, mine: &mine, landed: false };
+            let lead = Lead { flights: self, query: &query, mine: &mine, delivered: false };
             let outcome = work().await;
-            lead.land(&outcome);
+            lead.deliver(&outcome);
             return outcome;
         }
     }
@@ -138,7 +138,11 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn board(&self, query: &Arc<Q>, waiter: oneshot::Sender<FlightResult<T>>) -> Option<Arc<AtomicBool>> {
+    fn join_or_start(
+        &self,
+        query: &Arc<Q>,
+        waiter: oneshot::Sender<FlightResult<T>>,
+    ) -> Option<Arc<AtomicBool>> {
         let mut under_way = self.under_way.lock();
         if let Some(flight) = under_way.get_mut(query) {
             flight.waiters.push(waiter);
@@ -152,7 +156,7 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
-    fn land(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
+    fn deliver(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
         let flight = self.end(query, mine);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             // A waiter that was cancelled at this moment needs no answer.
@@ -207,19 +211,19 @@ struct Lead<'a, Q: Eq + Hash, T: Clone> {
     flights: &'a Flights<Q, T>,
     query: &'a Arc<Q>,
     mine: &'a Arc<AtomicBool>,
-    landed: bool,
+    delivered: bool,
 }
 
 impl<Q: Eq + Hash, T: Clone> Lead<'_, Q, T> {
-    fn land(mut self, outcome: &FlightResult<T>) {
-        self.landed = true;
-        self.flights.land(self.query, self.mine, outcome);
+    fn deliver(mut self, outcome: &FlightResult<T>) {
+        self.delivered = true;
+        self.flights.deliver(self.query, self.mine, outcome);
     }
 }
 
 impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
     fn drop(&mut self) {
-        if !self.landed {
+        if !self.delivered {
             self.flights.end(self.query, self.mine);
         }
     }

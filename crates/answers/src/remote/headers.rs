@@ -162,14 +162,14 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(3_600);
         let asking = Asking { account, chain: &chain, deadline, supplier: nodes::Supplier::Nodes };
         // The only thread that the account may use is busy.
-        let (begun, has_begun) = mpsc::channel();
+        let (begun, is_begun) = mpsc::channel();
         let (release, held) = mpsc::channel::<()>();
         let job = move || {
             begun.send(()).unwrap();
             let _released = held.recv();
         };
         test.source.threads.submit(account, job).unwrap();
-        has_begun.recv().unwrap();
+        is_begun.recv().unwrap();
         let mut fetching = pin!(test.source.headers_down(asking, upper, lower.number));
         assert!((&mut fetching).now_or_never().is_none());
         assert_eq!(test.source.threads.waiting(), 1);

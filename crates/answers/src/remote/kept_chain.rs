@@ -268,7 +268,7 @@ impl KeptChain {
         self.record_write(BlockWriter::MissingBlocks, None);
     }
 
-    pub(super) fn has_begun(&self) {
+    pub(super) fn record_started(&self) {
         let mut progress = self.progress.lock();
         if progress.state == FollowState::Starting {
             progress.state = FollowState::Following;
@@ -286,7 +286,7 @@ impl KeptChain {
         );
     }
 
-    pub(super) fn filled(&self, blocks: u64) {
+    pub(super) fn add_filled_blocks(&self, blocks: u64) {
         self.filled_blocks.fetch_add(blocks, Relaxed);
     }
 }

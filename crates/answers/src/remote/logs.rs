@@ -153,8 +153,8 @@ impl LogSearch<'_> {
                 self.remote.run_sized(self.account, usize::MAX, COPIED_AT_ONCE_BYTES_MAX, counted).await?,
             );
         }
-        let room = most.saturating_sub(parts.iter().map(|part| part.count).sum());
-        parts.extend(self.in_range(proven_from, to, room, &found_memory).await?);
+        let results_left = most.saturating_sub(parts.iter().map(|part| part.count).sum());
+        parts.extend(self.in_range(proven_from, to, results_left, &found_memory).await?);
         self.joined(parts).await
     }
 
@@ -205,8 +205,8 @@ impl LogSearch<'_> {
     }
 
     /// The logs of a range of which nothing is kept.
-    async fn unkept(&self, from: u64, to: u64, room: u64) -> Result<Bytes, Failure> {
-        match <[Bytes; 1]>::try_from(self.fetch(from, to, room).await?.results) {
+    async fn unkept(&self, from: u64, to: u64, results_left: u64) -> Result<Bytes, Failure> {
+        match <[Bytes; 1]>::try_from(self.fetch(from, to, results_left).await?.results) {
             Ok([whole]) => Ok(whole),
             Err(parts) => {
                 let bytes = parts.iter().map(Bytes::len).sum();
@@ -242,14 +242,18 @@ impl LogSearch<'_> {
     }
 
     /// Fetches what a run of pieces lacks. Gives the answer as it came, too, where it came as one.
-    async fn fill(&self, mut pieces: Vec<Piece>, room: u64) -> Result<(Vec<Piece>, Option<Bytes>), Failure> {
+    async fn fill(
+        &self,
+        mut pieces: Vec<Piece>,
+        results_left: u64,
+    ) -> Result<(Vec<Piece>, Option<Bytes>), Failure> {
         let (Some(from), Some(to)) =
             (pieces.first().map(|piece| piece.from), pieces.last().map(|piece| piece.to))
         else {
             return Ok((pieces, None));
         };
         let given_by = self.remote.given_by_anyone();
-        let Parts { results, sure } = self.fetch(from, to, room).await?;
+        let Parts { results, sure } = self.fetch(from, to, results_left).await?;
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
         // The filter is hashed whole for each piece that is kept.
         let bytes = results.iter().map(Bytes::len).sum::<usize>() + self.filter.heap_bytes() * pieces.len();
@@ -271,7 +275,7 @@ impl LogSearch<'_> {
     }
 
     /// The logs of a range in as many answers as the nodes need for it, in order.
-    async fn fetch(&self, from: u64, to: u64, mut room: u64) -> Result<Parts, Failure> {
+    async fn fetch(&self, from: u64, to: u64, mut results_left: u64) -> Result<Parts, Failure> {
         let mut fetched = Parts { results: Vec::new(), sure: true };
         // Ranges that are still to be asked, the lowest last. Parts are cut off one by one, because there may be millions.
         let mut open = vec![(from, to, self.remote.pool.log_range_max())];
@@ -282,9 +286,9 @@ impl LogSearch<'_> {
             }
             let block = |number| BlockRef { number, hash: Default::default() };
             let blocks = LogBlocks::Range { from: block(from), to: block(to) };
-            match self.try_ask(blocks, room).await? {
+            match self.try_ask(blocks, results_left).await? {
                 PassedLogs::Logs { result, count, sure } => {
-                    room = room.saturating_sub(count);
+                    results_left = results_left.saturating_sub(count);
                     fetched.sure &= sure;
                     fetched.results.push(result);
                 }
@@ -301,20 +305,20 @@ impl LogSearch<'_> {
     }
 
     /// The logs of one block, which cannot be split.
-    async fn ask(&self, blocks: LogBlocks<BlockRef>, room: u64) -> Result<Bytes, Failure> {
-        match self.try_ask(blocks, room).await? {
+    async fn ask(&self, blocks: LogBlocks<BlockRef>, results_left: u64) -> Result<Bytes, Failure> {
+        match self.try_ask(blocks, results_left).await? {
             PassedLogs::Logs { result, .. } => Ok(result),
             PassedLogs::TooMany { .. } | PassedLogs::TooWide { .. } => Err(self.too_many(None)),
         }
     }
 
-    async fn try_ask(&self, blocks: LogBlocks<BlockRef>, room: u64) -> Result<PassedLogs, Failure> {
+    async fn try_ask(&self, blocks: LogBlocks<BlockRef>, results_left: u64) -> Result<PassedLogs, Failure> {
         if self.remote.confirms_blocks() {
             let call = encode::logs(self.filter, blocks);
             let confirmed = self.remote.confirm_logs(self.asking(), &call).await;
-            return confirmed.map(|logs| within(logs, room)).map_err(|failure| self.in_time(failure));
+            return confirmed.map(|logs| within(logs, results_left)).map_err(|failure| self.in_time(failure));
         }
-        self.pass_on(blocks, room).await
+        self.pass_on(blocks, results_left).await
     }
 
     /// More than may be returned; `to` is how far the caller could go.
@@ -336,12 +340,14 @@ fn ends(blocks: LogBlocks<BlockRef>) -> (BlockRef, BlockRef) {
 }
 
 /// Logs that a quorum gives, unless there are too many.
-fn within(logs: ConfirmedLogs, room: u64) -> PassedLogs {
+fn within(logs: ConfirmedLogs, results_left: u64) -> PassedLogs {
     let ConfirmedLogs::Found { result, count } = logs else { return PassedLogs::TooWide { most: None } };
-    if count <= room {
+    if count <= results_left {
         return PassedLogs::Logs { result, count, sure: true };
     }
-    let first_too_many = usize::try_from(room).ok().and_then(|room| read_logs(&result)?.get(room).cloned());
+    let first_too_many = usize::try_from(results_left)
+        .ok()
+        .and_then(|results_left| read_logs(&result)?.get(results_left).cloned());
     PassedLogs::TooMany { to: first_too_many.and_then(|log| log.block.number.checked_sub(1)) }
 }
 

@@ -187,7 +187,7 @@ impl NodeEndpoint {
             http2: section.flag("http2", false),
             url: url?,
         };
-        node.judge(section);
+        node.check(section);
         Some(node)
     }
 
@@ -201,7 +201,7 @@ impl NodeEndpoint {
     }
 
     /// Finds what cannot be used before anything is started with it. What is wrong is not repeated: it may be secret.
-    fn judge(&self, section: &mut Section<'_>) {
+    fn check(&self, section: &mut Section<'_>) {
         let endpoint = match Endpoint::parse(&self.url) {
             Ok(endpoint) => endpoint,
             Err(error) => return section.error("url", &error.to_string()),

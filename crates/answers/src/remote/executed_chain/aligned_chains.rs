@@ -35,7 +35,7 @@ impl AlignedChains {
     }
 
     pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, chain: Option<&Arc<CanonicalChain>>) -> bool {
-        let is_same_canon = match (&self.chain, chain) {
+        let is_same_chain = match (&self.chain, chain) {
             (Some(ours), Some(other)) => Arc::ptr_eq(ours, other),
             (None, None) => true,
             _ => false,
@@ -43,7 +43,7 @@ impl AlignedChains {
         // That the archive's head is on the chain may be learned later, where it is below the window.
         let is_settled =
             self.common.is_some() || chain.is_none_or(|chain| self.snapshot.head().number >= chain.lowest());
-        is_same_canon && is_settled && addr_eq(Arc::as_ptr(&self.snapshot), Arc::as_ptr(snapshot))
+        is_same_chain && is_settled && addr_eq(Arc::as_ptr(&self.snapshot), Arc::as_ptr(snapshot))
     }
 
     /// Whether the archive has the newest block of the view, and no other.

@@ -42,7 +42,7 @@ const TRIED_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 const LOOKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// How often the log says how far it is.
-const TOLD_EVERY: Duration = Duration::from_secs(10);
+const PROGRESS_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Why a chunk was not filled.
 enum Unfilled {
@@ -117,7 +117,7 @@ struct Filling<'a> {
 impl Filling<'_> {
     /// Fetches a chunk while the one before is written.
     async fn fill(&mut self, gap: Gap) -> Result<(), Unfilled> {
-        let (begun, mut told, before) = (Instant::now(), Instant::now(), self.kept.filled_blocks());
+        let (begun, mut logged_at, before) = (Instant::now(), Instant::now(), self.kept.filled_blocks());
         let mut next = Some(gap.top);
         let mut fetched = Vec::new();
         while next.is_some() || !fetched.is_empty() {
@@ -134,9 +134,9 @@ impl Filling<'_> {
             self.block_bytes = chunk.iter().map(|(_, bytes)| *bytes).sum::<usize>() / chunk.len().max(1);
             fetched = chunk.into_iter().map(|(block, _)| block).collect();
             next = self.below(gap, &fetched, next)?;
-            if told.elapsed() > TOLD_EVERY {
-                told = Instant::now();
-                self.tell(gap, next, self.kept.filled_blocks() - before, begun);
+            if logged_at.elapsed() > PROGRESS_LOGGED_EVERY {
+                logged_at = Instant::now();
+                self.log_progress(gap, next, self.kept.filled_blocks() - before, begun);
             }
         }
         Ok(())
@@ -169,7 +169,7 @@ impl Filling<'_> {
         }
     }
 
-    fn tell(&self, gap: Gap, next: Option<BlockRef>, blocks: u64, begun: Instant) {
+    fn log_progress(&self, gap: Gap, next: Option<BlockRef>, blocks: u64, begun: Instant) {
         let left = next.map_or(0, |next| next.number - gap.lowest + 1);
         let per_second = (blocks as f64 / begun.elapsed().as_secs_f64()).round();
         tracing::info!(blocks, left, per_second, lowest = gap.lowest, "older blocks are being kept");
@@ -185,7 +185,7 @@ impl Filling<'_> {
         let write = move || kept.put_blocks(BlockWriter::MissingBlocks, None, &blocks);
         match self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await {
             Ok(Ok(())) => {
-                self.kept.filled(count);
+                self.kept.add_filled_blocks(count);
                 self.kept.link(epoch, last);
                 Ok(())
             }

@@ -73,7 +73,7 @@ impl FollowLoop<'_> {
     async fn advance(&mut self, chain: &Arc<CanonicalChain>) -> Result<bool, String> {
         self.check_chain(chain)?;
         self.link(chain).await?;
-        self.kept.has_begun();
+        self.kept.record_started();
         let wanted = self.wanted(chain);
         let all_fetched = self.fetch(chain, wanted.clone()).await?;
         let all_stored = self.store(chain, wanted).await?;

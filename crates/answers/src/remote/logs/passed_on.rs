@@ -31,14 +31,14 @@ impl LogSearch<'_> {
     pub(super) async fn pass_on(
         &self,
         blocks: LogBlocks<BlockRef>,
-        room: u64,
+        results_left: u64,
     ) -> Result<PassedLogs, Failure> {
         let call = encode::logs(self.filter, blocks);
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
         let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
         let answered = answered.map_err(node_failures::of_log_query)?;
         match answered.reply {
-            NodeReply::Result(result) => self.counted(result, answered.is_confirmed, room).await,
+            NodeReply::Result(result) => self.counted(result, answered.is_confirmed, results_left).await,
             NodeReply::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
             NodeReply::Error(error) => Err(node_failures::of_caller_error(&error, &self.remote.limits)),
         }
@@ -72,11 +72,11 @@ impl LogSearch<'_> {
         if is_deep && found.is_empty() { Judgement::Doubtful } else { Judgement::Believed }
     }
 
-    async fn counted(&self, result: Bytes, sure: bool, room: u64) -> Result<PassedLogs, Failure> {
+    async fn counted(&self, result: Bytes, sure: bool, results_left: u64) -> Result<PassedLogs, Failure> {
         let bytes = result.len();
         let count = move || {
             let logs = read_logs(&result).unwrap_or_default();
-            match usize::try_from(room).ok().and_then(|room| logs.get(room)) {
+            match usize::try_from(results_left).ok().and_then(|results_left| logs.get(results_left)) {
                 Some(first) => PassedLogs::TooMany { to: first.block.number.checked_sub(1) },
                 None => PassedLogs::Logs { count: logs.len() as u64, result, sure },
             }

@@ -65,11 +65,11 @@ impl LogSearch<'_> {
         &self,
         from: u64,
         to: BlockRef,
-        room: u64,
+        results_left: u64,
         found_memory: &FoundMemory<'_>,
     ) -> Result<Vec<LogsText>, Failure> {
         if from == to.number {
-            return self.in_blocks(vec![to], room, found_memory).await;
+            return self.in_blocks(vec![to], results_left, found_memory).await;
         }
         let mut blocks = self.in_deep(from, to).await?;
         let mut blooms = FilterBlooms::of(self.filter);
@@ -77,13 +77,13 @@ impl LogSearch<'_> {
         blocks.extend(
             seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| block_ref(block.id)),
         );
-        self.in_blocks(blocks, room, found_memory).await
+        self.in_blocks(blocks, results_left, found_memory).await
     }
 
     async fn in_blocks(
         &self,
         blocks: Vec<BlockRef>,
-        room: u64,
+        results_left: u64,
         found_memory: &FoundMemory<'_>,
     ) -> Result<Vec<LogsText>, Failure> {
         let mut blocks = blocks.into_iter();
@@ -98,7 +98,7 @@ impl LogSearch<'_> {
             let Some(found) = searches.next().await else { break };
             let (found, number) = (found?, numbers.pop_front());
             count += found.count;
-            if count > room {
+            if count > results_left {
                 return Err(self.too_many(number.and_then(|number| number.checked_sub(1))));
             }
             all.push(found);
