@@ -3,6 +3,7 @@
 //! Each step has a small error of its own, born beside its cause. Here they become what a caller sees: HTTP status,
 //! JSON-RPC code, message and data. Texts that clients compare are kept to the letter.
 
+mod data; // what an error has beside its message
 mod revert; // the reason in a revert's data
 
 use std::borrow::Cow;
@@ -10,9 +11,10 @@ use std::time::Duration;
 
 use ::http::StatusCode;
 use answers::{Failure, Unresolved};
+use bytes::Bytes;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
-use jsonrpc::{BodyFault, CallFault, ErrorObject, Id};
+use jsonrpc::{BodyFault, CallFault, Id};
 use methods;
 use methods::{ParamFault, Tag};
 
@@ -21,6 +23,8 @@ use crate::meter::Outcome;
 use crate::parse::Unanswerable;
 use crate::shape::ReplyRefused;
 
+pub use self::data::ErrorData;
+
 /// The reply to a call or a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
@@ -28,8 +32,7 @@ pub struct ErrorReply {
     pub status: StatusCode,
     pub code: i32,
     pub message: Cow<'static, str>,
-    /// JSON text.
-    pub data: Option<String>,
+    pub data: Option<ErrorData>,
     pub retry_after_s: Option<u64>,
     /// How the meter counts it.
     pub outcome: Outcome,
@@ -52,10 +55,20 @@ impl ErrorReply {
         Self { status, outcome: Outcome::Refused, ..Self::call(code, message) }
     }
 
-    /// Writes the whole reply of a call that ends with this error.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, id: Id<'_>) {
-        let error = ErrorObject { code: self.code, message: &self.message, data: self.data.as_deref() };
-        jsonrpc::write_error(out, id, error);
+    /// Writes the reply of a call that ends with this error. Large data is not copied but returned, and has to follow, with
+    /// [`jsonrpc::ERROR_END`] behind it.
+    pub(crate) fn write(self, out: &mut Vec<u8>, id: Id<'_>) -> Option<Bytes> {
+        jsonrpc::begin_error(out, id, self.code, &self.message, self.data.is_some());
+        let large = self.data.and_then(|data| data.write(out));
+        if large.is_none() {
+            out.extend_from_slice(jsonrpc::ERROR_END);
+        }
+        large
+    }
+
+    /// Bytes of the reply, or a few more.
+    pub(crate) fn reply_bytes(&self, id_bytes: usize) -> usize {
+        jsonrpc::error_bytes(id_bytes, &self.message, self.data.as_ref().map_or(0, ErrorData::json_bytes))
     }
 
     /// The seconds to wait, if this is the refusal of the rate limit.
@@ -138,7 +151,7 @@ impl From<KeyRestriction> for ErrorReply {
         };
         let data = format!(r#"{{"setting":"{}"}}"#, setting.name());
         let error = Self::http(StatusCode::FORBIDDEN, DENIED, message).counted(Outcome::Denied);
-        Self { data: Some(data), ..error }
+        Self { data: Some(data.into()), ..error }
     }
 }
 
@@ -191,7 +204,7 @@ impl From<Unanswerable> for ErrorReply {
         match fault {
             Unanswerable::Bad(fault) => fault.into(),
             Unanswerable::NoMethod(name) => Self {
-                data: methods::why_not_available(&name).map(|why| format!(r#"{{"reason":"{why}"}}"#)),
+                data: methods::why_not_available(&name).map(|why| format!(r#"{{"reason":"{why}"}}"#).into()),
                 ..Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))
             },
             Unanswerable::NotHere(name) => {
@@ -241,7 +254,7 @@ impl From<NotAdmitted> for ErrorReply {
                     r#"{{"rate":{{"allowed_rps":{allowed},"backoff_seconds":{seconds},"current_rps":{current}}}}}"#
                 );
                 Self {
-                    data: Some(data),
+                    data: Some(data.into()),
                     retry_after_s: Some(seconds),
                     ..Self::http(StatusCode::TOO_MANY_REQUESTS, LIMIT, message)
                 }
@@ -313,20 +326,21 @@ impl From<Failure> for ErrorReply {
         let unavailable = || Self::call(DENIED, "resource unavailable").counted(Outcome::Unavailable);
         match failure {
             Failure::Reverted { data } => Self {
-                data: Some(format!("\"{data}\"")),
-                ..Self::call(REVERTED, revert::message(&data)).counted(Outcome::Reverted)
+                message: revert::message(&data),
+                data: Some(ErrorData::Revert(data)),
+                ..Self::call(REVERTED, "").counted(Outcome::Reverted)
             },
             Failure::Execution(text) => Self::call(EXECUTION, text).counted(Outcome::Reverted),
             Failure::Refused(text) => Self::call(EXECUTION, text),
             Failure::TooManyResults { from, to, most } => Self {
-                data: Some(format!(r#"{{"from":"{from:#x}","to":"{to:#x}","limit":{most}}}"#)),
+                data: Some(format!(r#"{{"from":"{from:#x}","to":"{to:#x}","limit":{most}}}"#).into()),
                 ..Self::call(LIMIT, format!("query returned more than {most} results"))
             },
             Failure::QueryTimeout => Self::call(LIMIT, "query timeout exceeded"),
             Failure::NotIndexed { from, to } => Self {
                 data: Some(format!(
                     r#"{{"from":"{from:#x}","to":"{to:#x}","reason":"the headers of these blocks are not fetched yet; repeat the query to go on, or ask for a smaller range"}}"#
-                )),
+                ).into()),
                 ..Self::call(LIMIT, "query timeout exceeded")
             },
             Failure::CallTimeout(time) => {

@@ -24,7 +24,7 @@ use http_server::{
 use jsonrpc::{BodyFault, Id, Request};
 use methods::{self, Method, MissingBlock, WorkPlacement};
 use methods::{BlockParam, Query};
-use resources::{AccountMemory, MemoryCharge, MonoTime, OverBudget};
+use resources::{AccountMemory, MemoryCharge, MonoTime};
 use tokio::time::{Instant, sleep};
 
 use crate::admit::{self, Permit, admit};
@@ -36,6 +36,7 @@ use crate::respond::{Reply, respond};
 use crate::route::{Route, route};
 use crate::shape::ReplyLimit;
 
+use batch::BatchSize;
 use calls::{ReadCall, ReadRequest};
 use pass::{BATCH_REPETITIONS_MAX, Pass};
 
@@ -55,7 +56,7 @@ impl Service for GatewayState {
             let mut caller = None;
             let reply = match steps(self, connection, id, head, body, &mut caller).await {
                 Ok(reply) => reply,
-                Err(error) => Reply::error(Id::NULL, &error),
+                Err(error) => Reply::error(Id::NULL, error),
             };
             let reply = respond(self, connection, id, head.headers, reply).await;
             log(self, connection, id, caller.as_ref(), &reply);
@@ -64,14 +65,14 @@ impl Service for GatewayState {
     }
 
     async fn refuse_request(&self, connection: &Connection, id: RequestId, refused: Refused) -> Reply {
-        let reply = Reply::error(Id::NULL, &refused.into());
+        let reply = Reply::error(Id::NULL, refused.into());
         let reply = respond(self, connection, id, Headers::Lines(&[]), reply).await;
         log(self, connection, id, None, &reply);
         reply
     }
 
     fn refuse_connection(&self, id: RequestId) -> Reply {
-        Reply::error(Id::NULL, &over_capacity()).with_request_id(id)
+        Reply::error(Id::NULL, over_capacity()).with_request_id(id)
     }
 }
 
@@ -164,8 +165,9 @@ async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Repl
         Ok(Request::Single(item)) => Ok(single(context, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
+            let size = BatchSize::of(items.iter().map(calls::id_of));
             let read = || items.iter().map(|item| read(item, bytes));
-            batch::answer(context, items.len(), read, BATCH_REPETITIONS_MAX).await
+            batch::answer(context, size, read, BATCH_REPETITIONS_MAX).await
         }
         Err(fault) => refuse(context, text.len(), fault),
     }
@@ -179,8 +181,9 @@ async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, Err
         Ok(ReadRequest::Single(call)) => Ok(single(context, *call).await),
         Ok(ReadRequest::Batch(calls)) => {
             // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
-            let (count, mut calls) = (calls.len(), Some(calls));
-            batch::answer(context, count, || calls.take().into_iter().flatten(), 0).await
+            let size = BatchSize::of(calls.iter().map(|call| call.id.as_deref().map(Id::from_raw)));
+            let mut calls = Some(calls);
+            batch::answer(context, size, || calls.take().into_iter().flatten(), 0).await
         }
         Err(fault) => refuse(context, len, fault),
     }
@@ -274,6 +277,7 @@ async fn answer<'w>(
         record.set_call(call.parsed.as_ref().ok().map(|asked| asked.method), call.bytes);
         record
     });
+    let id_bytes = call.id.as_ref().map(|id| id.len());
     let outcome = async {
         // A repeated call was paid for the first time.
         let credits = if pass.is_first() { call.credits } else { 0 };
@@ -283,7 +287,7 @@ async fn answer<'w>(
             record.set_credits(permit.credits());
         }
         let asked = call.parsed?;
-        let Some(id_bytes) = call.id.as_ref().map(|id| id.len()) else {
+        let Some(id_bytes) = id_bytes else {
             return Ok(Tried::Answered(CallAnswer::Silently));
         };
         let (method, start) = (asked.method.row(), out.len());
@@ -299,19 +303,26 @@ async fn answer<'w>(
                 Box::pin(answer_again(context, &permit, method, named, before, out)).await?
             }
         };
-        let CallAnswer::With(answer) = answered else { return Ok(Tried::Answered(answered)) };
-        let result_bytes = out.len() - start + answer.shared.as_ref().map_or(0, Bytes::len);
-        limit.take(result_bytes + id_bytes + ELEMENT_BYTES)?;
+        let (written, shared) = match &answered {
+            CallAnswer::With(answer) => (out.len() - start, answer.shared.as_ref().map_or(0, Bytes::len)),
+            CallAnswer::Nothing(missing, _) => (missing.json().len(), 0),
+            CallAnswer::Silently => return Ok(Tried::Answered(answered)),
+        };
+        limit.take_result(written + id_bytes + ELEMENT_BYTES, shared)?;
         if let Some(record) = &mut record {
-            record.set_result_bytes(result_bytes);
+            record.set_result_bytes(written + shared);
         }
-        Ok(Tried::Answered(CallAnswer::With(answer)))
+        Ok(Tried::Answered(answered))
     }
     .await;
     let (outcome, lost) = match outcome {
         Ok(Tried::Answered(answered)) => (Ok(answered), None),
         Ok(Tried::Reorganised(before)) => (Err(Failure::Unavailable.into()), Some(before.deadline)),
         Err(error) => (Err(error), None),
+    };
+    let outcome = match (outcome, id_bytes) {
+        (Err(error), Some(id_bytes)) => Err(charged_error(context, limit, id_bytes, error).await),
+        (outcome, _) => outcome,
     };
     if let Some(record) = &mut record {
         record.set_outcome(outcome.as_ref().map_or_else(|error: &ErrorReply| error.outcome, |_| Outcome::Ok));
@@ -320,6 +331,24 @@ async fn answer<'w>(
         pass.lose(place, record, deadline);
     }
     outcome
+}
+
+/// Charges for the reply of a call that ends with an error, and gives that error, or why it cannot be sent.
+async fn charged_error(
+    context: &RequestContext<'_>,
+    limit: &ReplyLimit<'_>,
+    id_bytes: usize,
+    mut error: ErrorReply,
+) -> ErrorReply {
+    if let Err(refused) = limit.take(error.reply_bytes(id_bytes)) {
+        return refused.into();
+    }
+    let Some(data) = error.data.take_if(|data| data.is_large_revert()) else { return error };
+    let (account, pool) = (context.caller.account().id, context.gateway.answers.threads());
+    match Box::pin(pool.run(account, move || data.into_json())).await {
+        Some(json) => ErrorReply { data: Some(json), ..error },
+        None => over_capacity(),
+    }
 }
 
 /// The outcome of a call on the chain of one view.
@@ -414,7 +443,7 @@ enum CallAnswer {
 }
 
 async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
-    let (limit, pass) = (ReplyLimit::for_single(), Pass::single());
+    let (limit, pass) = (ReplyLimit::for_single(context.memory), Pass::single());
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
         // A notification is admitted and metered like any call, and its outcome is not reported.
@@ -438,10 +467,10 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
             Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
         Ok(CallAnswer::Silently) => Reply::silent(),
-        Err(error) => Reply::error(id, &error),
+        Err(error) => Reply::error(id, error),
     };
-    // Errors are charged, too, because the data of a revert may have megabytes.
-    reply.charged(context.memory).unwrap_or_else(|OverBudget| Reply::error(id, &over_capacity()))
+    // HTTP/2 sends a short reply in one piece, which has to carry the charge.
+    reply.charged(limit.into_charge(), context.memory.counts_small())
 }
 
 /// Room for a storage value or a short object without growing.
@@ -449,5 +478,5 @@ const REPLY_BYTES_USUAL: usize = 256;
 
 /// The parts of a reply with a shared answer, which is sent without copying it.
 fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
-    [before.into(), shared, Bytes::from_static(b"}")]
+    [before.into(), shared, Bytes::from_static(jsonrpc::RESULT_END)]
 }

@@ -18,7 +18,7 @@ use http_server::{
 use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 use methods::BlockRef;
-use resources::{AccountId, AccountMemory, CHARGED_BYTES_MIN, OverBudget};
+use resources::{AccountId, CHARGED_BYTES_MIN, MemoryCharge};
 
 use crate::errors::ErrorReply;
 use crate::gateway_state::GatewayState;
@@ -73,16 +73,19 @@ impl Reply {
         Self { batch_verified, ..Self::new(StatusCode::OK, parts) }
     }
 
-    pub(crate) fn error(id: Id<'_>, error: &ErrorReply) -> Self {
-        let mut out = Vec::new();
-        error.write(&mut out, id);
+    pub(crate) fn error(id: Id<'_>, error: ErrorReply) -> Self {
         let extra = match (error.status, error.retry_after_s) {
             (_, Some(seconds)) => Extra::RetryAfter(seconds),
             (StatusCode::UNAUTHORIZED, None) => Extra::Challenge,
             (StatusCode::METHOD_NOT_ALLOWED, None) => Extra::Allow,
             _ => Extra::None,
         };
-        Self { extra, ..Self::new(error.status, [out.into(), Bytes::new(), Bytes::new()]) }
+        let (status, mut out) = (error.status, Vec::new());
+        let parts = match error.write(&mut out, id) {
+            Some(data) => [out.into(), data, Bytes::from_static(jsonrpc::ERROR_END)],
+            None => [out.into(), Bytes::new(), Bytes::new()],
+        };
+        Self { extra, ..Self::new(status, parts) }
     }
 
     /// The same reply for a known account.
@@ -90,18 +93,16 @@ impl Reply {
         Self { account, ..self }
     }
 
-    /// The same reply, charged to its account. A shared part of 16 KiB or more was charged when it was lent.
-    pub(crate) fn charged(mut self, memory: AccountMemory<'_>) -> Result<Self, OverBudget> {
-        let is_short = self.body_len() <= CHARGED_BYTES_MIN;
-        if memory.counts_small() && is_short && !self.parts[1].is_empty() {
-            // HTTP/2 sends a short reply in one piece, which has to carry the charge.
+    /// The same reply, with what its account is charged for it; `in_one_piece` if it is short.
+    pub(crate) fn charged(mut self, charge: MemoryCharge, in_one_piece: bool) -> Self {
+        if in_one_piece && (1..CHARGED_BYTES_MIN).contains(&self.parts[1].len()) {
             self.parts = [self.parts.concat().into(), Bytes::new(), Bytes::new()];
         }
-        let [own, mut shared, end] = self.parts;
-        if shared.len() < CHARGED_BYTES_MIN {
-            shared = memory.hold(shared)?;
+        // The largest part is sent last, apart from a bracket or two.
+        if let Some(largest) = self.parts.iter_mut().max_by_key(|part| part.len()) {
+            *largest = charge.attach(std::mem::take(largest));
         }
-        Ok(Self { parts: [memory.hold(own)?, shared, end], ..self })
+        self
     }
 
     /// A batch of which the rate limit refused every call; `parts` has their errors.

@@ -17,7 +17,7 @@ pub use call::{
     BATCH_CALLS_MAX, BodyFault, Call, CallFault, Id, POSITIONS_MAX, Params, Request, RequestItem, parse,
     parse_within,
 };
-pub use reply::{ErrorObject, begin_result, end_result, write_error};
+pub use reply::{ERROR_END, RESULT_END, begin_error, begin_result, end_result, error_bytes};
 pub use response::{RpcResponse, RpcResponses};
 pub use scan::DEPTH_MAX;
 pub use skip::value_len;

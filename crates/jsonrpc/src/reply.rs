@@ -4,15 +4,6 @@
 
 use crate::call::Id;
 
-/// The `error` member of a reply.
-#[derive(Clone, Copy, Debug)]
-pub struct ErrorObject<'a> {
-    pub code: i32,
-    pub message: &'a str,
-    /// JSON text, which is copied verbatim.
-    pub data: Option<&'a str>,
-}
-
 /// Writes the part of a reply before the result.
 #[inline]
 pub fn begin_result(out: &mut Vec<u8>, id: Id<'_>) {
@@ -21,26 +12,38 @@ pub fn begin_result(out: &mut Vec<u8>, id: Id<'_>) {
     out.extend_from_slice(b",\"result\":");
 }
 
+/// The part of a reply after the result.
+pub const RESULT_END: &[u8] = b"}";
+
 /// Writes the part of a reply after the result.
 #[inline]
 pub fn end_result(out: &mut Vec<u8>) {
-    out.push(b'}');
+    out.extend_from_slice(RESULT_END);
 }
 
-/// Writes an error reply.
-pub fn write_error(out: &mut Vec<u8>, id: Id<'_>, error: ErrorObject<'_>) {
+/// Writes the part of an error reply before its data, or before [`ERROR_END`] if it has none.
+pub fn begin_error(out: &mut Vec<u8>, id: Id<'_>, code: i32, message: &str, has_data: bool) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.raw().as_bytes());
     out.extend_from_slice(b",\"error\":{\"code\":");
-    out.extend_from_slice(error.code.to_string().as_bytes());
+    out.extend_from_slice(code.to_string().as_bytes());
     out.extend_from_slice(b",\"message\":\"");
-    escape_into(out, error.message);
+    escape_into(out, message);
     out.push(b'"');
-    if let Some(data) = error.data {
+    if has_data {
         out.extend_from_slice(b",\"data\":");
-        out.extend_from_slice(data.as_bytes());
     }
-    out.extend_from_slice(b"}}");
+}
+
+/// The part of an error reply after the message or the data.
+pub const ERROR_END: &[u8] = b"}}";
+
+/// Bytes of an error reply around its id, its message and its data, with a code of six characters.
+const ERROR_BYTES: usize = 70;
+
+/// An upper bound of the bytes of an error reply, which it misses by a few bytes.
+pub fn error_bytes(id_bytes: usize, message: &str, data_bytes: usize) -> usize {
+    ERROR_BYTES + id_bytes + escaped_bytes(message) + data_bytes
 }
 
 /// Writes text with the escapes of a JSON string, without quotes.
@@ -61,6 +64,16 @@ fn escape_into(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// Bytes of a text with the escapes of a JSON string.
+fn escaped_bytes(text: &str) -> usize {
+    let escaped = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -78,21 +91,36 @@ mod tests {
 
     #[test]
     fn an_error_without_data_has_no_data_member() {
+        let without = error(-32700, "parse error", "");
+        assert_eq!(
+            without,
+            br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#
+        );
+        let with = error(3, "a\"b", "\"0x\"");
+        assert_eq!(with, br#"{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"a\"b","data":"0x"}}"#);
+    }
+
+    /// An error reply; without data if `data` is empty.
+    fn error(code: i32, message: &str, data: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        write_error(&mut out, Id::NULL, ErrorObject { code: -32700, message: "parse error", data: None });
-        assert_eq!(out, br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#);
-        out.clear();
-        write_error(&mut out, Id::NULL, ErrorObject { code: 3, message: "a\"b", data: Some("\"0x\"") });
-        assert_eq!(out, br#"{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"a\"b","data":"0x"}}"#);
+        begin_error(&mut out, Id::NULL, code, message, !data.is_empty());
+        out.extend_from_slice(data.as_bytes());
+        out.extend_from_slice(ERROR_END);
+        out
     }
 
     proptest! {
         #[test]
         fn messages_are_escaped_correctly(message: String) {
-            let mut out = Vec::new();
-            write_error(&mut out, Id::NULL, ErrorObject { code: 1, message: &message, data: None });
+            let out = error(1, &message, "");
             let tree: serde_json::Value = serde_json::from_slice(&out).unwrap();
             prop_assert_eq!(tree["error"]["message"].as_str().unwrap(), message);
+        }
+
+        #[test]
+        fn an_error_reply_is_about_as_long_as_foretold(message: String, data in "[0-9]{0,20}") {
+            let (written, foretold) = (error(-32_000, &message, &data).len(), error_bytes(4, &message, data.len()));
+            prop_assert!((written..written + 20).contains(&foretold), "{} for {}", foretold, written);
         }
     }
 }

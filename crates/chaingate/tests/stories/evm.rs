@@ -6,7 +6,7 @@ use demo::accounts::{ALICE, BOB};
 use demo::contracts::{CLOCK, TOUR, abi::Tour};
 use serde_json::{Value, json};
 
-use crate::gateway_under_test::Gateway;
+use crate::gateway_under_test::{Gateway, call};
 
 /// Runs a function of Tour in the newest block.
 fn tour(gateway: &Gateway, call: &impl SolCall) -> Value {
@@ -116,6 +116,33 @@ fn from_defaults_to_the_zero_address_and_the_base_fee_to_zero() {
     let capped = word(gas_left, json!({}));
     assert!(capped <= U256::from(10 * limit) && capped > U256::from(9 * limit), "{capped}");
     assert_eq!(word(gas_left, json!({ "gas": "0xffffffffffffffffffff" })), capped, "lowered without a word");
+}
+
+/// Init code that reverts with `Error(string)` and a reason of so many zero bytes.
+fn long_reason(bytes: u32) -> String {
+    let [_, length @ ..] = bytes.to_be_bytes();
+    let [_, end @ ..] = (bytes + 68).to_be_bytes();
+    let (length, end) = (hex::encode(length), hex::encode(end));
+    format!("0x6308c379a060e01b5f52602060045262{length}60245262{end}5ffd")
+}
+
+/// A reason had no limit, and each of its bytes became six in the message: 12.5 MB of data were 100 MB of JSON, written on the
+/// thread of the connection. In a batch the room for it stayed, could not be charged, and the whole batch was 503.
+#[test]
+fn a_long_reason_is_only_in_the_data() {
+    const BYTES: u32 = 2_000_000;
+    let gateway = Gateway::on_demo_chain("batch_reply_bytes_max = 1000000\nmemory_bytes_max = 16000000");
+    let short = run(&gateway, "eth_call", json!({ "data": long_reason(2) }));
+    assert_eq!(short["error"]["message"], "execution reverted: \0\0");
+    let long = call("eth_call", &json!([{ "data": long_reason(BYTES) }]).to_string());
+    let reply = gateway.post(&long);
+    assert_eq!(reply.status, 200);
+    assert_eq!(told(&reply.json()), "3 execution reverted");
+    assert_eq!(reply.json()["error"]["data"].as_str().unwrap().len(), 2 + 2 * (BYTES as usize + 68));
+    let batch = gateway.post(format!("[{long},{}]", call("eth_chainId", "[]")));
+    assert_eq!(batch.status, 200);
+    assert_eq!(told(&batch.json()[0]), "-32003 response too large");
+    assert_eq!(batch.json()[1]["result"], gateway.call("eth_chainId", "[]")["result"]);
 }
 
 #[test]

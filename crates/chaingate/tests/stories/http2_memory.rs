@@ -133,6 +133,20 @@ fn ids_count_towards_the_limit_of_their_batch() {
     assert_eq!(reply.json()[2]["error"]["message"], "response too large");
 }
 
+/// What stands for a block that is not there counted towards no limit, and neither did its id.
+#[test]
+fn absent_blocks_count_towards_the_limit_of_their_batch() {
+    let gateway = Gateway::with("batch_reply_bytes_max = 2000", "");
+    let (id, method) = ("i".repeat(900), "eth_getBlockByNumber");
+    let call = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":["0xffff",false]}}"#);
+    let reply = gateway.post(format!("[{}]", vec![call; 3].join(","))).json();
+    assert_eq!(
+        (&reply[1]["error"], &reply[1]["result"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    assert_eq!(reply[2]["error"]["message"], "response too large");
+}
+
 /// The head of a preflight whose body does not come.
 fn unfinished_preflight(stream: u32) -> Frame {
     let mut frame = Frame::post(stream, "/v3/demo");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use testkit::http::{TestConnection, post, request};
+use testkit::http::{TestConnection, get, post, request};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call};
@@ -67,6 +67,45 @@ fn an_account_that_fills_the_queue_is_refused_and_others_are_not() {
     assert_eq!(gateway.post(run("0x04")).status, 503);
     assert_eq!(post(gateway.public, "/v3/other", run("0x04")).json()["result"], "0x04");
     drop((running, calls));
+}
+
+/// The data of a revert was written as JSON on the thread of the connection: 0.1 s for 12.5 MB.
+#[test]
+fn a_large_revert_is_written_in_the_pool() {
+    const REVERT_BYTES: usize = 40_000;
+    let gateway = Gateway::start();
+    let jobs = || metric(gateway.operator, "chaingate_pool_jobs_total");
+    let echo = |first: u8| run(&format!("0x{first:02x}{}", "00".repeat(REVERT_BYTES)));
+    assert_eq!(gateway.post(echo(0)).status, 200);
+    assert_eq!(jobs(), 1.0, "only the body is read there");
+    let reply = gateway.post(echo(1)).json();
+    assert_eq!(reply["error"]["message"], "execution reverted");
+    assert_eq!(reply["error"]["data"], format!("0x{}", "00".repeat(REVERT_BYTES)));
+    assert_eq!(jobs(), 3.0, "the body and the revert");
+    let batch = gateway.post(format!("[{},{}]", echo(1), call("eth_chainId", "[]"))).json();
+    assert_eq!((&batch[0]["error"], &batch[1]["result"]), (&reply["error"], &"0x539".into()));
+    assert_eq!(jobs(), 5.0);
+}
+
+/// A call whose reply had no memory was 503, and was billed and counted as answered.
+#[test]
+fn a_call_whose_reply_has_no_memory_costs_nothing() {
+    const BYTES: usize = 25_000;
+    // Enough for the body, and not for the reply beside it.
+    let gateway = Gateway::with("memory_bytes_max = 120000", OTHER_KEY);
+    for (first, calls) in [(0, 1), (1, 2)] {
+        let data = format!("0x{first:02x}{}", "00".repeat(BYTES));
+        let reply = gateway.post(run(&data));
+        assert_eq!((reply.status, reply.error().as_str()), (503, "-32005 over capacity"));
+        let metrics = get(gateway.operator, "/metrics");
+        let counted =
+            format!("chaingate_calls_total{{method=\"eth_call\",outcome=\"over_capacity\"}} {calls}\n");
+        assert!(metrics.text().contains(&counted), "no {counted}in\n{}", metrics.text());
+        assert!(
+            !metrics.text().contains("chaingate_credits_total{method=\"eth_call\"}"),
+            "nothing is charged"
+        );
+    }
 }
 
 /// A request that inflates to one call with hundreds of thousands of members took 50 ms of a connection's thread for

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use jsonrpc::Id;
+use resources::OverBudget;
 use tokio::time::sleep;
 
 use super::calls::ReadCall;
@@ -16,23 +17,51 @@ use crate::admit;
 use crate::errors::{ErrorReply, over_capacity};
 use crate::meter::{Outcome, UnbegunCalls};
 use crate::respond::Reply;
-use crate::shape::ReplyLimit;
+use crate::shape::{REFUSAL_BYTES, ReplyLimit};
+
+/// What is known of a batch before its calls are answered.
+pub(super) struct BatchSize {
+    calls: usize,
+    /// Bytes of the reply if all calls are refused.
+    refusals_bytes: usize,
+}
+
+impl BatchSize {
+    /// The size of a batch with calls of these ids.
+    pub(super) fn of<'t>(ids: impl Iterator<Item = Option<Id<'t>>>) -> Self {
+        let mut size = Self { calls: 0, refusals_bytes: 0 };
+        for id in ids {
+            size.calls += 1;
+            size.refusals_bytes += id.map_or(0, |id| id.raw().len() + REFUSAL_BYTES);
+        }
+        size
+    }
+}
 
 /// Answers a batch of `calls` calls, which `read` reads again for each pass.
 pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     context: &RequestContext<'_>,
-    calls: usize,
+    BatchSize { calls, refusals_bytes }: BatchSize,
     mut read: impl FnMut() -> I,
     repetitions_max: u32,
 ) -> Result<Reply, ErrorReply> {
     let unbegun = UnbegunCalls::new(context.shard, context.caller, calls);
-    if let Err(refused) = charge_request(context, Outcome::Ok, admit::BATCH_CREDITS) {
-        unbegun.refuse(refused.outcome);
-        return Err(refused);
-    }
+    let bytes_max = context.gateway.limits.http.batch_reply_bytes_max;
+    // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
+    let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);
+    let limit = limit.map_err(|OverBudget| over_capacity()).and_then(|limit| {
+        charge_request(context, Outcome::Ok, admit::BATCH_CREDITS)?;
+        Ok(limit)
+    });
+    let limit = match limit {
+        Ok(limit) => limit,
+        Err(refused) => {
+            unbegun.refuse(refused.outcome);
+            return Err(refused);
+        }
+    };
     let mut pass = Pass::first(Some(unbegun), repetitions_max);
     loop {
-        let limit = ReplyLimit::for_batch(context.gateway.limits.http.batch_reply_bytes_max, context.memory);
         let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
         if context.gateway.answers.remote().is_some() {
             together(context, &pass, read(), &limit, &mut reply).await;
@@ -44,7 +73,10 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
             sleep(REPEATED_AFTER).await;
         }
         match pass.next(|| context.gateway.answers.request_view()) {
-            Some(next) => pass = next,
+            Some(next) => {
+                limit.clear();
+                pass = next;
+            }
             None => return Ok(reply.finish(limit)),
         }
     }
@@ -82,10 +114,10 @@ impl BatchReply {
         let mut retry_after_s = None;
         match end {
             ElementEnd::Written(verified) => self.count_verified(verified),
-            ElementEnd::Shared(result, verified) => {
-                self.count_verified(Some(verified));
-                batch_buffer::append(&mut self.out, &result).await;
-                jsonrpc::end_result(&mut self.out);
+            ElementEnd::Uncopied { large, end, verified } => {
+                self.count_verified(verified);
+                batch_buffer::append(&mut self.out, &large).await;
+                self.out.extend_from_slice(end);
                 self.out.push(b',');
             }
             ElementEnd::RateLimited(seconds) => retry_after_s = Some(seconds),
@@ -102,10 +134,7 @@ impl BatchReply {
             Some(last) if *last == b',' => *last = b']',
             _ => return Reply::silent(),
         }
-        let Ok(whole) = limit.into_charged(self.out) else {
-            return Reply::error(Id::NULL, &over_capacity());
-        };
-        let parts = [whole, Bytes::new(), Bytes::new()];
+        let parts = [limit.into_charged(self.out), Bytes::new(), Bytes::new()];
         if self.refusals.are_all() {
             return Reply::refused_batch(parts, self.refusals.retry_after_s);
         }
@@ -173,8 +202,8 @@ async fn together<'w, 't>(
 enum ElementEnd {
     /// It is written, or was a notification. An answer says how far it is verified.
     Written(Option<Verification>),
-    /// Its result is shared, and has to be copied behind what is written.
-    Shared(Bytes, Verification),
+    /// Its result or the data of its error is still to be copied behind what is written, and the end behind that.
+    Uncopied { large: Bytes, end: &'static [u8], verified: Option<Verification> },
     /// Its error is written: the rate limit refuses the call for this many seconds.
     RateLimited(u64),
 }
@@ -205,7 +234,8 @@ async fn element<'w>(
     let mut end = ElementEnd::Written(None);
     match answer_call(context, pass, place, call, limit, out).await {
         Ok(CallAnswer::With(Answer { shared: Some(shared), provenance })) => {
-            return ElementEnd::Shared(shared, provenance.verified);
+            let verified = Some(provenance.verified);
+            return ElementEnd::Uncopied { large: shared, end: jsonrpc::RESULT_END, verified };
         }
         Ok(CallAnswer::With(Answer { shared: None, provenance })) => {
             jsonrpc::end_result(out);
@@ -222,12 +252,9 @@ async fn element<'w>(
         }
         Err(error) => {
             out.truncate(start);
-            error.write(out, id);
             end = ElementEnd::of_error(&error);
-            // An error may have the data of a revert. What is written instead has a short text and an id of 1 KiB at most.
-            if let Err(refused) = limit.take(out.len() - start) {
-                out.truncate(start);
-                ErrorReply::from(refused).write(out, id);
+            if let Some(large) = error.write(out, id) {
+                return ElementEnd::Uncopied { large, end: jsonrpc::ERROR_END, verified: None };
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use jsonrpc::{BodyFault, Request, RequestItem};
+use jsonrpc::{BodyFault, Id, Request, RequestItem};
 use resources::MemoryCharge;
 
 use crate::authenticate::Caller;
@@ -25,10 +25,7 @@ pub(super) struct ReadCall<'t> {
 impl<'t> ReadCall<'t> {
     /// Reads a call of a body that has `bytes` per call.
     pub(super) fn new(item: &RequestItem<'t>, bytes: usize, gateway: &GatewayState, caller: &Caller) -> Self {
-        let id = match item {
-            Ok(call) => call.id,
-            Err(bad) => Some(bad.id),
-        };
+        let id = id_of(item);
         let parsed = parse(item, &gateway.network, gateway.limits.answer.log_params_max, caller.settings());
         let credits = price(&parsed, bytes);
         Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits, bytes }
@@ -37,6 +34,14 @@ impl<'t> ReadCall<'t> {
     fn into_owned(self) -> ReadCall<'static> {
         let Self { id, parsed, credits, bytes } = self;
         ReadCall { id: id.map(|id| Cow::Owned(id.into_owned())), parsed, credits, bytes }
+    }
+}
+
+/// The id to answer under; `None` for a notification.
+pub(super) fn id_of<'t>(item: &RequestItem<'t>) -> Option<Id<'t>> {
+    match item {
+        Ok(call) => call.id,
+        Err(bad) => Some(bad.id),
     }
 }
 
