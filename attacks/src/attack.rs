@@ -88,7 +88,7 @@ fn slow_write_timeout(options: &AttackOptions) -> Duration {
 }
 
 /// All attacks, in the order in which `all` runs them.
-pub(crate) const ATTACKS: [Attack; 16] = [
+pub(crate) const ATTACKS: [Attack; 17] = [
     Attack {
         name: "h2-zero-window",
         about: "HTTP/2 connections ask for large replies and open no window",
@@ -176,6 +176,12 @@ pub(crate) const ATTACKS: [Attack; 16] = [
         about: "64 endless calls of one key at any time",
         procedure: beside(work::endless_calls),
         limits: UNNOTICED,
+    },
+    Attack {
+        name: "large-reverts",
+        about: "16 callers make a contract revert with 12 MB, alone and in batches",
+        procedure: beside(work::large_reverts),
+        limits: AttackLimits { memory_growth: REPLIES_GROWTH, ..UNNOTICED },
     },
     Attack {
         name: "operator-connections",

@@ -14,6 +14,7 @@ use crate::run::AttackContext;
 
 const BATCHES: usize = 60;
 const ENDLESS_CALLS: usize = 64;
+const REVERTING_CALLERS: usize = 16;
 
 /// Answers that are asked for so often are kept.
 const KEPT_AFTER: usize = 3;
@@ -38,6 +39,16 @@ pub(super) fn batch_held(context: AttackContext) -> Running {
 pub(super) fn endless_calls(context: AttackContext) -> Running {
     Box::pin(async move {
         ask_always(&context.attacker, context.options.scaled(ENDLESS_CALLS), calls::endless).await;
+    })
+}
+
+pub(super) fn large_reverts(context: AttackContext) -> Running {
+    Box::pin(async move {
+        let body = |number| match calls::large_revert(number) {
+            single if number % 2 == 0 => single,
+            of_batch => format!("[{of_batch},{}]", calls::balance()),
+        };
+        ask_always(&context.attacker, context.options.scaled(REVERTING_CALLERS), body).await;
     })
 }
 
