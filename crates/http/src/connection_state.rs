@@ -1,7 +1,7 @@
 //! State shared by the socket and the requests of one connection.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use resources::AccountId;
 
@@ -18,13 +18,39 @@ pub(crate) struct ConnectionState {
     pub(crate) reply_bytes_sent: AtomicU64,
     /// The account of the first valid key on this connection.
     pub(crate) account: OnceLock<AccountId>,
-    /// Whether no request is in progress. A part of the next head may have arrived.
+    /// Whether the connection waits for its caller. A part of the next request may have arrived.
     pub(crate) is_idle: AtomicBool,
+    /// HTTP/2: requests whose body is complete, and whose reply is not sent.
+    pub(crate) running: AtomicUsize,
 }
 
 impl ConnectionState {
     /// Whether the connection has not received a request yet.
     pub(crate) fn is_new(&self) -> bool {
         self.requests.load(Relaxed) == 0
+    }
+
+    /// Whether the connection may be closed to make room for another: no request is running whose body is complete. Bodies
+    /// that do not end would otherwise keep out other callers at no cost.
+    pub(crate) fn may_make_room(&self) -> bool {
+        self.is_idle.load(Relaxed) && self.running.load(Relaxed) == 0
+    }
+}
+
+/// HTTP/2: a request whose body is complete. It is counted until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningRequest(Arc<ConnectionState>);
+
+impl RunningRequest {
+    pub(crate) fn start(state: Arc<ConnectionState>) -> Self {
+        state.running.fetch_add(1, Relaxed);
+        state.is_idle.store(false, Relaxed);
+        Self(state)
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Relaxed);
     }
 }

@@ -12,7 +12,6 @@ mod head; // strict parsing of heads
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
@@ -93,9 +92,7 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
     /// Serves one request. `false`: the connection ends.
     async fn serve_next(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
-        let head = self.head(closing).await?;
-        self.connection.state().is_idle.store(false, Relaxed);
-        match head {
+        match self.head(closing).await? {
             Ok(Some(head)) => self.answer(head).await,
             Ok(None) => Ok(false),
             Err(refused) => self.refuse(refused).await,
@@ -130,7 +127,6 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
                 Wait::Head(*began.get_or_insert(self.socket.last_activity()))
             });
             self.make_room();
-            self.connection.state().is_idle.store(true, Relaxed);
             let read = if idle && self.is_closing {
                 self.read_last_request().await?
             } else {
@@ -241,6 +237,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
 
     /// Sends the head in `output`, and the body.
     async fn send(&mut self, parts: [Bytes; 3]) -> io::Result<()> {
+        self.socket.set_wait(Wait::Answer);
         let out = &mut self.output;
         if parts.iter().map(Bytes::len).sum::<usize>() <= COPIED_BYTES_MAX {
             parts.iter().for_each(|part| out.extend_from_slice(part));

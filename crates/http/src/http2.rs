@@ -90,6 +90,7 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
         h2,
         requests: JoinSet::new(),
         idle_since: began,
+        replied_at: began,
         goaway_since: None,
     };
     serving.run(stage).await
@@ -112,10 +113,12 @@ struct Http2Connection<'c, V, S> {
     service: &'c Arc<V>,
     connection: &'c Arc<Connection>,
     h2: server::Connection<Socket<S>, Bytes>,
-    /// Running requests, which are cancelled when the connection ends.
-    requests: JoinSet<()>,
-    /// Since when no request is running.
+    /// Requests in progress, which are cancelled when the connection ends. Each returns whether a reply was sent.
+    requests: JoinSet<bool>,
+    /// When the last request ended.
     idle_since: Instant,
+    /// When the last request ended that had a reply.
+    replied_at: Instant,
     /// When GOAWAY was sent.
     goaway_since: Option<Instant>,
 }
@@ -125,7 +128,7 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
         let mut reached = DrainStage::Serving;
         loop {
             let idle_end = self.idle_since.checked_add(self.idle_time());
-            let is_flushing = self.requests.is_empty() && !self.is_new() && !self.is_idle();
+            let is_flushing = !self.is_new() && !self.is_idle() && !self.is_running();
             tokio::select! {
                 biased;
                 accepted = self.h2.accept() => match accepted {
@@ -146,8 +149,9 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
                         self.go_away();
                     }
                 }
-                () = sleep_until(self.idle_since + FLUSH_TIME), if is_flushing => {
-                    self.connection.state().is_idle.store(true, Relaxed);
+                () = sleep_until(self.replied_at + FLUSH_TIME), if is_flushing => {
+                    // The body of a request may have been completed meanwhile.
+                    self.connection.state().is_idle.store(!self.is_running(), Relaxed);
                 }
                 () = until(idle_end), if self.requests.is_empty() => {
                     if self.is_new() || self.goaway_since.is_some() {
@@ -171,7 +175,12 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
 
     /// Whether the connection may be closed to make room for another.
     fn is_idle(&self) -> bool {
-        self.connection.state().is_idle.load(Relaxed)
+        self.connection.state().may_make_room()
+    }
+
+    /// Whether a request is running whose body is complete.
+    fn is_running(&self) -> bool {
+        self.connection.state().running.load(Relaxed) > 0
     }
 
     /// Whether the connection has not received a request yet.
@@ -184,7 +193,6 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
             return respond.send_reset(Reason::REFUSED_STREAM);
         }
         let id = self.connection.begin_request();
-        self.connection.state().is_idle.store(false, Relaxed);
         let (service, connection) = (Arc::clone(self.service), Arc::clone(self.connection));
         self.requests.spawn(exchange(service, connection, id, request, respond));
         if self.connection.is_last() {
@@ -192,10 +200,12 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
         }
     }
 
-    fn end_request(&mut self, ended: Result<(), JoinError>) {
+    fn end_request(&mut self, ended: Result<bool, JoinError>) {
         self.idle_since = Instant::now();
-        if let Err(error) = ended {
-            tracing::error!(%error, "a request ended abnormally");
+        match ended {
+            Ok(true) => self.replied_at = self.idle_since,
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "a request ended abnormally"),
         }
         if self.connection.is_last() {
             self.go_away();
@@ -220,25 +230,26 @@ async fn until(end: Option<Instant>) {
     }
 }
 
-/// Answers one request.
+/// Answers one request. `false`: it was cancelled before its reply.
 async fn exchange<V: Service>(
     service: Arc<V>,
     connection: Arc<Connection>,
     id: RequestId,
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-) {
+) -> bool {
     let (parts, incoming) = request.into_parts();
     let limits = &connection.server().limits;
     let is_head = RequestMethod::from(&parts.method) == RequestMethod::Head;
-    let mut body = Http2Body::new(incoming, limits.body_timeout, request_bytes(&parts));
+    let state = Arc::clone(connection.state());
+    let mut body = Http2Body::new(incoming, limits.body_timeout, request_bytes(&parts), state);
     let reply = {
         let mut answered = pin!(answer(&service, &connection, id, parts, &mut body));
         tokio::select! {
             biased;
             reply = answered.as_mut() => reply,
             // The caller has reset the stream, or the connection has ended.
-            _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return false,
         }
     };
     let response = response(&connection, &reply);
@@ -251,6 +262,7 @@ async fn exchange<V: Service>(
     if let Err(error) = sent {
         tracing::debug!(%error, "a reply was not sent completely");
     }
+    true
 }
 
 /// Measured memory of a request without its head, body and reply: its task, and its stream in `h2`.

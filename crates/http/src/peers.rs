@@ -3,7 +3,8 @@
 //! A caller without a key is identified only by its address. The number of connections of an address and its rate of requests
 //! without a valid key are limited. A request with a valid key is never refused because of other requests from its address,
 //! but a new connection may be, because its key is not known yet. When `connections_max` is reached, the oldest connection
-//! without a valid key is closed, or an idle one of the accounts with most connections.
+//! without a valid key is closed, or an idle one of the accounts with most connections, or any of an account that has more
+//! than half of all.
 
 mod closable; // connections that can be closed to make room
 mod forwarded; // headers of trusted proxies that name the caller

@@ -131,6 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Sets what the connection waits for, and with it the timeout.
     pub(super) fn set_wait(&mut self, wait: Wait) {
+        self.state.is_idle.store(wait != Wait::Answer, Relaxed);
         self.timers.wait = wait;
     }
 

@@ -118,7 +118,7 @@ impl<V: Service> HttpWorker<V> {
         let slot = ConnectionSlot::take(Arc::clone(server), counted);
         let service = Arc::clone(&self.service);
         if server.connections.open.load(Relaxed) > server.limits.connections_max {
-            if !server.connections.closable.close_one() {
+            if !server.connections.closable.close_one(server.limits.connections_max) {
                 counts.turned_away.fetch_add(1, Relaxed);
                 return self.refuse(stream);
             }

@@ -204,7 +204,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "batch_reply_bytes_max", "", "bytes of all replies of one batch together"),
     key("[limits]", "compress_bytes_min", "", "size in bytes from which replies are compressed"),
     key("[limits]", "calls_in_flight_max", "", "calls in progress, over all accounts. One account may have at most half of them"),
-    key("[limits]", "connections_max", "", "open connections. When all are in use, a new connection replaces the oldest one that has sent no valid key, or an idle one of the accounts with most connections. Only 32 connections of each of the 8 accounts with most are searched; if none of them is idle, the new connection gets 503"),
+    key("[limits]", "connections_max", "", "open connections. When all are in use, a new connection replaces the oldest one that has sent no valid key, or an idle one of the accounts with most connections. Only 32 connections of each of the 8 accounts with most are searched; if none of them is idle, it replaces the oldest connection of an account that has more than half of all, or gets 503"),
     key("[limits]", "connections_per_address_max", "", "open connections from one IPv4 address or IPv6 /64 network"),
     key("[limits]", "unauthenticated_per_second_max", "", "requests per second from one such address that have no valid key, or are refused before the key is checked (unknown path, method other than POST, content type, declared length). Further ones get 429"),
     key("[limits]", "address_limits_exempt", "`[\"127.0.0.0/8\", \"::1\"]`", "addresses and networks to which the two limits above do not apply"),

@@ -113,6 +113,76 @@ fn connections_with_an_unfinished_head_make_room_for_another_account() {
     assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
 }
 
+/// Two accounts beside that of the key `demo`.
+const THREE_ACCOUNTS: &str =
+    "[[key]]\nkey = \"second\"\naccount = \"second\"\n[[key]]\nkey = \"other\"\naccount = \"other\"";
+
+/// A head whose body does not come made a connection busy until `body_timeout_ms`, so few accounts could keep all places at
+/// no cost.
+#[test]
+fn connections_with_an_unfinished_body_make_room_for_another_account() {
+    let gateway = Gateway::with("connections_max = 20\nbody_timeout_ms = 120000", THREE_ACCOUNTS);
+    // Neither account has more than half of all connections.
+    let paths = (0..20).map(|number| ["/v3/demo", "/v3/second"][number % 2]);
+    let unfinished: Vec<_> = paths
+        .map(|path| {
+            let mut wire = TestConnection::connect(gateway.public);
+            assert_eq!(wire.post(path, chain_id("1")).status, 200);
+            wire.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{{"));
+            wire
+        })
+        .collect();
+    let others = [(); 5].map(|()| {
+        let mut wire = TestConnection::connect(gateway.public);
+        (wire.post("/v3/other", chain_id("1")).status, wire)
+    });
+    assert_eq!(others.each_ref().map(|(status, _)| *status), [200; 5]);
+    assert_eq!(metric(gateway.operator, "chaingate_connections_closed_for_others_total"), 5.0);
+    drop(unfinished);
+}
+
+/// The same with HTTP/2, where a stream whose body did not end made its connection busy.
+#[test]
+fn http2_connections_with_unfinished_bodies_make_room_and_those_with_a_running_request_do_not() {
+    let limits = "connections_max = 2\nbody_timeout_ms = 120000\ncall_timeout_ms = 120000";
+    let gateway = Gateway::with(limits, THREE_ACCOUNTS);
+    let connect = || {
+        let mut wire = FrameConnection::connect(gateway.public);
+        wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
+        wire
+    };
+    let mut running = connect();
+    running.post(1, "/v3/demo", call("eth_call", r#"[{"data":"0x02"}]"#));
+    until("a request is being answered", || metric(gateway.operator, "chaingate_calls_in_flight") == 1.0);
+    let mut unfinished = connect();
+    unfinished.post(1, "/v3/second", chain_id("1"));
+    assert!(unfinished.body(1).is_some());
+    unfinished.send(&Frame::post(3, "/v3/second"));
+    until("there is room for another account", || {
+        let mut other = TestConnection::connect(gateway.public);
+        other.post("/v3/other", chain_id("1")).status == 200
+    });
+    assert_eq!(metric(gateway.operator, "chaingate_calls_in_flight"), 1.0, "the running request goes on");
+    assert!(unfinished.is_closed());
+}
+
+/// An account whose requests always run, such as endless calls, could keep out all others.
+#[test]
+fn an_account_with_more_than_half_of_all_connections_makes_room_even_if_all_are_busy() {
+    let gateway = Gateway::with("connections_max = 4\ncall_timeout_ms = 120000", THREE_ACCOUNTS);
+    let mut busy = [0, 1, 2, 3].map(|number| {
+        let mut wire = TestConnection::connect(gateway.public);
+        let endless = call("eth_call", &format!(r#"[{{"data":"0x02{number:02x}"}}]"#));
+        wire.send(request("/v3/demo", "", endless.as_bytes()));
+        until("it runs", || metric(gateway.operator, "chaingate_calls_in_flight") == f64::from(number + 1));
+        wire
+    });
+    let mut other = TestConnection::connect(gateway.public);
+    assert_eq!(other.post("/v3/other", chain_id("1")).status, 200);
+    assert!(busy[0].is_closed(), "the oldest one");
+    until("the others go on", || metric(gateway.operator, "chaingate_calls_in_flight") == 3.0);
+}
+
 /// The end of a reply is sent by the HTTP/2 library after its request has ended, and was lost when the connection was closed
 /// then. So such a connection is idle only a little later.
 #[test]

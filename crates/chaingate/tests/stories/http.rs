@@ -179,13 +179,16 @@ fn a_body_at_the_limit_of_5_mib_is_read() {
 
 #[test]
 fn over_the_limit_of_connections_is_503() {
-    let gateway = Gateway::with("connections_max = 2", "");
+    let other_key = "[[key]]\nkey = \"other\"\naccount = \"other\"";
+    let gateway = Gateway::with("connections_max = 2", other_key);
     let mut held: Vec<_> = (0..2).map(|_| TestConnection::connect(gateway.public)).collect();
     for (number, wire) in held.iter_mut().enumerate() {
-        assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+        // An account with more than half of all connections would make room, too.
+        let path = ["/v3/demo", "/v3/other"][number];
+        assert_eq!(wire.post(path, chain_id("1")).status, 200);
         // Idle connections would make room for others.
         let endless = call("eth_call", &format!(r#"[{{"data":"0x02{number:02x}"}}]"#));
-        wire.send(request("/v3/demo", "", endless.as_bytes()));
+        wire.send(request(path, "", endless.as_bytes()));
     }
     until("calls run on all connections", || metric(gateway.operator, "chaingate_calls_in_flight") == 2.0);
     let mut wire = TestConnection::connect(gateway.public);

@@ -212,7 +212,7 @@ fn http(out: &mut String, gateway: &GatewayState) {
     );
     counter(
         "chaingate_connections_closed_for_others_total",
-        "Connections without a valid key, and idle ones, that were closed because there was no place for another connection.",
+        "Connections without a valid key, idle ones, and those of an account with more than half of all, that were closed because there was no place for another connection.",
         sum(gateway, |counts| &counts.closed_for_others),
     );
     counter(

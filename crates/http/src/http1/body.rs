@@ -211,10 +211,12 @@ impl<'a, S: ByteStream> request_body::RequestBody<'a> for Http1Body<'a, S> {
         bytes_max: usize,
         memory: AccountMemory<'_>,
     ) -> Result<ReceivedBody<'a>, Refused> {
-        match self.framing {
+        let received = match self.framing {
             BodyFraming::Bytes(length) => self.read_bytes(length, bytes_max, memory).await,
             BodyFraming::Chunks => self.read_chunks(bytes_max, memory).await,
-        }
+        }?;
+        self.socket.set_wait(Wait::Answer);
+        Ok(received)
     }
 
     async fn skip(&mut self) {
@@ -229,7 +231,6 @@ impl<'a, S: ByteStream> request_body::RequestBody<'a> for Http1Body<'a, S> {
         &mut self,
         mut answer: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Result<T, Refused> {
-        self.socket.set_wait(Wait::Answer);
         poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
             Poll::Pending => self.poll_caller_gone(cx).map(|()| Err(Refused::Broken)),

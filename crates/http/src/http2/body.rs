@@ -1,6 +1,7 @@
 //! The body of an HTTP/2 request.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use h2::RecvStream;
 use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
 use tokio::time::timeout;
 
+use crate::connection_state::{ConnectionState, RunningRequest};
 use crate::refused::Refused;
 use crate::request_body::{ReceivedBody, RequestBody};
 
@@ -20,6 +22,9 @@ pub(super) struct Http2Body {
     request_bytes: usize,
     /// The charge for `request_bytes`, until the reply is sent.
     request_charge: MemoryCharge,
+    state: Arc<ConnectionState>,
+    /// Set when the body is complete, until the reply is sent.
+    running: Option<RunningRequest>,
 }
 
 /// Bytes of a refused request's body that are read and discarded, so that the reply is not followed by a reset.
@@ -29,8 +34,14 @@ const DISCARDED_BYTES_MAX: usize = 64 << 10;
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 impl Http2Body {
-    pub(super) fn new(incoming: RecvStream, time: Duration, request_bytes: usize) -> Self {
-        Self { incoming, time, request_bytes, request_charge: MemoryCharge::default() }
+    pub(super) fn new(
+        incoming: RecvStream,
+        time: Duration,
+        request_bytes: usize,
+        state: Arc<ConnectionState>,
+    ) -> Self {
+        let request_charge = MemoryCharge::default();
+        Self { incoming, time, request_bytes, request_charge, state, running: None }
     }
 
     /// Whether the state of the request is charged to the account or counted for the connection.
@@ -92,7 +103,9 @@ impl<'a> RequestBody<'a> for Http2Body {
     ) -> Result<ReceivedBody<'a>, Refused> {
         memory.grow(&mut self.request_charge, self.request_bytes)?;
         let read = timeout(self.time, self.read_whole(bytes_max, memory)).await;
-        read.unwrap_or(Err(Refused::TooSlow)).map(ReceivedBody::from)
+        let received = read.unwrap_or(Err(Refused::TooSlow))?;
+        self.running = Some(RunningRequest::start(Arc::clone(&self.state)));
+        Ok(received.into())
     }
 
     /// The body of a refused request is discarded after its reply is computed.

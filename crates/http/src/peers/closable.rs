@@ -2,14 +2,14 @@
 //!
 //! The oldest connection without a recognised key is closed first. If there is none, an idle connection of the account with
 //! most connections is closed, so that no account keeps out others with connections that it does not use. If that account has
-//! no idle connection, the next largest accounts are tried.
+//! no idle connection, the next largest accounts are tried. As a last resort, an account with more than half of all
+//! connections loses its oldest one.
 //!
-//! A connection with a recognised key is closed only while no request on it is known to be running. A request or the end of a
-//! reply that is in transit at that moment is lost, as when an idle connection times out.
+//! Apart from that, a connection with a recognised key is closed only while no request on it is known to be running. A request
+//! or the end of a reply that is in transit at that moment is lost, as when an idle connection times out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 use resources::AccountId;
@@ -90,8 +90,8 @@ impl ClosableConnections {
         }
     }
 
-    /// Closes one connection to make room. `false`: none may be closed.
-    pub(crate) fn close_one(&self) -> bool {
+    /// Closes one of `connections_max` connections to make room. `false`: none may be closed.
+    pub(crate) fn close_one(&self, connections_max: usize) -> bool {
         let mut lists = self.lists.lock();
         while let Some((_, closer)) = lists.unrecognized.pop_first() {
             if closer.send(()).is_ok() {
@@ -101,6 +101,7 @@ impl ClosableConnections {
         let largest = lists.counts.iter().rev().take(SEARCHED_ACCOUNTS_MAX);
         let largest: Vec<_> = largest.map(|&(_, account)| account).collect();
         largest.into_iter().any(|account| lists.close_idle(account))
+            || lists.close_of_majority(connections_max)
     }
 }
 
@@ -125,6 +126,22 @@ impl ConnectionLists {
         Some(connection)
     }
 
+    /// Closes the oldest connection of an account that has more than half of all, and not just one.
+    fn close_of_majority(&mut self, connections_max: usize) -> bool {
+        while let Some(&(count, account)) = self.counts.last()
+            && count > (connections_max / 2).max(1)
+            && let Some((&oldest, _)) =
+                self.by_account.get(&account).and_then(|own| own.connections.first_key_value())
+        {
+            let connection = self.remove_known(oldest, account);
+            // A connection that has already ended makes no room.
+            if connection.is_some_and(|connection| connection.closer.send(()).is_ok()) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Closes an idle connection of this account, if one search finds one.
     fn close_idle(&mut self, account: AccountId) -> bool {
         while let Some(number) = self.by_account.get_mut(&account).and_then(AccountConnections::find_idle) {
@@ -145,7 +162,7 @@ impl AccountConnections {
             let mut from_here = self.connections.range(self.next..).chain(&self.connections);
             let (&number, connection) = from_here.next()?;
             self.next = number + 1;
-            if connection.state.is_idle.load(Relaxed) {
+            if connection.state.may_make_room() {
                 return Some(number);
             }
         }
@@ -155,9 +172,15 @@ impl AccountConnections {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::connection_state::RunningRequest;
+
+    /// So many that no account has more than half of them.
+    const MANY: usize = 1_000;
 
     fn must_close_now(must_close: MustClose) -> bool {
         must_close.wait().now_or_never().is_some()
@@ -188,11 +211,11 @@ mod tests {
         let connections = ClosableConnections::default();
         let [first] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [second, third] = [2, 3].map(|number| connections.add(number));
-        assert!(connections.close_one());
+        assert!(connections.close_one(MANY));
         assert!(!must_close_now(first), "it has a recognised key");
         assert!(must_close_now(second));
         drop(third);
-        assert!(!connections.close_one(), "the others have ended");
+        assert!(!connections.close_one(MANY), "the others have ended");
     }
 
     #[test]
@@ -201,7 +224,7 @@ mod tests {
         let [few] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [busy, idle, last] =
             add_known(&connections, AccountId::unique(), [(2, false), (3, true), (4, true)]);
-        assert!(connections.close_one());
+        assert!(connections.close_one(MANY));
         assert!(!must_close_now(busy), "it has a running request");
         assert!(must_close_now(idle));
         assert!(!must_close_now(few) && !must_close_now(last));
@@ -213,9 +236,9 @@ mod tests {
         let (connections, account) = (ClosableConnections::default(), AccountId::unique());
         let busy: Vec<_> =
             (0..BUSY).flat_map(|number| add_known(&connections, account, [(number, false)])).collect();
-        assert!((0..10).all(|_| !connections.close_one()));
+        assert!((0..10).all(|_| !connections.close_one(MANY)));
         let [idle] = add_known(&connections, account, [(BUSY, true)]);
-        assert!((0..10).any(|_| connections.close_one()), "a later search finds the idle one");
+        assert!((0..10).any(|_| connections.close_one(MANY)), "a later search finds the idle one");
         assert!(must_close_now(idle));
         assert!(!busy.into_iter().any(must_close_now));
     }
@@ -227,19 +250,46 @@ mod tests {
         let [small] = add_known(&connections, AccountId::unique(), [(1, true)]);
         let [idle, other] = add_known(&connections, AccountId::unique(), [(2, true), (3, false)]);
         let busy = add_known(&connections, AccountId::unique(), [(4, false), (5, false), (6, false)]);
-        assert!(connections.close_one());
+        assert!(connections.close_one(MANY));
         assert!(must_close_now(idle));
         assert!(!must_close_now(other) && !busy.into_iter().any(must_close_now));
-        assert!(connections.close_one());
+        assert!(connections.close_one(MANY));
         assert!(must_close_now(small), "the others have none");
-        assert!(!connections.close_one());
+        assert!(!connections.close_one(MANY));
+    }
+
+    /// An account could keep out all others with requests that were always running.
+    #[test]
+    fn an_account_with_more_than_half_of_all_loses_its_oldest_connection_even_if_it_is_busy() {
+        let connections = ClosableConnections::default();
+        let [other] = add_known(&connections, AccountId::unique(), [(1, false)]);
+        let [oldest, second, third] =
+            add_known(&connections, AccountId::unique(), [(2, false), (3, false), (4, false)]);
+        assert!(!connections.close_one(6), "half of all is no reason");
+        assert!(connections.close_one(4));
+        assert!(must_close_now(oldest) && !must_close_now(second) && !must_close_now(third));
+        assert!(!connections.close_one(4), "it has half of all now");
+        assert!(!must_close_now(other));
+    }
+
+    #[test]
+    fn a_connection_with_a_running_http2_request_is_busy() {
+        let (connections, account) = (ClosableConnections::default(), AccountId::unique());
+        let state = state_of(account, true);
+        let must_close = connections.add(1);
+        connections.recognize(1, account, &state);
+        let running = RunningRequest::start(Arc::clone(&state));
+        state.is_idle.store(true, Relaxed);
+        assert!(!connections.close_one(MANY));
+        drop(running);
+        assert!(connections.close_one(MANY) && must_close_now(must_close));
     }
 
     #[test]
     fn ended_connections_have_no_entry() {
         let (connections, account) = (ClosableConnections::default(), AccountId::unique());
         let _known = add_known(&connections, account, [(1, true), (2, true), (3, false)]);
-        assert!(connections.close_one());
+        assert!(connections.close_one(MANY));
         let _unknown = connections.add(4);
         for number in [1, 2, 3] {
             connections.remove(number, &state_of(account, true));
