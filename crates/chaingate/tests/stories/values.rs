@@ -338,6 +338,7 @@ fn overrides_are_read_and_checked() {
     assert_eq!(run("null", "null")["result"], "0x");
     assert!(is_invalid_argument(&run("[]", "null"), 2));
     assert!(is_invalid_argument(&run(r#"{"0x1":{}}"#, "null"), 2));
+    assert!(is_invalid_argument(&run(&format!("{{{ADDRESS}:{{}},{ADDRESS}:{{}}}}"), "null"), 2));
     assert!(is_invalid_argument(&run("null", "7"), 3));
 }
 
