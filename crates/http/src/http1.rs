@@ -105,9 +105,11 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
         mut closing: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<Result<Option<HeadBounds>, Refused>> {
         let limits = &self.connection.server().limits;
-        let (mut search, mut began) = (HeadEndSearch::default(), None);
-        self.skip_blank_line();
+        let (mut search, mut began, mut has_skipped) = (HeadEndSearch::default(), None, false);
         loop {
+            if !has_skipped && self.skip_blank_line() {
+                (search, began, has_skipped) = (HeadEndSearch::default(), None, true);
+            }
             let input = &self.input[self.input_start..];
             let end = match search.end(input) {
                 Ok(end) => end,
@@ -158,11 +160,12 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
         }
     }
 
-    /// Skips a blank line, which some callers send after a body.
-    fn skip_blank_line(&mut self) {
-        if self.input[self.input_start..] == *b"\r\n" {
-            self.input_start = self.input.len();
-        }
+    /// Skips a blank line, which some callers send after a body. `false`: there is none. Only one is skipped per request,
+    /// because the connection is idle behind it, and could be kept so with a line now and then.
+    fn skip_blank_line(&mut self) -> bool {
+        let is_blank = self.input[self.input_start..].starts_with(b"\r\n");
+        self.input_start += if is_blank { 2 } else { 0 };
+        is_blank
     }
 
     /// Drops the used part of the input and reserves room for the next read.

@@ -69,6 +69,24 @@ fn a_body_that_trickles_in_is_408() {
     }
 }
 
+/// A blank line in a packet of its own, as some callers send it after a body, began a head, and the caller got a 408 that it
+/// had not asked for.
+#[test]
+fn a_connection_is_idle_after_a_blank_line_behind_a_body() {
+    let gateway = Gateway::with(&short("keep_alive_timeout_ms"), "");
+    for pieces in [&["\r\n"][..], &["\r", "\n"]] {
+        let mut wire = TestConnection::connect(gateway.public);
+        assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200);
+        for piece in pieces {
+            wire.send(piece);
+        }
+        assert!(wire.is_closed(), "it is closed without a word: {pieces:?}");
+    }
+    let mut wire = TestConnection::connect(gateway.public);
+    wire.send("\r\n");
+    assert_eq!(wire.post("/v3/demo", chain_id("1")).status, 200, "a request may follow");
+}
+
 #[test]
 fn a_second_request_has_the_same_time_as_the_first() {
     let gateway = Gateway::with("header_timeout_ms = 2000", "");
