@@ -31,6 +31,7 @@ use crate::date::with_http_date;
 use crate::drain::{DrainStage, next_stage};
 use crate::head::{RequestHead, RequestMethod};
 use crate::limits::HttpLimits;
+use crate::refused::Refused;
 use crate::service::{HeaderWriter, Service, ServiceReply};
 use crate::socket::{ByteStream, PREFACE, READ_BYTES, Socket, Wait};
 
@@ -286,6 +287,9 @@ async fn answer<V: Service>(
     parts: Parts,
     body: &mut Http2Body,
 ) -> V::Reply {
+    if parts.headers.len() > connection.server().limits.headers_max {
+        return service.refuse_request(connection, id, Refused::HeadTooLarge).await;
+    }
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let head = RequestHead { method: (&parts.method).into(), target, headers: (&parts.headers).into() };
     let reply = service.answer(connection, id, &head, body).await;

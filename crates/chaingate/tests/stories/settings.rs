@@ -15,6 +15,7 @@ use chaingate::source;
 use gateway::server::Server;
 use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
+use testkit::http2::{Frame, FrameConnection, INITIAL_WINDOW_SIZE};
 
 use crate::demo::{Demo, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
@@ -254,6 +255,25 @@ fn limits_of_requests_hold_where_they_are_set() {
             TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, b"{}")).reply();
         assert_eq!(reply.status, 431, "{limit}");
     }
+}
+
+/// The limit on the number of headers had no effect on HTTP/2.
+#[test]
+fn an_http2_request_with_too_many_headers_is_refused() {
+    let gateway = Gateway::with("headers_max = 4", "");
+    let mut wire = FrameConnection::connect(gateway.public);
+    wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
+    let mut ask = |stream: u32, more: usize| {
+        let mut head = Frame::post(stream, "/v3/demo");
+        // Literals with names of one letter; `content-type` is the first header.
+        (0..more).for_each(|number| head.payload.extend([0, 1, b'a' + number as u8, 1, b'x']));
+        wire.send(&head).send(&Frame::data(stream, chain_id("1")));
+        String::from_utf8(wire.body(stream).unwrap()).unwrap()
+    };
+    assert!(ask(1, 3).contains("0x539"));
+    let refused = ask(3, 4);
+    assert!(refused.contains("the head of the request is too large"), "{refused}");
+    assert!(ask(5, 0).contains("0x539"), "the connection goes on");
 }
 
 #[test]
