@@ -190,6 +190,10 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
     }
 
     fn begin_request(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        // While requests arrive one after the other, `run` does not get to those that have ended.
+        while let Some(ended) = self.requests.try_join_next() {
+            self.end_request(ended);
+        }
         if self.goaway_since.is_some_and(|since| since.elapsed() > GOAWAY_TIME) {
             return respond.send_reset(Reason::REFUSED_STREAM);
         }
