@@ -74,8 +74,11 @@ fn a_batch_of_which_the_rate_limit_refuses_every_call_is_429() {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_getBlockReceipts","params":["0x1"]}}"#)
     };
     let note = r#"{"jsonrpc":"2.0","method":"eth_getBlockReceipts","params":["0x1"]}"#.to_owned();
-    let reply = batch(&[receipts(1), note, receipts(2)]);
+    let reply = batch(&[receipts(1), note.clone(), receipts(2)]);
     assert_eq!(reply.status, 429, "{reply:?}");
+    let notes = batch(&[note.clone(), note]);
+    assert_eq!((notes.status, &notes.json()["id"]), (429, &json!(null)), "it was 204: {notes:?}");
+    assert!(notes.header("retry-after").is_some());
     let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
     let json = reply.json();
     let elements = json.as_array().unwrap();

@@ -111,7 +111,7 @@ struct BatchReply {
 
 impl BatchReply {
     async fn end_element(&mut self, end: ElementEnd) {
-        let mut retry_after_s = None;
+        let mut rate_limited = None;
         match end {
             ElementEnd::Written(verified) => self.count_verified(verified),
             ElementEnd::Uncopied { large, end, verified } => {
@@ -120,9 +120,9 @@ impl BatchReply {
                 self.out.extend_from_slice(end);
                 self.out.push(b',');
             }
-            ElementEnd::RateLimited(seconds) => retry_after_s = Some(seconds),
+            ElementEnd::RateLimited(error) => rate_limited = Some(error),
         }
-        self.refusals.count(retry_after_s);
+        self.refusals.count(rate_limited);
     }
 
     fn count_verified(&mut self, verified: Option<Verification>) {
@@ -130,15 +130,17 @@ impl BatchReply {
     }
 
     fn finish(mut self, limit: ReplyLimit<'_>) -> Reply {
-        match self.out.last_mut() {
-            Some(last) if *last == b',' => *last = b']',
-            _ => return Reply::silent(),
+        let refusal = self.refusals.into_refusal_of_all();
+        if self.out.pop_if(|last| *last == b',').is_none() {
+            // All calls were notifications, which have no elements.
+            return refusal.map_or_else(Reply::silent, |error| Reply::error(Id::NULL, error));
         }
+        self.out.push(b']');
         let parts = [limit.into_charged(self.out), Bytes::new(), Bytes::new()];
-        if self.refusals.are_all() {
-            return Reply::refused_batch(parts, self.refusals.retry_after_s);
+        match refusal.and_then(|error| error.rate_limit_wait_s()) {
+            Some(retry_after_s) => Reply::refused_batch(parts, retry_after_s),
+            None => Reply::batch(parts, self.verified),
         }
-        Reply::batch(parts, self.verified)
     }
 }
 
@@ -147,20 +149,24 @@ impl BatchReply {
 struct RateRefusals {
     calls: usize,
     refused: usize,
-    /// The longest time after which a refused call may be tried again.
-    retry_after_s: u64,
+    /// The refusal with the longest time after which the call may be tried again.
+    longest: Option<ErrorReply>,
 }
 
 impl RateRefusals {
-    /// Counts one call; `retry_after_s` is `Some` if the rate limit refused it.
-    fn count(&mut self, retry_after_s: Option<u64>) {
+    /// Counts one call, and the refusal if the rate limit refused it.
+    fn count(&mut self, rate_limited: Option<ErrorReply>) {
         self.calls += 1;
-        self.refused += usize::from(retry_after_s.is_some());
-        self.retry_after_s = self.retry_after_s.max(retry_after_s.unwrap_or(0));
+        self.refused += usize::from(rate_limited.is_some());
+        let wait_s = |refusal: &ErrorReply| refusal.rate_limit_wait_s();
+        if rate_limited.as_ref().and_then(wait_s) > self.longest.as_ref().and_then(wait_s) {
+            self.longest = rate_limited;
+        }
     }
 
-    fn are_all(&self) -> bool {
-        self.refused == self.calls
+    /// The refusal with the longest time, if all calls were refused.
+    fn into_refusal_of_all(self) -> Option<ErrorReply> {
+        self.longest.filter(|_| self.refused == self.calls)
     }
 }
 
@@ -204,13 +210,16 @@ enum ElementEnd {
     Written(Option<Verification>),
     /// Its result or the data of its error is still to be copied behind what is written, and the end behind that.
     Uncopied { large: Bytes, end: &'static [u8], verified: Option<Verification> },
-    /// Its error is written: the rate limit refuses the call for this many seconds.
-    RateLimited(u64),
+    /// Its error is written, or it was a notification: the rate limit refused the call.
+    RateLimited(ErrorReply),
 }
 
 impl ElementEnd {
     fn of_error(error: &ErrorReply) -> Self {
-        error.rate_limit_wait_s().map_or(Self::Written(None), Self::RateLimited)
+        match error.rate_limit_wait_s() {
+            Some(_) => Self::RateLimited(error.clone()),
+            None => Self::Written(None),
+        }
     }
 }
 
