@@ -87,18 +87,11 @@ impl Peers {
         }
     }
 
-    /// The address of the caller of a new connection: the address of the peer, or the one in the PROXY protocol header of a
-    /// trusted proxy.
-    pub(super) async fn caller_of_connection(
-        &self,
-        peer: IpAddr,
-        stream: &mut TcpStream,
-    ) -> io::Result<IpAddr> {
-        if !self.starts_with_proxy_header(peer) {
-            return Ok(peer);
-        }
+    /// The address of the caller of a new connection whose peer is a trusted proxy: the one in its PROXY protocol header, or
+    /// that of the proxy itself.
+    pub(super) async fn caller_of_connection(proxy: IpAddr, stream: &mut TcpStream) -> io::Result<IpAddr> {
         let source = proxy_protocol::read_header(stream).await?;
-        Ok(source.map_or(peer, |source| source.to_canonical()))
+        Ok(source.map_or(proxy, |source| source.to_canonical()))
     }
 
     pub(super) fn starts_with_proxy_header(&self, peer: IpAddr) -> bool {

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::connection::{Connection, ConnectionPeer};
 use crate::connection_state::ConnectionState;
 use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
-use crate::peers::CountedAddress;
+use crate::peers::{CountedAddress, Peers};
 use crate::server_state::ServerState;
 use crate::service::Service;
 use crate::socket::{ByteStream, Socket};
@@ -294,8 +294,7 @@ async fn read_proxy_header(
     stream: &mut TcpStream,
 ) -> Result<IpAddr, Error> {
     let server = &slot.server;
-    let address =
-        timeout(server.limits.header_timeout, server.peers.caller_of_connection(proxy, stream)).await??;
+    let address = timeout(server.limits.header_timeout, Peers::caller_of_connection(proxy, stream)).await??;
     let Some(counted) = server.peers.enter(address) else {
         server.counts[index].address_refused.fetch_add(1, Relaxed);
         return Err("too many connections from this address".into());
