@@ -30,6 +30,8 @@ pub(super) struct ConnectionPeer {
     /// The number of the connection.
     pub(super) number: u64,
     pub(super) address: IpAddr,
+    /// When the connection was accepted.
+    pub(super) accepted: MonoTime,
     pub(super) state: Arc<ConnectionState>,
 }
 
@@ -37,7 +39,8 @@ impl ConnectionPeer {
     /// The peer of a stream that is not a socket, as in tests and fuzzing.
     pub(super) fn unknown(server: &ServerState) -> Self {
         let number = server.connections.seen.fetch_add(1, Relaxed);
-        Self { number, address: Ipv4Addr::LOCALHOST.into(), state: Arc::default() }
+        let accepted = server.clock.now();
+        Self { number, address: Ipv4Addr::LOCALHOST.into(), accepted, state: Arc::default() }
     }
 }
 
@@ -112,6 +115,11 @@ impl Connection {
                 self.peer.state.closes_after_reply.store(true, Relaxed);
             }
         })
+    }
+
+    /// When the connection was accepted.
+    pub(super) fn accepted(&self) -> MonoTime {
+        self.peer.accepted
     }
 
     pub(super) fn state(&self) -> &Arc<ConnectionState> {

@@ -22,7 +22,7 @@ use http::{Request, Response, StatusCode};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use self::body::Http2Body;
 use crate::BoxError as Error;
@@ -83,13 +83,15 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
     socket.switch_to_http2(first)?;
     let limits = &connection.server().limits;
     let began = Instant::now();
+    let first_request_deadline = connection.server().step_deadline(connection.accepted());
     let handshake = builder(limits).handshake(socket);
-    let h2 = timeout(limits.header_timeout, handshake).await??;
+    let h2 = timeout_at(first_request_deadline, handshake).await??;
     let serving = Http2Connection {
         service,
         connection: &connection,
         h2,
         requests: JoinSet::new(),
+        first_request_deadline,
         idle_since: began,
         replied_at: began,
         goaway_since: None,
@@ -116,6 +118,7 @@ struct Http2Connection<'c, V, S> {
     h2: server::Connection<Socket<S>, Bytes>,
     /// Requests in progress, which are cancelled when the connection ends. Each returns whether a reply was sent.
     requests: JoinSet<bool>,
+    first_request_deadline: Instant,
     /// When the last request ended.
     idle_since: Instant,
     /// When the last request ended that had a reply.
@@ -128,7 +131,7 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
     async fn run(mut self, mut stage: watch::Receiver<DrainStage>) -> Result<(), Error> {
         let mut reached = DrainStage::Serving;
         loop {
-            let idle_end = self.idle_since.checked_add(self.idle_time());
+            let idle_end = self.idle_end();
             let is_flushing = !self.is_new() && !self.is_idle() && !self.is_running();
             tokio::select! {
                 biased;
@@ -164,13 +167,12 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
         }
     }
 
-    /// How long the connection may be idle.
-    fn idle_time(&self) -> Duration {
-        let limits = &self.connection.server().limits;
+    /// Until when the connection may be idle; `None` if that is beyond all time.
+    fn idle_end(&self) -> Option<Instant> {
         match self.goaway_since {
-            Some(_) => GOAWAY_TIME,
-            None if self.is_new() => limits.header_timeout,
-            None => limits.keep_alive_timeout,
+            Some(_) => self.idle_since.checked_add(GOAWAY_TIME),
+            None if self.is_new() => Some(self.first_request_deadline),
+            None => self.idle_since.checked_add(self.connection.server().limits.keep_alive_timeout),
         }
     }
 

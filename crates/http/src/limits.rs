@@ -72,6 +72,12 @@ impl Default for HttpLimits {
 }
 
 impl HttpLimits {
+    /// Time from the accept of a connection to the end of its first head, with everything before it: the PROXY protocol
+    /// header, the TLS handshake and the first byte. Their timeouts would otherwise add up.
+    pub(crate) fn first_head_timeout(&self) -> Duration {
+        self.first_byte_timeout.max(self.header_timeout)
+    }
+
     pub fn read(section: &mut Section<'_>) -> Self {
         let default = Self::default();
         Self {

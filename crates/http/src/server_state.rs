@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use resources::{Clock, MemoryBudget, RepeatedWarning};
+use resources::{Clock, MemoryBudget, MonoTime, RepeatedWarning};
+use tokio::time::Instant;
 
 use crate::config::HttpConfig;
 use crate::counts::HttpCounts;
@@ -60,6 +61,13 @@ impl ServerState {
             limits,
             memory,
         }
+    }
+
+    /// When the next step of a new connection has to be done that begins now, such as its TLS handshake.
+    pub(crate) fn step_deadline(&self, accepted: MonoTime) -> Instant {
+        let step = self.clock.now().after(self.limits.header_timeout);
+        let all_steps = accepted.after(self.limits.first_head_timeout());
+        Instant::from_std(self.clock.instant(step.min(all_steps)))
     }
 
     /// Whether the gateway is shutting down.

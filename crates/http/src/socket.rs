@@ -46,6 +46,8 @@ pub(super) struct Socket<S> {
 struct SocketTimers {
     clock: Clock,
     limits: HttpLimits,
+    /// End of the time for the first head, and for everything before it.
+    first_head_deadline: MonoTime,
     wait: Wait,
     /// Whether the caller may have more to send when the connection is closed.
     linger_on_close: bool,
@@ -110,10 +112,18 @@ const LINGER_PAUSE: Duration = Duration::from_millis(10);
 const TIMER_MAX: Duration = Duration::from_secs(3_600);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    pub(super) fn new(stream: S, state: Arc<ConnectionState>, clock: Clock, limits: HttpLimits) -> Self {
+    /// A socket of a connection that was accepted at that time.
+    pub(super) fn new(
+        stream: S,
+        state: Arc<ConnectionState>,
+        accepted: MonoTime,
+        clock: Clock,
+        limits: HttpLimits,
+    ) -> Self {
         state.last_read_at.store(clock.now().0, Relaxed);
         let timers = SocketTimers {
             clock,
+            first_head_deadline: accepted.after(limits.first_head_timeout()),
             written_min: limits.read_bytes_min(),
             limits,
             wait: Wait::Request,
@@ -280,7 +290,7 @@ impl SocketTimers {
             return Some((since.after(limits.write_timeout), TimeoutAction::Abort));
         }
         let idle_since = self.last_activity(state);
-        match self.wait {
+        let deadline = match self.wait {
             Wait::Answer => None,
             Wait::Body(began) => Some((began.after(limits.body_timeout), TimeoutAction::Reply408)),
             Wait::Head(began) => Some((began.after(limits.header_timeout), TimeoutAction::Reply408)),
@@ -292,7 +302,9 @@ impl SocketTimers {
             Wait::Frames { unfinished_since } => {
                 unfinished_since.map(|since| (since.after(limits.header_timeout), TimeoutAction::Close))
             }
-        }
+        };
+        let latest = if state.is_new() { self.first_head_deadline } else { MonoTime(u64::MAX) };
+        deadline.map(|(deadline, action)| (deadline.min(latest), action))
     }
 }
 
@@ -367,5 +379,69 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
             ready!(self.check_flush_time(cx, poll))?;
         }
         self.poll_linger(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(4);
+    const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// The time of the next timeout, in seconds after the accept, of a connection that waits since `began`.
+    fn timeout_at(wait: impl Fn(MonoTime) -> Wait, began: u64, requests: u64) -> Option<u64> {
+        let (accepted, state) = (MonoTime(0), Arc::new(ConnectionState::default()));
+        let limits = HttpLimits {
+            first_byte_timeout: FIRST_BYTE_TIMEOUT,
+            header_timeout: HEADER_TIMEOUT,
+            ..HttpLimits::default()
+        };
+        let stream = tokio::io::empty();
+        let mut socket = Socket::new(stream, Arc::clone(&state), accepted, Clock::default(), limits);
+        let began = accepted.after(Duration::from_secs(began));
+        state.last_read_at.store(began.0, Relaxed);
+        state.requests.store(requests, Relaxed);
+        socket.timers.last_write_at = accepted;
+        socket.set_wait(wait(began));
+        let deadline = socket.timers.deadline(&state).map(|(deadline, _)| deadline.since(accepted));
+        deadline.map(|time| time.as_secs())
+    }
+
+    /// The times for the PROXY header, TLS, the first byte and the head added up: a caller could stay for 40 s without a
+    /// request.
+    #[tokio::test]
+    async fn the_first_head_has_to_be_complete_some_time_after_the_accept() {
+        assert_eq!(timeout_at(|_| Wait::Request, 0, 0), Some(4), "the first byte");
+        assert_eq!(
+            timeout_at(|_| Wait::Request, 9, 0),
+            Some(10),
+            "the first byte, after a long TLS handshake"
+        );
+        assert_eq!(timeout_at(Wait::Head, 0, 0), Some(10));
+        assert_eq!(timeout_at(Wait::Head, 9, 0), Some(10), "a head that began late");
+        let frames = |began| Wait::Frames { unfinished_since: Some(began) };
+        assert_eq!(timeout_at(frames, 9, 0), Some(10));
+        assert_eq!(
+            (timeout_at(Wait::Head, 9, 1), timeout_at(frames, 9, 1)),
+            (Some(19), Some(19)),
+            "later requests"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_idle_unless_it_works_on_an_answer() {
+        let state = Arc::new(ConnectionState::default());
+        let (clock, limits) = (Clock::default(), HttpLimits::default());
+        let mut socket = Socket::new(tokio::io::empty(), Arc::clone(&state), clock.now(), clock, limits);
+        for (wait, is_idle) in [
+            (Wait::Body(clock.now()), true),
+            (Wait::Answer, false),
+            (Wait::Request, true),
+            (Wait::Head(clock.now()), true),
+        ] {
+            socket.set_wait(wait);
+            assert_eq!(state.may_make_room(), is_idle, "{wait:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use resources::MonoTime;
 #[cfg(target_os = "linux")]
 use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -209,6 +210,7 @@ struct ConnectionSlot {
     /// The number of the connection.
     number: u64,
     counted: CountedAddress,
+    accepted: MonoTime,
     state: Arc<ConnectionState>,
 }
 
@@ -216,7 +218,8 @@ impl ConnectionSlot {
     fn take(server: Arc<ServerState>, counted: CountedAddress) -> Self {
         server.connections.open.fetch_add(1, Relaxed);
         let number = server.connections.seen.fetch_add(1, Relaxed);
-        Self { server, number, counted, state: Arc::default() }
+        let accepted = server.clock.now();
+        Self { server, number, counted, accepted, state: Arc::default() }
     }
 }
 
@@ -275,7 +278,8 @@ async fn start_connection<V: Service>(
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
     let server = Arc::clone(&slot.server);
-    let mut peer = ConnectionPeer { number: slot.number, address, state: Arc::clone(&slot.state) };
+    let (number, accepted, state) = (slot.number, slot.accepted, Arc::clone(&slot.state));
+    let mut peer = ConnectionPeer { number, address, accepted, state };
     if server.peers.starts_with_proxy_header(address) {
         // Boxed because few connections need it, and it would enlarge the task of every connection.
         peer.address = Box::pin(read_proxy_header(&mut slot, index, address, &mut stream)).await?;
@@ -294,7 +298,8 @@ async fn read_proxy_header(
     stream: &mut TcpStream,
 ) -> Result<IpAddr, Error> {
     let server = &slot.server;
-    let address = timeout(server.limits.header_timeout, Peers::caller_of_connection(proxy, stream)).await??;
+    let deadline = server.step_deadline(slot.accepted);
+    let address = timeout_at(deadline, Peers::caller_of_connection(proxy, stream)).await??;
     let Some(counted) = server.peers.enter(address) else {
         server.counts[index].address_refused.fetch_add(1, Relaxed);
         return Err("too many connections from this address".into());
@@ -312,8 +317,8 @@ async fn accept_tls<V: Service>(
     tls: TlsAcceptor,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let accepted = timeout(server.limits.header_timeout, tls.accept(stream)).await?;
-    serve(&service, server, index, peer, accepted?, stage).await
+    let encrypted = timeout_at(server.step_deadline(peer.accepted), tls.accept(stream)).await?;
+    serve(&service, server, index, peer, encrypted?, stage).await
 }
 
 /// Serves one connection until it ends.
@@ -327,7 +332,8 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
 ) -> Result<(), Error> {
     let mut connection = Connection::new(Arc::clone(&server), index, peer);
     let (clock, limits) = (server.clock, server.limits.clone());
-    let mut socket = Socket::new(stream, Arc::clone(connection.state()), clock, limits);
+    let mut socket =
+        Socket::new(stream, Arc::clone(connection.state()), connection.accepted(), clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {
         socket.linger_on_close();
         return Ok(socket.shutdown().await?);

@@ -209,7 +209,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "unauthenticated_per_second_max", "", "requests per second from one such address that have no valid key, or are refused before the key is checked (unknown path, method other than POST, content type, declared length). Further ones get 429"),
     key("[limits]", "address_limits_exempt", "`[\"127.0.0.0/8\", \"::1\"]`", "addresses and networks to which the two limits above do not apply"),
     key("[limits]", "requests_per_connection_max", "", "requests after which a connection is closed, so that load balancers can spread the load again"),
-    key("[limits]", "first_byte_timeout_ms", "", "time until a new connection must send its first byte"),
+    key("[limits]", "first_byte_timeout_ms", "", "time until a new connection must send its first byte. Everything until the end of its first head, with the PROXY header and the TLS handshake, may take as long as the larger of this and `header_timeout_ms`"),
     key("[limits]", "header_timeout_ms", "", "time for the head of a request"),
     key("[limits]", "body_timeout_ms", "", "time for the body of a request"),
     key("[limits]", "write_timeout_ms", "", "time over which the reading speed of a caller is measured. Callers that read a reply too slowly for this long are disconnected"),
