@@ -91,13 +91,13 @@ pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
 /// How many calls may be in flight at once, over all callers.
 #[derive(Debug)]
 pub struct Capacity {
-    most: usize,
+    calls_max: usize,
     taken: AtomicUsize,
 }
 
 impl Capacity {
-    pub fn new(most: usize) -> Self {
-        Self { most, taken: AtomicUsize::new(0) }
+    pub fn new(calls_max: usize) -> Self {
+        Self { calls_max, taken: AtomicUsize::new(0) }
     }
 
     pub fn taken(&self) -> usize {
@@ -109,7 +109,7 @@ impl Capacity {
         let place = CapacitySlot { all: &self.taken, own: &account.calls_in_flight };
         let used = place.all.fetch_add(1, Relaxed);
         let own = place.own.fetch_add(1, Relaxed);
-        is_within_share(own, 1, used, self.most).then_some(place)
+        is_within_share(own, 1, used, self.calls_max).then_some(place)
     }
 }
 

@@ -202,7 +202,7 @@ impl From<CallFault> for ErrorReply {
 impl From<Unanswerable> for ErrorReply {
     fn from(fault: Unanswerable) -> Self {
         match fault {
-            Unanswerable::Bad(fault) => fault.into(),
+            Unanswerable::InvalidCall(fault) => fault.into(),
             Unanswerable::NoMethod(name) => Self {
                 data: methods::why_not_available(&name).map(|why| format!(r#"{{"reason":"{why}"}}"#).into()),
                 ..Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))

@@ -18,7 +18,7 @@ pub struct ParsedCall {
 /// Why a call cannot be answered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unanswerable {
-    Bad(CallFault),
+    InvalidCall(CallFault),
     NoMethod(String),
     NotHere(&'static str),
     Params(ParamFault),
@@ -33,7 +33,7 @@ pub fn parse(
     log_params_max: usize,
     settings: Option<&KeySettings>,
 ) -> Result<ParsedCall, Unanswerable> {
-    let call = item.as_ref().map_err(|bad| Unanswerable::Bad(bad.fault))?;
+    let call = item.as_ref().map_err(|bad| Unanswerable::InvalidCall(bad.fault))?;
     let method = method(call, network)?;
     let query = method.row().read(&call.params).map_err(Unanswerable::Params)?;
     check(&query, network, log_params_max).map_err(Unanswerable::Params)?;

@@ -157,7 +157,7 @@ async fn read<'a>(
 /// The calls of a request → its reply.
 async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
     if text.len() > INLINE_BODY_BYTES_MAX {
-        return Box::pin(large(context, text.into_owned())).await;
+        return Box::pin(answer_large_body(context, text.into_owned())).await;
     }
     let text = &*text;
     let read = |item: &_, bytes| ReadCall::new(item, bytes, context.gateway, context.caller);
@@ -175,7 +175,7 @@ async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Repl
 
 /// The calls of a large body, which is read in the pool → the reply. The charge for the body also covers its typed calls,
 /// which are about as large.
-async fn large(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
+async fn answer_large_body(context: &RequestContext<'_>, text: Vec<u8>) -> Result<Reply, ErrorReply> {
     let len = text.len();
     match calls::read_in_pool(context.gateway, context.caller, text, context.body.clone()).await? {
         Ok(ReadRequest::Single(call)) => Ok(single(context, *call).await),
@@ -288,7 +288,7 @@ async fn answer<'w>(
         }
         let asked = call.parsed?;
         let Some(id_bytes) = id_bytes else {
-            return Ok(Tried::Answered(CallAnswer::Silently));
+            return Ok(Tried::Answered(CallAnswer::Notification));
         };
         let (method, start) = (asked.method.row(), out.len());
         let named = asked.query.block_pair();
@@ -306,7 +306,7 @@ async fn answer<'w>(
         let (written, shared) = match &answered {
             CallAnswer::With(answer) => (out.len() - start, answer.shared.as_ref().map_or(0, Bytes::len)),
             CallAnswer::Nothing(missing, _) => (missing.json().len(), 0),
-            CallAnswer::Silently => return Ok(Tried::Answered(answered)),
+            CallAnswer::Notification => return Ok(Tried::Answered(answered)),
         };
         limit.take_result(written + id_bytes + ELEMENT_BYTES, shared)?;
         if let Some(record) = &mut record {
@@ -439,7 +439,7 @@ enum CallAnswer {
     /// With the value that stands for a missing block.
     Nothing(MissingBlock, Option<Provenance>),
     /// It was a notification.
-    Silently,
+    Notification,
 }
 
 async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
@@ -455,7 +455,7 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
     jsonrpc::begin_result(&mut out, id);
     let reply = match answer(context, &pass, 0, call, &limit, &mut out).await {
         Ok(CallAnswer::With(Answer { provenance, shared: Some(shared) })) => {
-            Reply::result(around(out, shared), Some(provenance))
+            Reply::result(reply_parts(out, shared), Some(provenance))
         }
         Ok(CallAnswer::With(Answer { provenance, shared: None })) => {
             jsonrpc::end_result(&mut out);
@@ -466,7 +466,7 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
             jsonrpc::end_result(&mut out);
             Reply::result([out.into(), Bytes::new(), Bytes::new()], provenance)
         }
-        Ok(CallAnswer::Silently) => Reply::silent(),
+        Ok(CallAnswer::Notification) => Reply::silent(),
         Err(error) => Reply::error(id, error),
     };
     // HTTP/2 sends a short reply in one piece, which has to carry the charge.
@@ -477,6 +477,6 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
 const REPLY_BYTES_USUAL: usize = 256;
 
 /// The parts of a reply with a shared answer, which is sent without copying it.
-fn around(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
+fn reply_parts(before: Vec<u8>, shared: Bytes) -> [Bytes; 3] {
     [before.into(), shared, Bytes::from_static(jsonrpc::RESULT_END)]
 }

@@ -174,11 +174,11 @@ impl ServiceReply for Reply {
             id.with_text(|text| headers.header(&REQUEST_ID, text));
         }
         if let Some(provenance) = self.provenance {
-            say_where_from(headers, provenance);
+            write_provenance(headers, provenance);
         } else if let Some(verified) = self.batch_verified {
-            say_verified(headers, verified);
+            write_verification(headers, verified);
         }
-        say_extra(headers, &self.extra);
+        write_extra(headers, &self.extra);
         if let Some(encoding) = self.encoding {
             headers.header(&header::CONTENT_ENCODING, encoding.name());
         }
@@ -193,7 +193,7 @@ const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
 const VERIFIED: HeaderName = HeaderName::from_static("chaingate-verified");
 
-fn say_where_from(headers: &mut impl HeaderWriter, provenance: Provenance) {
+fn write_provenance(headers: &mut impl HeaderWriter, provenance: Provenance) {
     let name = match provenance.origin {
         Origin::Cache => "cache",
         Origin::Archive => "archive",
@@ -202,12 +202,12 @@ fn say_where_from(headers: &mut impl HeaderWriter, provenance: Provenance) {
     };
     headers.header(&SOURCE, name);
     if let Some(block) = provenance.block {
-        say_block(headers, block);
+        write_block(headers, block);
     }
-    say_verified(headers, provenance.verified);
+    write_verification(headers, provenance.verified);
 }
 
-fn say_verified(headers: &mut impl HeaderWriter, verified: Verification) {
+fn write_verification(headers: &mut impl HeaderWriter, verified: Verification) {
     let name = match verified {
         Verification::None => "none",
         Verification::Confirmed => "confirmed",
@@ -221,7 +221,7 @@ thread_local! {
     static LAST_BLOCK: RefCell<Option<(BlockRef, String)>> = const { RefCell::new(None) };
 }
 
-fn say_block(headers: &mut impl HeaderWriter, block: BlockRef) {
+fn write_block(headers: &mut impl HeaderWriter, block: BlockRef) {
     LAST_BLOCK.with_borrow_mut(|last| {
         if !last.as_ref().is_some_and(|(known, _)| *known == block) {
             *last = Some((block, format!("{:#x} {}", block.number, block.hash)));
@@ -231,7 +231,7 @@ fn say_block(headers: &mut impl HeaderWriter, block: BlockRef) {
     });
 }
 
-fn say_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
+fn write_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
     match extra {
         Extra::None => {}
         Extra::RetryAfter(seconds) => headers.header(&header::RETRY_AFTER, &seconds.to_string()),

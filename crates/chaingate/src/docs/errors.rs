@@ -126,7 +126,7 @@ fn bodies() -> Vec<ErrorExample> {
 }
 
 fn calls() -> Vec<ErrorExample> {
-    let bad = |fault| Unanswerable::Bad(fault).into();
+    let bad = |fault| Unanswerable::InvalidCall(fault).into();
     let params = |fault| Unanswerable::Params(fault).into();
     vec![
         ("is an element of a batch, but not an object", bad(CallFault::NotAnObject)),

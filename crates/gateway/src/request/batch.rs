@@ -64,9 +64,9 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     loop {
         let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
         if context.gateway.answers.remote().is_some() {
-            together(context, &pass, read(), &limit, &mut reply).await;
+            answer_concurrently(context, &pass, read(), &limit, &mut reply).await;
         } else {
-            one_after_another(context, &pass, read(), &limit, &mut reply).await;
+            answer_in_sequence(context, &pass, read(), &limit, &mut reply).await;
         }
         if !pass.is_first() && pass.has_lost_calls() {
             // An executed chain may be a moment behind the view of the nodes.
@@ -83,7 +83,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
 }
 
 /// Answers the calls of a batch one after the other, from the embedded chain.
-async fn one_after_another<'w, 't>(
+async fn answer_in_sequence<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
@@ -178,7 +178,7 @@ const CALLS_AT_ONCE: usize = 64;
 
 /// Answers the calls of a batch concurrently: each waits for a node, and none for another call. The elements keep their order.
 /// Shared results are copied into the reply in that order, within the limit that all of them have taken from.
-async fn together<'w, 't>(
+async fn answer_concurrently<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
@@ -255,7 +255,7 @@ async fn element<'w>(
             out.extend_from_slice(missing.json());
             jsonrpc::end_result(out);
         }
-        Ok(CallAnswer::Silently) => {
+        Ok(CallAnswer::Notification) => {
             out.truncate(start);
             return end;
         }
