@@ -241,6 +241,7 @@ fn watch_signals(is_serving: Arc<AtomicBool>) -> io::Result<(SyncSender<StopEven
         }
         Signal::Interrupt | Signal::Terminate if !is_serving.load(Relaxed) => {
             tracing::info!(?signal, "stopped before it served");
+            #[expect(clippy::disallowed_methods, reason = "there is nothing to drain yet")]
             std::process::exit(signal.exit_status().into());
         }
         Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {

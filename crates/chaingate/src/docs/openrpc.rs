@@ -49,7 +49,7 @@ fn method(example: &Example) -> Value {
     let errors = method_facts::errors(example).into_iter().map(|(_, error)| {
         let mut object = json!({ "code": error.code, "message": error.message });
         if let Some(data) = &error.data {
-            object["data"] = parsed(data);
+            object["data"] = parsed(&data.to_string());
         }
         object
     });
