@@ -103,10 +103,10 @@ impl Pool {
     pub fn start(settings: PoolSettings) -> io::Result<Arc<Self>> {
         let now = Instant::now();
         let memory = ReplyBuffers::new(settings.reply_memory_bytes);
-        let is_only = settings.nodes.len() + settings.partners.len() == 1;
+        let endpoints = settings.nodes.len() + settings.partners.len();
         let make = |remote: EndpointSettings| {
             let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
-            Node::new(name, Client::sharing(remote.endpoint, EndpointLimits::default(), &memory, is_only))
+            Node::new(name, Client::sharing(remote.endpoint, EndpointLimits::default(), &memory, endpoints))
         };
         let mut watched = Vec::new();
         for mut remote in settings.nodes {

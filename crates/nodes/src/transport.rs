@@ -72,14 +72,14 @@ impl Client {
         Self::from_setup(EndpointSetup::new(endpoint, limits, None, own_memory()))
     }
 
-    /// A client that shares its reply memory with other endpoints.
+    /// A client that shares its reply memory with others, so that there are `endpoints` of them.
     pub(crate) fn sharing(
         endpoint: Endpoint,
         limits: EndpointLimits,
         memory: &Arc<ReplyBuffers>,
-        is_only: bool,
+        endpoints: usize,
     ) -> Self {
-        Self::from_setup(EndpointSetup::new(endpoint, limits, None, memory.for_endpoint(is_only)))
+        Self::from_setup(EndpointSetup::new(endpoint, limits, None, memory.for_endpoint(endpoints)))
     }
 
     /// A client that trusts these root certificates instead of those of this machine.
@@ -135,7 +135,7 @@ pub const REPLY_MEMORY_BYTES: usize = 256 << 20;
 
 #[cfg(test)]
 fn own_memory() -> EndpointMemory {
-    ReplyBuffers::new(REPLY_MEMORY_BYTES).for_endpoint(true)
+    ReplyBuffers::new(REPLY_MEMORY_BYTES).for_endpoint(1)
 }
 
 impl Ask for Client {

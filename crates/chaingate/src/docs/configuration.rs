@@ -252,7 +252,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[pool]", "quorum", "a majority of the `[[node]]` entries, up or not", "nodes that must agree on what no hash proves: the head, `safe` and `finalized`, which block has an old number, that a transaction does not exist; see [nodes.md](nodes.md#the-quorum)"),
     key("[pool]", "call_timeout_ms", "", "time for a call over all nodes that are asked. `log_timeout_ms` and `call_timeout_ms` of `[limits]` apply to logs and simulations"),
     key("[pool]", "poll_interval_ms", "a third of the block time", "time between two polls of a node's head"),
-    key("[pool]", "reply_memory_bytes", "", "memory for replies of nodes while they are read, decompressed and checked; at least 1 MiB. One node may use half of it, or all of it if it is the only node. A reply that does not fit waits; then another node is asked. See [nodes.md](nodes.md#known-limits)"),
+    key("[pool]", "reply_memory_bytes", "", "memory for replies of nodes while they are read, decompressed and checked; at least 1 MiB. One node may use half of it, with five or six nodes a third, with more a quarter, and all of it if it is the only node. A reply that does not fit waits; then another node is asked. See [nodes.md](nodes.md#known-limits)"),
     key("[pool]", "head_stall_ms", "ten times the block time, at least 30 s", "time without a new head after which `/ready` is 503"),
 
     key("[cache]", "enabled", "", "whether answers are cached"),

@@ -4,9 +4,10 @@
 //! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer leaves the budget
 //! with [`ReplyBuffers::hand_over`] when it goes to its caller, because a caller may read slowly.
 //!
-//! A node may use half of the budget, or all of it if it is the only one. A reply whose length is known may be as large as
-//! that. One that grows while it is read is copied to larger buffers, and both are counted meanwhile, so it may only be half
-//! as large.
+//! A node may use a part of the budget, such that those that may lie do not use all of it together, or all of it if it is the only
+//! one. A reply whose length is known may be as large as that. It is counted as its bytes arrive, because a node may announce
+//! what it never sends. A reply that grows while it is read is copied to larger buffers, and both are counted meanwhile, so it
+//! may only be half as large.
 //!
 //! Fresh memory from the system takes as long as reading into it, so a few large buffers are kept for the next replies.
 
@@ -35,6 +36,12 @@ const STEP_BYTES: usize = 64 << 10;
 /// How long a reply that holds memory waits for more. Replies of unknown length may all wait for each other, and the first that
 /// gives up frees memory for the others.
 const GROWTH_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is counted of a reply of known length before its first byte. After that it is twice what has arrived.
+const FIRST_STEPS: usize = (1 << 20) / STEP_BYTES;
+
+/// Into how many parts the budget is divided at most. More would not leave enough for the largest replies.
+const PARTS_MAX: usize = 4;
 
 /// Bytes that are copied before other tasks get their turn: under 100 µs.
 const COPIED_AT_ONCE_BYTES: usize = 256 << 10;
@@ -72,7 +79,14 @@ pub(super) struct EndpointMemory {
 /// Steps of the endpoint's share and of the budget.
 struct Permits {
     share: OwnedSemaphorePermit,
-    _budget: OwnedSemaphorePermit,
+    budget: OwnedSemaphorePermit,
+}
+
+impl Permits {
+    fn merge(&mut self, more: Self) {
+        self.share.merge(more.share);
+        self.budget.merge(more.budget);
+    }
 }
 
 impl ReplyBuffers {
@@ -91,9 +105,11 @@ impl ReplyBuffers {
         (self.budget_steps - self.budget.available_permits()) * STEP_BYTES
     }
 
-    /// The share of one endpoint: half of the budget, or all of it if there is no other endpoint.
-    pub(super) fn for_endpoint(self: &Arc<Self>, is_only: bool) -> EndpointMemory {
-        let share_steps = if is_only { self.budget_steps } else { self.budget_steps.div_ceil(2) };
+    /// The share of one of so many endpoints. A minority of them, which may lie, does not get all of the budget.
+    pub(super) fn for_endpoint(self: &Arc<Self>, endpoints: usize) -> EndpointMemory {
+        let minority = endpoints.saturating_sub(1) / 2;
+        let parts = if endpoints <= 1 { 1 } else { (minority + 1).clamp(2, PARTS_MAX) };
+        let share_steps = self.budget_steps.div_ceil(parts);
         EndpointMemory { shared: Arc::clone(self), share: Arc::new(Semaphore::new(share_steps)), share_steps }
     }
 
@@ -126,9 +142,18 @@ impl ReplyBuffers {
 }
 
 impl EndpointMemory {
-    /// A buffer for `length` bytes. Waits for memory until `until`.
+    /// A buffer for a reply of `length` bytes, which are counted as they are reserved. Waits for memory until `until`.
     pub(super) async fn buffer(&self, length: usize, until: Instant) -> Result<Buffer, Fault> {
-        self.buffer_within(self.share_steps, length, until).await
+        if length < STEP_BYTES {
+            return Ok(Buffer::small(length, self));
+        }
+        let needed = length.div_ceil(STEP_BYTES);
+        if needed > self.share_steps {
+            return Err(Fault::LargerThanMemory);
+        }
+        let granted = self.granted(needed, self.share_steps);
+        let permits = self.acquire(granted.min(FIRST_STEPS), until).await?;
+        Ok(self.filled_later(needed, granted, permits))
     }
 
     /// One more buffer of a reply that keeps `held` meanwhile.
@@ -147,22 +172,32 @@ impl EndpointMemory {
 
     async fn buffer_within(&self, steps_max: usize, length: usize, until: Instant) -> Result<Buffer, Fault> {
         if length < STEP_BYTES {
-            return Ok(Buffer { bytes: Vec::with_capacity(length), permits: None, memory: self.clone() });
+            return Ok(Buffer::small(length, self));
         }
         let needed = length.div_ceil(STEP_BYTES);
         if needed > steps_max {
             return Err(Fault::LargerThanMemory);
         }
-        // A spare buffer may be a little larger than needed.
-        self.allocate(needed, (needed + needed / 8).min(steps_max), until).await
+        self.allocate(needed, self.granted(needed, steps_max), until).await
+    }
+
+    /// What a buffer of `needed` steps may take. A spare buffer may be a little larger than needed.
+    fn granted(&self, needed: usize, steps_max: usize) -> usize {
+        (needed + needed / 8).min(steps_max)
     }
 
     /// A buffer of at least `needed` and at most `granted` steps.
     async fn allocate(&self, needed: usize, granted: usize, until: Instant) -> Result<Buffer, Fault> {
         let permits = self.acquire(granted, until).await?;
+        Ok(self.filled_later(needed, granted, permits))
+    }
+
+    /// A buffer of at least `needed` and at most `granted` steps, of which some are counted already. The system provides the memory of
+    /// a new one only as it is written.
+    fn filled_later(&self, needed: usize, granted: usize, permits: Permits) -> Buffer {
         let spare = self.shared.spare.lock().take(needed * STEP_BYTES, granted * STEP_BYTES);
         let bytes = spare.unwrap_or_else(|| Vec::with_capacity(needed * STEP_BYTES));
-        Ok(Buffer { bytes, permits: Some(permits), memory: self.clone() })
+        Buffer { bytes, permits: Some(permits), granted, memory: self.clone() }
     }
 
     async fn acquire(&self, steps: usize, until: Instant) -> Result<Permits, Fault> {
@@ -170,7 +205,7 @@ impl EndpointMemory {
         let acquire = async {
             let share = Arc::clone(&self.share).acquire_many_owned(count).await.ok()?;
             let budget = Arc::clone(&self.shared.budget).acquire_many_owned(count).await.ok()?;
-            Some(Permits { share, _budget: budget })
+            Some(Permits { share, budget })
         };
         timeout_at(until, acquire).await.ok().flatten().ok_or(Fault::NoMemory)
     }
@@ -180,20 +215,27 @@ impl EndpointMemory {
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     permits: Option<Permits>,
+    /// How many steps it may be counted with when it is full. 0 if it is not counted.
+    granted: usize,
     memory: EndpointMemory,
 }
 
 impl Buffer {
+    /// A buffer that is not counted.
+    fn small(length: usize, memory: &EndpointMemory) -> Self {
+        Self { bytes: Vec::with_capacity(length), permits: None, granted: 0, memory: memory.clone() }
+    }
+
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Makes room for `more` bytes of a reply of unknown length. The buffer doubles, or takes what its endpoint may still use if
-    /// that is less.
+    /// Makes room for `more` bytes, and counts them. If the length of the reply is unknown, the buffer doubles, or takes what its
+    /// endpoint may still use if that is less.
     pub(super) async fn reserve(&mut self, more: usize, until: Instant) -> Result<(), Fault> {
         let length = self.bytes.len() + more;
         if length <= self.bytes.capacity() {
-            return Ok(());
+            return self.count(length, until).await;
         }
         let doubled = length.max(2 * self.bytes.len());
         if doubled < STEP_BYTES {
@@ -213,6 +255,21 @@ impl Buffer {
             tokio::task::yield_now().await;
         }
         *self = larger;
+        Ok(())
+    }
+
+    /// Counts `length` bytes of the buffer, and as many again for those that follow.
+    async fn count(&mut self, length: usize, until: Instant) -> Result<(), Fault> {
+        let own = self.permits.as_ref().map_or(0, |permits| permits.share.num_permits());
+        let needed = length.div_ceil(STEP_BYTES);
+        if needed <= own || own >= self.granted {
+            return Ok(());
+        }
+        let until = until.min(Instant::now() + GROWTH_PATIENCE);
+        let more = self.memory.acquire(needed.max(2 * own).min(self.granted) - own, until).await?;
+        if let Some(permits) = &mut self.permits {
+            permits.merge(more);
+        }
         Ok(())
     }
 
@@ -295,7 +352,52 @@ mod tests {
     }
 
     fn memory(bytes: usize) -> EndpointMemory {
-        ReplyBuffers::new(bytes).for_endpoint(true)
+        ReplyBuffers::new(bytes).for_endpoint(1)
+    }
+
+    /// A buffer for a reply of this length that has arrived.
+    async fn arrived(memory: &EndpointMemory, length: usize) -> Result<Buffer, Fault> {
+        let mut buffer = memory.buffer(length, soon()).await?;
+        buffer.reserve(length, soon()).await?;
+        buffer.bytes.resize(length, 7);
+        Ok(buffer)
+    }
+
+    /// Nodes that announced large replies and sent nothing held all memory, and two of five nodes had all of it together.
+    #[tokio::test(start_paused = true)]
+    async fn lying_nodes_do_not_hold_all_memory() {
+        let shared = ReplyBuffers::new(120 * MIB);
+        let announced = shared.for_endpoint(5).buffer(40 * MIB, soon()).await.unwrap();
+        assert_eq!(shared.used_bytes(), MIB, "nothing has arrived");
+        let liars = [shared.for_endpoint(5), shared.for_endpoint(5)];
+        drop(announced);
+        let mut held = Vec::new();
+        for liar in &liars {
+            held.push(arrived(liar, 40 * MIB).await.unwrap());
+            assert_eq!(arrived(liar, MIB).await.err(), Some(Fault::NoMemory));
+        }
+        arrived(&shared.for_endpoint(5), 40 * MIB).await.unwrap();
+        for (endpoints, parts) in [(1, 1), (2, 2), (3, 2), (4, 2), (5, 3), (7, 4), (100, 4)] {
+            let share = shared.for_endpoint(endpoints).share_steps;
+            assert_eq!(share * parts, shared.budget_steps, "{endpoints} endpoints");
+        }
+    }
+
+    /// What is counted of a reply is at most twice what has arrived, and all of it at the end.
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_of_known_length_is_counted_as_it_arrives() {
+        let memory = memory(64 * MIB);
+        let mut buffer = memory.buffer(20 * MIB, soon()).await.unwrap();
+        let address = buffer.bytes.as_ptr();
+        while buffer.bytes.len() < 20 * MIB {
+            buffer.reserve(10_240, soon()).await.unwrap();
+            buffer.bytes.resize(buffer.bytes.len() + 10_240, 7);
+            let (used, arrived) = (memory.shared.used_bytes(), buffer.bytes.len());
+            assert!(arrived <= used && used <= (2 * arrived).max(MIB) + STEP_BYTES, "{used} of {arrived}");
+        }
+        assert_eq!(buffer.bytes.as_ptr(), address, "it was never copied");
+        drop(buffer);
+        assert_eq!(memory.shared.used_bytes(), 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -314,9 +416,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reply_does_not_wait_for_memory_that_it_holds_itself() {
         let memory = memory(8 * MIB);
-        let mut compressed = memory.buffer(2 * MIB, soon()).await.unwrap();
-        compressed.bytes().extend_from_slice(b"some");
-        let compressed = compressed.freeze();
+        let compressed = arrived(&memory, 2 * MIB).await.unwrap().freeze();
         let began = Instant::now();
         let too_large = memory.buffer_beside(&compressed, 7 * MIB, soon()).await;
         assert_eq!((too_large.err(), began.elapsed()), (Some(Fault::LargerThanMemory), Duration::ZERO));
@@ -324,7 +424,7 @@ mod tests {
         memory.buffer_beside(&compressed, 5 * MIB + MIB / 2, soon()).await.unwrap();
         assert_eq!(began.elapsed(), Duration::ZERO);
         // Others hold the rest, and may wait for this one as it does for them.
-        let _others = memory.buffer(4 * MIB, soon()).await.unwrap();
+        let _others = arrived(&memory, 4 * MIB).await.unwrap();
         let waited = memory.buffer_beside(&compressed, 5 * MIB, soon()).await;
         assert_eq!((waited.err(), began.elapsed()), (Some(Fault::NoMemory), GROWTH_PATIENCE));
     }
@@ -333,7 +433,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_does_not_fit_waits_and_then_fails() {
         let memory = memory(8 * MIB);
-        let held = memory.buffer(5 * MIB, soon()).await.unwrap().freeze();
+        let held = arrived(&memory, 7 * MIB + MIB / 2).await.unwrap().freeze();
         let began = Instant::now();
         assert_eq!(memory.buffer(5 * MIB, soon()).await.err(), Some(Fault::NoMemory));
         assert_eq!(began.elapsed(), Duration::from_secs(5), "it waits as long as it may");
@@ -345,7 +445,7 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(5));
         let waiting = tokio::spawn({
             let memory = memory.clone();
-            async move { memory.buffer(5 * MIB, soon()).await.is_ok() }
+            async move { arrived(&memory, 5 * MIB).await.is_ok() }
         });
         tokio::task::yield_now().await;
         drop(held);
@@ -356,12 +456,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_endpoint_leaves_half_to_the_others() {
         let shared = ReplyBuffers::new(8 * MIB);
-        let (greedy, other) = (shared.for_endpoint(false), shared.for_endpoint(false));
-        let _held = greedy.buffer(3 * MIB, soon()).await.unwrap();
+        let (greedy, other) = (shared.for_endpoint(3), shared.for_endpoint(3));
+        let _held = arrived(&greedy, 3 * MIB).await.unwrap();
         let began = Instant::now();
-        assert!(greedy.buffer(3 * MIB, soon()).await.is_err());
-        assert!(other.buffer(3 * MIB, soon()).await.is_ok());
-        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        assert!(arrived(&greedy, 3 * MIB).await.is_err());
+        assert!(arrived(&other, 3 * MIB).await.is_ok());
+        assert_eq!(began.elapsed(), GROWTH_PATIENCE, "what holds memory does not wait for long");
     }
 
     /// Reads a reply of unknown length in pieces of 10,000 bytes.
@@ -381,8 +481,8 @@ mod tests {
     async fn a_reply_may_use_the_share_of_its_node_or_half_of_it_if_its_length_is_unknown() {
         for mib in 1..=20 {
             let shared = ReplyBuffers::new(2 * mib * MIB);
-            let (memory, began) = (shared.for_endpoint(false), Instant::now());
-            assert!(memory.buffer(mib * MIB, soon()).await.is_ok());
+            let (memory, began) = (shared.for_endpoint(2), Instant::now());
+            assert!(arrived(&memory, mib * MIB).await.is_ok());
             assert_eq!(memory.buffer(mib * MIB + 1, soon()).await.err(), Some(Fault::LargerThanMemory));
             let grown = grow_to(&memory, mib * MIB / 2).await.unwrap();
             assert!(grown.bytes.iter().all(|byte| *byte == 7) && shared.used_bytes() <= mib * MIB);
@@ -396,7 +496,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn others_get_their_turn_while_a_growing_reply_is_copied() {
         let memory = memory(64 * MIB);
-        let mut growing = memory.buffer(8 * MIB, soon()).await.unwrap();
+        let mut growing = arrived(&memory, 8 * MIB).await.unwrap();
         growing.bytes.resize(growing.bytes.capacity(), 7);
         let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counted = Arc::clone(&turns);
@@ -433,8 +533,7 @@ mod tests {
         let memory = memory(8 * MIB);
         let began = Instant::now();
         let grow = |memory: EndpointMemory| async move {
-            let mut growing = memory.buffer(3 * MIB, soon()).await?;
-            growing.bytes.extend_from_slice(&[7; 3 * MIB]);
+            let mut growing = arrived(&memory, 3 * MIB).await?;
             tokio::task::yield_now().await;
             growing.reserve(3 * MIB, soon()).await
         };
@@ -446,11 +545,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_handed_over_is_not_counted_any_more() {
         let memory = memory(8 * MIB);
-        let buffer = || async {
-            let mut buffer = memory.buffer(4 * MIB, soon()).await.unwrap();
-            buffer.bytes().resize(4 * MIB, 7);
-            buffer.freeze()
-        };
+        let buffer = || async { arrived(&memory, 4 * MIB).await.unwrap().freeze() };
         let large = buffer().await;
         let result = memory.shared.hand_over(large.slice(10..));
         assert_eq!((result.len(), memory.shared.used_bytes()), (4 * MIB - 10, 0));

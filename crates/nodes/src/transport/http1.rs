@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
+use super::buffer::Buffer;
 use super::dial::NodeStream;
 use super::gzip;
 use super::head::ReplyHead;
@@ -20,6 +21,9 @@ const READ_BYTES: usize = 8 << 10;
 
 /// Bodies up to this size are read into the buffer of the connection. A larger one gets a buffer of its own.
 const SMALL_BODY_BYTES: usize = 16 << 10;
+
+/// Bytes of a large body that are counted before they arrive. After that, as many as have arrived.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The most provisional replies (1xx) before the final one. None is requested.
 const PROVISIONAL_MAX: usize = 4;
@@ -164,8 +168,25 @@ impl Http1 {
 
     async fn large(&mut self, length: usize, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
         let mut buffer = context.buffer(length).await?;
-        self.pour(buffer.bytes(), length).await?;
+        self.fill(&mut buffer, length, context).await?;
         Ok(buffer.freeze())
+    }
+
+    /// Moves `count` bytes into `buffer`. They are counted as they come, because a node may announce what it never sends.
+    async fn fill(
+        &mut self,
+        buffer: &mut Buffer,
+        count: usize,
+        context: &ReceiveContext<'_>,
+    ) -> Result<(), Fault> {
+        let mut left = count;
+        while left > 0 {
+            let piece = left.min(PIECE_BYTES.max(buffer.bytes().len()));
+            buffer.reserve(piece, context.until).await?;
+            self.pour(buffer.bytes(), piece).await?;
+            left -= piece;
+        }
+        Ok(())
     }
 
     /// Moves `count` bytes into `body`: first those that were read already, then directly from the connection.
@@ -195,8 +216,7 @@ impl Http1 {
                 ChunkStep::Data(size) => {
                     let free = context.limits.reply_bytes_max.saturating_sub(body.bytes().len());
                     let length = within(size, free)?;
-                    body.reserve(length, context.until).await?;
-                    self.pour(body.bytes(), length).await?;
+                    self.fill(&mut body, length, context).await?;
                     decoder.take_data(size);
                 }
                 ChunkStep::End => return Ok(body.freeze()),

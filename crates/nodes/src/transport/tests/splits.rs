@@ -33,7 +33,7 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<NodeHttpReply, ExchangeError> {
             }
         });
         let endpoint = Endpoint::parse("http://node").unwrap();
-        let memory = ReplyBuffers::new(64 << 20).for_endpoint(true);
+        let memory = ReplyBuffers::new(64 << 20).for_endpoint(1);
         let setup = EndpointSetup::new(endpoint, EndpointLimits::default(), None, memory.clone());
         let until = tokio::time::Instant::now() + Duration::from_secs(10);
         let context = ReceiveContext { limits: &EndpointLimits::default(), memory: &memory, until };
