@@ -19,6 +19,12 @@ mod tests;
 /// The first byte of a hash in a node. A child of 32 bytes or more is replaced by its hash.
 const HASH_PREFIX: u8 = EMPTY_STRING_CODE + 32;
 
+/// The most nodes between the root of a trie and a leaf: one for each digit of a key, and the leaf.
+const PATH_NODES_MAX: usize = 65;
+
+/// The most other texts in a reply, for the account and for each slot: names of members, keys and values. Nodes send seven and four.
+const TEXTS_MAX: usize = 16;
+
 /// An account, as the state root of a block commits to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvenAccount {
@@ -43,6 +49,9 @@ impl AccountProof {
         if json.trim_ascii() == b"null" {
             return Err(Unproven::NotThere);
         }
+        if has_too_many_texts(json, slots.len()) {
+            return Err(ProofFailure::Malformed.into());
+        }
         let raw: RawProof = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
         let nodes = TrieNodes::of(&raw);
         let leaf = nodes.value(state_root, keccak256(address)).ok_or(ProofFailure::StateRoot)?;
@@ -66,6 +75,13 @@ pub fn prove_code(json: &[u8], hash: B256) -> Result<Bytes, Unproven> {
     }
     let Hex(code): Hex<Bytes> = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
     if keccak256(&code) == hash { Ok(code) } else { Err(ProofFailure::CodeHash.into()) }
+}
+
+/// Whether a reply has more texts than the proofs of an account and so many slots can have. A short text takes many times its size
+/// in memory once it is read.
+fn has_too_many_texts(json: &[u8], slots: usize) -> bool {
+    let texts_max = (slots + 1).saturating_mul(PATH_NODES_MAX + TEXTS_MAX);
+    memchr::memchr_iter(b'"', json).count() > 2 * texts_max
 }
 
 /// The members of a reply that are read.

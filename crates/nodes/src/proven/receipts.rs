@@ -37,7 +37,8 @@ impl ProvenReceipts {
         if json.trim_ascii() == b"null" {
             return Err(Unproven::NotThere);
         }
-        let raw = RawReceipt::list(json.trim_ascii()).ok_or(ProofFailure::Malformed)?;
+        let count = body.transactions().len();
+        let raw = RawReceipt::list(json.trim_ascii(), count).ok_or(ProofFailure::Malformed)?;
         Self::of(&raw, body)
     }
 

@@ -27,14 +27,15 @@ impl<'a> RawReceipt<'a> {
         cursor.end().map(|()| receipt)
     }
 
-    /// Reads the receipts of a block. `None` if they are anything but a list of receipts.
-    pub(crate) fn list(json: &'a [u8]) -> Option<Vec<Self>> {
+    /// Reads the receipts of a block. `None` if they are anything but a list of at most `count_max` receipts: a receipt takes ten times
+    /// the memory of its text, so no more are read than a block can have.
+    pub(crate) fn list(json: &'a [u8], count_max: usize) -> Option<Vec<Self>> {
         let (mut cursor, mut reader) = (Cursor::new(json), LogReader::new());
         let mut receipts = Vec::new();
         cursor.expect(b'[')?;
         if !cursor.take(b']') {
             receipts.push(Self::read(&mut cursor, &mut reader)?);
-            while cursor.take(b',') {
+            while receipts.len() < count_max && cursor.take(b',') {
                 receipts.push(Self::read(&mut cursor, &mut reader)?);
             }
             cursor.expect(b']')?;

@@ -203,6 +203,19 @@ fn nothing_but_the_nodes_is_read() {
     assert_eq!(proven.unwrap(), state.truth(address, &slots));
 }
 
+/// A reply of 64 MiB with millions of short texts took a gigabyte once it was read.
+#[test]
+fn more_texts_than_a_proof_can_have_are_not_read() {
+    let (state, address, slots) = (state(), address(7), slots());
+    let prove = |nodes: usize| {
+        let mut reply = state.reply(address, &slots);
+        reply["accountProof"].as_array_mut().unwrap().extend((0..nodes).map(|_| json!("0x00")));
+        AccountProof::prove(reply.to_string().as_bytes(), state.root(), address, &slots)
+    };
+    assert!(prove(60).is_ok());
+    assert_eq!(prove((slots.len() + 1) * 100), Err(ProofFailure::Malformed.into()));
+}
+
 #[test]
 fn code_is_proven_by_its_hash() {
     let code = Bytes::from_static(&hex!("60006000fd"));

@@ -60,9 +60,10 @@ fn whatever_is_read_as_logs_is_json() {
 #[test]
 fn nothing_that_a_node_sends_as_receipts_makes_reading_panic() {
     let (sample, mut rng) = (sample(), StdRng::seed_from_u64(8));
-    assert_eq!(RawReceipt::list(sample.receipts.as_bytes()).map(|all| all.len()), Some(6));
+    assert_eq!(RawReceipt::list(sample.receipts.as_bytes(), 6).map(|all| all.len()), Some(6));
+    assert!(RawReceipt::list(sample.receipts.as_bytes(), 5).is_none(), "a sixth is not read");
     for _ in 0..3_000 {
-        let _read = RawReceipt::list(&mutated(sample.receipts.as_bytes(), &mut rng));
+        let _read = RawReceipt::list(&mutated(sample.receipts.as_bytes(), &mut rng), 6);
         let _read = RawReceipt::of(&mutated(sample.receipt[3].as_bytes(), &mut rng));
     }
 }
