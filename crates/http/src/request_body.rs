@@ -67,6 +67,9 @@ impl From<OverBudget> for Refused {
 /// Larger bodies are inflated and parsed in the thread pool, because they would delay other connections of the thread.
 pub const INLINE_BODY_BYTES_MAX: usize = 64 << 10;
 
+/// Larger compressed bodies are inflated in the thread pool, because even one that inflates to nothing takes more than a millisecond.
+const INLINE_COMPRESSED_BYTES_MAX: usize = 8 << 10;
+
 /// Why a body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyRefused {
@@ -115,11 +118,12 @@ async fn inflated<'a>(
     threads: &ThreadPool,
 ) -> Result<ReceivedBody<'a>, BodyRefused> {
     let inline_max = bytes_max.min(INLINE_BODY_BYTES_MAX);
-    let mut outcome = match received.bytes.len() <= inline_max {
+    let mut outcome = match received.bytes.len() <= inline_max.min(INLINE_COMPRESSED_BYTES_MAX) {
         true => inflate(coding, &received.bytes, inline_max, connection.memory(account)),
         false => Err(InflateError { refused: Refused::TooLarge, inflated: 0 }),
     };
-    if inline_max < bytes_max && matches!(&outcome, Err(error) if error.refused == Refused::TooLarge) {
+    let is_in_pool = inline_max < bytes_max || received.bytes.len() > INLINE_COMPRESSED_BYTES_MAX;
+    if is_in_pool && matches!(&outcome, Err(error) if error.refused == Refused::TooLarge) {
         let (bytes, charge) = (received.bytes.into_owned(), received.charge);
         let memory = connection.server().memory.clone();
         let job = move || {
