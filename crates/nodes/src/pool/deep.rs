@@ -11,12 +11,8 @@ use super::Pool;
 use crate::ChainFamily;
 use crate::attempt::CallFailure;
 use crate::call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
-use crate::proof_failure::ProofFailure;
 use crate::view::CanonicalChain;
 use crate::watch::read_block;
-
-/// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a connection.
-const BLOCK_BYTES_MAX: usize = 8 << 20;
 
 /// How long other nodes have to report a block once a quorum of the nodes has reported that there is none.
 const NULL_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -94,11 +90,7 @@ impl Pool {
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         while let Some((node, reply)) = replies.next().await {
             let Ok(RpcReply::Result(result)) = reply else { continue };
-            let is_readable = result.len() <= BLOCK_BYTES_MAX;
-            let read = match is_readable {
-                true => read_block(&result, self.family == ChainFamily::Ethereum),
-                false => Err(ProofFailure::Malformed),
-            };
+            let read = read_block(&result, self.family == ChainFamily::Ethereum);
             let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
                 Ok(Some(block)) if hash.is_some() && is_asked_for(block) => return Ok(Some(block)),

@@ -21,6 +21,10 @@ const TRANSACTIONS_MAX: usize = 65_536;
 /// own as the view keeps: with this they take 260 MB for three nodes.
 const LISTED_MAX: usize = 2_048;
 
+/// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a connection,
+/// or on that of the watchers.
+const BLOCK_BYTES_MAX: usize = 8 << 20;
+
 /// A block names at most two uncles.
 const UNCLES_MAX: usize = 2;
 
@@ -44,6 +48,9 @@ struct ReportedBlock {
 
 /// Reads a block with transaction hashes. `null` is no block.
 pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
+    if json.len() > BLOCK_BYTES_MAX {
+        return Err(Fault::TooLarge);
+    }
     let fields: Option<ReportedBlock> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
     let is_too_long = |fields: &ReportedBlock| {
         fields.transactions.len() > TRANSACTIONS_MAX || fields.uncles.len() > UNCLES_MAX
@@ -174,6 +181,15 @@ mod tests {
             let read = read_block(block.to_string().as_bytes(), false).unwrap().unwrap();
             assert_eq!(read.reported.transactions().len(), kept);
         }
+    }
+
+    /// The thread of all watchers parsed replies of up to 64 MiB.
+    #[test]
+    fn a_block_that_is_too_large_is_not_parsed() {
+        let with_spaces =
+            |bytes: usize| format!("{}{}", block(), " ".repeat(bytes - block().to_string().len()));
+        assert!(read(with_spaces(BLOCK_BYTES_MAX).as_bytes()).is_ok());
+        assert_eq!(read(with_spaces(BLOCK_BYTES_MAX + 1).as_bytes()).err(), Some(Fault::TooLarge));
     }
 
     #[test]
