@@ -165,6 +165,8 @@ impl<A: Ask> Partner<A> {
             Ok(theirs) => {
                 results.is_mismatch_logged &= results.chain_id == Some(theirs);
                 results.chain_id = Some(theirs);
+                // Its plan or its program may have changed. What it refuses now is learned again.
+                self.node.capabilities().forget_refusals();
                 if results.outage.record_recovery(now) {
                     tracing::info!(partner, "partner is back");
                 }
@@ -263,6 +265,7 @@ mod tests {
 
     use super::*;
 
+    use crate::node::MissingCapability;
     const SECOND: Duration = Duration::from_secs(1);
     const DAY_7: u64 = 7 * DAY_S;
 
@@ -341,6 +344,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    /// A method that a partner refused once was never asked of it again until the gateway restarted.
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_that_is_answered_forgets_what_was_refused() {
+        for (answer, is_forgotten) in [(Ok(r#""0x1""#), true), (Err(Fault::Connect), false)] {
+            let client = SlowPartner { asked: AtomicU64::new(0), answer };
+            let quota = PartnerQuota { calls_per_second: 100, calls_per_day: 100 };
+            let partner = Partner::new(Node::new("partner", client), None, quota);
+            let capabilities = || partner.node().capabilities();
+            capabilities().record_missing(MissingCapability::Method, "eth_call", None);
+            partner.probe(Instant::now() + 10 * SECOND).await;
+            assert_eq!(capabilities().lacks("eth_call"), !is_forgotten, "{answer:?}");
+        }
+    }
+
     async fn a_partner_is_asked_only_its_methods() {
         assert!(partner(1, 1).has("eth_getStorageAt"));
         assert!(!partner(1, 1).has("eth_call"));
