@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use super::supplier::part_of;
 use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
 use crate::attempt::{CallFailure, Judgement, Judging};
@@ -146,13 +147,10 @@ impl Pool {
             Supplier::Partners { method } => {
                 let partners: Vec<_> = self.partners_with(method).collect();
                 for (position, partner) in partners.iter().enumerate() {
-                    if !self.may_ask(partner, calls.len(), deadline).await {
+                    let until = part_of(deadline, partners.len() - position);
+                    if !self.may_ask(partner, calls.len(), until).await {
                         continue;
                     }
-                    // Each gets a part of the time that is left, so that one that hangs leaves time for the others.
-                    let now = Instant::now();
-                    let left = u32::try_from(partners.len() - position).unwrap_or(u32::MAX);
-                    let until = now + deadline.saturating_duration_since(now) / left;
                     let results = ask_all(partner.node(), calls, until).await;
                     if let Some(outcome) = proofs.add(partner.node(), results).await {
                         return outcome;

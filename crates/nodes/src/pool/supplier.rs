@@ -74,14 +74,18 @@ impl Pool {
         // Nobody watches the heads of partners, so it is not known which blocks they have.
         let call = RpcCall { needs: Needs::default(), ..call.clone() };
         let mut best = Err(CallFailure::Unavailable);
-        for (position, partner) in self.partners.iter().enumerate() {
-            if !partner.has(method) || !self.may_ask(partner, 1, deadline).await {
+        let mut left = self.partners_with(method).count();
+        for (position, partner) in self.partners.iter().enumerate().filter(|(_, partner)| partner.has(method))
+        {
+            let until = part_of(deadline, left);
+            left -= 1;
+            if !self.may_ask(partner, 1, until).await {
                 continue;
             }
             let number = self.nodes.len() + position;
             let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
             let one = std::slice::from_ref(partner.node());
-            match attempt::ask(one, &call, &numbered, &self.partner_rules, deadline).await {
+            match attempt::ask(one, &call, &numbered, &self.partner_rules, until).await {
                 Ok(answer) if answer.is_confirmed => return Ok(answer),
                 doubtful if best.is_err() => best = doubtful,
                 _ => {}
@@ -128,4 +132,11 @@ impl Pool {
             && partner.is_of(self.chain_id(), deadline).await
             && partner.take(calls as u64)
     }
+}
+
+/// The end of the time for the next of `left` partners. Each gets a part of the time until the deadline, so that one that hangs leaves
+/// time for the others.
+pub(super) fn part_of(deadline: Instant, left: usize) -> Instant {
+    let now = Instant::now();
+    now + deadline.saturating_duration_since(now) / u32::try_from(left.max(1)).unwrap_or(u32::MAX)
 }
