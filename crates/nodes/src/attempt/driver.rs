@@ -109,7 +109,8 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
     }
 
     fn ask_first(&mut self, best: usize, probe: Option<usize>, now: Instant) {
-        let probe = probe.filter(|_| self.rules.budgets.withdraw_hedge(false, now));
+        // A node that fell may use what is reserved for silent nodes. Otherwise it would stay out for hundreds of calls.
+        let probe = probe.filter(|_| self.rules.budgets.withdraw_hedge(true, now));
         self.progress.has_prepaid_hedge = probe.is_some();
         self.start(probe.unwrap_or(best), AskReason::First, now);
     }

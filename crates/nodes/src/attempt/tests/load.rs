@@ -58,6 +58,22 @@ async fn a_killed_node_is_out_within_200_ms_and_no_call_fails() {
     assert!(p99(&outcomes) < 10 * MS);
 }
 
+/// Only look-ups were probes, and a probe needed hundreds of calls before it. A node that had fallen was never used again for callers
+/// who asked only for blocks.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_fell_is_used_again_for_blocks() {
+    let pool = Pool::of([3, 3].map(|ms| Script::new(ms * MS, Act::Answers(DATA))));
+    pool.falls(0);
+    let block = RpcCall { class: Class::Bulk, ..quick() };
+    let mut calls = 0;
+    while pool.availability(0) != Availability::Up {
+        assert!(pool.ask(&block).await.is_ok());
+        sleep(100 * MS).await;
+        calls += 1;
+        assert!(calls < 200, "it is {:?}", pool.availability(0));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stopped_node_costs_no_more_than_the_hedge_delay() {
     let pool = three();

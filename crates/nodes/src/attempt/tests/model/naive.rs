@@ -155,7 +155,7 @@ impl Model<'_> {
         let nodes = &self.schedule.nodes;
         let may_probe = nodes[best].availability == Availability::Up
             && self.schedule.may_hedge
-            && self.schedule.class == Class::Quick;
+            && matches!(self.schedule.class, Class::Quick | Class::Bulk);
         let probe = nodes.iter().position(|node| node.availability != Availability::Up && node.is_probe_due);
         let probe = probe.filter(|_| may_probe && self.purse.hedge());
         self.prepaid = probe.is_some();
