@@ -280,10 +280,9 @@ impl QuorumCall<'_> {
             let candidate = node.candidate(self.call, now);
             let may_be_asked = match self.progress[number] {
                 NodeProgress::NotAsked => true,
-                NodeProgress::Again { at, attempts, failed } => {
-                    at <= now
-                        && (!failed
-                            || attempts < ATTEMPTS_MAX && candidate.availability != Availability::Down)
+                NodeProgress::Again { at, failed: false, .. } => at <= now && self.is_early(now),
+                NodeProgress::Again { at, attempts, failed: true } => {
+                    at <= now && attempts < ATTEMPTS_MAX && candidate.availability != Availability::Down
                 }
                 NodeProgress::UnderWay { .. } | NodeProgress::Over => false,
             };
@@ -309,9 +308,14 @@ impl QuorumCall<'_> {
         of_runners.chain(of_others).min().map(|at| at.min(self.deadline))
     }
 
+    /// Whether the call still waits for nodes that do not have the block yet.
+    fn is_early(&self, now: Instant) -> bool {
+        now < self.begun + LATE_TIME_MAX
+    }
+
     /// When a node can be asked that cannot be asked now.
     fn next_asked_at(&self, now: Instant) -> Option<Instant> {
-        let is_early = now < self.begun + LATE_TIME_MAX;
+        let is_early = self.is_early(now);
         let at = |(number, node): (usize, &Arc<PoolNode>)| match self.progress[number] {
             NodeProgress::Again { at, attempts, failed: true } if at > now => {
                 (attempts < ATTEMPTS_MAX && node.availability(now) != Availability::Down).then_some(at)
