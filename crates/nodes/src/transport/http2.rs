@@ -86,7 +86,10 @@ impl Http2 {
         };
         let response = match timeout(context.limits.first_byte_timeout, heard).await {
             Err(_) => return Err(Fault::Timeout.into()),
-            Ok(Err(_)) if self.used => return Err(ExchangeError::Stale),
+            // An error of this request alone says nothing about the connection, and the node may have begun to work on it.
+            Ok(Err(error)) if self.used && (self.sender.is_closed() || error.is_canceled()) => {
+                return Err(ExchangeError::Stale);
+            }
             Ok(Err(_)) => return Err(Fault::Closed.into()),
             Ok(Ok(response)) => response,
         };
