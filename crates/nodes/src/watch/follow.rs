@@ -178,8 +178,13 @@ impl<W: Watched> NodeWatcher<W> {
                 Err(fault) if fault.is_our_shortage() => self.node.record_poll(Err(fault)),
                 Err(fault) => return self.record_fault(fault),
             }
-            if let Some(reach) = self.context.view.reach(self.position) {
-                self.node.record_head(reach);
+            match self.context.view.reach(self.position) {
+                Some(reach) => self.node.record_head(reach),
+                None => match self.has_left_chain().await {
+                    Ok(false) => {}
+                    Ok(true) => return Next::Greet,
+                    Err(fault) => return self.record_fault(fault),
+                },
             }
             self.context.view.record_poll(self.position, request);
             match self.wait().await {
@@ -189,6 +194,16 @@ impl<W: Watched> NodeWatcher<W> {
             }
         }
         Next::Greet
+    }
+
+    /// Whether the node has become one of another chain. It is asked if its head is not linked to the chain of the others.
+    async fn has_left_chain(&self) -> Result<bool, Fault> {
+        if self.head.is_none() || self.context.view.canonical_chain().is_none() {
+            return Ok(false);
+        }
+        let questions = self.questions();
+        let (chain_id, genesis) = tokio::try_join!(questions.chain_id(), questions.genesis())?;
+        Ok(self.context.chain.differs(Identity { chain_id, genesis }).is_some())
     }
 
     /// Waits, longer each time, and then greets the node again: another node may answer at its url now.

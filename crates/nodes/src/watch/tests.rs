@@ -157,6 +157,17 @@ async fn a_node_that_becomes_one_of_another_chain_is_found_out() {
     assert_eq!(story.head(), Some(story.tip));
 }
 
+/// A node that showed a long chain of another genesis was used until it was greeted again, a minute later.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_head_is_not_linked_to_the_others_is_asked_for_its_chain_at_once() {
+    let story = Story::told(3, 50).await;
+    let foreign = story.world.grow(story.world.genesis(7), 1_000, 1);
+    story.nodes[2].set_head(foreign);
+    sleep(10 * SECOND).await;
+    assert!(matches!(story.nodes[2].noted.lock().exclusion, Some(ExclusionReason::OtherGenesis { .. })));
+    assert_eq!(story.head(), Some(story.tip));
+}
+
 #[tokio::test(start_paused = true)]
 async fn nodes_that_do_not_agree_on_a_chain_serve_nothing() {
     let story = Story::of(2, 50);
