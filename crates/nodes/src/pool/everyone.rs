@@ -41,16 +41,38 @@ impl Pool {
         except: &HashSet<usize>,
         deadline: Instant,
     ) -> Replies<'a> {
+        self.rules.budgets.deposit();
         let (replies, mut awaited) = (FuturesUnordered::new(), HashSet::new());
         for node in self.of_this_chain() {
             let number = self.number_of(node);
             if !except.contains(&number) {
                 awaited.insert(number);
-                replies.push(Box::pin(async move { (number, ask_twice(node, call, deadline).await) })
+                replies.push(Box::pin(async move { (number, self.ask_twice(node, call, deadline).await) })
                     as NumberedReply<'a>);
             }
         }
         Replies { pool: self, replies, awaited, deadline }
+    }
+
+    /// Asks once more after a failure that may be temporary, so that it does not leave the decision to the other nodes. The retry
+    /// budget pays for that.
+    async fn ask_twice(&self, node: &PoolNode, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
+        let first = node.ask(call, deadline).await;
+        let may_be_temporary = matches!(
+            first,
+            Ok(RpcReply::Error(_))
+                | Err(Fault::Status(_) | Fault::RateLimited | Fault::Garbled | Fault::Closed)
+        );
+        let budgets = &self.rules.budgets;
+        if !may_be_temporary || !budgets.withdraw_retry(Instant::now()) {
+            return first;
+        }
+        sleep(ASKED_AGAIN_AFTER).await;
+        let second = node.ask(call, deadline).await;
+        if matches!(second, Ok(RpcReply::Result(_))) {
+            budgets.give_retry_back();
+        }
+        second
     }
 }
 
@@ -79,17 +101,5 @@ impl Replies<'_> {
     fn is_some_node_present(&self) -> bool {
         let awaited = self.awaited.iter().filter_map(|&node| self.pool.nodes.get(node));
         awaited.into_iter().any(|node| !node.presence().is_lost())
-    }
-}
-
-/// Asks once more after a failure that may be temporary, so that it does not leave the decision to the other nodes.
-async fn ask_twice(node: &PoolNode, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
-    match node.ask(call, deadline).await {
-        Ok(RpcReply::Error(_))
-        | Err(Fault::Status(_) | Fault::RateLimited | Fault::Garbled | Fault::Closed) => {
-            sleep(ASKED_AGAIN_AFTER).await;
-            node.ask(call, deadline).await
-        }
-        reply => reply,
     }
 }

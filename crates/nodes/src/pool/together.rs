@@ -25,6 +25,10 @@ pub(super) struct FetchingTogether<'a> {
     runners: Vec<FetchRunner<'a>>,
     /// Nodes that may be asked, the best last.
     others: Vec<&'a Arc<PoolNode>>,
+    /// Whether the next node is paid for: it is the first, or beside a slow one. After a failure, the retry budget pays for it.
+    is_next_paid: bool,
+    /// When the retry budget is asked again, after it has refused.
+    retry_at: Option<Instant>,
 }
 
 struct FetchRunner<'a> {
@@ -33,6 +37,8 @@ struct FetchRunner<'a> {
     asked_at: Instant,
     /// When another node is asked too. `None` once that was done.
     slow_at: Option<Instant>,
+    /// Whether the retry budget has paid for it.
+    is_retry: bool,
 }
 
 impl<'a> FetchingTogether<'a> {
@@ -46,7 +52,7 @@ impl<'a> FetchingTogether<'a> {
         pool.rules.budgets.deposit();
         let mut others = nodes;
         others.reverse();
-        Self { pool, calls, deadline, runners: Vec::new(), others }
+        Self { pool, calls, deadline, runners: Vec::new(), others, is_next_paid: true, retry_at: None }
     }
 
     /// The next node that ends, with what it delivered if it did. `None` when no node is left, or the time is up.
@@ -57,12 +63,14 @@ impl<'a> FetchingTogether<'a> {
                 return None;
             }
             if self.runners.iter().all(|runner| runner.slow_at.is_none()) && !self.start(now) {
-                // Only slow nodes are left.
-                self.runners.first()?;
+                // Otherwise only slow nodes are left, or the budget refuses another one for now.
+                if self.runners.is_empty() && self.retry_at.is_none() {
+                    return None;
+                }
             }
             let slow_at = self.runners.iter().filter_map(|runner| runner.slow_at).min();
-            let slow_at = slow_at.filter(|_| !self.others.is_empty());
-            let mut time = pin!(sleep_until(slow_at.unwrap_or(self.deadline).min(self.deadline)));
+            let next_at = slow_at.into_iter().chain(self.retry_at).min().filter(|_| !self.others.is_empty());
+            let mut time = pin!(sleep_until(next_at.unwrap_or(self.deadline).min(self.deadline)));
             let delivered = poll_fn(|context| {
                 for (position, runner) in self.runners.iter_mut().enumerate() {
                     if let Poll::Ready(results) = runner.results.as_mut().poll(context) {
@@ -72,21 +80,35 @@ impl<'a> FetchingTogether<'a> {
                 time.as_mut().poll(context).map(|()| None)
             });
             match delivered.await {
-                Some((position, results)) => return Some((self.runners.swap_remove(position).node, results)),
+                Some((position, results)) => {
+                    let FetchRunner { node, is_retry, .. } = self.runners.swap_remove(position);
+                    if is_retry && results.is_some() {
+                        self.pool.rules.budgets.give_retry_back();
+                    }
+                    return Some((node, results));
+                }
                 None => self.allow_for_slow_runners(Instant::now()),
             }
         }
     }
 
-    /// Asks the best node that was not asked yet. Returns whether there is one.
+    /// Asks the best node that was not asked yet. Returns `false` if there is none, or if the budget does not pay for it.
     fn start(&mut self, now: Instant) -> bool {
-        let (Some(node), Some(call)) = (self.others.pop(), self.calls.first()) else { return false };
+        self.retry_at = None;
+        let Some(call) = self.calls.first().filter(|_| !self.others.is_empty()) else { return false };
+        let is_retry = !std::mem::take(&mut self.is_next_paid);
+        if is_retry && !self.pool.rules.budgets.withdraw_retry(now) {
+            self.retry_at = Some(now + REFUSED_PAUSE);
+            return false;
+        }
+        let Some(node) = self.others.pop() else { return false };
         let (calls, deadline) = (self.calls, self.deadline);
         self.runners.push(FetchRunner {
             node,
             results: Box::pin(ask_all(node, calls, deadline)),
             asked_at: now,
             slow_at: Some(now + node.hedge_delay(call.class)),
+            is_retry,
         });
         true
     }
@@ -102,6 +124,7 @@ impl<'a> FetchingTogether<'a> {
             let is_granted =
                 budgets.withdraw_hedge(is_silent, now) || is_overdue && budgets.withdraw_replacement(now);
             runner.slow_at = (!is_granted).then_some(slow_at.max(now) + REFUSED_PAUSE);
+            self.is_next_paid |= is_granted;
         }
     }
 }
