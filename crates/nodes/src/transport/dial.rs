@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -16,6 +17,9 @@ use crate::call::{Fault, TlsFailure};
 
 use super::endpoint::Endpoint;
 use super::tls::{self, Purpose};
+
+/// The most addresses of a host name that are tried.
+const ADDRESSES_MAX: usize = 16;
 
 /// A connection with or without TLS. One virtual call per system call is not measurable.
 pub(super) trait NodeStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -36,6 +40,8 @@ pub(super) struct Dialer {
     /// Whether HTTP/2 is spoken without negotiation.
     http2: bool,
     timeout: Duration,
+    /// The addresses of the last look-up. They are used while the name cannot be resolved.
+    last_addresses: Mutex<Vec<SocketAddr>>,
 }
 
 enum Security {
@@ -65,6 +71,7 @@ impl Dialer {
             security,
             http2: endpoint.http2(),
             timeout,
+            last_addresses: Mutex::default(),
         }
     }
 
@@ -86,14 +93,24 @@ impl Dialer {
 
     /// Tries the addresses of the host name in turn, and takes the first that accepts.
     async fn connect(&self) -> Result<TcpStream, Fault> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port));
-        let addresses = timeout(self.timeout, found).await.map_err(|_| Fault::Dns)?;
-        for address in addresses.map_err(|_| Fault::Dns)? {
+        for address in self.addresses().await? {
             if let Some(stream) = self.try_address(address).await {
                 return Ok(stream);
             }
         }
         Err(Fault::Connect)
+    }
+
+    /// The addresses of the host name, or those that it had before if it cannot be resolved.
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, Fault> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port));
+        if let Ok(Ok(found)) = timeout(self.timeout, found).await {
+            let found: Vec<_> = found.take(ADDRESSES_MAX).collect();
+            self.last_addresses.lock().clone_from(&found);
+            return Ok(found);
+        }
+        let last = self.last_addresses.lock().clone();
+        if last.is_empty() { Err(Fault::Dns) } else { Ok(last) }
     }
 
     async fn try_address(&self, address: SocketAddr) -> Option<TcpStream> {
@@ -130,5 +147,30 @@ fn secure(endpoint: &Endpoint, roots: Option<Arc<RootCertStore>>, purpose: Purpo
     match (name, connector) {
         (Ok(name), Ok(connector)) => Security::Tls(connector, name),
         _ => Security::Impossible,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// While the DNS was down, no new connection was made to a node that ran as before.
+    #[tokio::test]
+    async fn a_name_that_cannot_be_resolved_any_more_keeps_its_addresses() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let dialer = |url: String| {
+            let endpoint = Endpoint::parse(&url).unwrap();
+            Dialer::new(&endpoint, None, Purpose::Calls, Duration::from_secs(30))
+        };
+        let known = dialer(format!("http://{address}"));
+        assert!(known.dial().await.is_ok());
+        assert_eq!(*known.last_addresses.lock(), [address]);
+        let unknown = dialer("http://node.invalid".to_owned());
+        assert_eq!(unknown.dial().await.err(), Some(Fault::Dns));
+        *unknown.last_addresses.lock() = known.addresses().await.unwrap();
+        assert!(unknown.dial().await.is_ok());
     }
 }
