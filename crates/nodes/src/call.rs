@@ -42,15 +42,6 @@ pub enum Class {
 
 impl Class {
     pub const ALL: [Self; 4] = [Self::Quick, Self::Evm, Self::Logs, Self::Bulk];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Evm => "evm",
-            Self::Logs => "logs",
-            Self::Bulk => "bulk",
-        }
-    }
 }
 
 /// What a node must have for a call.
