@@ -107,6 +107,9 @@ pub enum Fault {
     #[error("HTTP status {0}")]
     Status(u16),
     /// The node returned an error that is its own fault.
+    /// The account has as many calls waiting for a connection as it may. The node is not blamed.
+    #[error("too many calls of the same account wait for the node")]
+    QueueFull,
     #[error("the node refuses")]
     Refused,
     #[error("too many requests")]
@@ -121,9 +124,9 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether our memory is short, and nothing is wrong with the node.
+    /// Whether our memory or our connections are short, and nothing is wrong with the node.
     pub(crate) fn is_our_shortage(self) -> bool {
-        matches!(self, Self::NoMemory | Self::LargerThanMemory)
+        matches!(self, Self::QueueFull | Self::NoMemory | Self::LargerThanMemory)
     }
 }
 

@@ -96,11 +96,14 @@ impl<A: Ask> Node<A> {
         self.counts.attempts.fetch_add(1, Relaxed);
         let reply = self.client.ask(call, deadline).await;
         let now = Instant::now();
-        in_flight.end(now, |state| {
-            if reply.is_ok() {
-                state.record_reply(call.class, asked_at, now);
-            }
-        });
+        if reply != Err(Fault::QueueFull) {
+            // A call that was never sent shows nothing of the node.
+            in_flight.end(now, |state| {
+                if reply.is_ok() {
+                    state.record_reply(call.class, asked_at, now);
+                }
+            });
+        }
         if let Err(fault) = reply {
             self.record_failure(fault, call.class, asked_at, now);
         }
@@ -229,11 +232,13 @@ impl NodeState {
 
     fn record_failure(&mut self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
-        if fault == Fault::Timeout {
+        // A call that had less time than an answer usually takes says nothing about the node.
+        let is_short = waited < self.hedge_delay(class);
+        if fault == Fault::Timeout && !is_short {
             self.latency.record(class, waited, now);
         }
         let is_excused = match fault {
-            Fault::Timeout if waited < self.hedge_delay(class) => true,
+            Fault::Timeout if is_short => true,
             // The query may be slow or its answer large. That is no fault of a node that answers other calls.
             Fault::Timeout => class != Class::Quick && !self.reply_times.is_silent_since(asked_at),
             Fault::TooLarge => class != Class::Quick,

@@ -79,6 +79,7 @@ pub(crate) fn advice(fault: Fault) -> &'static str {
         Fault::TooLarge | Fault::Wrong => {
             "it sends replies that no honest node sends: check what answers at its url"
         }
+        Fault::QueueFull => "it answers more slowly than it is asked: add nodes",
         Fault::NoMemory | Fault::LargerThanMemory => "raise reply_memory_bytes in [pool]",
     }
 }

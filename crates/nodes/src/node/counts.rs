@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::call::Fault;
 
 /// Names of the kinds of fault in metrics.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "connect",
     "tls",
     "closed",
@@ -20,6 +20,7 @@ const KINDS: [&str; 14] = [
     "no_memory",
     "dns",
     "larger_than_memory",
+    "queue_full",
 ];
 
 #[derive(Debug, Default)]
@@ -67,5 +68,6 @@ fn position(fault: Fault) -> usize {
         Fault::NoMemory => 11,
         Fault::Dns => 12,
         Fault::LargerThanMemory => 13,
+        Fault::QueueFull => 14,
     }
 }

@@ -54,6 +54,21 @@ async fn a_lack_of_memory_is_not_a_fault_of_the_node() {
     assert!(node.counts().faults().any(|fault| fault == ("larger_than_memory", 20)));
 }
 
+/// Calls that a full queue refused were recorded as answers that took no time, so a node that was overloaded got even more calls.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_never_sent_makes_no_node_seem_fast() {
+    let node = node(Script::fails(Fault::QueueFull));
+    node.state.lock().record_reply(Class::Quick, Instant::now() - SECOND, Instant::now());
+    let before = node.recent_latency();
+    for _ in 0..20 {
+        assert_eq!(asked(&node, &quick(), SECOND).await, Err(Fault::QueueFull));
+        node.record_failure(Fault::Timeout, Class::Quick, Instant::now(), Instant::now());
+    }
+    assert_eq!((node.recent_latency(), node.in_flight(Class::Quick)), (before, 0));
+    assert_eq!(node.availability(Instant::now()), Availability::Up);
+    assert!(node.counts().faults().any(|fault| fault == ("queue_full", 20)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_counts_until_it_is_dropped() {
     let node = std::sync::Arc::new(node(Script::hangs()));
