@@ -157,7 +157,7 @@ impl PoolSource {
         let pays = key.paying_account();
         let mut tries = 0;
         let outcome = loop {
-            let fetch = || self.fetch(pays, chain, method, &query, deadline);
+            let fetch = || self.fetch(account, pays, chain, method, &query, deadline);
             let fetched = pin!(
                 self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), deadline, fetch))
             );
@@ -193,13 +193,14 @@ impl PoolSource {
 
     async fn fetch(
         &self,
+        caller: AccountId,
         account: AccountId,
         chain: &Arc<CanonicalChain>,
         method: &Method,
         query: &Query<BlockRef>,
         deadline: Instant,
     ) -> Result<SharedAnswer, Failure> {
-        let asking = Asking { account, chain, deadline, supplier: Supplier::Nodes };
+        let asking = Asking { account, caller, chain, deadline, supplier: Supplier::Nodes };
         match QueryPlan::of(query).subject {
             Subject::Gateway(_) => Err(Failure::Unavailable),
             // Boxed, as all futures below that are large and that most calls do not need: a call would copy them.
@@ -285,7 +286,7 @@ impl PoolSource {
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
         let Asking { account, chain, deadline, .. } = asking;
-        let call = encode::call(method, query, Some(self.gas_cap(chain)));
+        let call = encode::call(method, query, Some(self.gas_cap(chain))).for_account(asking.caller);
         let passed_on = PassedOn::new(self, account, Some(chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         // An answer that names a deep block of which nothing is known makes it known: who named another one is found out the

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use http1_framing::FramingError;
+use resources::AccountId;
 use tokio::time::Instant;
 
 /// A block by number and hash.
@@ -25,6 +26,15 @@ pub struct RpcCall {
     pub needs: Needs,
     /// Whether a second node may be asked before the first has answered.
     pub may_hedge: bool,
+    /// In whose share of the connections to a node it is sent.
+    pub account: AccountId,
+}
+
+impl RpcCall {
+    /// The same call, sent for this account.
+    pub fn for_account(self, account: AccountId) -> Self {
+        Self { account, ..self }
+    }
 }
 
 /// Calls of one class take about the same time. Latencies are recorded by class, so that a slow call never counts against quick ones.
@@ -97,6 +107,9 @@ pub enum Fault {
     Timeout,
     #[error("the reply is larger than allowed")]
     TooLarge,
+    /// The account has as many calls waiting for a connection as it may. The node is not blamed.
+    #[error("too many calls of the same account wait for the node")]
+    QueueFull,
     /// Our own memory is short. The node is not blamed.
     #[error("no memory was free for the reply")]
     NoMemory,
@@ -107,9 +120,6 @@ pub enum Fault {
     #[error("HTTP status {0}")]
     Status(u16),
     /// The node returned an error that is its own fault.
-    /// The account has as many calls waiting for a connection as it may. The node is not blamed.
-    #[error("too many calls of the same account wait for the node")]
-    QueueFull,
     #[error("the node refuses")]
     Refused,
     #[error("too many requests")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, U64};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use resources::{Clock, DAY_S, DayQuota, MonoTime, TokenBucket};
+use resources::{AccountId, Clock, DAY_S, DayQuota, MonoTime, TokenBucket};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
@@ -255,7 +255,8 @@ impl<A: Ask> Partner<A> {
 
 fn question(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
-    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
+    let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
+    RpcCall { method, params, class, needs, may_hedge: false, account }
 }
 
 #[cfg(test)]
@@ -264,8 +265,8 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
-
     use crate::node::MissingCapability;
+
     const SECOND: Duration = Duration::from_secs(1);
     const DAY_7: u64 = 7 * DAY_S;
 
@@ -343,7 +344,6 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
     /// A method that a partner refused once was never asked of it again until the gateway restarted.
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_is_answered_forgets_what_was_refused() {
@@ -358,6 +358,7 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
     async fn a_partner_is_asked_only_its_methods() {
         assert!(partner(1, 1).has("eth_getStorageAt"));
         assert!(!partner(1, 1).has("eth_call"));

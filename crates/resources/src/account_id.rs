@@ -10,6 +10,9 @@ impl AccountId {
     /// All callers without an account.
     pub const NONE: Self = Self(0);
 
+    /// The gateway itself: what it asks for no caller.
+    pub const GATEWAY: Self = Self(u64::MAX);
+
     /// A new id.
     pub fn unique() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -5,6 +5,7 @@ mod account_id; // ids of accounts
 mod clock; // monotonic time and dates
 mod day_quota; // limits per day
 mod fair_share; // the rule that divides bounded resources between accounts
+mod fair_queue; // the next job, fair between accounts
 mod memory; // the memory budget of bodies and replies
 mod thread_pool; // a pool for work that would delay connections
 mod token_bucket; // limits per second
@@ -14,6 +15,7 @@ mod repeated_warning; // one log line for many equal events
 pub use account_id::AccountId;
 pub use clock::{Clock, MonoTime};
 pub use day_quota::{DAY_S, DayLease, DayQuota, DayQuotaExceeded};
+pub use fair_queue::{FairQueue, QueueFull};
 pub use fair_share::is_within_share;
 pub use histogram::{BOUNDS_US, BUCKETS, Histogram, HistogramSum, bucket_of};
 pub use memory::{

@@ -5,8 +5,6 @@
 //! take turns by the time that their jobs took. Jobs beyond an account's share of the queue are refused at once. The blocking
 //! pool of tokio does not do this: its queue is unbounded and first come, first served.
 
-mod queue; // selects the next job
-
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,8 +13,8 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use self::queue::{FairQueue, PoolJob, QueueFull};
 use crate::account_id::AccountId;
+use crate::fair_queue::{FairQueue, QueueFull};
 
 /// Maximum number of threads of one kind; more than any machine has cores.
 pub const THREADS_MAX: usize = 1_024;
@@ -29,6 +27,8 @@ const ACCOUNTS_AT_ONCE: usize = 8;
 /// calls leave, also when there are more threads than cores.
 const POOL_NICE: i32 = 5;
 
+type PoolJob = Box<dyn FnOnce() + Send>;
+
 /// Runs the heavy work of all accounts.
 pub struct ThreadPool {
     shared: Arc<PoolShared>,
@@ -40,7 +40,7 @@ struct PoolShared {
 }
 
 struct PoolState {
-    queue: FairQueue,
+    queue: FairQueue<PoolJob>,
     threads: usize,
     idle: usize,
     /// Jobs started so far.

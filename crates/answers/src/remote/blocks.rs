@@ -50,7 +50,7 @@ impl PoolSource {
             let delivery = delivery.clone();
             self.proving(terms.pays, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
         };
-        let call = self.on_any_branch(block, encode::whole_block(&block));
+        let call = self.on_any_branch(block, encode::whole_block(&block)).for_account(terms.pays);
         let fetched = self.pool.fetch(terms.supplier, &call, &prove, terms.deadline).await;
         fetched.map(Arc::new).map_err(node_failures::of_fetch)
     }
@@ -87,7 +87,7 @@ impl PoolSource {
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenUncles>, Failure> {
         let block = block_of(body);
-        let uncle = |index| self.on_any_branch(block, encode::uncle(&block, index));
+        let uncle = |index| self.on_any_branch(block, encode::uncle(&block, index)).for_account(terms.pays);
         let calls: Vec<RpcCall> = (0..UNCLES_MAX as u64).map(uncle).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
@@ -131,7 +131,7 @@ impl PoolSource {
         body: &Arc<ProvenBody>,
     ) -> Result<Arc<ProvenReceipts>, Failure> {
         let block = block_of(body);
-        let call = self.on_any_branch(block, encode::block_receipts(&block));
+        let call = self.on_any_branch(block, encode::block_receipts(&block)).for_account(terms.pays);
         let prove = |delivery: &Bytes| {
             let (delivery, body) = (delivery.clone(), Arc::clone(body));
             self.proving(terms.pays, delivery.len(), move || ProvenReceipts::prove(&delivery, &body))
@@ -153,8 +153,9 @@ impl PoolSource {
         terms: FetchTerms,
         body: &Arc<ProvenBody>,
     ) -> Result<ProvenReceipts, NotFetched> {
+        let receipt = |hash| encode::receipt(hash).for_account(terms.pays);
         let calls: Vec<RpcCall> =
-            body.transactions().iter().map(|transaction| encode::receipt(*transaction.tx_hash())).collect();
+            body.transactions().iter().map(|transaction| receipt(*transaction.tx_hash())).collect();
         let prove = |deliveries: Vec<Bytes>| {
             let body = Arc::clone(body);
             self.proving(terms.pays, bytes_of(&deliveries), move || {

@@ -2,7 +2,7 @@
 //!
 //! Blocks are named by hash wherever the method allows it: a node on another fork, or one that has not seen the block,
 //! then says so instead of answering for another block. Everything is written anew from the typed parameters; the
-//! caller's own bytes never reach a node.
+//! caller's own bytes never reach a node. A call is the gateway's own until [`RpcCall::for_account`] says for whom it is.
 
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
@@ -12,6 +12,7 @@ use methods::{
     SimulationKind, SimulationQuery, StateQuery, StateValue, Tag, TransactionPart, TransactionQuery,
 };
 use nodes::{Class, Needs, RpcCall};
+use resources::AccountId;
 
 use crate::query_plan::NodeQuery;
 use crate::results::json::Json;
@@ -232,7 +233,7 @@ fn of_class(
 ) -> RpcCall {
     let mut params = ParamsWriter::new();
     write(&mut params);
-    RpcCall { method, params: params.end(), class, needs, may_hedge: true }
+    RpcCall { method, params: params.end(), class, needs, may_hedge: true, account: AccountId::GATEWAY }
 }
 
 fn by_hash(method: &'static str, block: &BlockRef) -> RpcCall {

@@ -126,7 +126,7 @@ impl PoolSource {
                 ProvenHeader::read_of_number(&delivery, number)
             })
         };
-        let call = encode::header_of_number(number);
+        let call = encode::header_of_number(number).for_account(asking.caller);
         self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await.ok()
     }
 
@@ -135,7 +135,7 @@ impl PoolSource {
             let delivery = delivery.clone();
             self.proving(asking.account, delivery.len(), move || ProvenHeader::prove(&delivery, block.hash))
         };
-        let call = encode::header_of_hash(&block);
+        let call = encode::header_of_hash(&block).for_account(asking.caller);
         let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
         fetched.map(Arc::new).map_err(node_failures::of_fetch)
     }

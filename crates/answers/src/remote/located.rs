@@ -53,6 +53,7 @@ impl PoolSource {
             TransactionPart::Transaction => encode::transaction(hash),
             TransactionPart::Receipt => encode::receipt(hash),
         };
+        let call = call.for_account(asking.caller);
         let search = TransactionSearch { remote: self, asking, hash, part, found: Mutex::default() };
         let judge = |node: usize, result: &Bytes| search.judge(node, result);
         let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;

@@ -135,7 +135,7 @@ impl PoolSource {
 impl LogSearch<'_> {
     fn asking(&self) -> Asking<'_> {
         let Self { account, deadline, supplier, .. } = *self;
-        Asking { account, chain: self.chain, deadline, supplier }
+        Asking { account, caller: account, chain: self.chain, deadline, supplier }
     }
 
     /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it.
@@ -314,7 +314,7 @@ impl LogSearch<'_> {
 
     async fn try_ask(&self, blocks: LogBlocks<BlockRef>, results_left: u64) -> Result<PassedLogs, Failure> {
         if self.remote.confirms_blocks() {
-            let call = encode::logs(self.filter, blocks);
+            let call = encode::logs(self.filter, blocks).for_account(self.account);
             let confirmed = self.remote.confirm_logs(self.asking(), &call).await;
             return confirmed.map(|logs| within(logs, results_left)).map_err(|failure| self.in_time(failure));
         }

@@ -33,6 +33,7 @@ impl PartnerView {
 /// A call on its way to partners.
 struct PartnerCall<'a> {
     account: AccountId,
+    caller: AccountId,
     /// The chain that the call is about.
     chain: &'a Arc<CanonicalChain>,
     /// The chain of our own nodes, if they have shown one.
@@ -53,7 +54,8 @@ impl PoolSource {
         query: &Query<BlockRef>,
     ) -> Result<Answer, Failure> {
         let (reason, deadline) = (FailoverReason::Answer, Instant::now() + self.time(method));
-        let call = PartnerCall { account, chain, own: Some(chain), reason, method, query, deadline };
+        let own: Option<&CanonicalChain> = Some(chain);
+        let call = PartnerCall { account, caller: account, chain, own, reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
@@ -72,7 +74,7 @@ impl PoolSource {
         }
         let own = view.own().map(|own| &**own);
         let (chain, reason) = (view.canonical_chain(), view.reason());
-        let call = PartnerCall { account, chain, own, reason, method, query, deadline };
+        let call = PartnerCall { account, caller: account, chain, own, reason, method, query, deadline };
         self.share_partner_call(call).await
     }
 
@@ -91,9 +93,9 @@ impl PoolSource {
 
     /// Block data is proven like that of nodes, and so is state where it is proven at all. What is left is a partner's word.
     async fn ask_partner(&self, call: PartnerCall<'_>) -> Result<SharedAnswer, Failure> {
-        let PartnerCall { account, chain, query, deadline, .. } = call;
+        let PartnerCall { account, caller, chain, query, deadline, .. } = call;
         let supplier = Supplier::Partners { method: call.method.name };
-        let asking = Asking { account, chain, deadline, supplier };
+        let asking = Asking { account, caller, chain, deadline, supplier };
         let fetched = match QueryPlan::of(query).subject {
             // The gateway has answered what it knows, and partners are not asked which chain this is.
             Subject::Gateway(_) => return Err(Failure::Unavailable),
@@ -127,7 +129,7 @@ impl PoolSource {
         call: &PartnerCall<'_>,
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let asked = encode::call(call.method, query, Some(self.gas_cap(call.chain)));
+        let asked = encode::call(call.method, query, Some(self.gas_cap(call.chain))).for_account(call.caller);
         let passed_on = PassedOn::new(self, call.account, Some(call.chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await

@@ -54,7 +54,8 @@ impl PoolSource {
         origin: Origin,
     ) -> Result<Answer, Failure> {
         let gas_cap = chain.map(|chain| self.gas_cap(chain));
-        let call = encode::pending_call(method, query, gas_cap).ok_or_else(not_at_pending)?;
+        let call =
+            encode::pending_call(method, query, gas_cap).ok_or_else(not_at_pending)?.for_account(account);
         let passed_on = PassedOn::new(self, account, chain, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);

@@ -92,7 +92,7 @@ impl FetchKey {
     }
 }
 
-/// Who is asked for a part of a block, until when, and in whose share of the pool the proof runs.
+/// Who is asked for a part of a block, until when, and in whose share of the connections and of the pool.
 #[derive(Clone, Copy)]
 pub(super) struct FetchTerms {
     pub(super) pays: AccountId,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use resources::AccountId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -100,5 +101,6 @@ pub(crate) fn quick() -> RpcCall {
         class: Class::Quick,
         needs: Needs { block: Some(90), state: true, log_blocks: 0 },
         may_hedge: true,
+        account: AccountId::NONE,
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use resources::AccountId;
 use tokio::time::Instant;
 
 use super::Pool;
@@ -81,7 +82,9 @@ impl Pool {
         number: Option<u64>,
         deadline: Instant,
     ) -> Result<Option<BlockId>, CallFailure> {
-        let call = RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false };
+        // Accounts share what is found, so none of them pays for it.
+        let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
+        let call = RpcCall { method, params, class, needs, may_hedge: false, account };
         let is_asked_for = |block: BlockId| {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };

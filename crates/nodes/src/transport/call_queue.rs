@@ -3,13 +3,17 @@
 //! A queue belongs to the thread that made it: callers and connection tasks of that thread share it, so its lock is never
 //! contended. A call that finds all connections busy waits for the next one that is free, and what waits by then may be sent
 //! together. No call is delayed to fill a batch.
+//!
+//! Accounts do not wait for each other: they take turns, and each has its share of the waiting places and of the exchanges under
+//! way ([`FairQueue`]). An exchange counts for the account of its first call. Only look-ups of several accounts are sent together,
+//! because other calls of one account may take seconds, and the replies of a batch come together.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use resources::{AccountId, FairQueue};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -31,7 +35,7 @@ pub(super) struct CallQueue {
 }
 
 struct CallQueueState {
-    calls: VecDeque<PendingCall>,
+    calls: FairQueue<PendingCall>,
     /// Idle connection tasks, the most recently used last. That one is woken first, so that surplus ones time out.
     idle: Vec<Arc<Notify>>,
     /// Tasks that were woken and have not taken calls yet.
@@ -40,6 +44,8 @@ struct CallQueueState {
     tasks: usize,
     next_id: u64,
     policy: BatchPolicy,
+    /// Whether calls of several accounts may be sent together.
+    may_mix_accounts: bool,
     no_batch_until: Option<Instant>,
     /// The connection that all tasks share, where HTTP/2 is spoken.
     http2: Option<Http2>,
@@ -48,26 +54,28 @@ struct CallQueueState {
 
 impl std::fmt::Debug for CallQueueState {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "CallQueueState({} calls, {} tasks)", self.calls.len(), self.tasks)
+        write!(out, "CallQueueState({} calls, {} tasks)", self.calls.waiting(), self.tasks)
     }
 }
 
 /// Why a connection task asks for its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WakeReason {
-    Started,
+    /// It is new, or its exchange has ended.
+    Free,
     Woken,
-    ExchangeEnded {
-        time: Duration,
-        /// Average size of the replies of the exchange.
-        reply_bytes: usize,
-    },
 }
 
 /// What a connection task does next. The calls themselves are in the task's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
-    Send { first_id: u64 },
+    Send {
+        first_id: u64,
+        /// The account that the exchange counts for.
+        account: AccountId,
+        /// Whether a new task must be started for calls that may be sent as well.
+        is_task_needed: bool,
+    },
     Idle,
     Stop,
 }
@@ -75,13 +83,14 @@ pub(super) enum NextStep {
 impl CallQueue {
     pub(super) fn new(setup: Arc<EndpointSetup>, kind: QueueKind) -> Self {
         let state = CallQueueState {
-            calls: VecDeque::new(),
+            calls: FairQueue::new(usize::MAX, setup.limits.connections_max, setup.limits.queue_calls_max),
             idle: Vec::new(),
             woken: 0,
             tasks: 0,
             // Ids start at a random number in each queue, so that a reply to another queue's call is recognised.
             next_id: u64::from(rand::random::<u32>()),
             policy: BatchPolicy::new(kind, &setup.limits),
+            may_mix_accounts: kind == QueueKind::Quick,
             no_batch_until: None,
             http2: None,
             is_closed: false,
@@ -95,14 +104,13 @@ impl CallQueue {
         if state.is_closed {
             return Err(Fault::Closed);
         }
-        if state.calls.len() >= self.setup.limits.queue_calls_max {
+        let account = call.account;
+        if !state.calls.has_room(account) {
             state.calls.retain(|call| !call.is_abandoned());
         }
-        if state.calls.len() >= self.setup.limits.queue_calls_max {
-            return Err(Fault::Timeout);
-        }
-        state.calls.push_back(call);
-        Ok(self.wake_task(&mut state))
+        state.calls.push(account, call).map_err(|_| Fault::QueueFull)?;
+        // A call of an account that has its share of the exchanges waits for one of them to end.
+        Ok(state.calls.may_run(account) && self.wake_task(&mut state))
     }
 
     /// Wakes an idle task if another one may be busy. Returns whether a new task must be started instead.
@@ -126,11 +134,24 @@ impl CallQueue {
 
     fn busy_max(&self, state: &CallQueueState, busy: usize) -> usize {
         let limits = &self.setup.limits;
-        // A node that refuses batches needs a connection for each call.
-        if busy < limits.near_connections_max || !state.may_batch() {
+        // Calls that cannot be sent together need a connection each.
+        let may_batch = state.may_batch() && (state.may_mix_accounts || state.calls.waiting_accounts() <= 1);
+        if busy < limits.near_connections_max || !may_batch {
             return limits.connections_max;
         }
         state.policy.connections_max(limits, Instant::now())
+    }
+
+    /// Wakes a task for calls that have waited although another connection is allowed by now: the node does not answer at once, as
+    /// it did when they came. Returns whether a new task must be started instead.
+    pub(super) fn wake_for_waiting(&self) -> bool {
+        self.wake_another(&mut self.state.lock())
+    }
+
+    /// Wakes a task if calls may be sent and no task is about to look for them. The end of one exchange may allow two others.
+    fn wake_another(&self, state: &mut CallQueueState) -> bool {
+        let busy = state.tasks - state.idle.len();
+        busy <= state.calls.running() && state.calls.can_start() && self.wake_task(state)
     }
 
     /// Gives calls to a task that has none.
@@ -141,46 +162,51 @@ impl CallQueue {
         reason: WakeReason,
     ) -> NextStep {
         let mut state = self.state.lock();
-        match reason {
-            WakeReason::Started => {}
-            WakeReason::Woken => state.woken = state.woken.saturating_sub(1),
-            WakeReason::ExchangeEnded { time, reply_bytes } => {
-                state.policy.record_exchange(time, reply_bytes);
-            }
+        if reason == WakeReason::Woken {
+            state.woken = state.woken.saturating_sub(1);
         }
         if state.is_closed {
             return NextStep::Stop;
         }
-        self.take_calls(&mut state, calls);
-        if calls.is_empty() {
+        let Some(account) = self.take_calls(&mut state, calls) else {
             state.idle.push(Arc::clone(task));
             return NextStep::Idle;
-        }
+        };
         let first_id = state.next_id;
         state.next_id += calls.len() as u64;
         state.policy.record_send(Instant::now());
-        NextStep::Send { first_id }
+        NextStep::Send { first_id, account, is_task_needed: self.wake_another(&mut state) }
     }
 
-    fn take_calls(&self, state: &mut CallQueueState, calls: &mut Vec<PendingCall>) {
+    /// Takes the calls of one exchange, which counts as under way from now on. Returns the account that it counts for.
+    fn take_calls(&self, state: &mut CallQueueState, calls: &mut Vec<PendingCall>) -> Option<AccountId> {
         let limits = &self.setup.limits;
         let batch_max = if state.may_batch() { state.policy.batch_max(limits) } else { 1 };
         // Tasks that were woken for the same calls get a share each.
-        let share = state.calls.len().div_ceil(state.woken + 1);
-        let count_max = share.min(batch_max);
-        let mut bytes = 0;
-        while calls.len() < count_max {
-            let Some(call) = state.calls.pop_front() else { return };
+        let share = state.calls.waiting().div_ceil(state.woken + 1);
+        let (account, first) = state.start_first()?;
+        let mut bytes = first.bytes();
+        calls.push(first);
+        while calls.len() < share.min(batch_max) {
+            let Some((owner, call)) = state.calls.take_along(account, state.may_mix_accounts) else { break };
             if call.is_abandoned() {
                 continue;
             }
             bytes += call.bytes();
-            if bytes > limits.batch_bytes_max && !calls.is_empty() {
-                state.calls.push_front(call);
-                return;
+            if bytes > limits.batch_bytes_max {
+                state.calls.put_back(owner, call);
+                break;
             }
             calls.push(call);
         }
+        Some(account)
+    }
+
+    /// Records the end of an exchange. `reply_bytes` is the average size of its replies.
+    pub(super) fn end_exchange(&self, account: AccountId, time: Duration, reply_bytes: usize) {
+        let mut state = self.state.lock();
+        state.policy.record_exchange(time, reply_bytes);
+        state.calls.finish(account, time);
     }
 
     /// Removes a task from the idle ones. Returns `false` if it has been woken meanwhile and must go on.
@@ -190,11 +216,11 @@ impl CallQueue {
         position.map(|position| state.idle.remove(position)).is_some()
     }
 
-    /// Whether a task without a connection should make one. If no call waits, the task no longer counts and must end.
+    /// Whether a task without a connection should make one. If no call waits that may be sent, the task no longer counts and must end.
     pub(super) fn is_connection_needed(&self) -> bool {
         let mut state = self.state.lock();
         state.calls.retain(|call| !call.is_abandoned());
-        let is_needed = !state.is_closed && !state.calls.is_empty();
+        let is_needed = !state.is_closed && state.calls.can_start();
         if !is_needed {
             state.remove_task();
         }
@@ -206,7 +232,11 @@ impl CallQueue {
         let mut state = self.state.lock();
         state.remove_task();
         let is_connected = self.counters.connections_open.load(Relaxed) > 0;
-        let calls = if is_connected { VecDeque::new() } else { std::mem::take(&mut state.calls) };
+        let calls = if is_connected { Vec::new() } else { state.calls.take_all() };
+        // Another task may be idle because the calls could not be sent before.
+        if !state.idle.is_empty() {
+            self.wake_another(&mut state);
+        }
         drop(state);
         for call in calls {
             call.answer(Err(fault));
@@ -226,7 +256,7 @@ impl CallQueue {
         state.no_batch_until = Some(Instant::now() + self.setup.limits.batch_pause);
         let count = calls.len();
         for call in calls.drain(..).rev() {
-            state.calls.push_front(call);
+            state.calls.put_back(call.account, call);
         }
         // The task that put them back takes one itself.
         (1..count).filter(|_| self.wake_task(&mut state)).count()
@@ -255,7 +285,7 @@ impl CallQueue {
         let mut state = self.state.lock();
         state.is_closed = true;
         state.http2 = None;
-        let calls = std::mem::take(&mut state.calls);
+        let calls = state.calls.take_all();
         let idle = std::mem::take(&mut state.idle);
         drop(state);
         for task in idle {
@@ -268,6 +298,17 @@ impl CallQueue {
 }
 
 impl CallQueueState {
+    /// The next call that somebody waits for, as the first of an exchange.
+    fn start_first(&mut self) -> Option<(AccountId, PendingCall)> {
+        loop {
+            let (account, call) = self.calls.start_next()?;
+            if !call.is_abandoned() {
+                return Some((account, call));
+            }
+            self.calls.finish(account, Duration::ZERO);
+        }
+    }
+
     fn remove_task(&mut self) {
         self.tasks = self.tasks.saturating_sub(1);
         if self.tasks == 0 {
@@ -277,5 +318,192 @@ impl CallQueueState {
 
     fn may_batch(&self) -> bool {
         self.no_batch_until.is_none_or(|until| Instant::now() >= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use proptest::prelude::*;
+    use tokio::sync::oneshot;
+
+    use super::super::buffer::ReplyBuffers;
+    use super::super::limits::EndpointLimits;
+    use super::*;
+    use crate::call::{Class, Needs, RpcCall, RpcReply};
+    use crate::transport::Endpoint;
+
+    /// One step of the simulation. A number chooses among what there is, counted around.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Push(usize),
+        Abandon(usize),
+        /// A task that has no exchange under way looks for calls.
+        Look(usize),
+        /// A task without a connection cannot make one.
+        FailToConnect(usize),
+        EndExchange {
+            task: usize,
+            is_connection_kept: bool,
+        },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..4_usize).prop_map(Step::Push),
+            1 => (0..100_usize).prop_map(Step::Abandon),
+            3 => (0..100_usize).prop_map(Step::Look),
+            1 => (0..100_usize).prop_map(Step::FailToConnect),
+            3 => (0..100_usize, any::<bool>())
+                .prop_map(|(task, is_connection_kept)| Step::EndExchange { task, is_connection_kept }),
+        ]
+    }
+
+    #[derive(Default)]
+    struct Task {
+        wake: Arc<Notify>,
+        /// The account of the exchange under way.
+        exchange: Option<AccountId>,
+        is_idle: bool,
+        is_woken: bool,
+        is_connected: bool,
+    }
+
+    /// A queue with simulated connection tasks.
+    struct Simulation {
+        queue: CallQueue,
+        accounts: [AccountId; 4],
+        tasks: Vec<Task>,
+        callers: Vec<oneshot::Receiver<Result<RpcReply, Fault>>>,
+        /// Whether a task could not connect. Its calls then wait for the connections that there are.
+        has_failed_to_connect: bool,
+    }
+
+    impl Simulation {
+        fn new() -> Self {
+            let limits = EndpointLimits {
+                connections_max: 5,
+                near_connections_max: 5,
+                near: Duration::from_millis(10),
+                queue_calls_max: 12,
+                ..EndpointLimits::default()
+            };
+            let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
+            let memory = ReplyBuffers::new(1 << 20).for_endpoint(1);
+            let setup = Arc::new(EndpointSetup::new(endpoint, limits, None, memory));
+            Self {
+                queue: CallQueue::new(setup, QueueKind::Evm),
+                accounts: std::array::from_fn(|_| AccountId::unique()),
+                tasks: Vec::new(),
+                callers: Vec::new(),
+                has_failed_to_connect: false,
+            }
+        }
+
+        fn push(&mut self, account: usize) {
+            let (class, needs, account) = (Class::Evm, Needs::default(), self.accounts[account]);
+            let call = RpcCall { method: "m", params: Bytes::new(), class, needs, may_hedge: false, account };
+            let (call, reply) = PendingCall::new(&call, Instant::now() + Duration::from_secs(60));
+            if let Ok(is_task_needed) = self.queue.push(call) {
+                self.callers.push(reply);
+                self.tasks.extend(is_task_needed.then(Task::default));
+            }
+        }
+
+        /// Lets a task look for calls. Returns whether there was something for it to do.
+        fn look(&mut self, task: usize) -> bool {
+            let task = &mut self.tasks[task];
+            task.is_woken |= task.is_idle && task.wake.notified().now_or_never().is_some();
+            if task.exchange.is_some() || task.is_idle && !task.is_woken {
+                return false;
+            }
+            task.is_connected = true;
+            let reason = if task.is_woken { WakeReason::Woken } else { WakeReason::Free };
+            (task.is_idle, task.is_woken) = (false, false);
+            let mut calls = Vec::new();
+            match self.queue.next_step(&mut calls, &task.wake, reason) {
+                NextStep::Send { account, is_task_needed, .. } => {
+                    assert!(!calls.is_empty() && calls.iter().all(|call| call.account == account));
+                    task.exchange = Some(account);
+                    self.tasks.extend(is_task_needed.then(Task::default));
+                }
+                NextStep::Idle => task.is_idle = true,
+                NextStep::Stop => unreachable!("the queue is not closed"),
+            }
+            true
+        }
+
+        fn fail_to_connect(&mut self, task: usize) {
+            let is_other_connected =
+                self.tasks.iter().enumerate().any(|(other, state)| other != task && state.is_connected);
+            let Task { exchange, is_idle, is_connected, .. } = self.tasks[task];
+            if exchange.is_some() || is_idle || is_connected {
+                return;
+            }
+            self.tasks.remove(task);
+            self.has_failed_to_connect = true;
+            self.queue.counters.connections_open.store(usize::from(is_other_connected), Relaxed);
+            self.queue.record_unreachable(Fault::Connect);
+        }
+
+        fn end_exchange(&mut self, task: usize, is_connection_kept: bool) {
+            let Some(account) = self.tasks[task].exchange.take() else { return };
+            self.queue.end_exchange(account, Duration::from_millis(5), 100);
+            if !is_connection_kept {
+                self.tasks[task].is_connected = false;
+                if !self.queue.is_connection_needed() {
+                    self.tasks.remove(task);
+                }
+            } else {
+                self.look(task);
+            }
+        }
+
+        fn run(&mut self, step: Step) {
+            let tasks = self.tasks.len();
+            match step {
+                Step::Push(account) => self.push(account),
+                Step::Abandon(caller) if !self.callers.is_empty() => {
+                    self.callers.swap_remove(caller % self.callers.len());
+                }
+                Step::Look(task) if tasks > 0 => _ = self.look(task % tasks),
+                Step::FailToConnect(task) if tasks > 0 => self.fail_to_connect(task % tasks),
+                Step::EndExchange { task, is_connection_kept } if tasks > 0 => {
+                    self.end_exchange(task % tasks, is_connection_kept);
+                }
+                Step::Abandon(_) | Step::Look(_) | Step::FailToConnect(_) | Step::EndExchange { .. } => {}
+            }
+        }
+
+        /// Lets all tasks look for calls until none has anything to do.
+        fn settle(&mut self) {
+            while (0..self.tasks.len()).any(|task| self.look(task)) {}
+        }
+    }
+
+    proptest! {
+        /// Whatever happens, no call is left alone that could be sent: a task looks for it, or all connections are in use.
+        #[test]
+        fn no_call_is_forgotten(steps in proptest::collection::vec(step(), 0..150)) {
+            let mut simulation = Simulation::new();
+            for step in steps {
+                simulation.run(step);
+                let running = simulation.tasks.iter().filter(|task| task.exchange.is_some()).count();
+                for account in simulation.accounts {
+                    let of_account = |task: &&Task| task.exchange == Some(account);
+                    prop_assert!(simulation.tasks.iter().filter(of_account).count() <= 3);
+                }
+                prop_assert!(running <= 5 && simulation.tasks.len() <= 5);
+            }
+            simulation.settle();
+            let can_start = simulation.queue.state.lock().calls.can_start();
+            prop_assert!(!can_start || simulation.has_failed_to_connect);
+            while simulation.tasks.iter().any(|task| task.exchange.is_some()) {
+                (0..simulation.tasks.len()).for_each(|task| simulation.end_exchange(task, true));
+                simulation.settle();
+            }
+            prop_assert_eq!(simulation.queue.state.lock().calls.waiting(), 0);
+        }
     }
 }

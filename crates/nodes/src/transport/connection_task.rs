@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use resources::AccountId;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::call::{Fault, RpcReply};
 
@@ -36,6 +37,8 @@ struct ConnectionTask {
     /// The calls of the exchange under way.
     calls: Vec<PendingCall>,
     reason: WakeReason,
+    /// The account that the exchange under way counts for.
+    account: Option<AccountId>,
     /// Whether the queue still counts this task.
     is_counted: bool,
 }
@@ -62,7 +65,8 @@ impl ConnectionTask {
             connection: None,
             request: RequestBuffer::default(),
             calls: Vec::new(),
-            reason: WakeReason::Started,
+            reason: WakeReason::Free,
+            account: None,
             is_counted: true,
         }
     }
@@ -109,9 +113,15 @@ impl ConnectionTask {
     /// Waits for calls. Returns the id of the first of them, or `None` if the connection ends.
     async fn next_calls(&mut self) -> Option<u64> {
         loop {
-            let reason = std::mem::replace(&mut self.reason, WakeReason::Started);
+            let reason = std::mem::replace(&mut self.reason, WakeReason::Free);
             match self.queue.next_step(&mut self.calls, &self.wake, reason) {
-                NextStep::Send { first_id } => return Some(first_id),
+                NextStep::Send { first_id, account, is_task_needed } => {
+                    self.account = Some(account);
+                    if is_task_needed {
+                        start(&self.queue);
+                    }
+                    return Some(first_id);
+                }
                 NextStep::Stop => return None,
                 NextStep::Idle if self.wait_idle().await => self.reason = WakeReason::Woken,
                 NextStep::Idle => return None,
@@ -140,13 +150,10 @@ impl ConnectionTask {
     async fn exchange(&mut self, first_id: u64) {
         self.request.write(&self.queue.setup.template, &self.calls, first_id);
         self.count_sent();
-        // Callers stop waiting at their own deadlines; the exchange goes on until the last one.
-        let deadline = self.calls.iter().map(|call| call.deadline).max().unwrap_or_else(Instant::now);
         let began = Instant::now();
-        let answer = timeout_at(deadline, self.send()).await.unwrap_or(Err(Fault::Timeout));
+        let answer = self.send_while_awaited().await;
         let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-        self.reason =
-            WakeReason::ExchangeEnded { time: began.elapsed(), reply_bytes: bytes / self.calls.len().max(1) };
+        self.end_exchange(began.elapsed(), bytes / self.calls.len().max(1));
         match answer {
             Ok(answer) => self.hand_out(answer, first_id).await,
             // The replies together are too large; each by itself may fit.
@@ -155,15 +162,38 @@ impl ConnectionTask {
         }
     }
 
-    /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one.
-    async fn send(&mut self) -> Result<NodeHttpReply, Fault> {
-        match self.try_send().await {
+    /// Sends the request, until the last deadline of its calls.
+    async fn send_while_awaited(&mut self) -> Result<NodeHttpReply, Fault> {
+        let calls = std::mem::take(&mut self.calls);
+        let deadlines = || calls.iter().map(|call| call.deadline);
+        let first_deadline = deadlines().min().unwrap_or_else(Instant::now);
+        let last_deadline = deadlines().max().unwrap_or_else(Instant::now);
+        let queue = Arc::clone(&self.queue);
+        let answer = tokio::select! {
+            biased;
+            answer = self.send(first_deadline) => answer,
+            () = time_up(&queue, last_deadline) => Err(Fault::Timeout),
+        };
+        self.calls = calls;
+        answer
+    }
+
+    fn end_exchange(&mut self, time: Duration, reply_bytes: usize) {
+        if let Some(account) = self.account.take() {
+            self.queue.end_exchange(account, time, reply_bytes);
+        }
+    }
+
+    /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one. `deadline` is the first one
+    /// of its calls.
+    async fn send(&mut self, deadline: Instant) -> Result<NodeHttpReply, Fault> {
+        match self.try_send(deadline).await {
             Ok(answer) => Ok(answer),
             Err(ExchangeError::Fault(fault)) => Err(fault),
             Err(ExchangeError::Stale) => {
                 self.connection = None;
                 self.queue.forget_http2();
-                self.try_send().await.map_err(|error| match error {
+                self.try_send(deadline).await.map_err(|error| match error {
                     ExchangeError::Stale => Fault::Closed,
                     ExchangeError::Fault(fault) => fault,
                 })
@@ -171,14 +201,13 @@ impl ConnectionTask {
         }
     }
 
-    async fn try_send(&mut self) -> Result<NodeHttpReply, ExchangeError> {
+    async fn try_send(&mut self, deadline: Instant) -> Result<NodeHttpReply, ExchangeError> {
         if self.connection.is_none() {
             self.connect().await?;
         }
         let setup = &self.queue.setup;
-        let until = self.calls.iter().map(|call| call.deadline).min().unwrap_or_else(Instant::now);
-        let context =
-            ReceiveContext { limits: &setup.limits, memory: &setup.memory, until: until - GIVE_UP_BEFORE };
+        let until = deadline - GIVE_UP_BEFORE;
+        let context = ReceiveContext { limits: &setup.limits, memory: &setup.memory, until };
         match &mut self.connection {
             Some(NodeConnection::Http1(connection)) => {
                 connection.exchange(self.request.bytes(), &context).await
@@ -239,10 +268,20 @@ impl ConnectionTask {
 
 impl Drop for ConnectionTask {
     fn drop(&mut self) {
+        self.end_exchange(Duration::ZERO, 0);
         if self.is_counted {
             self.queue.record_dropped(&self.wake);
         }
     }
+}
+
+/// Waits for the deadline of an exchange. If the node does not answer at once, calls that have waited for that get a connection.
+async fn time_up(queue: &Arc<CallQueue>, deadline: Instant) {
+    sleep_until(deadline.min(Instant::now() + queue.setup.limits.near)).await;
+    if queue.wake_for_waiting() {
+        start(queue);
+    }
+    sleep_until(deadline).await;
 }
 
 /// Waits for the node to close the connection. The users of a shared one learn it from their exchanges.

@@ -15,14 +15,16 @@ pub(crate) struct EndpointLimits {
     pub(crate) reply_bytes_max: usize,
     /// Bytes of a reply's head. Providers send one or two KB of cookies and policies.
     pub(crate) head_bytes_max: usize,
-    /// Connections of one runtime thread for calls of one kind: quick ones, simulations, or logs and blocks.
+    /// Connections of one runtime thread for calls of one kind: quick ones, simulations, or logs and blocks. One account uses half
+    /// of them at most.
     pub(crate) connections_max: usize,
     /// Connections for calls of one kind while a node answers within `near`. Replies then come so fast that batches cost both sides
     /// less than more connections.
     pub(crate) near_connections_max: usize,
     /// A node whose exchanges take less time than this counts as near.
     pub(crate) near: Duration,
-    /// Calls that wait for a connection of one thread. Further calls fail at once, because they would not be answered in time.
+    /// Calls that wait for a connection of one thread, half of them of one account at most. Further calls fail at once, because they
+    /// would not be answered in time.
     pub(crate) queue_calls_max: usize,
     /// Calls in one batch. Providers refuse 100 and more.
     pub(crate) batch_calls_max: usize,
@@ -45,7 +47,7 @@ impl Default for EndpointLimits {
             idle_timeout: Duration::from_secs(50),
             reply_bytes_max: 64 << 20,
             head_bytes_max: 16 << 10,
-            connections_max: 32,
+            connections_max: 64,
             near_connections_max: 2,
             near: Duration::from_millis(2),
             queue_calls_max: 4_096,

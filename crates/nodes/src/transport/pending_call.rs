@@ -1,6 +1,7 @@
 //! A call that waits to be sent or to be answered.
 
 use bytes::Bytes;
+use resources::AccountId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -15,6 +16,7 @@ pub(super) struct PendingCall {
     pub(super) method: &'static str,
     pub(super) params: Bytes,
     pub(super) deadline: Instant,
+    pub(super) account: AccountId,
     caller: oneshot::Sender<Result<RpcReply, Fault>>,
 }
 
@@ -24,7 +26,8 @@ impl PendingCall {
         deadline: Instant,
     ) -> (Self, oneshot::Receiver<Result<RpcReply, Fault>>) {
         let (caller, reply) = oneshot::channel();
-        (Self { method: call.method, params: call.params.clone(), deadline, caller }, reply)
+        let RpcCall { method, account, .. } = *call;
+        (Self { method, params: call.params.clone(), deadline, account, caller }, reply)
     }
 
     /// Sends the reply to the caller, if it is still waiting.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, U64};
 use bytes::Bytes;
+use resources::AccountId;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
@@ -154,7 +155,8 @@ impl<W: Watched> Questions<'_, W> {
 
 fn plain(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
-    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false }
+    let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
+    RpcCall { method, params, class, needs, may_hedge: false, account }
 }
 
 fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {

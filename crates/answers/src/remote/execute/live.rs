@@ -254,7 +254,7 @@ impl ExecutionLoop<'_> {
 
     fn asking<'c>(&self, chain: &'c CanonicalChain) -> Asking<'c> {
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        Asking { account: self.account, chain, deadline, supplier: Supplier::Nodes }
+        Asking { account: self.account, caller: self.account, chain, deadline, supplier: Supplier::Nodes }
     }
 
     async fn fetch_one(&self, chain: &CanonicalChain, block: BlockRef) -> Result<Block, NotExecuted> {

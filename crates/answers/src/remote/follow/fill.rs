@@ -237,7 +237,7 @@ impl Filling<'_> {
             })
         };
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        let call = encode::whole_block_of_number(number);
+        let call = encode::whole_block_of_number(number).for_account(self.kept.account);
         let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
         fetched.map_err(node_failures::of_fetch).ok().map(Arc::new)
     }

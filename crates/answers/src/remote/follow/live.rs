@@ -199,7 +199,7 @@ impl FollowLoop<'_> {
 
     async fn fetch_block(&self, chain: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
         let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
-        let asking = Asking { account, chain, deadline, supplier: Supplier::Nodes };
+        let asking = Asking { account, caller: account, chain, deadline, supplier: Supplier::Nodes };
         let body = self.remote.body(asking, block).await?;
         let (uncles, receipts) =
             tokio::try_join!(self.remote.uncles(asking, &body), self.remote.receipts(asking, &body))?;

@@ -33,7 +33,7 @@ impl LogSearch<'_> {
         blocks: LogBlocks<BlockRef>,
         results_left: u64,
     ) -> Result<PassedLogs, Failure> {
-        let call = encode::logs(self.filter, blocks);
+        let call = encode::logs(self.filter, blocks).for_account(self.account);
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
         let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
         let answered = answered.map_err(node_failures::of_log_query)?;

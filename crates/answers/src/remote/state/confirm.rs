@@ -91,7 +91,7 @@ impl PoolSource {
         query: NodeQuery<'_>,
         form: Form,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(method, query, Some(self.gas_cap(asking.chain)));
+        let call = encode::call(method, query, Some(self.gas_cap(asking.chain))).for_account(asking.caller);
         let in_view = |statement| in_view(asking.chain, query, statement);
         match self.agree(asking, Some(query), &call, form, in_view).await? {
             Confirmation::Proven(answer) => answer,

@@ -225,6 +225,7 @@ impl Simulation<'_> {
     async fn ask_what_it_reads(&self) -> Option<StateParts> {
         let asking = self.at.asking;
         let call = encode::access_list(&self.run.message, self.run.limits.gas_cap, &self.at.block);
+        let call = call.for_account(asking.caller);
         let read = |delivery: &Bytes| {
             let is_readable = delivery.len() <= HINT_BYTES_MAX;
             nodes::Proving::Done(Ok(if is_readable {

@@ -62,7 +62,7 @@ impl PoolSource {
                     let delivery = delivery.clone();
                     self.proving(pays, delivery.len(), move || prove_header(&delivery, block.hash))
                 };
-                let call = encode::header_of_hash(&block);
+                let call = encode::header_of_hash(&block).for_account(asking.caller);
                 let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
                 fetched.map_err(not_proven)?
             }
@@ -97,7 +97,7 @@ impl PoolSource {
         at: &ProvenAt<'_>,
         key: &AccountKey,
     ) -> Result<Arc<AccountProof>, Failure> {
-        let call = encode::account_proof(key.address, &key.slots, &at.block);
+        let call = encode::account_proof(key.address, &key.slots, &at.block).for_account(at.asking.caller);
         let prove = |delivery: &Bytes| {
             let (delivery, key) = (delivery.clone(), key.clone());
             self.proving(pays, delivery.len(), move || {
@@ -127,7 +127,7 @@ impl PoolSource {
                 let delivery = delivery.clone();
                 self.proving(pays, delivery.len(), move || prove_code(&delivery, hash).map(ContractCode::new))
             };
-            let call = encode::code(address, &at.block);
+            let call = encode::code(address, &at.block).for_account(at.asking.caller);
             let Asking { supplier, deadline, .. } = at.asking;
             let code = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
             self.proven_state.parts.keep(StateKey::Code(hash), StatePart::Code(code.clone()));

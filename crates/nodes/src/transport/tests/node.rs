@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use resources::AccountId;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -155,7 +156,8 @@ pub(super) fn id_of(body: &Value) -> u64 {
 
 pub(super) fn call(class: Class, params: &str) -> RpcCall {
     let params = Bytes::copy_from_slice(params.as_bytes());
-    RpcCall { method: "eth_getStorageAt", params, class, needs: Needs::default(), may_hedge: true }
+    let (needs, account) = (Needs::default(), AccountId::NONE);
+    RpcCall { method: "eth_getStorageAt", params, class, needs, may_hedge: true, account }
 }
 
 /// Waits for something that others bring about.
