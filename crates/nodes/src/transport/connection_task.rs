@@ -23,6 +23,10 @@ use super::stats::ConnectionGuard;
 /// Time before the deadline of a call at which its reply stops waiting for memory, so that the caller still learns the reason.
 const GIVE_UP_BEFORE: Duration = Duration::from_millis(20);
 
+/// How long an exchange goes on that nobody waits for. Most replies come within this time, and the connection can be used again.
+/// After it, the connection and the memory of the reply are worth more to others.
+const ABANDONED_GRACE: Duration = Duration::from_millis(500);
+
 /// Starts a connection task on the runtime of the caller.
 pub(super) fn start(queue: &Arc<CallQueue>) {
     tokio::spawn(ConnectionTask::new(Arc::clone(queue)).run());
@@ -162,9 +166,10 @@ impl ConnectionTask {
         }
     }
 
-    /// Sends the request, until the last deadline of its calls.
+    /// Sends the request, until the last deadline of its calls or until all callers have gone. Then the connection ends, and the
+    /// stream where it is a shared one.
     async fn send_while_awaited(&mut self) -> Result<NodeHttpReply, Fault> {
-        let calls = std::mem::take(&mut self.calls);
+        let mut calls = std::mem::take(&mut self.calls);
         let deadlines = || calls.iter().map(|call| call.deadline);
         let first_deadline = deadlines().min().unwrap_or_else(Instant::now);
         let last_deadline = deadlines().max().unwrap_or_else(Instant::now);
@@ -172,6 +177,7 @@ impl ConnectionTask {
         let answer = tokio::select! {
             biased;
             answer = self.send(first_deadline) => answer,
+            () = all_abandoned(&mut calls) => Err(Fault::Closed),
             () = time_up(&queue, last_deadline) => Err(Fault::Timeout),
         };
         self.calls = calls;
@@ -273,6 +279,14 @@ impl Drop for ConnectionTask {
             self.queue.record_dropped(&self.wake);
         }
     }
+}
+
+/// Waits until nobody has waited for any of the calls for a while.
+async fn all_abandoned(calls: &mut [PendingCall]) {
+    for call in calls {
+        call.abandoned().await;
+    }
+    sleep(ABANDONED_GRACE).await;
 }
 
 /// Waits for the deadline of an exchange. If the node does not answer at once, calls that have waited for that get a connection.

@@ -39,6 +39,11 @@ impl PendingCall {
         self.caller.is_closed()
     }
 
+    /// Waits until the caller does not wait any more.
+    pub(super) async fn abandoned(&mut self) {
+        self.caller.closed().await;
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.method.len() + self.params.len() + CALL_BYTES
     }

@@ -116,3 +116,17 @@ async fn a_call_does_not_wait_for_one_that_turns_out_to_be_slow() {
         () = other => {}
     }
 }
+
+/// The connection and the reply memory of a call that nobody waited for were in use until its deadline.
+#[tokio::test]
+async fn an_exchange_that_nobody_waits_for_ends_soon() {
+    let (node, held) = holding().await;
+    let client = node.client();
+    let account = AccountId::unique();
+    let slow = join_all((0..3).map(|_| ask_for(&client, account, Class::Evm, "[\"hold\"]")));
+    tokio::select! {
+        _ = slow => panic!("the node answered"),
+        () = until(async || held.load(Relaxed) == 3) => {}
+    }
+    until(async || client.stats().connections_open == 0 && held.load(Relaxed) == 0).await;
+}
