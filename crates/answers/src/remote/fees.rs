@@ -335,7 +335,7 @@ mod tests {
             let chain = chain_of_head(newest.number + 1);
             let deadline = Instant::now() + Duration::from_secs(3_600);
             let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-            let asking = Asking { account, chain: &chain, deadline, supplier };
+            let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
             for count in [1, 2, 25] {
                 let history = test.source.fee_history(asking, count, newest, &[]).await.unwrap();
                 assert_eq!(history.is_some(), is_usual, "{count} blocks");

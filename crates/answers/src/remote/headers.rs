@@ -160,7 +160,8 @@ mod tests {
         let (lower, upper) = stored(&test, 64 << 10);
         let (chain, account) = (chain_of_head(9), AccountId::unique());
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let asking = Asking { account, chain: &chain, deadline, supplier: nodes::Supplier::Nodes };
+        let asking =
+            Asking { account, caller: account, chain: &chain, deadline, supplier: nodes::Supplier::Nodes };
         // The only thread that the account may use is busy.
         let (begun, is_begun) = mpsc::channel();
         let (release, held) = mpsc::channel::<()>();
@@ -186,7 +187,7 @@ mod tests {
         let (lower, upper) = stored(&test, 0);
         let chain = chain_of_head(9);
         let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
-        let asking = Asking { account, chain: &chain, deadline: Instant::now(), supplier };
+        let asking = Asking { account, caller: account, chain: &chain, deadline: Instant::now(), supplier };
         assert_eq!(test.source.headers_down(asking, upper, lower.number).await, Err(Failure::Unavailable));
     }
 
@@ -202,7 +203,7 @@ mod tests {
         let chain = chain_of_head(9);
         let deadline = Instant::now() + Duration::from_secs(3_600);
         let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
-        let asking = Asking { account, chain: &chain, deadline, supplier };
+        let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
         let top = BlockRef { number: 2, hash: upper.hash_slow() };
         let mut fetching = pin!(test.source.headers_down(asking, top, 1));
         assert!((&mut fetching).now_or_never().is_none());

@@ -280,7 +280,7 @@ mod tests {
         let chain = chain_of_head(1_000);
         let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let asking = Asking { account, chain: &chain, deadline, supplier };
+        let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
         let (hash, part) = (B256::repeat_byte(7), TransactionPart::Receipt);
         let search = TransactionSearch { remote: &test.source, asking, hash, part, found: Mutex::default() };
         let call = encode::receipt(hash);

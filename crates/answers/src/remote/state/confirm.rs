@@ -381,7 +381,7 @@ mod tests {
         let query = StateQuery { address: Default::default(), at: head(&chain), value: balance };
         let deadline = Instant::now() + Duration::from_secs(3_600);
         let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-        let asking = Asking { account, chain: &chain, deadline, supplier };
+        let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
         // Of no node it is true that all of them lack it.
         for (nodes, failure) in [(0, Failure::Lacking), (3, Failure::Unavailable)] {
             let test = TestSource::new(nodes);

@@ -418,7 +418,7 @@ mod tests {
             SimulationQuery { kind: SimulationKind::Call, message: Box::new(message), at: known_block(test) };
         let chain = chain_of_head(18_600_001);
         let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-        let asking = Asking { account, chain: &chain, deadline: far(), supplier };
+        let asking = Asking { account, caller: account, chain: &chain, deadline: far(), supplier };
         test.source.simulate(asking, &query).await
     }
 
