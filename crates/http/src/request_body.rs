@@ -67,7 +67,8 @@ impl From<OverBudget> for Refused {
 /// Larger bodies are inflated and parsed in the thread pool, because they would delay other connections of the thread.
 pub const INLINE_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// Larger compressed bodies are inflated in the thread pool, because even one that inflates to nothing takes more than a millisecond.
+/// Larger compressed bodies are inflated in the thread pool, because even one that inflates to nothing takes more than a
+/// millisecond.
 const INLINE_COMPRESSED_BYTES_MAX: usize = 8 << 10;
 
 /// Why a body is refused.

@@ -1,7 +1,7 @@
 //! Selects the next job by deficit round robin over accounts, with measured time as the cost.
 //!
-//! The jobs of an account wait behind its own, and accounts take turns. An account waits and runs within its share of the places
-//! (`fair_share`), so that a new account finds some. The queue only decides: threads run the jobs of the pool, and
+//! The jobs of an account wait behind its own, and accounts take turns. An account waits and runs within its share of the
+//! places (`fair_share`), so that a new account finds some. The queue only decides: threads run the jobs of the pool, and
 //! connections those of a node.
 
 use std::collections::{HashMap, VecDeque};
@@ -130,8 +130,8 @@ impl<J> FairQueue<J> {
         self.pop(id).map(|job| (id, job))
     }
 
-    /// The next job that may run as a part of one that `first` has started: of `first`, or (if they may mix) of another account that is
-    /// within its share. It does not count as running.
+    /// The next job that may run as a part of one that `first` has started: of `first`, or (if they may mix) of another
+    /// account that is within its share. It does not count as running.
     pub fn take_along(&mut self, first: AccountId, may_mix: bool) -> Option<(AccountId, J)> {
         let may_join = |&id: &AccountId| id == first || may_mix && self.may_run(id);
         let position = self.turns.iter().position(may_join)?;

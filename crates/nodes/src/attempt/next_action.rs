@@ -141,7 +141,8 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
     /// A node that is due for a probe, if a better one can take over.
     fn due_for_probe(&self, candidates: &[Candidate], best: usize) -> Option<usize> {
         let CallProgress { class, may_hedge, .. } = *self.progress;
-        // Blocks are probes too, because some callers ask for nothing else. Other calls may take long without anything being wrong.
+        // Blocks are probes too, because some callers ask for nothing else. Other calls may take long without anything being
+        // wrong.
         let is_probe = may_hedge && matches!(class, Class::Quick | Class::Bulk);
         if candidates[best].availability != Availability::Up || !is_probe {
             return None;

@@ -54,7 +54,8 @@ async fn a_lack_of_memory_is_not_a_fault_of_the_node() {
     assert!(node.counts().faults().any(|fault| fault == ("larger_than_memory", 20)));
 }
 
-/// Calls that a full queue refused were recorded as answers that took no time, so a node that was overloaded got even more calls.
+/// Calls that a full queue refused were recorded as answers that took no time, so a node that was overloaded got even more
+/// calls.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_never_sent_makes_no_node_seem_fast() {
     let node = node(Script::fails(Fault::QueueFull));

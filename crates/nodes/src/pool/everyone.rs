@@ -54,8 +54,8 @@ impl Pool {
         Replies { pool: self, replies, awaited, deadline }
     }
 
-    /// Asks once more after a failure that may be temporary, so that it does not leave the decision to the other nodes. The retry
-    /// budget pays for that.
+    /// Asks once more after a failure that may be temporary, so that it does not leave the decision to the other nodes. The
+    /// retry budget pays for that.
     async fn ask_twice(&self, node: &PoolNode, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         let first = node.ask(call, deadline).await;
         let may_be_temporary = matches!(

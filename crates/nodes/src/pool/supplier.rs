@@ -134,8 +134,8 @@ impl Pool {
     }
 }
 
-/// The end of the time for the next of `left` partners. Each gets a part of the time until the deadline, so that one that hangs leaves
-/// time for the others.
+/// The end of the time for the next of `left` partners. Each gets a part of the time until the deadline, so that one that
+/// hangs leaves time for the others.
 pub(super) fn part_of(deadline: Instant, left: usize) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / u32::try_from(left.max(1)).unwrap_or(u32::MAX)

@@ -22,7 +22,8 @@ const HASH_PREFIX: u8 = EMPTY_STRING_CODE + 32;
 /// The most nodes between the root of a trie and a leaf: one for each digit of a key, and the leaf.
 const PATH_NODES_MAX: usize = 65;
 
-/// The most other texts in a reply, for the account and for each slot: names of members, keys and values. Nodes send seven and four.
+/// The most other texts in a reply, for the account and for each slot: names of members, keys and values. Nodes send seven
+/// and four.
 const TEXTS_MAX: usize = 16;
 
 /// An account, as the state root of a block commits to it.
@@ -77,8 +78,8 @@ pub fn prove_code(json: &[u8], hash: B256) -> Result<Bytes, Unproven> {
     if keccak256(&code) == hash { Ok(code) } else { Err(ProofFailure::CodeHash.into()) }
 }
 
-/// Whether a reply has more texts than the proofs of an account and so many slots can have. A short text takes many times its size
-/// in memory once it is read.
+/// Whether a reply has more texts than the proofs of an account and so many slots can have. A short text takes many times its
+/// size in memory once it is read.
 fn has_too_many_texts(json: &[u8], slots: usize) -> bool {
     let texts_max = (slots + 1).saturating_mul(PATH_NODES_MAX + TEXTS_MAX);
     memchr::memchr_iter(b'"', json).count() > 2 * texts_max

@@ -27,8 +27,8 @@ impl<'a> RawReceipt<'a> {
         cursor.end().map(|()| receipt)
     }
 
-    /// Reads the receipts of a block. `None` if they are anything but a list of at most `count_max` receipts: a receipt takes ten times
-    /// the memory of its text, so no more are read than a block can have.
+    /// Reads the receipts of a block. `None` if they are anything but a list of at most `count_max` receipts: a receipt takes
+    /// ten times the memory of its text, so no more are read than a block can have.
     pub(crate) fn list(json: &'a [u8], count_max: usize) -> Option<Vec<Self>> {
         let (mut cursor, mut reader) = (Cursor::new(json), LogReader::new());
         let mut receipts = Vec::new();

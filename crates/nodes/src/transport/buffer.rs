@@ -4,10 +4,10 @@
 //! fit waits on the wire, and fails when its time is over; the node is not blamed for that. A checked answer leaves the budget
 //! with [`ReplyBuffers::hand_over`] when it goes to its caller, because a caller may read slowly.
 //!
-//! A node may use a part of the budget, such that those that may lie do not use all of it together, or all of it if it is the only
-//! one. A reply whose length is known may be as large as that. It is counted as its bytes arrive, because a node may announce
-//! what it never sends. A reply that grows while it is read is copied to larger buffers, and both are counted meanwhile, so it
-//! may only be half as large.
+//! A node may use a part of the budget, such that those that may lie do not use all of it together, or all of it if it is the
+//! only one. A reply whose length is known may be as large as that. It is counted as its bytes arrive, because a node may
+//! announce what it never sends. A reply that grows while it is read is copied to larger buffers, and both are counted
+//! meanwhile, so it may only be half as large.
 //!
 //! Fresh memory from the system takes as long as reading into it, so a few large buffers are kept for the next replies.
 
@@ -192,8 +192,8 @@ impl EndpointMemory {
         Ok(self.filled_later(needed, granted, permits))
     }
 
-    /// A buffer of at least `needed` and at most `granted` steps, of which some are counted already. The system provides the memory of
-    /// a new one only as it is written.
+    /// A buffer of at least `needed` and at most `granted` steps, of which some are counted already. The system provides the
+    /// memory of a new one only as it is written.
     fn filled_later(&self, needed: usize, granted: usize, permits: Permits) -> Buffer {
         let spare = self.shared.spare.lock().take(needed * STEP_BYTES, granted * STEP_BYTES);
         let bytes = spare.unwrap_or_else(|| Vec::with_capacity(needed * STEP_BYTES));
@@ -230,8 +230,8 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// Makes room for `more` bytes, and counts them. If the length of the reply is unknown, the buffer doubles, or takes what its
-    /// endpoint may still use if that is less.
+    /// Makes room for `more` bytes, and counts them. If the length of the reply is unknown, the buffer doubles, or takes what
+    /// its endpoint may still use if that is less.
     pub(super) async fn reserve(&mut self, more: usize, until: Instant) -> Result<(), Fault> {
         let length = self.bytes.len() + more;
         if length <= self.bytes.capacity() {

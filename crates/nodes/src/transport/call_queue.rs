@@ -4,9 +4,9 @@
 //! contended. A call that finds all connections busy waits for the next one that is free, and what waits by then may be sent
 //! together. No call is delayed to fill a batch.
 //!
-//! Accounts do not wait for each other: they take turns, and each has its share of the waiting places and of the exchanges under
-//! way ([`FairQueue`]). An exchange counts for the account of its first call. Only look-ups of several accounts are sent together,
-//! because other calls of one account may take seconds, and the replies of a batch come together.
+//! Accounts do not wait for each other: they take turns, and each has its share of the waiting places and of the exchanges
+//! under way ([`FairQueue`]). An exchange counts for the account of its first call. Only look-ups of several accounts are
+//! sent together, because other calls of one account may take seconds, and the replies of a batch come together.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -142,8 +142,8 @@ impl CallQueue {
         state.policy.connections_max(limits, Instant::now())
     }
 
-    /// Wakes a task for calls that have waited although another connection is allowed by now: the node does not answer at once, as
-    /// it did when they came. Returns whether a new task must be started instead.
+    /// Wakes a task for calls that have waited although another connection is allowed by now: the node does not answer at
+    /// once, as it did when they came. Returns whether a new task must be started instead.
     pub(super) fn wake_for_waiting(&self) -> bool {
         self.wake_another(&mut self.state.lock())
     }
@@ -216,7 +216,8 @@ impl CallQueue {
         position.map(|position| state.idle.remove(position)).is_some()
     }
 
-    /// Whether a task without a connection should make one. If no call waits that may be sent, the task no longer counts and must end.
+    /// Whether a task without a connection should make one. If no call waits that may be sent, the task no longer counts and
+    /// must end.
     pub(super) fn is_connection_needed(&self) -> bool {
         let mut state = self.state.lock();
         state.calls.retain(|call| !call.is_abandoned());

@@ -23,8 +23,8 @@ use super::stats::ConnectionGuard;
 /// Time before the deadline of a call at which its reply stops waiting for memory, so that the caller still learns the reason.
 const GIVE_UP_BEFORE: Duration = Duration::from_millis(20);
 
-/// How long an exchange goes on that nobody waits for. Most replies come within this time, and the connection can be used again.
-/// After it, the connection and the memory of the reply are worth more to others.
+/// How long an exchange goes on that nobody waits for. Most replies come within this time, and the connection can be used
+/// again. After it, the connection and the memory of the reply are worth more to others.
 const ABANDONED_GRACE: Duration = Duration::from_millis(500);
 
 /// Starts a connection task on the runtime of the caller.
@@ -166,8 +166,8 @@ impl ConnectionTask {
         }
     }
 
-    /// Sends the request, until the last deadline of its calls or until all callers have gone. Then the connection ends, and the
-    /// stream where it is a shared one.
+    /// Sends the request, until the last deadline of its calls or until all callers have gone. Then the connection ends, and
+    /// the stream where it is a shared one.
     async fn send_while_awaited(&mut self) -> Result<NodeHttpReply, Fault> {
         let mut calls = std::mem::take(&mut self.calls);
         let deadlines = || calls.iter().map(|call| call.deadline);
@@ -190,8 +190,8 @@ impl ConnectionTask {
         }
     }
 
-    /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one. `deadline` is the first one
-    /// of its calls.
+    /// Sends the request. If the node had closed the idle connection, it is sent once more on a new one. `deadline` is the
+    /// first one of its calls.
     async fn send(&mut self, deadline: Instant) -> Result<NodeHttpReply, Fault> {
         match self.try_send(deadline).await {
             Ok(answer) => Ok(answer),
@@ -289,7 +289,8 @@ async fn all_abandoned(calls: &mut [PendingCall]) {
     sleep(ABANDONED_GRACE).await;
 }
 
-/// Waits for the deadline of an exchange. If the node does not answer at once, calls that have waited for that get a connection.
+/// Waits for the deadline of an exchange. If the node does not answer at once, calls that have waited for that get a
+/// connection.
 async fn time_up(queue: &Arc<CallQueue>, deadline: Instant) {
     sleep_until(deadline.min(Instant::now() + queue.setup.limits.near)).await;
     if queue.wake_for_waiting() {

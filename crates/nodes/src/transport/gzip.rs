@@ -9,8 +9,8 @@ use super::buffer::Buffer;
 use super::receive::ReceiveContext;
 use crate::call::Fault;
 
-/// Compressed bytes that are read before other tasks get their turn. They inflate to half a megabyte at most, and even those that
-/// inflate to nothing are read in about 100 µs.
+/// Compressed bytes that are read before other tasks get their turn. They inflate to half a megabyte at most, and even those
+/// that inflate to nothing are read in about 100 µs.
 const STEP_BYTES: usize = 512;
 
 /// The announced inflated size is trusted up to this multiple of the compressed size.

@@ -15,16 +15,16 @@ pub(crate) struct EndpointLimits {
     pub(crate) reply_bytes_max: usize,
     /// Bytes of a reply's head. Providers send one or two KB of cookies and policies.
     pub(crate) head_bytes_max: usize,
-    /// Connections of one runtime thread for calls of one kind: quick ones, simulations, or logs and blocks. One account uses half
-    /// of them at most.
+    /// Connections of one runtime thread for calls of one kind: quick ones, simulations, or logs and blocks. One account uses
+    /// half of them at most.
     pub(crate) connections_max: usize,
     /// Connections for calls of one kind while a node answers within `near`. Replies then come so fast that batches cost both sides
     /// less than more connections.
     pub(crate) near_connections_max: usize,
     /// A node whose exchanges take less time than this counts as near.
     pub(crate) near: Duration,
-    /// Calls that wait for a connection of one thread, half of them of one account at most. Further calls fail at once, because they
-    /// would not be answered in time.
+    /// Calls that wait for a connection of one thread, half of them of one account at most. Further calls fail at once,
+    /// because they would not be answered in time.
     pub(crate) queue_calls_max: usize,
     /// Calls in one batch. Providers refuse 100 and more.
     pub(crate) batch_calls_max: usize,

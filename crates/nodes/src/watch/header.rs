@@ -21,8 +21,8 @@ const TRANSACTIONS_MAX: usize = 65_536;
 /// own as the view keeps: with this they take 260 MB for three nodes.
 const LISTED_MAX: usize = 2_048;
 
-/// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a connection,
-/// or on that of the watchers.
+/// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a
+/// connection, or on that of the watchers.
 const BLOCK_BYTES_MAX: usize = 8 << 20;
 
 /// A block names at most two uncles.

@@ -58,8 +58,8 @@ async fn a_killed_node_is_out_within_200_ms_and_no_call_fails() {
     assert!(p99(&outcomes) < 10 * MS);
 }
 
-/// Only look-ups were probes, and a probe needed hundreds of calls before it. A node that had fallen was never used again for callers
-/// who asked only for blocks.
+/// Only look-ups were probes, and a probe needed hundreds of calls before it. A node that had fallen was never used again for
+/// callers who asked only for blocks.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_fell_is_used_again_for_blocks() {
     let pool = Pool::of([3, 3].map(|ms| Script::new(ms * MS, Act::Answers(DATA))));

@@ -38,8 +38,8 @@ async fn ask_for(client: &Client, account: AccountId, class: Class, params: &str
     client.ask(&call(class, params).for_account(account), in_ms(600_000)).await
 }
 
-/// An account that kept hundreds of slow calls in flight had all connections to a node. The calls of other accounts waited behind
-/// its own until their time was over.
+/// An account that kept hundreds of slow calls in flight had all connections to a node. The calls of other accounts waited
+/// behind its own until their time was over.
 #[tokio::test]
 async fn an_account_with_hundreds_of_slow_calls_does_not_delay_others() {
     let (greedy, other) = (AccountId::unique(), AccountId::unique());
@@ -93,8 +93,8 @@ async fn an_account_that_fills_the_queue_is_refused_and_others_are_not() {
     }
 }
 
-/// A node that had answered at once got only a few connections. A call that came right after one that hung waited for it, and no
-/// connection was made for it until the next call came.
+/// A node that had answered at once got only a few connections. A call that came right after one that hung waited for it, and
+/// no connection was made for it until the next call came.
 #[tokio::test]
 async fn a_call_does_not_wait_for_one_that_turns_out_to_be_slow() {
     let (node, held) = holding().await;
