@@ -179,7 +179,7 @@ pub(crate) const ATTACKS: [Attack; 17] = [
     },
     Attack {
         name: "large-reverts",
-        about: "16 callers make a contract revert with 12 MB, alone and in batches",
+        about: "16 callers make a contract revert with 8 MB, alone and in batches",
         procedure: beside(work::large_reverts),
         limits: AttackLimits { memory_growth: REPLIES_GROWTH, ..UNNOTICED },
     },

@@ -40,9 +40,9 @@ pub(crate) fn endless(number: u32) -> String {
     call("eth_call", &format!(r#"[{message},"latest",{{"{LOOPER}":{{"code":"0x5b5f56"}}}}]"#))
 }
 
-/// An execution that reverts with a reason of 12,000,000 zero bytes. Different numbers share no answer.
+/// An execution that reverts with a reason of 8,000,000 zero bytes. Different numbers share no answer.
 pub(crate) fn large_revert(number: u32) -> String {
     // Stores the selector of `Error(string)`, the offset and the length, and reverts with them and the memory behind.
-    let code = "6308c379a060e01b5f52602060045262b71b0060245262b71b445ffd";
+    let code = "6308c379a060e01b5f526020600452627a1200602452627a12445ffd";
     call("eth_call", &format!(r#"[{{"data":"0x{code}{number:08x}"}}]"#))
 }

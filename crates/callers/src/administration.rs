@@ -94,6 +94,11 @@ impl Administration {
         Self { configured_accounts, ..self }
     }
 
+    /// Whether a key of the configuration belongs to an account with this name.
+    pub(crate) fn is_configured_account(&self, name: &str) -> bool {
+        self.configured_accounts.contains(name)
+    }
+
     /// Makes changes return only after the directory of this process has them.
     pub fn with_feed(self, feed: FeedHandle) -> Self {
         Self { feed: Some(feed), ..self }
@@ -121,7 +126,7 @@ impl Administration {
     ) -> Result<AccountRecord, AdministrationError> {
         check_name("name", name)?;
         let (name, plan) = (name.to_owned(), self.plan(plan)?.name.clone());
-        if self.configured_accounts.contains(&name) {
+        if self.is_configured_account(&name) {
             return Err(AdministrationError::AlreadyExists { what: "account", name });
         }
         let (now, status) = (unix_seconds(), AccountStatus::Active);

@@ -259,20 +259,26 @@ impl People {
     ) -> Result<i64, PeopleError> {
         let plan = self.administration.plans().least_limited();
         let plan = plan.ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
-        let name = free_account_name(change, email).await?;
+        let name = self.free_account_name(change, email).await?;
         Ok(self.administration.add_account(change, actor, &name, &plan).await?.id)
     }
-}
 
-/// The address, or the address with a number if somebody else has such an account: its people must not share the operator's.
-async fn free_account_name(change: &mut StoreTransaction, email: &str) -> Result<String, PeopleError> {
-    let numbered = (2..=ACCOUNT_NAMES_TRIED).map(|number| format!("{email} {number}"));
-    for name in std::iter::once(email.to_owned()).chain(numbered) {
-        if change.account_named(&name).await?.is_none() {
-            return Ok(name);
+    /// The address, or the address with a number if somebody else has such an account: its people must not share the operator's.
+    async fn free_account_name(
+        &self,
+        change: &mut StoreTransaction,
+        email: &str,
+    ) -> Result<String, PeopleError> {
+        let numbered = (2..=ACCOUNT_NAMES_TRIED).map(|number| format!("{email} {number}"));
+        for name in std::iter::once(email.to_owned()).chain(numbered) {
+            if !self.administration.is_configured_account(&name)
+                && change.account_named(&name).await?.is_none()
+            {
+                return Ok(name);
+            }
         }
+        Err(AdministrationError::AlreadyExists { what: "account", name: email.to_owned() }.into())
     }
-    Err(AdministrationError::AlreadyExists { what: "account", name: email.to_owned() }.into())
 }
 
 /// Sets a new password and ends all sessions of the user.

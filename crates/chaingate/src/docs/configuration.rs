@@ -191,7 +191,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[plans.NAME]", "credits_per_second", "the plan's", "credits per second that an account may use"),
     key("[plans.NAME]", "credits_per_day", "the plan's", "credits per day (UTC) that an account may use"),
-    key("[plans.NAME]", "keys_max", "the plan's", "keys of one account"),
+    key("[plans.NAME]", "keys_max", "the plan's", "keys of one account. The store has at most 10,000 valid keys of an account in any case"),
     key("[plans.NAME]", "failover", "the plan's", "whether a partner may answer during an outage"),
 
     key("[methods]", "failover", "the two methods marked in [methods.md](methods.md)", "methods that a partner may answer"),

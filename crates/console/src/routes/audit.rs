@@ -16,7 +16,7 @@ use crate::documents::AuditListDocument;
 /// Entries of one page, unless the request says otherwise.
 const ENTRIES_DEFAULT: u32 = 100;
 
-/// Entries of one page at most: some hundred kilobytes.
+/// Entries of one page at most. That is usually some hundred kilobytes, and a few megabytes if every detail has its 2 KiB.
 const ENTRIES_MAX: u32 = 1_000;
 
 /// Which entries are shown.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::instance_id::InstanceId;
+use crate::usage::entry::ENTRY_ROWS_MAX;
 use crate::usage::spool::SpoolId;
 
 /// How long an event is waited for on a busy machine.
@@ -167,40 +168,57 @@ fn a_command_moves_what_it_can_and_names_the_rest() {
     });
 }
 
-/// The end of the process waited until everything was stored: twenty minutes after hours without the store. Here there is
-/// always more to store.
+/// An entry with the most rows; three entries that follow each other have no group in common.
+fn long_entry(number: u64) -> Vec<UsageRow> {
+    let first = number % 4 * ENTRY_ROWS_MAX as u64;
+    let rows = first..first + ENTRY_ROWS_MAX as u64;
+    rows.map(|key| {
+        let UsageRow { group, counts } = row("now");
+        UsageRow { group: UsageGroup { key: format!("static:{key}").into(), ..group }, counts }
+    })
+    .collect()
+}
+
+/// The end of the process waited until everything was stored: twenty minutes after hours without the store. Here a batch never
+/// has everything, and what it had is written anew before it is stored.
 #[test]
 fn a_stop_does_not_wait_until_everything_is_stored() {
     let place = Place::new();
-    place.use_now("now");
+    let spool = place.spool.get_or_create().unwrap();
+    spool.append(&long_entry(0), UNLIMITED).unwrap();
+    let bytes_max = 6 * spool.waiting_bytes();
+    let mut entries = 1;
+    while spool.append(&long_entry(entries), bytes_max).is_ok() {
+        entries += 1;
+    }
     let flusher = place.flusher();
     let (stop, stopped) = oneshot::channel();
     let (ended_sender, ended) = mpsc::sync_channel(1);
-    let (is_over, mut written) = (AtomicBool::new(false), 1);
-    thread::scope(|scope| {
+    let is_over = AtomicBool::new(false);
+    let entries = thread::scope(|scope| {
         scope.spawn(move || {
             run(flusher.run(stopped));
             ended_sender.send(()).unwrap();
         });
-        let used = scope.spawn(|| {
-            let (spool, mut written) = (place.spool.get().unwrap(), 0);
+        let writer = scope.spawn(|| {
             while !is_over.load(Relaxed) {
-                // As many bytes as some hundred entries have.
-                if spool.append(&[row("now")], 16 << 10).is_ok() {
-                    written += 1;
+                match spool.append(&long_entry(entries), bytes_max) {
+                    Ok(()) => entries += 1,
+                    Err(_) => thread::yield_now(),
                 }
             }
-            written
+            entries
         });
-        while place.recorder.ledger().flushes.load(Relaxed) < 3 {
+        while place.recorder.ledger().flushes.load(Relaxed) == 0 {
             thread::yield_now();
         }
         stop.send(()).unwrap();
         let has_ended = ended.recv_timeout(TIMEOUT).is_ok();
         is_over.store(true, Relaxed);
-        written += used.join().unwrap();
         assert!(has_ended, "the flusher goes on");
+        writer.join().unwrap()
     });
+    assert!(place.spool.get().unwrap().waiting_bytes() > 0);
     let Place { folder, spool, recorder } = place;
     // The lock of the spool ends with its process.
     drop(spool);
@@ -208,6 +226,6 @@ fn a_stop_does_not_wait_until_everything_is_stored() {
     run(async {
         let now = Clock::default().unix_seconds();
         assert!(flush_left_over(&place.store(), place.folder.path(), now).await.unwrap().is_empty());
-        assert_eq!(place.stored("now").await, written);
+        assert_eq!(place.stored("now").await, entries * ENTRY_ROWS_MAX as u64);
     });
 }
