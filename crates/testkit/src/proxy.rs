@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
@@ -73,6 +74,11 @@ pub enum Mood {
     OtherChain,
     /// Blocks are not there when they are asked for by hash.
     Hashless,
+    /// Unknown transactions are said to be in this block, and no block is there when it is asked for by hash.
+    FalsePlaces {
+        number: u64,
+        hash: B256,
+    },
     /// Answers are forged in one way.
     Forging(Forgery),
     /// Everything comes from another node, which is of another chain.
@@ -413,7 +419,14 @@ impl ProxyState {
                 *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":429,"message":"Too many requests"}});
             }
             Mood::Nulls if method.contains("Transaction") => reply["result"] = Value::Null,
-            Mood::Hashless if method == "eth_getBlockByHash" => reply["result"] = Value::Null,
+            Mood::Hashless | Mood::FalsePlaces { .. } if method == "eth_getBlockByHash" => {
+                reply["result"] = Value::Null;
+            }
+            Mood::FalsePlaces { number, hash }
+                if method == "eth_getTransactionReceipt" && reply["result"].is_null() =>
+            {
+                reply["result"] = json!({ "blockHash": hash, "blockNumber": format!("{number:#x}") });
+            }
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
             Mood::TamperedLists if call["params"][1] == false => tamper(&mut reply["result"]["transactions"]),
