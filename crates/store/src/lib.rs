@@ -28,6 +28,6 @@ pub use listener::ChangeListener;
 pub use location::StoreLocation;
 pub use people::{LinkKind, LinkRecord, SessionRecord, UserRecord, UserRole, UserStatus};
 pub use records::{AccountRecord, AccountStatus, AuditRecord, KeyRecord, KeyStatus, RowPosition};
-pub use store::{KEY_PAGE_ROWS, PAGE_ROWS, Store};
+pub use store::{KEY_PAGE_ROWS, Store};
 pub use transaction::StoreTransaction;
 pub use usage::{UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};

@@ -17,7 +17,7 @@ use crate::records::{AccountRecord, AuditRecord, KeyRecord, RowPosition};
 use crate::transaction::StoreTransaction;
 
 /// Rows that one statement reads at most, so that a large table never waits in one reply of the database.
-pub const PAGE_ROWS: i64 = 5_000;
+pub(crate) const PAGE_ROWS: i64 = 5_000;
 
 /// Keys that one statement reads at most. Each can have settings of 64 KiB, which makes 32 MiB.
 pub const KEY_PAGE_ROWS: i64 = 500;
@@ -100,7 +100,7 @@ impl Store {
         }))
     }
 
-    /// The next [`PAGE_ROWS`] accounts in the order in which they were changed last.
+    /// The next `PAGE_ROWS` accounts in the order in which they were changed last.
     pub async fn accounts_changed_after(
         &self,
         position: &RowPosition<i64>,
@@ -128,7 +128,7 @@ impl Store {
         rows.into_iter().map(KeyColumns::into_row_at).collect()
     }
 
-    /// The next [`PAGE_ROWS`] accounts in the order of their ids.
+    /// The next `PAGE_ROWS` accounts in the order of their ids.
     pub async fn accounts_after(&self, id: i64) -> Result<Vec<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE id > $1 ORDER BY id LIMIT $2";

@@ -5,8 +5,9 @@ use std::fmt;
 use sqlx::Row;
 
 use crate::backend::{BackendPool, BackendTransaction, OnBackend, each_backend};
-use crate::columns::{AccountColumns, KeyColumns, is_storable};
+use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
+use crate::hash_key::HashKey;
 use crate::listener::CHANNEL;
 use crate::pool::{self, within_timeout};
 use crate::records::{AccountRecord, AuditRecord, KeyRecord};
@@ -51,6 +52,18 @@ impl StoreTransaction {
         }
         within_timeout(pool::commit(self.transaction)).await?;
         Ok(self.revision)
+    }
+
+    /// The secret with which keys and secrets are hashed.
+    ///
+    /// It is read on the connection of the change. If every connection were in a change that waits for this one, another one
+    /// could not be had, and all of them would wait until they time out.
+    pub async fn hash_key(&mut self) -> Result<HashKey, StoreFailure> {
+        let query = "SELECT hash_key FROM store_state WHERE id = 1";
+        let bytes: Vec<u8> = each_backend!(&mut self.transaction, connection => {
+            within_timeout(sqlx::query(query).fetch_one(&mut **connection)).await?.try_get(0)?
+        });
+        Ok(HashKey::from_bytes(hash_bytes(bytes)?))
     }
 
     pub async fn account_named(&mut self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {

@@ -109,7 +109,7 @@ impl Store {
         Ok(row.map(user))
     }
 
-    /// The first [`PAGE_ROWS`] users of an account in the order of their ids.
+    /// The first `PAGE_ROWS` users of an account in the order of their ids.
     pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserRecord>, StoreFailure> {
         let query = "SELECT id, email, role, account_id, password_hash, status, created_at FROM users \
                      WHERE account_id = $1 ORDER BY id LIMIT $2";
