@@ -48,6 +48,16 @@ impl Clock {
     /// It is not derived from a [`MonoTime`], because the system corrects the wall clock while the process runs, and only the
     /// wall clock advances while the machine is suspended.
     pub fn unix_seconds(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+        unix_time().as_secs()
     }
+}
+
+/// The time since 1970, UTC. Only this function reads the wall clock.
+pub fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Seconds since 1970, UTC, as the store has them.
+pub fn unix_seconds() -> i64 {
+    i64::try_from(unix_time().as_secs()).unwrap_or(i64::MAX)
 }

@@ -316,7 +316,7 @@ mod tests {
 
     /// One step of a queue.
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum QueueAction {
         Push(usize),
         Start,
         TakeAlong {
@@ -331,14 +331,14 @@ mod tests {
         PutBack,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = QueueAction> {
         prop_oneof![
-            4 => (0..4_usize).prop_map(Step::Push),
-            3 => Just(Step::Start),
-            1 => (0..4_usize, any::<bool>()).prop_map(|(first, may_mix)| Step::TakeAlong { first, may_mix }),
-            2 => (0..8_usize).prop_map(Step::Finish),
-            1 => (2..5_usize).prop_map(Step::Drop),
-            1 => Just(Step::PutBack),
+            4 => (0..4_usize).prop_map(QueueAction::Push),
+            3 => Just(QueueAction::Start),
+            1 => (0..4_usize, any::<bool>()).prop_map(|(first, may_mix)| QueueAction::TakeAlong { first, may_mix }),
+            2 => (0..8_usize).prop_map(QueueAction::Finish),
+            1 => (2..5_usize).prop_map(QueueAction::Drop),
+            1 => Just(QueueAction::PutBack),
         ]
     }
 
@@ -409,31 +409,31 @@ mod tests {
             let mut last = None;
             for (job, step) in steps.into_iter().enumerate() {
                 match step {
-                    Step::Push(account) => {
+                    QueueAction::Push(account) => {
                         prop_assert_eq!(queue.push(ids[account], job).is_ok(), model.push(account, job));
                     }
-                    Step::Start => {
+                    QueueAction::Start => {
                         let taken = queue.start_next().map(|(id, job)| (number(id), job));
                         prop_assert_eq!(taken, model.take(|_, may_run| may_run));
                         model.running.extend(taken.map(|(account, _)| account));
                         last = taken.or(last);
                     }
-                    Step::TakeAlong { first, may_mix } => {
+                    QueueAction::TakeAlong { first, may_mix } => {
                         let taken = queue.take_along(ids[first], may_mix);
                         let taken = taken.map(|(id, job)| (number(id), job));
                         let expected = model.take(|account, may_run| account == first || may_mix && may_run);
                         prop_assert_eq!(taken, expected);
                         last = taken.or(last);
                     }
-                    Step::Finish(place) => if !model.running.is_empty() {
+                    QueueAction::Finish(place) => if !model.running.is_empty() {
                         let account = model.running.remove(place % model.running.len());
                         queue.finish(ids[account], Duration::ZERO);
                     }
-                    Step::Drop(divisor) => {
+                    QueueAction::Drop(divisor) => {
                         queue.retain(|job| !job.is_multiple_of(divisor));
                         model.waiting.retain(|(_, job)| !job.is_multiple_of(divisor));
                     }
-                    Step::PutBack => if let Some((account, job)) = last.take() {
+                    QueueAction::PutBack => if let Some((account, job)) = last.take() {
                         queue.put_back(ids[account], job);
                         model.put_back(account, job);
                     }

@@ -2,7 +2,9 @@
 //! accounts by their ids.
 
 mod account_id; // ids of accounts
-mod clock; // monotonic time and dates
+mod box_future; // large futures on the heap
+mod clock; // monotonic time and the wall clock
+mod utc_time; // dates and times of the calendar
 mod day_quota; // limits per day
 mod fair_share; // the rule that divides bounded resources between accounts
 mod fair_queue; // the next job, fair between accounts
@@ -13,7 +15,8 @@ mod histogram; // durations
 mod repeated_warning; // one log line for many equal events
 
 pub use account_id::AccountId;
-pub use clock::{Clock, MonoTime};
+pub use box_future::box_future;
+pub use clock::{Clock, MonoTime, unix_seconds, unix_time};
 pub use day_quota::{DAY_S, DayLease, DayQuota, DayQuotaExceeded};
 pub use fair_queue::{FairQueue, QueueFull};
 pub use fair_share::is_within_share;
@@ -25,3 +28,4 @@ pub use memory::{
 pub use repeated_warning::RepeatedWarning;
 pub use thread_pool::{THREADS_MAX, ThreadPool, lower_priority};
 pub use token_bucket::{BucketRate, RateExceeded, TokenBucket};
+pub use utc_time::UtcTime;
