@@ -10,13 +10,13 @@ mod usage; // reports of usage
 
 use std::collections::HashSet;
 
+use resources::unix_seconds;
 use store::{
     AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
 };
 
 pub use self::audit::AuditEntry;
 pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
-use crate::api_key::unix_seconds;
 use crate::feed::FeedHandle;
 use crate::key_rules::KeyRuleError;
 use crate::ledger_text::ledger_text;
@@ -31,7 +31,7 @@ pub const NAME_CHARACTERS_MAX: usize = 100;
 const KEYS_MAX: u64 = 10_000;
 
 /// The longest time for which an old key is accepted after a rotation.
-pub const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
+const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// Why a change was not made, or a question not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

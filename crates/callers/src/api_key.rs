@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use resources::unix_seconds;
 use store::HASH_BYTES;
 
 use crate::account::Account;
@@ -72,9 +72,4 @@ impl ApiKey {
     pub(crate) fn is_first_use_in(&self, minute: u32) -> bool {
         self.used_minute.load(Relaxed) != minute && self.used_minute.swap(minute, Relaxed) != minute
     }
-}
-
-pub(crate) fn unix_seconds() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }

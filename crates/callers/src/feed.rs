@@ -15,13 +15,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use resources::unix_seconds;
 use store::{ChangeListener, RowPosition, Store, StoreFailure, StoreLocation};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use self::apply::{RowApplier, StoredRow};
 use self::local_copy::{CopyWriter, read_copy};
-use crate::api_key::unix_seconds;
 use crate::directory::Directory;
 use crate::feed_status::KeysOrigin;
 use crate::plans::Plans;

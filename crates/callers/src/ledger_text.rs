@@ -8,7 +8,7 @@ pub(crate) fn ledger_text(name: &str) -> Cow<'_, str> {
     if name.contains('\0') { Cow::Owned(name.replace('\0', "")) } else { Cow::Borrowed(name) }
 }
 
-/// The same without a copy of most names.
+/// A name without NUL, which is not copied if it has none.
 pub(crate) fn shared_ledger_text(name: &Arc<str>) -> Arc<str> {
     match ledger_text(name) {
         Cow::Borrowed(_) => Arc::clone(name),

@@ -35,7 +35,7 @@ const DAY_CREDITS_MIN: u64 = 1_000;
 
 /// What this instance knows about the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct InstanceCount {
+pub(crate) struct SharingState {
     pub(crate) is_connected: bool,
     /// Whether Redis divides limits; otherwise all instances keep what they use.
     pub(crate) is_settled: bool,
@@ -43,7 +43,7 @@ pub(crate) struct InstanceCount {
     pub(crate) instances: u64,
 }
 
-impl InstanceCount {
+impl SharingState {
     /// The credits per second that are used before Redis has said how many.
     ///
     /// While Redis divides limits, the parts of all instances together are the limit. Otherwise they are added to what others
@@ -174,25 +174,25 @@ mod tests {
     fn without_redis_all_instances_together_add_at_most_a_tenth_to_what_they_held() {
         for limit in [40, 500, 4_000, 100_000] {
             for instances in 1..40 {
-                let known = InstanceCount { instances, is_settled: true, ..InstanceCount::default() };
+                let known = SharingState { instances, is_settled: true, ..SharingState::default() };
                 assert!(known.fallback_rate(limit) * instances <= (limit / 10).max(instances));
             }
-            let started_together = (1..=8).map(|instances| InstanceCount {
+            let started_together = (1..=8).map(|instances| SharingState {
                 instances,
                 is_settled: true,
-                ..InstanceCount::default()
+                ..SharingState::default()
             });
             let sum: u64 = started_together.map(|known| known.fallback_rate(limit)).sum();
             assert!(sum <= limit / 5 + 8, "{sum} of {limit}");
-            assert!(InstanceCount::default().first_rate(limit) * 4 <= limit / 10 + 4);
+            assert!(SharingState::default().first_rate(limit) * 4 <= limit / 10 + 4);
         }
     }
 
     #[test]
     fn while_redis_is_there_the_first_parts_of_all_instances_are_the_limit() {
-        let three = InstanceCount { is_connected: true, is_settled: true, instances: 3 };
+        let three = SharingState { is_connected: true, is_settled: true, instances: 3 };
         assert_eq!((three.first_rate(600), three.first_rate(1)), (200, 1));
-        let unsettled = InstanceCount { is_settled: false, ..three };
+        let unsettled = SharingState { is_settled: false, ..three };
         assert_eq!((unsettled.first_rate(600), unsettled.first_rate(1)), (15, 1));
     }
 

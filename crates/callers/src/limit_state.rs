@@ -5,7 +5,7 @@ use resources::{
 };
 
 use crate::limit_share::{
-    InstanceCount, LimitShare, NextReport, day_credits_before_answer, day_credits_without_redis,
+    LimitShare, NextReport, SharingState, day_credits_before_answer, day_credits_without_redis,
 };
 
 /// How long callers wait if the day is not used up, but what is left of it is leased to other instances.
@@ -209,7 +209,7 @@ impl LimitState {
     }
 
     /// Begins to use the limit, before Redis has said with which part.
-    pub(crate) fn activate(&mut self, others: InstanceCount, now: MonoTime) {
+    pub(crate) fn activate(&mut self, others: SharingState, now: MonoTime) {
         let first_rate = self.per_second.map_or(0, |limit| others.first_rate(limit));
         if let Some(second) = &mut self.second {
             second.set_rate(one_second(first_rate), now);
@@ -235,7 +235,7 @@ impl LimitState {
     /// part of this instance is all that it has without Redis.
     pub(crate) fn report(
         &mut self,
-        others: InstanceCount,
+        others: SharingState,
         now: MonoTime,
         unix_seconds: u64,
     ) -> Option<LimitReport> {
@@ -314,7 +314,7 @@ impl LimitState {
     }
 
     /// Redis cannot be reached: the part stays as it is, and is at least a little.
-    pub(crate) fn lose_redis(&mut self, others: InstanceCount, now: MonoTime) {
+    pub(crate) fn lose_redis(&mut self, others: SharingState, now: MonoTime) {
         let Some(share) = &mut self.share else { return };
         share.is_urgent = true;
         if let (Some(bucket), Some(limit)) = (&mut self.second, self.per_second) {
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     const NOON: u64 = 20_000 * DAY_S + DAY_S / 2;
-    const ALONE: InstanceCount = InstanceCount { is_connected: true, is_settled: true, instances: 1 };
+    const ALONE: SharingState = SharingState { is_connected: true, is_settled: true, instances: 1 };
 
     fn shared(per_second: Option<u64>, per_day: Option<u64>) -> LimitState {
         let mut state = LimitState::default();
@@ -386,7 +386,7 @@ mod tests {
         let day = Some(DayReply { lease: 40_000, left: 900_000 });
         state.apply(&report, &LimitReply { second: None, day }, MonoTime(1));
         assert_eq!(most(&mut state, NOON), 40_000 - 2_500);
-        let gone = InstanceCount { is_connected: false, ..ALONE };
+        let gone = SharingState { is_connected: false, ..ALONE };
         state.lose_redis(gone, MonoTime(1));
         assert_eq!(most(&mut state, NOON + DAY_S), 25_000);
         // It was left while Redis was there, and is used again after Redis was lost.

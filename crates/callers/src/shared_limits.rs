@@ -23,7 +23,7 @@ use resources::{Clock, MonoTime};
 use settings::Section;
 use tokio::sync::Notify;
 
-use crate::limit_share::InstanceCount;
+use crate::limit_share::SharingState;
 use crate::limit_state::LimitState;
 use redis_link::RedisLink;
 use sharing_task::SharingTask;
@@ -68,9 +68,8 @@ pub struct SharedLimits {
     newly_active: Mutex<Vec<Arc<Mutex<LimitState>>>>,
     wake: Notify,
     is_stopping: AtomicBool,
-    is_connected: AtomicBool,
-    is_settled: AtomicBool,
-    instances: AtomicU64,
+    /// What is known about the other instances. It changes with each exchange, as a whole.
+    others: Mutex<SharingState>,
     limits_in_use: AtomicU64,
     exchanges: AtomicU64,
     failures: AtomicU64,
@@ -93,7 +92,7 @@ pub struct SharedLimitsStatus {
 
 impl SharedLimits {
     pub fn status(&self) -> SharedLimitsStatus {
-        let InstanceCount { is_connected, instances, .. } = self.instance_count();
+        let SharingState { is_connected, instances, .. } = *self.others.lock();
         SharedLimitsStatus {
             is_connected,
             instances,
@@ -105,17 +104,10 @@ impl SharedLimits {
 
     /// Begins to use a limit. The caller holds the lock of its state.
     pub(crate) fn activate(&self, limit: &Arc<Mutex<LimitState>>, state: &mut LimitState, now: MonoTime) {
-        state.activate(self.instance_count(), now);
+        let others = *self.others.lock();
+        state.activate(others, now);
         self.newly_active.lock().push(Arc::clone(limit));
         self.wake.notify_one();
-    }
-
-    fn instance_count(&self) -> InstanceCount {
-        InstanceCount {
-            is_connected: self.is_connected.load(Relaxed),
-            is_settled: self.is_settled.load(Relaxed),
-            instances: self.instances.load(Relaxed),
-        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Entries of the audit log: who changed what, and when. They contain no keys and no secrets.
 
+use resources::unix_seconds;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditRecord, StoreFailure, StoreTransaction};
 
-use crate::api_key::unix_seconds;
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
 
 /// Bytes of one detail of an entry. Settings of a key can have 64 KiB, and each change of them adds an entry.

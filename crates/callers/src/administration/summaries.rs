@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use resources::unix_seconds;
 use serde::Serialize;
 use store::{AccountRecord, KeyRecord, KeyStatus};
 
-use crate::api_key::unix_seconds;
 use crate::key_rules::KeyRules;
 use crate::stored_settings::StoredSettings;
 

@@ -1,6 +1,8 @@
 //! Reports of usage.
 
-use super::{Administration, AdministrationError, unix_seconds};
+use resources::unix_time;
+
+use super::{Administration, AdministrationError};
 use crate::usage::{UsageReport, UsageReportFailure, UsageReportRequest, UsageSettings};
 
 impl From<UsageReportFailure> for AdministrationError {
@@ -13,7 +15,7 @@ impl From<UsageReportFailure> for AdministrationError {
 }
 
 impl Administration {
-    /// The same with other times for which usage is kept.
+    /// Sets for how long usage is kept.
     pub fn with_usage_settings(self, usage: UsageSettings) -> Self {
         Self { usage, ..self }
     }
@@ -23,7 +25,7 @@ impl Administration {
         &self,
         request: &UsageReportRequest,
     ) -> Result<UsageReport, AdministrationError> {
-        let now = u64::try_from(unix_seconds()).unwrap_or(0);
+        let now = unix_time().as_secs();
         Ok(UsageReport::read(&self.store, &self.usage, request, now).await?)
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use resources::Clock;
+use resources::{Clock, unix_seconds};
 use store::{AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus};
 
 use crate::account::Account;
-use crate::api_key::{ApiKey, unix_seconds};
+use crate::api_key::ApiKey;
 use crate::directory::Directory;
 use crate::key_settings::KeySettings;
 use crate::plans::Plans;

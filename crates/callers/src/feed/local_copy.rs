@@ -31,7 +31,7 @@ const BATCH_ROWS: usize = 500;
 /// Changed rows after which the file is written anew, if they are also more than its other rows.
 const CHANGED_ROWS_MAX: u64 = 10_000;
 
-/// The same in bytes: a row can have 64 KiB of settings.
+/// Bytes of changed rows after which the file is written anew: a row can have 64 KiB of settings.
 const CHANGED_BYTES_MAX: u64 = 16 << 20;
 
 /// One record of the file.

@@ -67,7 +67,7 @@ impl AttemptThrottle {
         Ok(())
     }
 
-    /// The same for attempts that are for nobody in particular, such as the use of a link.
+    /// Counts an attempt that is for nobody in particular, such as the use of a link, or says how long to wait.
     pub(super) fn begin_from(&self, address: IpAddr, now: u64) -> Result<(), u64> {
         let by_address = &mut self.tables.lock().by_address;
         let network = network_of(address);

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use resources::unix_seconds;
 use store::{LinkKind, LinkRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::sign_in::{add_user, new_user};
 use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, no_user, password, token};
 use crate::administration::{AdministrationError, audit};
-use crate::api_key::unix_seconds;
 
 /// Names that are tried for the account of a new operator.
 const ACCOUNT_NAMES_TRIED: u32 = 100;
@@ -143,7 +143,7 @@ impl People {
         mut link: LinkRecord,
     ) -> Result<NewLink, PeopleError> {
         let token = token::new()?;
-        link.hash = self.administration.hash_key().await?.hash_token("link", token.as_bytes());
+        link.hash = change.hash_key().await?.hash_token("link", token.as_bytes());
         change.delete_expired_links(unix_seconds()).await?;
         change.insert_link(&link).await?;
         Ok(NewLink { token, expires_at: link.expires_at })

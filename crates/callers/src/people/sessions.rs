@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Instant;
 
+use resources::unix_seconds;
 use store::{SessionRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::{People, PeopleError, Visitor, actor, token};
 use crate::administration::{AccountSummary, AdministrationError, audit};
-use crate::api_key::unix_seconds;
 
 /// A session ends when it was not used for this long.
 const IDLE_S: i64 = 12 * 60 * 60;
@@ -175,7 +175,7 @@ impl People {
         visitor: &Visitor,
     ) -> Result<NewSession, PeopleError> {
         let (token, now) = (token::new()?, unix_seconds());
-        let hash = self.administration.hash_key().await?.hash_token("session", token.as_bytes());
+        let hash = change.hash_key().await?.hash_token("session", token.as_bytes());
         let is_visible = |letter: &char| !letter.is_control();
         let session = SessionRecord {
             id: token::new_session_id()?,

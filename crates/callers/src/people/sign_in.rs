@@ -1,10 +1,10 @@
 //! Sign-in, sign-up and the change of a password.
 
+use resources::{unix_seconds, unix_time};
 use store::{StoreFailure, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::{ActiveSession, NewSession, People, PeopleError, SignUp, Visitor, actor, email, password};
 use crate::administration::{AdministrationError, audit};
-use crate::api_key::unix_seconds;
 
 impl People {
     /// Checks a password and begins a session.
@@ -109,18 +109,18 @@ impl People {
     }
 
     fn count_attempt(&self, email: &str, visitor: &Visitor) -> Result<(), PeopleError> {
-        let now = u64::try_from(unix_seconds()).unwrap_or_default();
+        let now = unix_time().as_secs();
         let counted = self.throttle.begin(email, visitor.address, now);
         counted.map_err(|wait_s| PeopleError::TooManyAttempts { wait_s })
     }
 
     pub(super) fn attempt_succeeded(&self, email: &str, visitor: &Visitor) {
-        let now = u64::try_from(unix_seconds()).unwrap_or_default();
+        let now = unix_time().as_secs();
         self.throttle.succeeded(email, visitor.address, now);
     }
 
     pub(super) fn count_attempt_from(&self, visitor: &Visitor) -> Result<(), PeopleError> {
-        let now = u64::try_from(unix_seconds()).unwrap_or_default();
+        let now = unix_time().as_secs();
         let counted = self.throttle.begin_from(visitor.address, now);
         counted.map_err(|wait_s| PeopleError::TooManyAttempts { wait_s })
     }

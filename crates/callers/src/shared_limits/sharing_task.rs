@@ -13,6 +13,7 @@ use super::exchange::{self, ScriptItem};
 use super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::{LimitState, SharedLimits};
 use crate::instance_id::InstanceId;
+use crate::limit_share::SharingState;
 use crate::limit_state::LimitReport;
 
 /// Time between two exchanges. Several of them pass in the time in which the parts have to follow callers that move.
@@ -74,7 +75,7 @@ impl SharingTask {
         let items: Vec<ScriptItem> =
             reports.iter().flat_map(|(limit, report)| items_of(limit, report)).collect();
         self.sequence += 1;
-        let known = match self.shared.instances.load(Relaxed) {
+        let known = match self.shared.others.lock().instances {
             0 if self.has_failed => MANY_INSTANCES,
             known => known,
         };
@@ -97,7 +98,7 @@ impl SharingTask {
     fn due_reports(&mut self) -> Vec<(Limit, LimitReport)> {
         self.in_use.append(&mut self.shared.newly_active.lock());
         let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
-        let others = self.shared.instance_count();
+        let others = *self.shared.others.lock();
         let (mut reported, mut left) = (Vec::new(), Vec::new());
         for limit in self.in_use.drain(..) {
             let has_room = reported.len() < LIMITS_PER_EXCHANGE_MAX;
@@ -115,28 +116,31 @@ impl SharingTask {
     }
 
     fn apply(&mut self, reports: &[(Limit, LimitReport)], reply: ScriptReply) {
-        self.shared.instances.store(reply.instances, Relaxed);
-        self.shared.is_settled.store(reply.is_settled, Relaxed);
+        let ScriptReply { instances, is_settled, values } = reply;
+        let others = SharingState { is_connected: true, is_settled, instances };
+        let before = std::mem::replace(&mut *self.shared.others.lock(), others);
         self.shared.exchanges.fetch_add(1, Relaxed);
         let now = self.clock.now();
-        let mut values = reply.values.into_iter();
+        let mut values = values.into_iter();
         for (limit, report) in reports {
             let reply = exchange::reply(report, &mut values);
             limit.lock().apply(report, &reply, now);
         }
-        if !self.shared.is_connected.swap(true, Relaxed) {
-            tracing::info!(instances = reply.instances, "limits are shared over Redis");
+        if !before.is_connected {
+            tracing::info!(instances, "limits are shared over Redis");
         }
     }
 
     fn lose_redis(&mut self, error: &str) {
         self.has_failed = true;
         self.shared.failures.fetch_add(1, Relaxed);
-        let was_connected = self.shared.is_connected.swap(false, Relaxed);
-        if was_connected || self.shared.failures.load(Relaxed) == 1 {
+        let before = *self.shared.others.lock();
+        let others = SharingState { is_connected: false, ..before };
+        *self.shared.others.lock() = others;
+        if before.is_connected || self.shared.failures.load(Relaxed) == 1 {
             tracing::warn!(error, "cannot reach Redis: this instance keeps its part of each limit");
         }
-        let (others, now) = (self.shared.instance_count(), self.clock.now());
+        let now = self.clock.now();
         for limit in &self.in_use {
             limit.lock().lose_redis(others, now);
         }
@@ -160,4 +164,46 @@ impl SharingTask {
 
 fn items_of(limit: &Limit, report: &LimitReport) -> Vec<ScriptItem> {
     exchange::items(limit.lock().name(), report).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use resources::MonoTime;
+
+    use super::*;
+    use crate::RedisUrl;
+
+    /// The number of instances was set before the rest of a reply, and a limit that was activated in between began with a
+    /// part that fits neither the old reply nor the new one.
+    #[test]
+    fn a_reply_changes_what_is_known_of_other_instances_as_a_whole() {
+        let shared = Arc::new(SharedLimits::default());
+        let link = RedisLink::new(RedisUrl::parse("redis://127.0.0.1:1").unwrap().0);
+        let mut task = SharingTask::new(Arc::clone(&shared), link);
+        let limit = Limit::default();
+        limit.lock().set_limits(Some(500), None, MonoTime::default());
+        limit.lock().share_as("account:7");
+        shared.activate(&limit, &mut limit.lock(), task.clock.now());
+        let reports = task.due_reports();
+        assert_eq!(reports.len(), 1);
+
+        // The reply is applied up to this limit.
+        let blocked = limit.lock();
+        let reply = ScriptReply { instances: 3, is_settled: true, values: vec![(166, 0)] };
+        thread::scope(|scope| {
+            scope.spawn(|| task.apply(&reports, reply));
+            let late = std::time::Instant::now() + Duration::from_secs(60);
+            let seen = loop {
+                let others = *shared.others.lock();
+                if others != SharingState::default() || std::time::Instant::now() > late {
+                    break others;
+                }
+                thread::yield_now();
+            };
+            drop(blocked);
+            assert_eq!(seen, SharingState { is_connected: true, is_settled: true, instances: 3 });
+        });
+    }
 }

@@ -44,6 +44,11 @@ impl Outcome {
         }
     }
 
+    /// The outcome with this label; `None` if only a later version has it.
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.label() == label)
+    }
+
     /// Callers do not pay for being refused by a limit, nor for our faults.
     pub fn is_free(self) -> bool {
         matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::OurFault)

@@ -1,16 +1,14 @@
 //! Dates and times of UTC as text.
 
-use time::{Date, Month, OffsetDateTime, Time};
+use resources::UtcTime;
+use time::{Date, Month, Time};
 
-/// The time as RFC 3339 has it, such as `2026-11-17T13:00:00Z`; the last time of the calendar for later ones.
+/// The time as RFC 3339 has it, such as `2026-11-17T13:00:00Z`; the last day of the calendar for later ones.
 pub(super) fn format_time(unix_seconds: u64) -> String {
-    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
-    let time =
-        OffsetDateTime::from_unix_timestamp(seconds).unwrap_or_else(|_| Date::MAX.midnight().assume_utc());
-    let (year, month, day) = time.to_calendar_date();
-    let (hour, minute, second) = time.to_hms();
-    let month = u8::from(month);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    match i64::try_from(unix_seconds).ok().and_then(UtcTime::new) {
+        Some(time) => format!("{}T{}:{:02}Z", time.date(), time.hour_and_minute(), time.second),
+        None => "9999-12-31T00:00:00Z".to_owned(),
+    }
 }
 
 /// Reads `2026-11-17`, `2026-11-17T13:00Z`, `2026-11-17T13:00:00Z`, or seconds since 1970.
@@ -58,6 +56,7 @@ mod tests {
         ] {
             assert_eq!((format_time(seconds).as_str(), parse_time(text)), (text, Some(seconds)));
         }
+        assert_eq!(format_time(u64::MAX), "9999-12-31T00:00:00Z");
     }
 
     #[test]

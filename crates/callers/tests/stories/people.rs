@@ -76,6 +76,24 @@ fn the_first_operator_comes_in_by_a_link_that_works_once() {
     });
 }
 
+/// A change read the hash key on a second connection. When all connections were in changes that waited for that one, nobody got
+/// further until they timed out.
+#[test]
+fn as_many_changes_at_once_as_there_are_connections_do_not_wait_for_each_other() {
+    let place = Place::new();
+    let people = people(&place, SignUp::Invitation);
+    run(async {
+        // Opens the store.
+        people.create_operator_link("test").await.unwrap();
+        for _ in 0..5 {
+            let links = (0..12).map(|_| people.create_operator_link("test"));
+            for link in futures_util::future::join_all(links).await {
+                link.unwrap();
+            }
+        }
+    });
+}
+
 #[test]
 fn tokens_and_passwords_are_not_in_the_store() {
     let place = Place::new();

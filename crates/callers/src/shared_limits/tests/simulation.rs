@@ -7,7 +7,7 @@ use resources::{DAY_S, MonoTime};
 use super::super::exchange::{self, ScriptItem};
 use super::super::redis_link::ScriptReply;
 use super::model_redis::{ModelRedis, ModelReport};
-use crate::limit_share::InstanceCount;
+use crate::limit_share::SharingState;
 use crate::limit_state::{LimitExceeded, LimitReport, LimitState};
 
 pub(super) const STEP_MS: u64 = 5;
@@ -66,7 +66,7 @@ struct Instance {
     demands: Vec<u64>,
     asked: u64,
     state: LimitState,
-    others: InstanceCount,
+    others: SharingState,
     has_failed: bool,
     sequence: u64,
     next_exchange_ms: u64,
@@ -139,7 +139,7 @@ impl Simulation {
                 demands: demands.clone(),
                 asked: 0,
                 state,
-                others: InstanceCount::default(),
+                others: SharingState::default(),
                 has_failed: false,
                 sequence: 0,
                 next_exchange_ms: *starts_ms,
@@ -229,11 +229,8 @@ impl Simulation {
                 let waits_ms = if reply.is_settled { 0 } else { SETTLED_MS };
                 instance.serves_ms = now_ms.max(instance.starts_ms + waits_ms);
             }
-            instance.others = InstanceCount {
-                is_connected: true,
-                is_settled: reply.is_settled,
-                instances: reply.instances,
-            };
+            instance.others =
+                SharingState { is_connected: true, is_settled: reply.is_settled, instances: reply.instances };
             if let Some(report) = exchange.report {
                 let reply = exchange::reply(&report, reply.values.into_iter());
                 instance.state.apply(&report, &reply, now);

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use resources::unix_time;
 
 use super::{Spool, SpoolId};
 use crate::instance_id::InstanceId;
@@ -18,8 +19,7 @@ pub(in crate::usage) struct ProcessSpool {
 
 impl ProcessSpool {
     pub(in crate::usage) fn new(usage_dir: PathBuf, instance: InstanceId) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let epoch = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+        let epoch = u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX);
         Self { usage_dir, id: SpoolId { instance, epoch }, spool: OnceLock::new() }
     }
 
