@@ -61,6 +61,9 @@ const UNNOTICED: AttackLimits = AttackLimits {
 /// Replies of up to `memory_bytes_max` wait for their readers, and a few more are being made.
 const REPLIES_GROWTH: u64 = 700 * MIB;
 
+/// The same, and copies of the data of calls that revert: in the interpreter, in the error and in the reply.
+const REVERTS_GROWTH: u64 = 1_000 * MIB;
+
 /// The write timeout is one and a half read timeouts, and begins when the last of many replies has been made.
 const REPLY_LIFE: f64 = 2.0;
 
@@ -82,9 +85,12 @@ fn write_timeout(options: &AttackOptions) -> Duration {
     options.read_timeout().mul_f64(1.5)
 }
 
-/// As much shorter than the time that a slow reader takes as 15 s are for 6.3 MB at 50 kB/s.
+/// A busy machine may not run an honest reader for a while.
+const SLOW_WRITE_TIMEOUT_MIN: Duration = Duration::from_millis(500);
+
+/// As much shorter than the time that a slow reader takes as 15 s are for 6.3 MB at 50 kB/s, but not too short.
 fn slow_write_timeout(options: &AttackOptions) -> Duration {
-    options.duration / 12
+    (options.duration / 12).max(SLOW_WRITE_TIMEOUT_MIN)
 }
 
 /// All attacks, in the order in which `all` runs them.
@@ -181,7 +187,7 @@ pub(crate) const ATTACKS: [Attack; 17] = [
         name: "large-reverts",
         about: "16 callers make a contract revert with 8 MB, alone and in batches",
         procedure: beside(work::large_reverts),
-        limits: AttackLimits { memory_growth: REPLIES_GROWTH, ..UNNOTICED },
+        limits: AttackLimits { memory_growth: REVERTS_GROWTH, ..UNNOTICED },
     },
     Attack {
         name: "operator-connections",

@@ -219,7 +219,7 @@ fn config_text(public: SocketAddr, operator: SocketAddr, rest: &str) -> String {
     let key = |key: &str, account: &str| {
         format!("[[key]]\nkey = \"{key}\"\naccount = \"{account}\"\nplan = \"custom\"\n")
     };
-    let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n");
+    let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\nworkers = 2\n");
     [listen, key(HONEST_KEY, "honest"), key(HOSTILE_KEY, "hostile"), rest.to_owned()].concat()
 }
 

@@ -70,7 +70,7 @@ impl AttackOptions {
         let read = self.read_timeout().as_millis();
         let memory = self.scaled_memory(MEMORY_BYTES_MAX);
         format!(
-            "[limits]\nfirst_byte_timeout_ms = {read}\nheader_timeout_ms = {read}\nbody_timeout_ms = {read}\n\
+            "[limits]\npool_threads = 2\nfirst_byte_timeout_ms = {read}\nheader_timeout_ms = {read}\nbody_timeout_ms = {read}\n\
              write_timeout_ms = {}\nmemory_bytes_max = {memory}\n",
             write_timeout.as_millis()
         )

@@ -80,8 +80,8 @@ fn storage_reads(snapshot: &Snapshot, blocks: u64) {
 }
 
 fn receipts(snapshot: &Snapshot) {
-    let place = snapshot.place(snapshot.head()).expect("a readable archive").expect("a head");
-    let hashes = snapshot.transaction_hashes(&place).expect("a readable archive");
+    let summary = snapshot.summary(snapshot.head()).expect("a readable archive").expect("a head");
+    let hashes = snapshot.transaction_hashes(&summary).expect("a readable archive");
     let nanoseconds = median(|| {
         for hash in &hashes {
             black_box(snapshot.receipt(*hash).expect("a readable archive"));

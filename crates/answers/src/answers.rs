@@ -1,5 +1,5 @@
 //! Step 7: an admitted call about pinned blocks → `Answer`. Nodes are asked over the network, and their answers come as bytes
-//! that are kept and shared; a chain of our own is asked through a `Source`.
+//! that are cached and shared; a chain of our own is asked through a `Source`.
 
 use std::sync::Arc;
 

@@ -114,8 +114,8 @@ impl ChainView for ArchiveSnapshot {
     }
 
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
-        let place = self.snapshot.place(number).inspect_err(report)?;
-        Ok(place.map(|place| BlockRef { number, hash: place.hash }))
+        let summary = self.snapshot.summary(number).inspect_err(report)?;
+        Ok(summary.map(|summary| BlockRef { number, hash: summary.hash }))
     }
 
     fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {

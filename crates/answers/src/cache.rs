@@ -1,8 +1,8 @@
-//! Answers that are kept, by what they depend on.
+//! Cached answers, by what they depend on.
 //!
 //! A key is the whole question with its blocks pinned by hash, so an answer for a block that was reorganised away is not found
-//! by a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head are kept under
-//! the head's hash. Those about a transaction are kept together with the block that it is in, and are answers only while that
+//! by a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head are cached under
+//! the head's hash. Those about a transaction are cached together with the block that it is in, and are answers only while that
 //! block is canonical. Answers do not expire by time.
 
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use resources::ChargedReaders;
 
 use crate::provenance::Verification;
 
-/// The key of a kept answer.
+/// The key of a cached answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CacheKey {
     /// The question names its blocks, or is about a transaction.
@@ -86,7 +86,7 @@ pub(super) struct GivenBy {
     pub(super) wrong_answers: u64,
 }
 
-/// An answer that is kept.
+/// An answer in the cache.
 #[derive(Clone, Debug)]
 pub(super) struct CachedAnswer {
     pub(super) result: Bytes,
@@ -95,7 +95,7 @@ pub(super) struct CachedAnswer {
     pub(super) verified: Verification,
     /// Who gave it, if nothing proves it.
     pub(super) given_by: Option<GivenBy>,
-    /// The epoch in which it was kept, if its block was below the view's window even then. A block that was not may
+    /// The epoch in which it was cached, if its block was below the view's window even then. A block that was not may
     /// have lost its place on its way down there.
     pub(super) deep_in: Option<u64>,
     /// How many logs there are, for a chunk of them.
@@ -103,7 +103,7 @@ pub(super) struct CachedAnswer {
     pub(super) readers: ChargedReaders,
 }
 
-/// All answers that are kept, within a bound on their bytes.
+/// All cached answers, within a bound on their bytes.
 pub struct Cache {
     // The hasher is keyed: callers choose what is hashed here.
     store: Store<CacheKey, CachedAnswer, AnswerWeight, RandomState, Evictions>,
@@ -151,7 +151,7 @@ impl Cache {
         Self { store, hasher, missed, counts, entry_bytes_max: bytes_max / ENTRY_SHARE }
     }
 
-    /// Whether anything is kept at all.
+    /// Whether anything is cached at all.
     pub(super) fn is_on(&self) -> bool {
         self.entry_bytes_max > 0
     }
@@ -173,17 +173,17 @@ impl Cache {
         found
     }
 
-    /// Whether the same was looked up a short while ago and not found. An answer that is requested once, as by a caller who
-    /// reads a whole chain, is not worth keeping.
-    pub(super) fn was_missed_before(&self, asked: &CacheLookup<'_>) -> bool {
+    /// Records that it was not found, and says whether the same happened a short while ago. An answer that is requested once, as
+    /// by a caller who reads a whole chain, is not worth caching.
+    pub(super) fn record_miss(&self, asked: &CacheLookup<'_>) -> bool {
         let hash = self.hasher.hash_one(asked);
         self.missed[hash as usize % self.missed.len()].swap(hash, Relaxed) == hash
     }
 
-    /// Keeps an answer, unless it would push out too many others.
-    pub(super) fn keep(&self, key: CacheKey, kept: CachedAnswer) {
-        if AnswerWeight.weight(&key, &kept) <= self.entry_bytes_max {
-            self.store.insert(key, kept);
+    /// Caches an answer, unless it would push out too many others.
+    pub(super) fn insert(&self, key: CacheKey, cached: CachedAnswer) {
+        if AnswerWeight.weight(&key, &cached) <= self.entry_bytes_max {
+            self.store.insert(key, cached);
         }
     }
 
@@ -201,8 +201,8 @@ impl Cache {
 struct AnswerWeight;
 
 impl Weighter<CacheKey, CachedAnswer> for AnswerWeight {
-    fn weight(&self, key: &CacheKey, kept: &CachedAnswer) -> u64 {
-        ENTRY_BYTES + (key.heap_bytes() + kept.result.len()) as u64
+    fn weight(&self, key: &CacheKey, cached: &CachedAnswer) -> u64 {
+        ENTRY_BYTES + (key.heap_bytes() + cached.result.len()) as u64
     }
 }
 
@@ -225,7 +225,7 @@ impl Lifecycle<CacheKey, CachedAnswer> for Evictions {
 
     fn begin_request(&self) {}
 
-    fn on_evict(&self, (): &mut (), _key: CacheKey, _kept: CachedAnswer) {
+    fn on_evict(&self, (): &mut (), _key: CacheKey, _cached: CachedAnswer) {
         self.0.evictions.fetch_add(1, Relaxed);
     }
 
@@ -244,7 +244,7 @@ mod tests {
         Query::State(StateQuery { address: Default::default(), at, value })
     }
 
-    fn kept(text: &str) -> CachedAnswer {
+    fn cached_answer(text: &str) -> CachedAnswer {
         let result = Bytes::copy_from_slice(text.as_bytes());
         let verified = Verification::None;
         CachedAnswer {
@@ -274,7 +274,7 @@ mod tests {
         let cache = Cache::new(1 << 20);
         let (old, new) = (storage(1, 2), storage(1, 3));
         let asked = CacheLookup { query: &old, head: None };
-        cache.keep(asked.key(), kept("1"));
+        cache.insert(asked.key(), cached_answer("1"));
         assert_eq!(cache.get(&asked).unwrap().result, "1");
         assert!(cache.get(&CacheLookup { query: &new, head: None }).is_none());
         assert!(cache.get(&CacheLookup { query: &old, head: Some(B256::ZERO) }).is_none());
@@ -288,7 +288,7 @@ mod tests {
             let at = BlockRef { number: 7, hash: B256::ZERO };
             let value = StateValue::Storage { position };
             let query = Query::State(StateQuery { address: Default::default(), at, value });
-            cache.keep(CacheLookup { query: &query, head: None }.key(), kept(&"x".repeat(100)));
+            cache.insert(CacheLookup { query: &query, head: None }.key(), cached_answer(&"x".repeat(100)));
         }
         assert!(cache.bytes() <= 1 << 20);
         assert!(cache.counts().evictions.load(Relaxed) > 40_000);
@@ -298,16 +298,16 @@ mod tests {
     fn a_question_is_known_by_its_second_time() {
         let cache = Cache::new(1 << 20);
         let (first, second) = (storage(1, 2), storage(1, 3));
-        let missed = |query| cache.was_missed_before(&CacheLookup { query, head: None });
+        let missed = |query| cache.record_miss(&CacheLookup { query, head: None });
         assert_eq!([missed(&first), missed(&second), missed(&first)], [false, false, true]);
     }
 
     #[test]
-    fn an_answer_that_would_push_out_most_others_is_not_kept() {
+    fn an_answer_that_would_push_out_most_others_is_not_cached() {
         let cache = Cache::new(1 << 20);
         let query = storage(1, 1);
         let asked = CacheLookup { query: &query, head: None };
-        cache.keep(asked.key(), kept(&"x".repeat(1 << 19)));
+        cache.insert(asked.key(), cached_answer(&"x".repeat(1 << 19)));
         assert!(cache.get(&asked).is_none());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rows of the method table marked `Inline` are answered on the thread of their connection, straight into the reply. Rows
 //! marked `Pooled` are tried there for 200 µs; what takes longer starts over in its account's share of the pool, under a
-//! deadline, and equal calls of one account share one answer. What is asked for a second time is kept.
+//! deadline, and equal calls of one account share one answer. An answer that is requested a second time is cached.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -72,17 +72,17 @@ impl Embedded {
         }
         let asked = call.asked();
         // In front of nodes, the cache also has what they said about the same head.
-        let kept = self.cache.get(&asked).filter(|kept| kept.verified == Verification::Proven);
-        if let Some(CachedAnswer { result, block, readers, .. }) = kept {
+        let cached = self.cache.get(&asked).filter(|cached| cached.verified == Verification::Proven);
+        if let Some(CachedAnswer { result, block, readers, .. }) = cached {
             let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
             let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }
-        let key = self.cache.was_missed_before(&asked).then(|| asked.key());
+        let key = self.cache.record_miss(&asked).then(|| asked.key());
         self.work_out(method, call, key, out).await
     }
 
-    /// Works an answer out, and keeps it if there is a key for it.
+    /// Works an answer out, and caches it if there is a key for it.
     async fn work_out(
         &self,
         method: &Method,
@@ -99,7 +99,7 @@ impl Embedded {
             },
         };
         if let Some(key) = key {
-            self.cache.keep(key, kept(Bytes::copy_from_slice(&out[start..]), provenance));
+            self.cache.insert(key, cached_answer(Bytes::copy_from_slice(&out[start..]), provenance));
         }
         Ok(Answer { provenance, shared: None })
     }
@@ -147,7 +147,7 @@ impl Embedded {
     ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
         let (account, flight) = (call.account.id, call.flight());
-        let work = |_, abandoned| {
+        let work = |abandoned| {
             let (query, source, timings) = (call.query, Arc::clone(call.source), Arc::clone(&self.timings));
             let body = call.body;
             let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
@@ -171,7 +171,7 @@ impl Embedded {
                 let provenance = answered?;
                 let result = without_slack(out);
                 if let Some(key) = key {
-                    cache.keep(key, kept(result.clone(), provenance));
+                    cache.insert(key, cached_answer(result.clone(), provenance));
                 }
                 Ok(SharedAnswer::new(provenance, result))
             }
@@ -192,7 +192,7 @@ pub(super) struct EmbeddedCall<'a> {
 }
 
 impl EmbeddedCall<'_> {
-    /// The key of its answer. The embedded chain grows seldom, so every answer is kept under the hash of the head.
+    /// The key of its answer. The embedded chain grows seldom, so every answer is cached under the hash of the head.
     fn asked(&self) -> CacheLookup<'_> {
         CacheLookup { query: &self.query, head: Some(self.source.head().hash) }
     }
@@ -211,7 +211,7 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
     reply.into()
 }
 
-fn kept(result: Bytes, provenance: Provenance) -> CachedAnswer {
+fn cached_answer(result: Bytes, provenance: Provenance) -> CachedAnswer {
     let Provenance { block, verified, .. } = provenance;
     CachedAnswer {
         result,

@@ -18,7 +18,7 @@ pub enum Failure {
     TooManyResults { from: u64, to: u64, most: u64 },
     /// The deadline of a search passed.
     QueryTimeout,
-    /// The deadline of a search passed before the headers of these blocks were fetched. What was fetched is kept.
+    /// The deadline of a search passed before the headers of these blocks were fetched. Those that were fetched are stored.
     NotIndexed { from: u64, to: u64 },
     /// The deadline of a simulation passed.
     CallTimeout(Duration),

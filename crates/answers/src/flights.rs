@@ -20,15 +20,15 @@ use crate::shared::SharedAnswer;
 
 type FlightResult<T> = Result<T, Failure>;
 
-/// Calls in flight, by query. Two keys are equal only if the same answer is right for both calls.
-pub(super) struct Flights<Q, T = SharedAnswer> {
+/// Work in flight, by key. Two keys are equal only if the same answer is right for both.
+pub(super) struct Flights<K, T = SharedAnswer> {
     // The hasher is keyed: callers choose what is hashed here.
-    under_way: Mutex<HashMap<Arc<Q>, Flight<T>, RandomState>>,
+    under_way: Mutex<HashMap<Arc<K>, Flight<T>, RandomState>>,
     /// How often a call joined a flight that another had started.
     joined: AtomicU64,
 }
 
-impl<Q, T> Default for Flights<Q, T> {
+impl<K, T> Default for Flights<K, T> {
     fn default() -> Self {
         Self { under_way: Mutex::default(), joined: AtomicU64::default() }
     }
@@ -39,55 +39,55 @@ struct Flight<T> {
     abandoned: Arc<AtomicBool>,
 }
 
-impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
-    /// Waits for the answer to `query`, which is started in `pool` for the account unless it is under way already.
+impl<K: Eq + Hash, T: Clone> Flights<K, T> {
+    /// Waits for the answer for `key`, which is started in `pool` for the account unless it is under way already.
     pub(super) async fn join<W>(
         self: &Arc<Self>,
-        query: Q,
+        key: K,
         account: AccountId,
         pool: &ThreadPool,
-        work: impl FnOnce(Arc<Q>, Arc<AtomicBool>) -> W,
+        work: impl FnOnce(Arc<AtomicBool>) -> W,
     ) -> FlightResult<T>
     where
         W: FnOnce() -> FlightResult<T> + Send + 'static,
-        Q: Send + Sync + 'static,
+        K: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let (sender, receiver) = oneshot::channel();
-        let query = Arc::new(query);
-        let waiting = FlightWaiter { flights: self, query: &query, receiver };
-        if let Some(abandoned) = self.join_or_start(&query, sender) {
-            let (flights, delivered_query) = (Arc::clone(self), Arc::clone(&query));
-            let work = work(Arc::clone(&query), Arc::clone(&abandoned));
+        let key = Arc::new(key);
+        let (receiver, started) = self.join_or_start(&key);
+        let waiting = FlightWaiter { flights: self, key: &key, receiver };
+        if let Some(abandoned) = started {
+            let (flights, delivered_key) = (Arc::clone(self), Arc::clone(&key));
+            let work = work(Arc::clone(&abandoned));
             let job = move || {
                 let outcome = work();
-                flights.deliver(&delivered_query, &abandoned, &outcome);
+                flights.deliver(&delivered_key, &abandoned, &outcome);
             };
             if pool.submit(account, job).is_err() {
-                return self.refuse(&query);
+                return self.refuse(&key);
             }
         }
         waiting.outcome().await
     }
 
-    /// Waits until `deadline` for the answer to `query`, which the first to ask works out for all. If that one goes away, the
+    /// Waits until `deadline` for the answer for `key`, which the first to ask works out for all. If that one goes away, the
     /// next one takes over; and if it runs out of time or of its share, whoever waited for it tries for itself.
     pub(super) async fn share<F>(
         &self,
-        query: Q,
+        key: K,
         deadline: Instant,
         mut work: impl FnMut() -> F,
     ) -> FlightResult<T>
     where
         F: Future<Output = FlightResult<T>> + Send,
     {
-        let query = Arc::new(query);
+        let key = Arc::new(key);
         let mut has_waited = false;
         loop {
-            let mine = match self.lead_or_wait(&query) {
-                Ok(mine) => mine,
+            let mine = match self.join_or_start(&key) {
+                (_, Some(mine)) => mine,
                 // The one who is at it may have more time.
-                Err(receiver) => match timeout_at(deadline, receiver).await {
+                (receiver, None) => match timeout_at(deadline, receiver).await {
                     Err(_) => return Err(Failure::Unavailable),
                     Ok(Ok(Err(failure))) if !has_waited && is_of_the_first(&failure) => {
                         has_waited = true;
@@ -98,33 +98,16 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
                     Ok(Err(_)) => continue,
                 },
             };
-            let lead = Lead { flights: self, query: &query, mine: &mine, delivered: false };
+            let lead = Lead { flights: self, key: &key, mine: &mine, delivered: false };
             let outcome = work().await;
             lead.deliver(&outcome);
             return outcome;
         }
     }
 
-    /// Leads a new flight, or waits for the one under way.
-    fn lead_or_wait(&self, query: &Arc<Q>) -> Result<Arc<AtomicBool>, oneshot::Receiver<FlightResult<T>>> {
-        match self.under_way.lock().entry(Arc::clone(query)) {
-            Entry::Occupied(mut flight) => {
-                let (sender, receiver) = oneshot::channel();
-                flight.get_mut().waiters.push(sender);
-                self.joined.fetch_add(1, Relaxed);
-                Err(receiver)
-            }
-            Entry::Vacant(place) => {
-                let abandoned = Arc::new(AtomicBool::new(false));
-                place.insert(Flight { waiters: Vec::new(), abandoned: Arc::clone(&abandoned) });
-                Ok(abandoned)
-            }
-        }
-    }
-
-    /// Whether the answer to `query` is under way.
-    pub(super) fn has(&self, query: &Q) -> bool {
-        self.under_way.lock().contains_key(query)
+    /// Whether the answer for `key` is under way.
+    pub(super) fn has(&self, key: &K) -> bool {
+        self.under_way.lock().contains_key(key)
     }
 
     /// How often a call joined an equal one in flight.
@@ -137,27 +120,27 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
         self.under_way.lock().is_empty()
     }
 
-    /// Adds a waiter; returns the flag of a new flight if there was none to join.
-    fn join_or_start(
-        &self,
-        query: &Arc<Q>,
-        waiter: oneshot::Sender<FlightResult<T>>,
-    ) -> Option<Arc<AtomicBool>> {
-        let mut under_way = self.under_way.lock();
-        if let Some(flight) = under_way.get_mut(query) {
-            flight.waiters.push(waiter);
-            self.joined.fetch_add(1, Relaxed);
-            return None;
-        }
-        let abandoned = Arc::new(AtomicBool::new(false));
-        let flight = Flight { waiters: vec![waiter], abandoned: Arc::clone(&abandoned) };
-        under_way.insert(Arc::clone(query), flight);
-        Some(abandoned)
+    /// Waits for the flight under way, or starts a new one. Returns the flag of a new flight too.
+    fn join_or_start(&self, key: &Arc<K>) -> (oneshot::Receiver<FlightResult<T>>, Option<Arc<AtomicBool>>) {
+        let (waiter, receiver) = oneshot::channel();
+        let started = match self.under_way.lock().entry(Arc::clone(key)) {
+            Entry::Occupied(mut flight) => {
+                flight.get_mut().waiters.push(waiter);
+                self.joined.fetch_add(1, Relaxed);
+                None
+            }
+            Entry::Vacant(place) => {
+                let abandoned = Arc::new(AtomicBool::new(false));
+                place.insert(Flight { waiters: vec![waiter], abandoned: Arc::clone(&abandoned) });
+                Some(abandoned)
+            }
+        };
+        (receiver, started)
     }
 
     /// Gives the outcome to all who wait, unless this flight was given up and another has taken its place.
-    fn deliver(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
-        let flight = self.end(query, mine);
+    fn deliver(&self, key: &Arc<K>, mine: &Arc<AtomicBool>, outcome: &FlightResult<T>) {
+        let flight = self.end(key, mine);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             // A waiter that was cancelled at this moment needs no answer.
             let _gone = waiter.send(outcome.clone());
@@ -165,16 +148,16 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Removes this flight, unless another one has taken its place.
-    fn end(&self, query: &Arc<Q>, mine: &Arc<AtomicBool>) -> Option<Flight<T>> {
-        match self.under_way.lock().entry(Arc::clone(query)) {
+    fn end(&self, key: &Arc<K>, mine: &Arc<AtomicBool>) -> Option<Flight<T>> {
+        match self.under_way.lock().entry(Arc::clone(key)) {
             Entry::Occupied(flight) if Arc::ptr_eq(&flight.get().abandoned, mine) => Some(flight.remove()),
             _ => None,
         }
     }
 
     /// The pool is full: whoever joined in the meantime is refused too.
-    fn refuse(&self, query: &Arc<Q>) -> FlightResult<T> {
-        let flight = self.under_way.lock().remove(query);
+    fn refuse(&self, key: &Arc<K>) -> FlightResult<T> {
+        let flight = self.under_way.lock().remove(key);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
             let _gone = waiter.send(Err(Failure::OverCapacity));
         }
@@ -182,13 +165,13 @@ impl<Q: Eq + Hash, T: Clone> Flights<Q, T> {
     }
 
     /// Removes waiters that were cancelled. Work for which nobody waits any more is told to stop.
-    fn leave(&self, query: &Arc<Q>) {
+    fn leave(&self, key: &Arc<K>) {
         let mut under_way = self.under_way.lock();
-        if let Some(flight) = under_way.get_mut(query) {
+        if let Some(flight) = under_way.get_mut(key) {
             flight.waiters.retain(|waiter| !waiter.is_closed());
             if flight.waiters.is_empty() {
                 flight.abandoned.store(true, Relaxed);
-                under_way.remove(query);
+                under_way.remove(key);
             }
         }
     }
@@ -207,47 +190,47 @@ fn is_of_the_first(failure: &Failure) -> bool {
 }
 
 /// The call that works out a shared answer. If it is dropped before it has one, the channels of those who wait close.
-struct Lead<'a, Q: Eq + Hash, T: Clone> {
-    flights: &'a Flights<Q, T>,
-    query: &'a Arc<Q>,
+struct Lead<'a, K: Eq + Hash, T: Clone> {
+    flights: &'a Flights<K, T>,
+    key: &'a Arc<K>,
     mine: &'a Arc<AtomicBool>,
     delivered: bool,
 }
 
-impl<Q: Eq + Hash, T: Clone> Lead<'_, Q, T> {
+impl<K: Eq + Hash, T: Clone> Lead<'_, K, T> {
     fn deliver(mut self, outcome: &FlightResult<T>) {
         self.delivered = true;
-        self.flights.deliver(self.query, self.mine, outcome);
+        self.flights.deliver(self.key, self.mine, outcome);
     }
 }
 
-impl<Q: Eq + Hash, T: Clone> Drop for Lead<'_, Q, T> {
+impl<K: Eq + Hash, T: Clone> Drop for Lead<'_, K, T> {
     fn drop(&mut self) {
         if !self.delivered {
-            self.flights.end(self.query, self.mine);
+            self.flights.end(self.key, self.mine);
         }
     }
 }
 
 /// A call that waits for a flight. It leaves the flight when it is dropped.
-struct FlightWaiter<'a, Q: Eq + Hash, T: Clone> {
-    flights: &'a Flights<Q, T>,
-    query: &'a Arc<Q>,
+struct FlightWaiter<'a, K: Eq + Hash, T: Clone> {
+    flights: &'a Flights<K, T>,
+    key: &'a Arc<K>,
     receiver: oneshot::Receiver<FlightResult<T>>,
 }
 
-impl<Q: Eq + Hash, T: Clone> FlightWaiter<'_, Q, T> {
+impl<K: Eq + Hash, T: Clone> FlightWaiter<'_, K, T> {
     async fn outcome(mut self) -> FlightResult<T> {
         let outcome = (&mut self.receiver).await;
         outcome.unwrap_or_else(|_| Err(Failure::Broken("pooled work ended without an answer".to_owned())))
     }
 }
 
-impl<Q: Eq + Hash, T: Clone> Drop for FlightWaiter<'_, Q, T> {
+impl<K: Eq + Hash, T: Clone> Drop for FlightWaiter<'_, K, T> {
     fn drop(&mut self) {
         // Closed first, so that `leave` sees this waiter as gone.
         self.receiver.close();
-        self.flights.leave(self.query);
+        self.flights.leave(self.key);
     }
 }
 

@@ -11,7 +11,7 @@ mod query_plan; // what a query is about, and so who can answer it
 mod call_account; // in whose share a call is answered
 mod unanswered; // calls that are handed back
 mod timings; // how long heavy work took
-mod cache; // answers that are kept, by what they depend on
+mod cache; // cached answers, by what they depend on
 mod shared; // one answer for several callers
 mod flights; // equal calls share one answer
 mod results; // results as JSON text
@@ -33,7 +33,7 @@ pub use failure::Failure;
 pub use limits::AnswerLimits;
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use remote::{
-    ExecutedChain, ExecutionState, FollowMode, FollowState, KeptChain, PoolSource, StartedPool,
+    ExecutedChain, ExecutionState, FollowMode, FollowState, FollowedChain, PoolSource, StartedPool,
     check_genesis, settings as remote_settings,
 };
 pub use request_view::{CallView, PinnedCall, RequestView};

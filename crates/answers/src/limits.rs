@@ -29,13 +29,13 @@ pub struct AnswerLimits {
     pub pool_threads: usize,
     /// Pooled calls that may wait for a thread, over all accounts: a few times what a second of simulations needs.
     pub pool_queue_max: usize,
-    /// Bytes of answers that are kept; 0 if the cache is off. The default is enough for a day of receipts and logs of a
+    /// Bytes of cached answers; 0 if the cache is off. The default is enough for a day of receipts and logs of a
     /// busy application, and little beside what a node takes.
     pub cache_bytes_max: u64,
-    /// Bytes of proven blocks that are kept; 0 if the cache is off. The default holds some 500 blocks of mainnet with their
+    /// Bytes of proven blocks in the cache; 0 if the cache is off. The default holds some 500 blocks of mainnet with their
     /// receipts: more than are near the head, where most questions are.
     pub proven_bytes_max: u64,
-    /// Bytes of proven accounts, storage slots and code that are kept; 0 if the cache is off. The default holds some 500,000
+    /// Bytes of proven accounts, storage slots and code in the cache; 0 if the cache is off. The default holds some 500,000
     /// slots, or the code of 2,000 large contracts.
     pub state_bytes_max: u64,
 }

@@ -31,7 +31,7 @@ pub(crate) enum Subject<'q> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effort {
     /// Whether an answer is put together from many rows of the archive or by running code. A single value is read as fast as it
-    /// would be found among those that are kept.
+    /// would be found in the cache.
     pub(crate) is_composed: bool,
     /// Whether an honest answer of a node may be too large to be read at once, or code is run for it here.
     pub(crate) takes_long: bool,

@@ -1,16 +1,16 @@
-//! The pool as a source: what is kept, then the nodes, then (by plan) a partner.
+//! The pool as a source: cached answers and stored blocks, then the nodes, then (by plan) a partner.
 
 pub mod settings; // the configuration
-mod follow_settings; // what is kept
+mod follow_settings; // which blocks are stored
 mod state_mode; // how far nodes are believed about the state
 mod block_ids; // blocks of the nodes' chain
 mod asking; // what questions to nodes have in common
 mod encode; // queries → calls
 mod node_failures; // errors of nodes → failures of ours
-mod fetched; // answers, and how long they may be kept
+mod fetched; // answers, and how long they may be cached
 mod mined; // proven blocks as JSON
 
-// What is known and kept:
+// What is known, in memory or in files:
 
 mod absent; // receipts that are not there yet
 mod chain_rules; // by which rules a block runs
@@ -20,7 +20,7 @@ mod failovers; // why partners were asked
 mod flight_key; // which calls share an answer while it is fetched
 mod integrity; // what answers about blocks are made from
 mod recent_blocks; // blocks in memory
-mod kept_chain; // blocks that are kept, and how far they are known to be canonical
+mod followed_chain; // blocks that are stored, and how far they are known to be canonical
 mod proven_blocks; // proven blocks in memory
 mod proven_state; // accounts, slots and code that were proven
 mod suggested_fees; // what to pay in the next block
@@ -31,7 +31,7 @@ mod pool_source; // all of these, and the nodes
 // How answers are made from it:
 
 mod sized_work; // work on large answers runs in the pool of threads
-mod kept; // answers from kept blocks
+mod stored_blocks; // answers from stored blocks
 mod side_blocks; // blocks that were reorganised away
 mod blocks; // proven blocks, fetched
 mod headers; // proven headers below the window
@@ -41,14 +41,14 @@ mod located; // which block a transaction is in
 mod fees; // fees from proven blocks
 mod block_answers; // answers from proven blocks
 pub(crate) mod state; // state, and everything else that no block proves
-mod logs; // log queries, in chunks that are kept
+mod logs; // log queries, in chunks that are cached
 mod pending; // calls about the pending block
 mod partner; // who is asked when nobody of our own can answer
 
 // What runs beside requests:
 
 mod follow_thread; // a thread that follows the chain
-mod follow; // blocks that are kept as the chain grows
+mod follow; // blocks that are stored as the chain grows
 mod execute; // new blocks are executed
 
 #[cfg(test)]
@@ -77,12 +77,12 @@ use chain_rules::ChainRules;
 pub(super) use execute::start_executing;
 pub(super) use executed_chain::ExecutedView;
 pub use executed_chain::{ExecutedChain, ExecutionState};
-use fetched::{CacheDecision, Fetched, NULL, answer, at_head, holds, kept};
+use fetched::{CacheDecision, Fetched, NULL, answer, at_head, cached_answer, holds};
 use flight_key::FlightKey;
 pub(super) use follow::start_following;
 pub use follow_settings::FollowMode;
 pub(super) use follow_thread::FollowThread;
-pub use kept_chain::{FollowState, KeptChain};
+pub use followed_chain::{FollowState, FollowedChain};
 pub(crate) use partner_view::PartnerView;
 pub use pool_source::PoolSource;
 use sized_work::COPIED_AT_ONCE_BYTES_MAX;
@@ -123,18 +123,19 @@ impl PoolSource {
             return Some(Ok(answer(Origin::Cache, Some(head(chain)), Verification::Confirmed, result)));
         }
         let asked = CacheLookup { query, head: at_head(chain, method) };
-        let Some(kept) = self.cache.get(&asked).filter(|kept| self.is_good(chain, kept)) else {
+        let Some(cached) = self.cache.get(&asked).filter(|cached| self.is_good(chain, cached)) else {
             let absent = || Ok(answer(Origin::Cache, None, Verification::Confirmed, NULL));
             return self.is_absent(chain, subject).then(absent);
         };
-        let result = self.memory.of(account).lend(&kept.result, &kept.readers);
-        let lent = result.map(|result| answer(Origin::Cache, kept.block, kept.verified, result));
+        let result = self.memory.of(account).lend(&cached.result, &cached.readers);
+        let lent = result.map(|result| answer(Origin::Cache, cached.block, cached.verified, result));
         Some(lent.map_err(Failure::from))
     }
 
-    /// Whether a kept answer still counts: what it hangs on is canonical, and who gave it was not proven wrong since.
-    fn is_good(&self, chain: &CanonicalChain, kept: &CachedAnswer) -> bool {
-        holds(chain, kept) && kept.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
+    /// Whether a cached answer is still valid: the block it depends on is canonical, and none of the nodes that gave it was
+    /// proven wrong since.
+    fn is_good(&self, chain: &CanonicalChain, cached: &CachedAnswer) -> bool {
+        holds(chain, cached) && cached.given_by.is_none_or(|given_by| given_by.is_trusted(&self.pool))
     }
 
     /// Whether all nodes have said at this head that there is no such receipt.
@@ -142,7 +143,7 @@ impl PoolSource {
         subject.receipt().is_some_and(|hash| self.absent.has(head(chain), &hash))
     }
 
-    /// Asks nodes for an answer that is not kept.
+    /// Asks nodes for an answer that is not cached.
     pub(super) async fn answer(
         &self,
         call: NodeCall<'_>,
@@ -155,15 +156,20 @@ impl PoolSource {
         };
         let key = FlightKey::of(account, chain, &query);
         let pays = key.paying_account();
-        let mut tries = 0;
+        let (mut tries, mut has_asked) = (0, false);
         let outcome = loop {
-            let fetch = || self.fetch(account, pays, chain, method, &query, deadline);
+            let fetch = || {
+                has_asked = true;
+                self.fetch(account, pays, chain, method, &query, deadline)
+            };
             let fetched = pin!(
                 self.with_outage_timeout(may_fail_over, self.flights.share(key.clone(), deadline, fetch))
             );
             let outcome = match repetition {
                 Repetition::No => break Some(fetched.await),
-                Repetition::Yes { .. } => self.unless_reorganised(chain, &query, deadline, fetched).await,
+                Repetition::Yes { .. } => {
+                    self.unless_reorganised(account, chain, &query, deadline, fetched).await
+                }
             };
             tries += 1;
             let is_failed = matches!(outcome, Some(Err(Failure::Unavailable))) && !self.pool.is_out();
@@ -171,11 +177,18 @@ impl PoolSource {
                 break outcome;
             }
         };
+        // A call that only waited for an equal one until its deadline fails as if it had asked by itself.
+        let outcome = match has_asked {
+            true => outcome,
+            false => {
+                outcome.map(|outcome| outcome.map_err(|failure| self.failure_at(deadline, &query, failure)))
+            }
+        };
         let outcome = match outcome {
             // While all nodes are out, nobody would tell another block, and a partner is waiting to be asked.
             Some(Err(Failure::Unavailable))
                 if !self.pool.is_out()
-                    && Box::pin(self.correct_numbers(chain, &query, deadline)).await
+                    && Box::pin(self.correct_numbers(account, chain, &query, deadline)).await
                     && repetition != Repetition::No =>
             {
                 None
@@ -188,6 +201,18 @@ impl PoolSource {
                 Ok(Box::pin(self.fail_over(account, chain, method, &query)).await?)
             }
             Some(outcome) => Ok(outcome?.lend(self.memory.of(account))?),
+        }
+    }
+
+    /// The failure of a call, which took too long if nobody has answered it by its deadline.
+    fn failure_at(&self, deadline: Instant, query: &Query<BlockRef>, failure: Failure) -> Failure {
+        if failure != Failure::Unavailable || Instant::now() < deadline {
+            return failure;
+        }
+        match QueryPlan::of(query).subject {
+            Subject::Logs(_) => Failure::QueryTimeout,
+            Subject::Node(query) if query.is_simulation() => Failure::CallTimeout(self.limits.call_timeout),
+            Subject::Node(_) | Subject::Gateway(_) => failure,
         }
     }
 
@@ -217,10 +242,11 @@ impl PoolSource {
         logs: &LogsQuery<BlockRef>,
     ) -> Result<SharedAnswer, Failure> {
         let found = self.logs(asking.account, chain, logs, asking.deadline).await?;
-        // A whole answer is kept when it is asked for a second time, or when it is proven.
+        // A whole answer is cached when all its pieces were cached already, or when it is confirmed or proven.
         if found.origin == Origin::Cache || found.verified > Verification::None {
-            let kept = kept(chain, &found.result, Some(found.block), found.verified, found.given_by);
-            self.keep(asking.account, CacheLookup { query, head: None }, kept).await;
+            let cached =
+                cached_answer(chain, &found.result, Some(found.block), found.verified, found.given_by);
+            self.cache_answer(asking.account, CacheLookup { query, head: None }, cached).await;
         }
         Ok(self.shared(found.origin, Some(found.block), found.verified, found.result))
     }
@@ -246,13 +272,17 @@ impl PoolSource {
             None => self.ask(asking, method, node_query).await?,
         };
         let origin = if from_blocks { self.origin_of(fetched.block) } else { Origin::Node };
-        match fetched.keep {
+        match fetched.cache {
             CacheDecision::On(block) if method.rules.cacheable != Cacheable::Never => {
-                let kept = kept(chain, &fetched.result, block, fetched.verified, fetched.given_by);
+                let cached = cached_answer(chain, &fetched.result, block, fetched.verified, fetched.given_by);
                 // An answer about a side block would never count as canonical.
-                if holds(chain, &kept) {
-                    self.keep(asking.account, CacheLookup { query, head: at_head(chain, method) }, kept)
-                        .await;
+                if holds(chain, &cached) {
+                    self.cache_answer(
+                        asking.account,
+                        CacheLookup { query, head: at_head(chain, method) },
+                        cached,
+                    )
+                    .await;
                 }
             }
             CacheDecision::Absent if self.cache.is_on() => {
@@ -265,15 +295,15 @@ impl PoolSource {
         Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
     }
 
-    /// Keeps a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
-    async fn keep(&self, account: AccountId, asked: CacheLookup<'_>, kept: CachedAnswer) {
-        if self.cache.is_on() && self.may_keep(kept.verified) {
-            let (key, bytes, cache) = (asked.key(), kept.result.len(), Arc::clone(&self.cache));
+    /// Caches a copy: a result is a slice of all that came with it, whose memory is wanted for the next reply.
+    async fn cache_answer(&self, account: AccountId, asked: CacheLookup<'_>, cached: CachedAnswer) {
+        if self.cache.is_on() && self.may_cache(cached.verified) {
+            let (key, bytes, cache) = (asked.key(), cached.result.len(), Arc::clone(&self.cache));
             let copy = move || {
-                let result = Bytes::copy_from_slice(&kept.result);
-                cache.keep(key, CachedAnswer { result, ..kept });
+                let result = Bytes::copy_from_slice(&cached.result);
+                cache.insert(key, CachedAnswer { result, ..cached });
             };
-            // An account that has used up its share of the pool is answered, and nothing is kept of it.
+            // A caller whose account has used up its share of the pool gets the answer, but it is not cached.
             let _refused = self.run_sized(account, bytes, COPIED_AT_ONCE_BYTES_MAX, copy).await;
         }
     }
@@ -293,13 +323,13 @@ impl PoolSource {
         // next time. Each node may have named another one.
         for _ in 0..=self.pool.nodes().len() {
             let everyone = self.given_by_anyone();
-            let answered = self.pool.ask(&call, &judge, deadline).await;
+            let answered = self.pool.ask(&call, &judge, deadline).await.answer;
             if matches!(answered, Err(CallFailure::Lacking)) && self.pool.all_lack(&call) {
                 return Err(Failure::Lacking);
             }
             let node = answered.as_ref().ok().map(|answered| Arc::clone(&answered.node));
             let fetched = passed_on.settle(answered).await?;
-            if self.is_canonical(chain, fetched.block, deadline).await? {
+            if self.is_canonical(asking.caller, chain, fetched.block, deadline).await? {
                 let given_by = node.map(|node| self.given_by(&node, everyone));
                 return Ok(Fetched { given_by, ..fetched });
             }
@@ -311,6 +341,7 @@ impl PoolSource {
     /// asked for, once.
     async fn is_canonical(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         block: Option<BlockRef>,
         deadline: Instant,
@@ -318,7 +349,7 @@ impl PoolSource {
         let may_be_another =
             |block: &BlockRef| block.number < chain.lowest() && chain.side_block(&block.hash).is_none();
         let Some(deep) = block.filter(may_be_another) else { return Ok(true) };
-        Box::pin(self.learn(chain, BlockParam::Number(deep.number), deadline)).await?;
+        Box::pin(self.learn(account, chain, BlockParam::Number(deep.number), deadline)).await?;
         Ok(chain.by_number(deep.number).map(block_ref) == Some(deep))
     }
 }
@@ -329,7 +360,7 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use methods::{BlockPart, BlockQuery, MethodId};
+    use methods::{BlockPart, BlockQuery, LogBlocks, LogsQuery, MethodId};
     use tokio::time::timeout;
 
     use super::*;
@@ -342,16 +373,35 @@ mod tests {
         let test = TestSource::new(1);
         let chain = Arc::new(chain_of_head(1_000));
         let far = Instant::now() + Duration::from_secs(3_600);
-        let number = (chain.epoch(), BlockParam::Number(5));
-        let mut look_up = pin!(test.source.lookups.share(number, far, pending));
+        let (account, number) = (AccountId::unique(), BlockParam::Number(5));
+        let key = (account, chain.epoch(), number);
+        let mut look_up = pin!(test.source.lookups.share(key, far, pending));
         assert!((&mut look_up).now_or_never().is_none());
         let block = BlockRef { number: 5, hash: Default::default() };
         let query = Query::Block(BlockQuery { block, part: BlockPart::TransactionCount });
         let method = MethodId::named("eth_getBlockTransactionCountByNumber").unwrap().row();
         let repetition = Repetition::Yes { deadline: Some(far) };
-        let account = AccountId::unique();
         let call = NodeCall { account, chain: &chain, method, may_fail_over: false, repetition };
         let answer = timeout(Duration::from_secs(60), test.source.answer(call, query)).await;
         assert!(matches!(answer, Ok(Err(Unanswered::Failed(Failure::Unavailable)))));
+    }
+
+    /// A call that waited for an equal one until its own deadline was told that nobody can answer it, and a partner was asked.
+    #[tokio::test]
+    async fn a_call_that_waits_for_an_equal_one_until_its_deadline_has_taken_too_long() {
+        let test = TestSource::new(1);
+        let chain = Arc::new(chain_of_head(1_000));
+        let account = AccountId::unique();
+        let blocks = LogBlocks::One(block_ref(chain.head()));
+        let query = Query::Logs(LogsQuery { filter: Arc::default(), blocks });
+        let key = FlightKey::of(account, &chain, &query);
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let mut first = pin!(test.source.flights.share(key, far, pending));
+        assert!((&mut first).now_or_never().is_none());
+        let method = MethodId::named("eth_getLogs").unwrap().row();
+        let repetition = Repetition::Yes { deadline: Some(Instant::now()) };
+        let call = NodeCall { account, chain: &chain, method, may_fail_over: true, repetition };
+        let answer = test.source.answer(call, query).await;
+        assert!(matches!(answer, Err(Unanswered::Failed(Failure::QueryTimeout))));
     }
 }

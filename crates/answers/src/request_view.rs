@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use methods::{BlockParam, BlockRef, Method, Query};
 use nodes::CanonicalChain;
-use resources::MemoryCharge;
+use resources::{AccountId, MemoryCharge, box_future};
 use tokio::time::Instant;
 
 use crate::call_account::CallAccount;
@@ -88,9 +88,10 @@ impl<'b> RequestView<'b> {
         }
     }
 
-    /// Finds who can say which blocks a query means, as far as they exist.
+    /// Finds who can say which blocks a query means, as far as they exist. Nodes are asked in the share of the account.
     pub async fn for_call(
         &self,
+        account: AccountId,
         method: &'static Method,
         query: &Query<BlockParam>,
         may_fail_over: bool,
@@ -105,8 +106,8 @@ impl<'b> RequestView<'b> {
             let chain = view.chain.as_ref();
             return Ok(CallView(CallChain::Executed { backend, embedded, snapshot, chain }));
         }
-        let named_by =
-            backend.remote.find_blocks(view.chain.as_ref(), &view.partner_view, method, query, may_fail_over);
+        let (chain, partner_view) = (view.chain.as_ref(), &view.partner_view);
+        let named_by = backend.remote.find_blocks(account, chain, partner_view, method, query, may_fail_over);
         Ok(CallView(match named_by.await? {
             NamedBy::Nodes(chain) => CallChain::Nodes { backend, chain },
             NamedBy::Partner { view, deadline } => CallChain::Partner { backend, view, deadline },
@@ -163,7 +164,7 @@ impl CallView<'_> {
                     None => {
                         let call = NodeCall { account: account.id, chain, method, may_fail_over, repetition };
                         // Boxed: the future is large, and few calls need it.
-                        return Box::pin(remote.answer(call, query)).await;
+                        return box_future(|| remote.answer(call, query)).await;
                     }
                 }
             }

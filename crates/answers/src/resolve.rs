@@ -63,10 +63,10 @@ pub fn resolve(
     method: &'static Method,
     query: Query<BlockParam>,
 ) -> Result<Resolved, Unresolved> {
-    let pins = Pins { view, rules, method, head: view.head() };
+    let resolver = BlockResolver { view, rules, method, head: view.head() };
     let pinned = match query {
         Query::Logs(LogsQuery { filter, blocks }) => {
-            let blocks = pins.log_blocks(blocks)?;
+            let blocks = resolver.log_blocks(blocks)?;
             return Ok(Resolved::Pinned(Query::Logs(LogsQuery { filter, blocks })));
         }
         query @ (Query::Gateway(_)
@@ -75,7 +75,7 @@ pub fn resolve(
         | Query::Simulation(_)
         | Query::Block(_)
         | Query::Transaction(_)
-        | Query::RawTransactions(_)) => query.try_map(|block| pins.pin(block)),
+        | Query::RawTransactions(_)) => query.try_map(|block| resolver.pin(block)),
     };
     match pinned {
         Ok(query) => Ok(Resolved::Pinned(query)),
@@ -88,14 +88,14 @@ pub fn resolve(
     }
 }
 
-struct Pins<'a> {
+struct BlockResolver<'a> {
     view: &'a dyn ChainView,
     rules: &'a ResolveRules,
     method: &'static Method,
     head: BlockRef,
 }
 
-impl Pins<'_> {
+impl BlockResolver<'_> {
     fn pin(&self, block: BlockParam) -> Result<BlockRef, Unresolved> {
         match block {
             BlockParam::Number(number) if number == self.head.number => Ok(self.head),
@@ -118,7 +118,7 @@ impl Pins<'_> {
             return Err(Unresolved::TagNotSupported { tag, method });
         }
         let block = match tag {
-            // There is no pending block here, and the newest is what comes closest.
+            // There is no pending block here, so `pending` means the newest one.
             Tag::Latest | Tag::Pending => Some(self.head),
             Tag::Earliest => self.view.block_by_number(0)?,
             Tag::Finalized => self.view.finalized(),

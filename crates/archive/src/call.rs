@@ -1,4 +1,4 @@
-//! Runs a message at a block, over any state, and keeps nothing of what it changes.
+//! Runs a message at a block, over any state, and discards what it changes.
 //!
 //! In the order in which a message passes through: [`overrides`] turn the block and the state into what the
 //! caller wants them to be, [`message`] fills in what the request leaves out, [`machine`] runs it while

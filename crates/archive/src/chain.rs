@@ -70,7 +70,7 @@ impl ChainSpec {
         &self.genesis
     }
 
-    /// The header of block 0. Hashes the whole genesis state, so it is worth keeping.
+    /// The header of block 0. Hashes the whole genesis state, so callers should remember the result.
     pub fn genesis_header(&self) -> Header {
         genesis::header(&self.genesis)
     }

@@ -1,6 +1,6 @@
 //! A block against its parent, before it is executed, and against what its execution gave.
 //!
-//! Pure functions: nothing is read and nothing is kept. The rules are geth's. Two of geth's checks are left
+//! Pure functions: nothing is read and nothing is stored. The rules are geth's. Two of geth's checks are left
 //! out on purpose, because an import trusts the origin of its files that far: seals (the proof of work, the
 //! signatures of the beacon chain) and the formula of the difficulty. Of the difficulty only this is checked:
 //! it is above zero exactly as long as the chain's total difficulty has not reached the terminal one.

@@ -20,7 +20,7 @@ use crate::{
     execute::execute_block,
     logs::LogIndexer,
     read::Snapshot,
-    rows::BlockPlace,
+    rows::BlockSummary,
     store::{REPLACEABLE_BLOCKS_MIN, Savepoint, Savepoints, StoreError},
     write::{BlockTables, LatestState, NewBlock, ProvenExecution, StateTables, Tries},
 };
@@ -155,7 +155,7 @@ struct Import<'a> {
     tries: Tries,
     ancestry: Ancestry,
     /// Place of the newest block.
-    place: BlockPlace,
+    summary: BlockSummary,
     progress: ImportProgress,
     /// Whether the blocks from now on can be replaced: each group begins with a savepoint.
     is_replaceable: bool,
@@ -181,13 +181,13 @@ impl<'a> Import<'a> {
     ) -> Result<Self, ImportError> {
         let missing = || StoreError::MissingRow("the head block");
         let header = snapshot.header(head)?.ok_or_else(missing)?;
-        let place = snapshot.place(head)?.ok_or_else(missing)?;
+        let summary = snapshot.summary(head)?.ok_or_else(missing)?;
         Ok(Self {
             archive,
             queue,
             tries: Tries::with_root(header.state_root),
             ancestry: load_ancestry(snapshot, head)?,
-            place,
+            summary,
             progress: ImportProgress { head, ..ImportProgress::default() },
             is_replaceable: false,
             waiting: None,
@@ -328,7 +328,7 @@ impl<'a> Import<'a> {
         let number = block.header.number;
         let storage_roots = &proven.changed.storage_roots;
         group.state.store(number, &proven.executed.changes, storage_roots)?;
-        self.place = group.blocks.store(&new, Some(&self.place), &mut group.indexer)?;
+        self.summary = group.blocks.store(&new, Some(&self.summary), &mut group.indexer)?;
         self.tries.accept(proven.changed);
         let header = Sealed::new_unchecked(block.header.clone(), proven.checked.hash);
         self.ancestry.push(header, proven.checked.uncle_hashes);
@@ -397,8 +397,8 @@ impl Snapshot {
         let block = self.block(number)?.ok_or(StoreError::MissingRow("a block"))?;
         Ok(StoredAncestor {
             uncle_hashes: block.uncles.iter().map(Header::hash_slow).collect(),
-            header: Sealed::new_unchecked(block.header, block.place.hash),
-            total_difficulty: block.place.total_difficulty,
+            header: Sealed::new_unchecked(block.header, block.summary.hash),
+            total_difficulty: block.summary.total_difficulty,
         })
     }
 }

@@ -21,7 +21,7 @@ mod trie; // state roots at the price of what changed
 
 // Blocks that were executed elsewhere:
 
-mod kept_blocks; // proven blocks in a file of their own
+mod blocks_file; // proven blocks in a file of their own
 
 // Reads:
 
@@ -32,20 +32,20 @@ mod archive; // an archive that is open
 mod read; // block data, receipts, state as of a block
 
 pub use blockfile::{BLOCK_BYTES_MAX, BlockFile, BlockFileError, BlockFileFault};
+pub use blocks_file::{
+    BLOCKS_FILE, BlockParts, BlocksFile, BlocksFileLimits, BlocksFileOpenError, BlocksFileSnapshot,
+    EncodedBlock, StoredBody, StoredChainId, StoredHeader,
+};
 pub use call::{CallError, CallLimits, Deadline, Overrides, StopReason, call};
 pub use chain::{Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee};
 pub use check::{Ancestry, BlockFault, check_block};
 pub use estimate::estimate;
 pub use execute::{BlockExecutionResult, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use import::{BadBlock, ImportError, ImportObserver, ImportProgress, NoProgress, RawRecordsError};
-pub use kept_blocks::{
-    BLOCKS_FILE, BlockParts, EncodedBlock, KeptBlocks, KeptBody, KeptChainId, KeptHeader, KeptLimits,
-    KeptOpenError, KeptSnapshot,
-};
 pub use logs::{LogFilter, LogRef};
 pub use partial::{ContractCode, KnownState, PartialState, StateParts, StateReads};
 pub use read::{FoundLogs, InBlock, LogLimits, LogsError, ReceiptData, Snapshot, TransactionData};
-pub use rows::{BlockPlace, CorruptRow, ReceiptRow, Recipient, TransactionOutcome};
+pub use rows::{BlockSummary, CorruptRow, ReceiptRow, Recipient, TransactionOutcome};
 // Sources of state hand over code in this form.
 pub use archive::{ARCHIVE_FILE, Archive};
 pub use revm::state::Bytecode;

@@ -9,7 +9,7 @@ pub(crate) use state_at::{account_as_of, code_by_hash, storage_as_of};
 
 use crate::{
     chain::{Block, ChainSpec, Transaction},
-    rows::{BlockPlace, BlockRow, ReceiptRow, TransactionRow},
+    rows::{BlockRow, BlockSummary, ReceiptRow, TransactionRow},
     store::{ACCOUNTS_CACHED, AccountCache, META_HEAD, SnapshotShared, StoreError},
     tables::{
         ACCOUNTS, BLOCK_NUMBERS, BLOCKS, CODE, LOG_INDEX, LOGS, META, RAW_RECORDS, RECEIPTS, STORAGE,
@@ -26,7 +26,7 @@ use std::{ops::Range, sync::Arc};
 #[derive(Debug, Clone)]
 pub struct BlockData {
     /// Hash, size, and where its transactions and logs are.
-    pub place: BlockPlace,
+    pub summary: BlockSummary,
     /// The header.
     pub header: Header,
     /// Headers of its uncles.
@@ -123,7 +123,7 @@ impl Snapshot {
         let (head_hash, head_header) = {
             let row = blocks.get(head)?.ok_or(StoreError::MissingRow("the head block"))?;
             let row = BlockRow::read(row.value())?;
-            (row.place.hash, row.header()?)
+            (row.summary.hash, row.header()?)
         };
         let cached_accounts = match before {
             Some(before) if hash_of(&blocks, before.head)? == Some(before.head_hash) => {
@@ -178,12 +178,12 @@ impl Snapshot {
 
     /// Hash of the genesis block.
     pub fn genesis_hash(&self) -> Result<B256, StoreError> {
-        Ok(self.place(0)?.ok_or(StoreError::MissingRow("the genesis block"))?.hash)
+        Ok(self.summary(0)?.ok_or(StoreError::MissingRow("the genesis block"))?.hash)
     }
 
     /// Where a block stands and what belongs to it.
-    pub fn place(&self, number: u64) -> Result<Option<BlockPlace>, StoreError> {
-        self.with_block(number, |row| Ok(row.place))
+    pub fn summary(&self, number: u64) -> Result<Option<BlockSummary>, StoreError> {
+        self.with_block(number, |row| Ok(row.summary))
     }
 
     /// A block's header.
@@ -207,7 +207,7 @@ impl Snapshot {
     pub fn block(&self, number: u64) -> Result<Option<BlockData>, StoreError> {
         self.with_block(number, |row| {
             Ok(BlockData {
-                place: row.place,
+                summary: row.summary,
                 header: row.header()?,
                 uncles: row.uncles()?,
                 withdrawals: row.withdrawals()?,
@@ -224,35 +224,35 @@ impl Snapshot {
     /// A transaction by its hash.
     pub fn transaction(&self, hash: B256) -> Result<Option<TransactionData>, StoreError> {
         let Some((number, ordinal)) = self.ordinal_of(hash)? else { return Ok(None) };
-        let (place, block) = self.in_block(number)?;
-        self.transaction_in(&place, block, ordinal).map(Some)
+        let (summary, block) = self.in_block(number)?;
+        self.transaction_in(&summary, block, ordinal).map(Some)
     }
 
     /// A transaction by its place in a block.
     pub fn transaction_at(&self, number: u64, index: u64) -> Result<Option<TransactionData>, StoreError> {
         let Some(ordinal) = self.ordinal_at(number, index)? else { return Ok(None) };
-        let (place, block) = self.in_block(number)?;
-        self.transaction_in(&place, block, ordinal).map(Some)
+        let (summary, block) = self.in_block(number)?;
+        self.transaction_in(&summary, block, ordinal).map(Some)
     }
 
     /// All transactions of a block, in order.
     pub fn transactions(&self, number: u64) -> Result<Vec<TransactionData>, StoreError> {
-        let (place, block) = self.in_block(number)?;
-        let ordinals = ordinals(place.first_transaction, place.transactions);
-        ordinals.map(|ordinal| self.transaction_in(&place, block, ordinal)).collect()
+        let (summary, block) = self.in_block(number)?;
+        let ordinals = ordinals(summary.first_transaction, summary.transactions);
+        ordinals.map(|ordinal| self.transaction_in(&summary, block, ordinal)).collect()
     }
 
     /// The hashes of a block's transactions, in order.
-    pub fn transaction_hashes(&self, place: &BlockPlace) -> Result<Vec<B256>, StoreError> {
-        let rows = self.transactions.range(ordinals(place.first_transaction, place.transactions))?;
+    pub fn transaction_hashes(&self, summary: &BlockSummary) -> Result<Vec<B256>, StoreError> {
+        let rows = self.transactions.range(ordinals(summary.first_transaction, summary.transactions))?;
         rows.map(|row| Ok(TransactionRow::read(row?.1.value())?.hash)).collect()
     }
 
     /// A receipt by the hash of its transaction.
     pub fn receipt(&self, hash: B256) -> Result<Option<ReceiptData>, StoreError> {
         let Some((number, ordinal)) = self.ordinal_of(hash)? else { return Ok(None) };
-        let (place, block) = self.in_block(number)?;
-        self.receipt_in(&place, block, ordinal, hash).map(Some)
+        let (summary, block) = self.in_block(number)?;
+        self.receipt_in(&summary, block, ordinal, hash).map(Some)
     }
 
     /// All receipts of a block, in order; nothing where there is no such block.
@@ -260,12 +260,12 @@ impl Snapshot {
         if number > self.head {
             return Ok(None);
         }
-        let (place, block) = self.in_block(number)?;
-        let hashes = self.transaction_hashes(&place)?;
-        let ordinals = ordinals(place.first_transaction, place.transactions);
+        let (summary, block) = self.in_block(number)?;
+        let hashes = self.transaction_hashes(&summary)?;
+        let ordinals = ordinals(summary.first_transaction, summary.transactions);
         let receipts = ordinals.zip(hashes);
         receipts
-            .map(|(ordinal, hash)| self.receipt_in(&place, block, ordinal, hash))
+            .map(|(ordinal, hash)| self.receipt_in(&summary, block, ordinal, hash))
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -289,10 +289,10 @@ impl Snapshot {
         read(BlockRow::read(row.value())?).map(Some)
     }
 
-    fn in_block(&self, number: u64) -> Result<(BlockPlace, InBlock), StoreError> {
-        let place = self.place(number)?.ok_or(StoreError::MissingRow("a block"))?;
-        let (hash, timestamp, base_fee) = (place.hash, place.timestamp, place.base_fee);
-        Ok((place, InBlock { number, hash, timestamp, base_fee }))
+    fn in_block(&self, number: u64) -> Result<(BlockSummary, InBlock), StoreError> {
+        let summary = self.summary(number)?.ok_or(StoreError::MissingRow("a block"))?;
+        let (hash, timestamp, base_fee) = (summary.hash, summary.timestamp, summary.base_fee);
+        Ok((summary, InBlock { number, hash, timestamp, base_fee }))
     }
 
     fn ordinal_of(&self, hash: B256) -> Result<Option<(u64, u64)>, StoreError> {
@@ -300,35 +300,35 @@ impl Snapshot {
     }
 
     fn ordinal_at(&self, number: u64, index: u64) -> Result<Option<u64>, StoreError> {
-        let place = self.place(number)?;
-        Ok(place
-            .filter(|place| index < u64::from(place.transactions))
-            .map(|place| place.first_transaction + index))
+        let summary = self.summary(number)?;
+        Ok(summary
+            .filter(|summary| index < u64::from(summary.transactions))
+            .map(|summary| summary.first_transaction + index))
     }
 
     fn transaction_in(
         &self,
-        place: &BlockPlace,
+        summary: &BlockSummary,
         block: InBlock,
         ordinal: u64,
     ) -> Result<TransactionData, StoreError> {
         let row = self.transactions.get(ordinal)?.ok_or(StoreError::MissingRow("a transaction"))?;
         let row = TransactionRow::read(row.value())?;
         let transaction = Transaction::decode_2718_exact(row.encoded).map_err(|_| row.corrupt())?;
-        let index = index_in(place, ordinal);
+        let index = index_in(summary, ordinal);
         Ok(TransactionData { transaction, hash: row.hash, sender: row.sender, index, block })
     }
 
     fn receipt_in(
         &self,
-        place: &BlockPlace,
+        summary: &BlockSummary,
         block: InBlock,
         ordinal: u64,
         transaction_hash: B256,
     ) -> Result<ReceiptData, StoreError> {
         let row = self.receipts.get(ordinal)?.ok_or(StoreError::MissingRow("a receipt"))?;
         let row = ReceiptRow::read(row.value())?;
-        Ok(ReceiptData { row, transaction_hash, index: index_in(place, ordinal), block })
+        Ok(ReceiptData { row, transaction_hash, index: index_in(summary, ordinal), block })
     }
 }
 
@@ -343,7 +343,7 @@ pub(crate) fn hash_of(
     number: u64,
 ) -> Result<Option<B256>, StoreError> {
     let Some(row) = blocks.get(number)? else { return Ok(None) };
-    Ok(Some(BlockRow::read(row.value())?.place.hash))
+    Ok(Some(BlockRow::read(row.value())?.summary.hash))
 }
 
 /// Number of the newest block of an archive.
@@ -357,6 +357,6 @@ fn ordinals(first: u64, count: u32) -> Range<u64> {
     first..first + u64::from(count)
 }
 
-fn index_in(place: &BlockPlace, ordinal: u64) -> u32 {
-    u32::try_from(ordinal.saturating_sub(place.first_transaction)).unwrap_or(u32::MAX)
+fn index_in(summary: &BlockSummary, ordinal: u64) -> u32 {
+    u32::try_from(ordinal.saturating_sub(summary.first_transaction)).unwrap_or(u32::MAX)
 }

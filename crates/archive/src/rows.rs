@@ -86,9 +86,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The position of a block and of its transactions and logs, without its header.
+/// What is stored of a block besides its header: among others where its transactions and logs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockPlace {
+pub struct BlockSummary {
     /// The block's hash.
     pub hash: B256,
     /// Difficulty of this block and all before it.
@@ -109,10 +109,10 @@ pub struct BlockPlace {
     pub logs: u32,
 }
 
-/// A row of `blocks`: its place, then the RLP of header, uncles and withdrawals, each behind its length.
+/// A row of `blocks`: its summary, then the RLP of header, uncles and withdrawals, each behind its length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockRow<'a> {
-    pub(crate) place: BlockPlace,
+    pub(crate) summary: BlockSummary,
     header: &'a [u8],
     uncles: &'a [u8],
     withdrawals: &'a [u8],
@@ -123,7 +123,7 @@ impl<'a> BlockRow<'a> {
 
     pub(crate) fn read(row: &'a [u8]) -> Result<Self, CorruptRow> {
         let mut fields = Fields::new(row, Self::TABLE);
-        let place = BlockPlace {
+        let summary = BlockSummary {
             hash: fields.hash()?,
             total_difficulty: fields.u256()?,
             timestamp: fields.u64()?,
@@ -140,7 +140,7 @@ impl<'a> BlockRow<'a> {
         };
         let (header, uncles, withdrawals) = (part()?, part()?, part()?);
         fields.end()?;
-        Ok(Self { place, header, uncles, withdrawals })
+        Ok(Self { summary, header, uncles, withdrawals })
     }
 
     pub(crate) fn header(&self) -> Result<Header, CorruptRow> {
@@ -159,22 +159,22 @@ impl<'a> BlockRow<'a> {
     }
 
     pub(crate) fn write(
-        place: &BlockPlace,
+        summary: &BlockSummary,
         header: &Header,
         uncles: &[Header],
         withdrawals: Option<&Withdrawals>,
     ) -> Vec<u8> {
         let mut row = Vec::with_capacity(1024);
-        row.extend_from_slice(place.hash.as_slice());
-        row.extend_from_slice(&place.total_difficulty.to_be_bytes::<32>());
-        row.extend_from_slice(&place.timestamp.to_be_bytes());
-        row.push(u8::from(place.base_fee.is_some()));
-        row.extend_from_slice(&place.base_fee.unwrap_or(0).to_be_bytes());
-        row.extend_from_slice(&place.size.to_be_bytes());
-        row.extend_from_slice(&place.first_transaction.to_be_bytes());
-        row.extend_from_slice(&place.transactions.to_be_bytes());
-        row.extend_from_slice(&place.first_log.to_be_bytes());
-        row.extend_from_slice(&place.logs.to_be_bytes());
+        row.extend_from_slice(summary.hash.as_slice());
+        row.extend_from_slice(&summary.total_difficulty.to_be_bytes::<32>());
+        row.extend_from_slice(&summary.timestamp.to_be_bytes());
+        row.push(u8::from(summary.base_fee.is_some()));
+        row.extend_from_slice(&summary.base_fee.unwrap_or(0).to_be_bytes());
+        row.extend_from_slice(&summary.size.to_be_bytes());
+        row.extend_from_slice(&summary.first_transaction.to_be_bytes());
+        row.extend_from_slice(&summary.transactions.to_be_bytes());
+        row.extend_from_slice(&summary.first_log.to_be_bytes());
+        row.extend_from_slice(&summary.logs.to_be_bytes());
         append_part(&mut row, |row| header.encode(row));
         append_part(&mut row, |row| alloy_rlp::encode_list(uncles, row));
         append_part(&mut row, |row| {

@@ -212,7 +212,7 @@ impl<S: StateSource> WorkingState<S> {
             balance: evm.info.balance,
             code_hash: evm.info.code_hash,
         });
-        self.keep_new_code(account, &evm.info);
+        self.record_new_code(account, &evm.info);
 
         let known = self.known.entry(address).or_default();
         let was = std::mem::replace(&mut known.account, account);
@@ -242,7 +242,7 @@ impl<S: StateSource> WorkingState<S> {
     }
 
     /// Code comes with an account when it was created, or when it was delegated by EIP-7702.
-    fn keep_new_code(&mut self, account: Option<AccountState>, info: &AccountInfo) {
+    fn record_new_code(&mut self, account: Option<AccountState>, info: &AccountInfo) {
         let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) else { return };
         let Some(code) = &info.code else { return };
         if self.code.insert(account.code_hash, code.clone()).is_none() {

@@ -30,7 +30,7 @@ use std::{
 /// Memory that analysed contract code may use. Analysis costs more than most calls.
 pub(crate) const CODE_CACHE_BYTES: u64 = 64 << 20;
 
-/// Accounts as of a block that may be kept in memory, at some 150 bytes each. Calls ask for the same few again and
+/// Accounts as of a block that may be cached, at some 150 bytes each. Calls ask for the same few again and
 /// again: the contract, the sender, the one who gets the fees.
 pub(crate) const ACCOUNTS_CACHED: usize = 65_536;
 

@@ -10,7 +10,7 @@
 //! that its parent names, so that a damaged store gives an error and never a wrong root.
 //!
 //! Why this is written here: `alloy-trie` builds roots from a sorted list of all leaves, and the tries on the
-//! registry that can be updated keep their nodes by hash for ever. The node types, their RLP and the nibbles
+//! registry that can be updated store their nodes by hash for ever. The node types, their RLP and the nibbles
 //! are those of `alloy-trie`.
 //!
 //! This module knows neither the database nor what an account is. Keys arrive hashed, values as leaf payloads.

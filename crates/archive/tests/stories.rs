@@ -10,7 +10,7 @@ mod stories {
     mod damage;
     mod execution;
     mod failing_disks;
-    mod kept_blocks;
+    mod blocks_file;
     mod malformed_delegation;
     mod memory_disk;
     mod opening;

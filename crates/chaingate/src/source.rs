@@ -96,7 +96,7 @@ pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     }
 }
 
-/// The same in front of nodes, which need an archive only with `[follow] mode = "full"`.
+/// Checks the archive that nodes continue. They need one only with `[follow] mode = "full"`.
 fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
     if config.remote.follow.mode != FollowMode::Full {
         return Ok(ArchiveCheck::Ok);
@@ -118,8 +118,8 @@ fn check_identity(network: &Network, archive: &Archive) -> Result<(), String> {
     let genesis = network.genesis_hash.map(|hash| ("genesis_hash", Checkpoint { number: 0, hash }));
     let checkpoint = network.checkpoint.map(|checkpoint| ("checkpoint", checkpoint));
     for (key, Checkpoint { number, hash }) in genesis.into_iter().chain(checkpoint) {
-        let place = snapshot.place(number).map_err(|cause| cause.to_string())?;
-        if let Some(theirs) = place.map(|place| place.hash).filter(|theirs| *theirs != hash) {
+        let summary = snapshot.summary(number).map_err(|cause| cause.to_string())?;
+        if let Some(theirs) = summary.map(|summary| summary.hash).filter(|theirs| *theirs != hash) {
             return Err(format!(
                 "block {number} of the archive is {theirs}, but {key} in [network] is {hash}"
             ));

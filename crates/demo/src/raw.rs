@@ -22,7 +22,7 @@ const UPGRADE: &str = "raw-upgrade";
 /// Gas per byte that layer 1 gets to see, as deposits state it.
 const DEPOSIT_GAS_PER_PUBDATA: u64 = 800;
 
-/// The same, as transactions of layer 2 state it.
+/// Gas per byte that layer 1 gets to see, as transactions of layer 2 state it.
 const GAS_PER_PUBDATA_MAX: u64 = 50_000;
 
 /// Block of layer 1 with the first deposit.

@@ -370,7 +370,7 @@ async fn try_answer(
     let RequestContext { gateway, shard, id, .. } = *context;
     let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
     let at_pending = method.is_forwarded_at_pending(&query);
-    let view = view.for_call(method, &query, may_fail_over).await?;
+    let view = view.for_call(permit.account().id, method, &query, may_fail_over).await?;
     let query = match resolve(view.blocks(), &gateway.rules, method, query)? {
         Resolved::Nothing(missing) => {
             let provenance = view.absence_provenance(method);

@@ -19,9 +19,12 @@
 //! |                                      |                        | is not kept back for a silent node               |
 //! | the deadline                         | mildly bad             | the fallback, or none                            |
 //!
-//! The retry budget pays for "another", and gets back what attempts cost that were answered. A call that the budget refuses waits: until
-//! its deadline if a node is well, and for a short time if all nodes that are left seem to be down. When all were tried and some
-//! failed or were rejected, those are tried once more. The first answer that is believed wins, and the other attempts are dropped.
+//! The retry budget pays for "another", and gets back what attempts cost that were answered, or that were never sent because the
+//! queue of their account was full. A call that the budget refuses waits: until its deadline if a node is well, and for a short
+//! time if all nodes that are left seem to be down. When all were tried and some failed or were rejected, those are tried once
+//! more. The first answer that is believed wins, and the other attempts are dropped.
+//!
+//! What a judge finds out about a result is a value, a [`ResultFinding`]. The asker gets all of them with the answer.
 //!
 //! [`progress`] holds a status per node, [`next_action`] decides from it what is done next, and [`driver`] does it.
 
@@ -33,7 +36,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngCore as _, SeedableRng as _};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::budget::Budgets;
 use crate::call::{Ask, RpcCall, RpcError};
@@ -60,7 +63,7 @@ pub const NODES_MAX: usize = 128;
 /// node there is nobody else to ask.
 pub(crate) const ROUNDS_MAX: u32 = 2;
 
-/// How a result is judged.
+/// What is done about a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Believed,
@@ -72,33 +75,47 @@ pub enum Judgement {
     Wrong(&'static str),
     /// Its proof fails. The node is skipped for this call, and blamed only if another node delivers the same with its proof.
     Unproven,
-    /// It could not be checked, because no thread was free. That is not the node's fault.
-    Unchecked,
 }
 
-/// A judgement, or the future of one for results that take long to check.
-pub enum Judging<'j> {
-    Done(Judgement),
-    Elsewhere(Pin<Box<dyn Future<Output = Judgement> + Send + 'j>>),
+/// What a judge found out about a result.
+pub trait ResultFinding: Send {
+    fn judgement(&self) -> Judgement;
 }
 
-impl fmt::Debug for Judging<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ResultFinding for Judgement {
+    fn judgement(&self) -> Judgement {
+        *self
+    }
+}
+
+/// A finding, or the future of one for results that take long to check. The future gives `None` if the result could not be
+/// checked because no thread was free, which is not the node's fault. Running out of time is `None`, too.
+pub enum Judging<'j, F> {
+    Done(F),
+    Elsewhere(Pin<Box<dyn Future<Output = Option<F>> + Send + 'j>>),
+}
+
+impl<F> Judging<'_, F> {
+    /// The finding. `None` if the result could not be checked before the deadline.
+    pub(crate) async fn finish_before(self, deadline: Instant) -> Option<F> {
         match self {
-            Self::Done(judgement) => write!(out, "Done({judgement:?})"),
-            Self::Elsewhere(_) => out.write_str("Elsewhere"),
+            Self::Done(finding) => Some(finding),
+            Self::Elsewhere(work) => timeout_at(deadline, work).await.ok().flatten(),
         }
     }
 }
 
-impl From<Judgement> for Judging<'_> {
-    fn from(judgement: Judgement) -> Self {
-        Self::Done(judgement)
+impl<F> fmt::Debug for Judging<'_, F> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Done(_) => "Done",
+            Self::Elsewhere(_) => "Elsewhere",
+        })
     }
 }
 
-/// Judges a result of a node.
-pub(crate) type ResultJudge<'a, 'j, A> = &'a (dyn Fn(&Node<A>, &Bytes) -> Judging<'j> + Sync);
+/// Judges a result of the node with this number.
+pub type ResultJudge<'a, 'j, F> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j, F> + Sync);
 
 /// What all calls of one pool share.
 #[derive(Debug)]
@@ -109,6 +126,14 @@ pub(crate) struct AttemptRules {
     pub(crate) read: fn(&RpcError, &RpcCall) -> ErrorMeaning,
     /// How often all nodes are tried.
     pub(crate) rounds_max: u32,
+}
+
+/// The end of a call over several nodes.
+#[derive(Debug)]
+pub struct CallOutcome<A, F> {
+    pub answer: Result<PoolAnswer<A>, CallFailure>,
+    /// What was found out about each result, in their order, and the number of its node. `None` where it could not be checked.
+    pub findings: Vec<(usize, Option<F>)>,
 }
 
 /// The answer to a call.
@@ -147,17 +172,16 @@ pub enum CallFailure {
     Unchecked,
 }
 
-/// Asks nodes until one answers.
-pub(crate) async fn ask<A: Ask>(
+/// Asks nodes until one answers. Their numbers are their positions.
+pub(crate) async fn ask<A: Ask, F: ResultFinding>(
     nodes: &[Arc<Node<A>>],
     call: &RpcCall,
-    judge: ResultJudge<'_, '_, A>,
+    judge: ResultJudge<'_, '_, F>,
     rules: &AttemptRules,
     deadline: Instant,
-) -> Result<PoolAnswer<A>, CallFailure> {
-    let now = Instant::now();
-    if now >= deadline {
-        return Err(CallFailure::Deadline);
+) -> CallOutcome<A, F> {
+    if Instant::now() >= deadline {
+        return CallOutcome { answer: Err(CallFailure::Deadline), findings: Vec::new() };
     }
     rules.budgets.deposit();
     Driver::new(nodes, call, judge, rules, deadline).run().await

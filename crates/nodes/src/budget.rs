@@ -25,8 +25,9 @@ const RETRY_TOKENS_PER_CALL: u64 = EXTRA_CALL / 5;
 const HEDGE_RATE: BucketRate = BucketRate { per_second: 0, capacity: SAVED_CALLS_MAX * EXTRA_CALL };
 const HEDGE_TOKENS_PER_CALL: u64 = EXTRA_CALL / 20;
 
-/// Hedges that are reserved for calls on nodes that have fallen silent. Such a node is doubted after a handful of calls.
-const RESERVED_FOR_SILENT_NODES: u64 = 20;
+/// Hedges that are reserved for calls on nodes that have fallen silent, and for probes. Such a node is doubted after a handful of
+/// calls.
+const RESERVED_HEDGES: u64 = 20;
 
 /// The budgets of one pool.
 #[derive(Debug)]
@@ -94,13 +95,13 @@ impl Budgets {
 
     /// Takes out a hedge. Without the reserve for silent nodes, the slowest twentieth of ordinary answers would use up the budget,
     /// and nothing would be left when a node hangs.
-    pub(crate) fn withdraw_hedge(&self, is_node_silent: bool, now: Instant) -> bool {
-        let reserved = if is_node_silent { 0 } else { RESERVED_FOR_SILENT_NODES };
+    pub(crate) fn withdraw_hedge(&self, may_use_reserve: bool, now: Instant) -> bool {
+        let reserved = if may_use_reserve { 0 } else { RESERVED_HEDGES };
         self.pair.lock().withdraw_hedge(reserved, self.time(now))
     }
 
-    /// Returns a retry that was answered, because only retries in vain make a storm. Calls that lost their node at the same time
-    /// would otherwise wait for a budget that only further calls could fill.
+    /// Returns a retry that was answered or never sent, because only retries in vain make a storm. Calls that lost their node at
+    /// the same time would otherwise wait for a budget that only further calls could fill.
     pub(crate) fn give_retry_back(&self) {
         self.pair.lock().retry.put(EXTRA_CALL);
     }

@@ -85,7 +85,7 @@ pub struct RpcError {
 /// The client of a node, or a scripted node in a test.
 pub trait Ask: Send + Sync + 'static {
     /// Sends a call, and waits for the reply until the deadline. If the future is dropped, a call that is still queued is not
-    /// sent; the reply to one that was sent is discarded when it comes.
+    /// sent; one that was sent is given up after half a second, unless its reply has come or others wait for the same exchange.
     fn ask(&self, call: &RpcCall, deadline: Instant) -> impl Future<Output = Result<RpcReply, Fault>> + Send;
 }
 

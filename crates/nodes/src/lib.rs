@@ -28,7 +28,8 @@ mod pool; // all nodes of a network
 mod partner; // foreign providers, within their quotas
 
 pub use attempt::{
-    CallFailure, CallerError, Judgement, Judging, NODES_MAX, NodeReply, PoolAnswer, RangeLimit,
+    CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeReply, PoolAnswer, RangeLimit,
+    ResultFinding, ResultJudge,
 };
 pub use call::{BlockId, Class, Needs, RpcCall, RpcReply};
 pub use exclusion::ExclusionReason;
@@ -37,7 +38,7 @@ pub use health::Availability;
 pub use node::{Capabilities, Node, NodeCounts};
 pub use partner::{Partner, PartnerQuota};
 pub use pool::{
-    EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, PoolSettings, Proof, Proving,
+    EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, PoolSettings, Proving,
     QuorumCall, QuorumEvent, Replies, Supplier,
 };
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};

@@ -40,8 +40,8 @@ const UNRESPONSIVE_FACTOR: u32 = 4;
 /// Shortest time after which a node that says nothing is asked after the others.
 const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
 
-/// How long a node is asked after the others for the block of a transaction, once it has named one that is not canonical. It may be
-/// on another branch, or invent blocks, and each of them costs a look-up at all nodes.
+/// How long a node is asked after the others for the block of a transaction, once it has named one that is not canonical, or that
+/// it does not have. It may be on another branch, or invent blocks, and each of them costs a look-up at all nodes.
 const LOCATIONS_DOUBTED_FOR: Duration = Duration::from_secs(60);
 
 /// Methods that say which block a transaction is in.

@@ -14,13 +14,12 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::ChainFamily;
-use crate::attempt::{self, AttemptRules, CallFailure, Judging, NodeRng, PoolAnswer};
+use crate::attempt::{self, AttemptRules, CallOutcome, NodeRng, ResultFinding, ResultJudge};
 use crate::budget::Budgets;
 use crate::call::RpcCall;
 use crate::exclusion::ExclusionReason;
@@ -34,7 +33,7 @@ use watched::WatchedNode;
 
 pub use confirm::{NodeAnswer, QuorumCall, QuorumEvent};
 pub use everyone::Replies;
-pub use fetch::{NotFetched, Proof, Proving};
+pub use fetch::{NotFetched, Proving};
 pub use supplier::Supplier;
 
 /// One endpoint, and its name.
@@ -94,9 +93,6 @@ impl fmt::Debug for Pool {
         f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
     }
 }
-
-/// Judges a result by the number of its node. Partners are numbered after the nodes.
-pub(crate) type NumberedJudge<'a, 'j> = &'a (dyn Fn(usize, &Bytes) -> Judging<'j> + Sync);
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
@@ -168,14 +164,13 @@ impl Pool {
     }
 
     /// Asks nodes until one gives an answer that is believed.
-    pub async fn ask(
+    pub async fn ask<F: ResultFinding>(
         &self,
         call: &RpcCall,
-        judge: NumberedJudge<'_, '_>,
+        judge: ResultJudge<'_, '_, F>,
         deadline: Instant,
-    ) -> Result<PoolAnswer<Client>, CallFailure> {
-        let numbered = |node: &PoolNode, result: &Bytes| judge(self.number_of(node), result);
-        attempt::ask(&self.nodes, call, &numbered, &self.rules, deadline).await
+    ) -> CallOutcome<Client, F> {
+        attempt::ask(&self.nodes, call, judge, &self.rules, deadline).await
     }
 
     /// The widest range of blocks that some node searches for logs, as far as is known.

@@ -112,7 +112,7 @@ impl Client {
             let position = queues.iter().position(is_ours).unwrap_or_else(|| {
                 // Queues of clients and runtimes that are gone are dropped, too.
                 queues.retain(|queue| queue.runtime == runtime && !queue.queue.is_closed());
-                queues.push(ThreadQueue { client: self.id, kind, runtime, queue: self.new_lane(kind) });
+                queues.push(ThreadQueue { client: self.id, kind, runtime, queue: self.new_queue(kind) });
                 queues.len() - 1
             });
             let queue = &queues[position].queue;
@@ -123,7 +123,7 @@ impl Client {
         })
     }
 
-    fn new_lane(&self, kind: QueueKind) -> Arc<CallQueue> {
+    fn new_queue(&self, kind: QueueKind) -> Arc<CallQueue> {
         let queue = Arc::new(CallQueue::new(Arc::clone(&self.setup), kind));
         self.queues.lock().push(Arc::clone(&queue));
         queue

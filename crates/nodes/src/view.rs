@@ -2,7 +2,8 @@
 //!
 //! Nodes report their heads together with the blocks below them. A block becomes the head when a quorum of the nodes has it, as
 //! its own head or below it. How many nodes that takes does not depend on how many are up. The head only leaves its branch for
-//! another one that a quorum has. Readers get an immutable [`CanonicalChain`], without a lock.
+//! another one that a quorum has. Readers get a [`CanonicalChain`], whose head and window never
+//! change.
 
 mod block; // a block as a node has reported it
 mod branch; // a head with its ancestors, as a watcher reports it

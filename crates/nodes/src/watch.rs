@@ -1,8 +1,8 @@
 //! Polling every node's head.
 //!
-//! Each node has a task that greets it (chain id, genesis, syncing), then polls its newest block and reports it to the view, with the
-//! blocks below it. A node of another chain is excluded and greeted again later. One that does not answer is retried, and greeted
-//! when it is back, because another node may answer then.
+//! Each node has a task that asks for its identity (chain id, genesis, syncing), then polls its newest block and reports it to
+//! the view, with the blocks below it. A node of another chain is excluded, and asked for its identity again later. One that does
+//! not answer is retried, and asked for its identity when it is back, because another node may answer then.
 
 mod chain; // which chain this is, and which nodes are of it
 mod follow; // the watcher of one node
@@ -37,7 +37,7 @@ use probe::Prober;
 const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The block that a node has pushed as its new head. It is polled at once.
-pub(crate) type Hint = BlockId;
+pub(crate) type HeadHint = BlockId;
 
 /// A node as a watcher needs it.
 pub(crate) trait Watched: Send + Sync + 'static {
@@ -68,7 +68,7 @@ pub(crate) trait Watched: Send + Sync + 'static {
     fn admit(&self);
     /// The newest head that the node has pushed, if it pushes any. It is called once. Nobody reads the receiver while the node is lost,
     /// so the sender must not wait.
-    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
+    fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
         None
     }
 }
@@ -88,8 +88,8 @@ pub struct WatchSettings {
     pub poll_every: Option<Duration>,
     /// How long one call of a watcher may take.
     pub poll_timeout: Duration,
-    /// How often a node is greeted again.
-    pub greet_every: Duration,
+    /// How often a node is asked for its identity again.
+    pub identify_every: Duration,
     /// How often the lowest block with state is searched.
     pub probe_every: Duration,
 }
@@ -103,7 +103,7 @@ impl Default for WatchSettings {
             check_headers: true,
             poll_every: None,
             poll_timeout: Duration::from_secs(2),
-            greet_every: Duration::from_secs(60),
+            identify_every: Duration::from_secs(60),
             probe_every: Duration::from_secs(600),
         }
     }

@@ -74,7 +74,7 @@ impl Truth {
         let Some(known) = self.model.header(head) else {
             return Err(Finding::Wrong(format!("the head is {head}, beyond the chain's")));
         };
-        let hash = snapshot.place(head)?.map(|place| place.hash);
+        let hash = snapshot.summary(head)?.map(|summary| summary.hash);
         same("hash of the head", hash, Some(known.hash()))?;
         same("a block after the head", snapshot.block(head + 1)?.map(drop), None)?;
         for later in self.model.blocks().iter().filter(|block| block.block.header.number > head).take(3) {
@@ -94,12 +94,12 @@ impl Truth {
             return Err(Finding::Wrong(format!("block {number} is not there")));
         };
         let header = self.model.header(number).map(|header| (header.hash(), header.clone_inner()));
-        same("header", Some((found.place.hash, found.header)), header)?;
+        same("header", Some((found.summary.hash, found.header)), header)?;
         let Some(block) = self.model.block(number) else { return Ok(()) };
         same("number", snapshot.number_of(block.hash)?, Some(number))?;
         same("uncles", found.uncles, block.block.body.ommers.clone())?;
         same("withdrawals", found.withdrawals, block.block.body.withdrawals.clone())?;
-        same("size", found.place.size as usize, block.rlp().len())?;
+        same("size", found.summary.size as usize, block.rlp().len())?;
         self.check_transactions(snapshot, block)?;
         check_receipts(snapshot, block)?;
         let all = LogFilter::default();
@@ -114,8 +114,8 @@ impl Truth {
         for (found, (index, (transaction, sender))) in found.iter().zip(expected) {
             same("transaction", &found.transaction, transaction)?;
             let expected = (*transaction.tx_hash(), *sender, index as u32, number, block.hash);
-            let place = (found.hash, found.sender, found.index, found.block.number, found.block.hash);
-            same("place of a transaction", place, expected)?;
+            let summary = (found.hash, found.sender, found.index, found.block.number, found.block.hash);
+            same("place of a transaction", summary, expected)?;
             let by_hash = snapshot.transaction(found.hash)?.map(|found| (found.block.number, found.index));
             same("transaction by hash", by_hash, Some((number, index as u32)))?;
         }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use alloy_primitives::B256;
-use archive::{BlockPlace, ReceiptData};
+use archive::{BlockSummary, ReceiptData};
 use methods::{BlockPart, BlockQuery, BlockRef, TransactionPart, TransactionQuery};
 
 use super::{ArchiveReader, brief};
@@ -26,8 +26,8 @@ impl ArchiveReader<'_> {
         match part {
             BlockPart::Whole { full } => self.block(block, full, json),
             BlockPart::TransactionCount => {
-                let place = self.snapshot.place(block.number)?.ok_or(Failure::Unavailable)?;
-                json.quantity(u64::from(place.transactions));
+                let summary = self.snapshot.summary(block.number)?.ok_or(Failure::Unavailable)?;
+                json.quantity(u64::from(summary.transactions));
                 Ok(block)
             }
             BlockPart::Receipts => self.receipts(block, json),
@@ -55,18 +55,18 @@ impl ArchiveReader<'_> {
     fn block(&self, at: BlockRef, full: bool, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
         let data = self.snapshot.block(at.number)?.ok_or(Failure::Unavailable)?;
         let inline_max = if full { brief::TRANSACTIONS_MAX } else { brief::HASHES_MAX };
-        self.end_try_if(data.place.transactions > inline_max)?;
+        self.end_try_if(data.summary.transactions > inline_max)?;
         let block = BlockFields {
             header: &data.header,
-            hash: data.place.hash,
-            total_difficulty: Some(data.place.total_difficulty),
-            size: u64::from(data.place.size),
+            hash: data.summary.hash,
+            total_difficulty: Some(data.summary.total_difficulty),
+            size: u64::from(data.summary.size),
             uncles: &data.uncles,
             withdrawals: data.withdrawals.as_ref(),
         };
         write_block(&block, json, |json| match full {
             true => self.transactions(at.number, json),
-            false => self.transaction_hashes(&data.place, json),
+            false => self.transaction_hashes(&data.summary, json),
         })?;
         Ok(at)
     }
@@ -83,8 +83,8 @@ impl ArchiveReader<'_> {
         outcome
     }
 
-    fn transaction_hashes(&self, place: &BlockPlace, json: &mut Json<'_>) -> Result<(), Failure> {
-        let hashes = self.snapshot.transaction_hashes(place)?;
+    fn transaction_hashes(&self, summary: &BlockSummary, json: &mut Json<'_>) -> Result<(), Failure> {
+        let hashes = self.snapshot.transaction_hashes(summary)?;
         json.list(&hashes, |json, hash| json.data(hash.as_slice()));
         Ok(())
     }
@@ -125,8 +125,8 @@ impl ArchiveReader<'_> {
     }
 
     fn receipts(&self, at: BlockRef, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
-        let place = self.snapshot.place(at.number)?.ok_or(Failure::Unavailable)?;
-        self.end_try_if(place.transactions > brief::TRANSACTIONS_MAX)?;
+        let summary = self.snapshot.summary(at.number)?.ok_or(Failure::Unavailable)?;
+        self.end_try_if(summary.transactions > brief::TRANSACTIONS_MAX)?;
         let receipts = self.snapshot.receipts(at.number)?.ok_or(Failure::Unavailable)?;
         let logs: u64 = receipts.iter().map(|receipt| u64::from(receipt.row.logs)).sum();
         self.end_try_if(logs > brief::LOGS_MAX)?;

@@ -32,8 +32,8 @@ const ITEMS_AT_ONCE_MAX: usize = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writing {
     Short,
-    /// The blocks that it is made from take this many bytes. They need not be kept any more, and then nobody else accounts for
-    /// them.
+    /// The blocks that it is made from take this many bytes. They may be in no cache any more, and then nobody else accounts
+    /// for them.
     Long {
         held_bytes: usize,
     },
@@ -173,8 +173,8 @@ impl PoolSource {
             }
             Located::Pending(_) => Ok(not_mined(NULL, Verification::Confirmed, CacheDecision::No)),
             Located::Nowhere { all_say_so } => {
-                let keep = if all_say_so { CacheDecision::Absent } else { CacheDecision::No };
-                Ok(not_mined(NULL, Verification::Confirmed, keep))
+                let cache = if all_say_so { CacheDecision::Absent } else { CacheDecision::No };
+                Ok(not_mined(NULL, Verification::Confirmed, cache))
             }
         }
     }
@@ -237,8 +237,8 @@ fn at(block: BlockRef, result: Result<Bytes, Failure>) -> Result<Fetched, Failur
 }
 
 /// An answer about a transaction that is in no block.
-fn not_mined(result: Bytes, verified: Verification, keep: CacheDecision) -> Fetched {
-    Fetched { result, block: None, verified, keep, given_by: None }
+fn not_mined(result: Bytes, verified: Verification, cache: CacheDecision) -> Fetched {
+    Fetched { result, block: None, verified, cache, given_by: None }
 }
 
 fn quantity(number: usize) -> Bytes {

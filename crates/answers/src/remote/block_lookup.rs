@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use methods::{BlockParam, BlockRef, Method, Query};
 use nodes::{BlockId, CanonicalChain};
+use resources::AccountId;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -38,6 +39,7 @@ impl PoolSource {
     /// can. `partner_view` is that of the request, and is begun for the first call that needs it.
     pub(crate) async fn find_blocks<'a>(
         &self,
+        account: AccountId,
         chain: Option<&'a Arc<CanonicalChain>>,
         partner_view: &'a OnceCell<PartnerView>,
         method: &'static Method,
@@ -49,7 +51,7 @@ impl PoolSource {
                 return Ok(NamedBy::Nodes(chain));
             }
             // Boxed like what follows, because the future is large and few calls need it.
-            let learned = self.with_outage_timeout(may_fail_over, self.learn_all(chain, query));
+            let learned = self.with_outage_timeout(may_fail_over, self.learn_all(account, chain, query));
             match Box::pin(learned).await {
                 Err(Failure::Unavailable) => {}
                 learned => return learned.map(|()| NamedBy::Nodes(chain)),
@@ -97,6 +99,7 @@ impl PoolSource {
     /// reason for its failure.
     pub(super) async fn unless_reorganised<T>(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
@@ -105,7 +108,7 @@ impl PoolSource {
         let newest = query.blocks().max_by_key(|block| block.number);
         let block = newest.map_or(chain.head(), |block| BlockId { number: block.number, hash: block.hash });
         if let Some(side_block) = chain.side_block(&block.hash).map(block_ref) {
-            return self.unless_dropped(chain, side_block, query, deadline, work).await;
+            return self.unless_dropped(account, chain, side_block, query, deadline, work).await;
         }
         let view = self.pool.view();
         let outcome = tokio::select! {
@@ -132,6 +135,7 @@ impl PoolSource {
     /// quorum of the nodes may have reported wrong ones. Returns whether a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         query: &Query<BlockRef>,
         deadline: Instant,
@@ -141,47 +145,53 @@ impl PoolSource {
             |block: &BlockRef| block.number < chain.lowest() && chain.side_block(&block.hash).is_none();
         for block in query.blocks().filter(may_be_another) {
             let look_up = || async {
-                let learned = self.pool.learn_number_again(chain, block.number, deadline).await;
+                let learned = self.pool.learn_number_again(account, chain, block.number, deadline).await;
                 learned.map_err(|_| Failure::Unavailable)
             };
-            let key = (chain.epoch(), BlockParam::Number(block.number));
+            let key = (account, chain.epoch(), BlockParam::Number(block.number));
             let looked = self.lookups.share(key, deadline, look_up).await;
             is_corrected |= looked.is_ok() && chain.by_number(block.number).map(block_ref) != Some(block);
         }
         is_corrected
     }
 
-    async fn learn_all(&self, chain: &CanonicalChain, query: &Query<BlockParam>) -> Result<(), Failure> {
+    async fn learn_all(
+        &self,
+        account: AccountId,
+        chain: &CanonicalChain,
+        query: &Query<BlockParam>,
+    ) -> Result<(), Failure> {
         let deadline = Instant::now() + self.call_timeout;
         for block in query.blocks() {
             match side_block(chain, block) {
-                Some(side_block) => self.find_side_block(chain, side_block, query, deadline).await?,
-                None => self.learn(chain, block, deadline).await?,
+                Some(side_block) => self.find_side_block(account, chain, side_block, query, deadline).await?,
+                None => self.learn(account, chain, block, deadline).await?,
             }
         }
         Ok(())
     }
 
-    /// Makes sure that the view can say what block is meant, if there is such a block. Equal questions share one look-up,
-    /// which all pictures of an epoch learn from.
+    /// Makes sure that the view can say what block is meant, if there is such a block. Equal questions of an account share one
+    /// look-up, from which all views of an epoch learn.
     pub(super) async fn learn(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         block: BlockParam,
         deadline: Instant,
     ) -> Result<(), Failure> {
-        if knows(chain, block) || self.learn_kept(chain, block) {
+        if knows(chain, block) || self.learn_stored(chain, block) {
             return Ok(());
         }
         let look_up = || async {
             let learned = match block {
-                BlockParam::Number(number) => self.pool.learn_number(chain, number, deadline).await,
-                BlockParam::Hash { hash, .. } => self.pool.learn_hash(chain, hash, deadline).await,
+                BlockParam::Number(number) => self.pool.learn_number(account, chain, number, deadline).await,
+                BlockParam::Hash { hash, .. } => self.pool.learn_hash(account, chain, hash, deadline).await,
                 BlockParam::Tag(_) => Ok(()),
             };
             learned.map_err(|_| Failure::Unavailable)
         };
-        self.lookups.share((chain.epoch(), block), deadline, look_up).await
+        self.lookups.share((account, chain.epoch(), block), deadline, look_up).await
     }
 }
 

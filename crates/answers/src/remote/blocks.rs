@@ -1,4 +1,4 @@
-//! Proven blocks: fetched from nodes by their hashes, proven here, and kept for the next questions about them.
+//! Proven blocks: fetched from nodes by their hashes, proven here, and cached for the next questions about them.
 //!
 //! A proof of a large delivery runs in the pool of threads. Of equal fetches only one is under way.
 
@@ -28,19 +28,19 @@ impl PoolSource {
         if let Some(body) = self.blocks.body(block.hash) {
             return Ok(body);
         }
-        if let Some(body) = self.kept_body(asking.account, block).await? {
+        if let Some(body) = self.stored_body(asking.account, block).await? {
             return Ok(body);
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
             let body = self.fetch_body(key.terms(asking.deadline), block).await?;
-            self.blocks.keep_body(&body);
+            self.blocks.insert_body(&body);
             Ok(body)
         };
         self.blocks.body_fetches.share(key, asking.deadline, fetch).await
     }
 
-    /// Fetches a block by its hash, and does not keep it.
+    /// Fetches a block by its hash, and does not cache it.
     pub(super) async fn fetch_body(
         &self,
         terms: FetchTerms,
@@ -68,19 +68,19 @@ impl PoolSource {
             return Ok(uncles);
         }
         let block = block_of(body);
-        if let Some(uncles) = self.kept_uncles(asking.account, block).await? {
+        if let Some(uncles) = self.stored_uncles(asking.account, block).await? {
             return Ok(uncles);
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
             let uncles = self.fetch_uncles(key.terms(asking.deadline), body).await?;
-            self.blocks.keep_uncles(block.hash, &uncles);
+            self.blocks.insert_uncles(block.hash, &uncles);
             Ok(uncles)
         };
         self.blocks.uncles_fetches.share(key, asking.deadline, fetch).await
     }
 
-    /// Fetches the uncles of a block, which must have some, and does not keep them.
+    /// Fetches the uncles of a block, which must have some, and does not cache them.
     pub(super) async fn fetch_uncles(
         &self,
         terms: FetchTerms,
@@ -112,19 +112,19 @@ impl PoolSource {
             return Ok(receipts);
         }
         let block = block_of(body);
-        if let Some(receipts) = self.kept_receipts(asking.account, block).await? {
+        if let Some(receipts) = self.stored_receipts(asking.account, block).await? {
             return Ok(receipts);
         }
         let key = FetchKey::of(asking, block);
         let fetch = || async {
             let receipts = self.fetch_receipts(key.terms(asking.deadline), body).await?;
-            self.blocks.keep_receipts(block.hash, &receipts);
+            self.blocks.insert_receipts(block.hash, &receipts);
             Ok(receipts)
         };
         self.blocks.receipts_fetches.share(key, asking.deadline, fetch).await
     }
 
-    /// Fetches the receipts of a block, which must have some, and does not keep them.
+    /// Fetches the receipts of a block, which must have some, and does not cache them.
     pub(super) async fn fetch_receipts(
         &self,
         terms: FetchTerms,

@@ -38,7 +38,7 @@ pub(super) struct ReplacedBranch {
     pub(super) snapshot: Arc<dyn Source>,
 }
 
-/// Replaced branches that are kept, at most: each keeps pages of the file from being used again.
+/// Replaced branches that are remembered, at most: each keeps pages of the file from being used again.
 const REPLACED_BRANCHES_MAX: usize = 16;
 
 /// Counters since the start.

@@ -317,7 +317,7 @@ mod tests {
             let block = Header { base_fee_per_gas: Some(base_fee), gas_used: block.gas_limit, ..block };
             parent = block.hash_slow();
             newest = BlockRef { number: number as u64, hash: parent };
-            test.source.blocks.keep_header(Arc::new(ProvenHeader::of(parent, &block)));
+            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(parent, &block)));
         }
         newest
     }

@@ -1,4 +1,4 @@
-//! Answers that were fetched, and how long they may be kept.
+//! Answers that were fetched, and how long they may be cached.
 
 use alloy_primitives::B256;
 use bytes::Bytes;
@@ -17,19 +17,25 @@ pub(super) struct Fetched {
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
     pub(super) verified: Verification,
-    pub(super) keep: CacheDecision,
+    pub(super) cache: CacheDecision,
     /// Who gave or confirmed it, if nothing proves it.
     pub(super) given_by: Option<GivenBy>,
 }
 
 impl Fetched {
-    /// An answer that the hash of this block commits to. It may be kept as long as the block is canonical.
+    /// An answer that the hash of this block commits to. It may be cached as long as the block is canonical.
     pub(super) fn proven(result: Bytes, block: Option<BlockRef>) -> Self {
-        Self { result, block, verified: Verification::Proven, keep: CacheDecision::On(block), given_by: None }
+        Self {
+            result,
+            block,
+            verified: Verification::Proven,
+            cache: CacheDecision::On(block),
+            given_by: None,
+        }
     }
 }
 
-/// Whether an answer may be kept.
+/// Whether an answer may be cached.
 pub(super) enum CacheDecision {
     No,
     /// As long as this block is canonical; without a block, the key of the answer is enough.
@@ -47,8 +53,8 @@ pub(super) fn written(write: impl FnOnce(&mut Json<'_>)) -> Bytes {
     out.into()
 }
 
-/// An answer as it is kept.
-pub(super) fn kept(
+/// An answer as it is cached.
+pub(super) fn cached_answer(
     chain: &CanonicalChain,
     result: &Bytes,
     block: Option<BlockRef>,
@@ -65,12 +71,12 @@ pub(super) fn at_head(chain: &CanonicalChain, method: &Method) -> Option<B256> {
 }
 
 /// Whether what an answer hangs on is still canonical.
-pub(super) fn holds(chain: &CanonicalChain, kept: &CachedAnswer) -> bool {
-    let Some(block) = kept.block else { return true };
+pub(super) fn holds(chain: &CanonicalChain, cached: &CachedAnswer) -> bool {
+    let Some(block) = cached.block else { return true };
     match chain.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
         // Nobody remembers which block has this number.
-        None => kept.deep_in == Some(chain.epoch()),
+        None => cached.deep_in == Some(chain.epoch()),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Following: the canonical chain is fetched as it grows, proven, and kept in a file, so that questions about it need no node.
+//! Following: the canonical chain is fetched as it grows, proven, and stored in a file, so that queries about it need no node.
 //!
-//! Blocks that can still be reorganised are in memory (`recent_blocks`); those that cannot are in the file (`kept_chain`).
+//! Blocks that can still be reorganised are in memory (`recent_blocks`); those that cannot are in the file (`followed_chain`).
 //! `live` keeps up with the head, `fill` fetches what is missing below. Both run on one thread of their own.
 
 mod fill; // older blocks, downwards
@@ -13,31 +13,31 @@ use std::sync::Arc;
 use resources::lower_priority;
 
 use super::follow_thread::FollowThread;
-use super::kept_chain::KeptChain;
+use super::followed_chain::FollowedChain;
 use super::pool_source::PoolSource;
 
-/// Starts the thread that follows. `None` where nothing is to be kept.
+/// Starts the thread that follows. `None` where no blocks are to be stored.
 pub(crate) fn start_following(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
-    let Some(kept) = remote.kept_chain().cloned() else { return Ok(None) };
+    let Some(followed) = remote.followed_chain().cloned() else { return Ok(None) };
     let remote = Arc::clone(remote);
     let thread = FollowThread::start(move || {
         // Callers come first. A new block takes milliseconds all the same.
         lower_priority();
-        async move { follow(&remote, &kept).await }
+        async move { follow(&remote, &followed).await }
     })?;
     Ok(Some(thread))
 }
 
-/// Follows until that is impossible. What is kept is then of no use any more: the nodes answer.
-async fn follow(remote: &PoolSource, kept: &KeptChain) {
+/// Follows until that is impossible. The stored blocks are then not used any more: the nodes answer.
+async fn follow(remote: &PoolSource, followed: &FollowedChain) {
     let restored = async {
-        restore::restore_while_silent(remote, kept).await;
+        restore::restore_while_silent(remote, followed).await;
         std::future::pending().await
     };
     let reason = tokio::select! {
-        reason = live::keep_up(remote, kept) => reason,
-        reason = fill::fill(remote, kept) => reason,
+        reason = live::keep_up(remote, followed) => reason,
+        reason = fill::fill(remote, followed) => reason,
         never = restored => never,
     };
-    kept.stop(&reason);
+    followed.stop(&reason);
 }

@@ -2,19 +2,19 @@
 
 use settings::Section;
 
-/// Whether blocks are kept, and how many.
+/// Whether blocks are stored, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowSettings {
     pub mode: FollowMode,
-    /// Whole blocks that are kept; the newest ones stay.
+    /// Whole blocks that are stored; the newest ones stay.
     pub blocks_max: Option<u64>,
-    /// Headers that are kept for log queries.
+    /// Headers that are stored for log queries.
     pub headers_max: Option<u64>,
     /// The lowest block that is wanted; by default the head at the first start.
     pub from: Option<u64>,
 }
 
-/// What is kept.
+/// What is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FollowMode {
     Off,
@@ -43,7 +43,7 @@ impl Default for FollowSettings {
 }
 
 impl FollowSettings {
-    /// `proves_blocks` says whether blocks are proven at all: others are not kept.
+    /// `proves_blocks` says whether blocks are proven at all: others are not stored.
     pub(crate) fn read(section: &mut Section<'_>, proves_blocks: bool) -> Self {
         let mode = match section.optional_text("mode").as_deref() {
             None if !proves_blocks => FollowMode::Off,

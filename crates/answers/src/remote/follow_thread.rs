@@ -1,4 +1,4 @@
-//! The thread and the limits of following the chain, shared by `follow` (blocks are kept) and `execute` (blocks are executed).
+//! The thread and the limits of following the chain, shared by `follow` (blocks are stored) and `execute` (blocks are executed).
 
 use std::io;
 use std::sync::Arc;

@@ -49,7 +49,7 @@ impl PoolSource {
         let mut next = top;
         let mut claimed: Option<B256Map<Arc<ProvenHeader>>> = None;
         loop {
-            // What was fetched in time is used, so that it is kept and the next query gets further.
+            // Headers that were fetched in time are used, so that they are cached or stored, and the next query gets further.
             let is_fetched = claimed.as_ref().is_some_and(|claimed| claimed.contains_key(&next.hash));
             if asking.is_over() && !is_fetched {
                 return Err(Failure::Unavailable);
@@ -67,7 +67,7 @@ impl PoolSource {
                 None => self.header(asking, next).await?,
             };
             if is_new {
-                self.blocks.keep_header(Arc::clone(&header));
+                self.blocks.insert_header(Arc::clone(&header));
             }
             headers.push(Arc::clone(&header));
             let Some(below) = next.number.checked_sub(1).filter(|below| *below >= lowest) else { break };
@@ -88,13 +88,13 @@ impl PoolSource {
             return Ok(Some(header));
         }
         let body = self.blocks.body(block.hash).or_else(|| {
-            let kept = self.kept_chain()?;
-            kept.recent(&block.hash).map(|recent| recent.body)
+            let followed = self.followed_chain()?;
+            followed.recent(&block.hash).map(|recent| recent.body)
         });
         if let Some(body) = body {
             return Ok(Some(Arc::new(ProvenHeader::of(body.hash(), body.header()))));
         }
-        self.kept_header(account, block).await
+        self.stored_header(account, block).await
     }
 
     /// The headers that nodes deliver for these numbers until the deadline, by hash.
@@ -198,7 +198,7 @@ mod tests {
         let lower = header(1, Default::default());
         let upper = header(2, lower.hash_slow());
         for header in [&lower, &upper] {
-            test.source.blocks.keep_header(Arc::new(ProvenHeader::of(header.hash_slow(), header)));
+            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(header.hash_slow(), header)));
         }
         let chain = chain_of_head(9);
         let deadline = Instant::now() + Duration::from_secs(3_600);

@@ -1,6 +1,6 @@
-//! Log queries: cut into aligned chunks of blocks, each kept on its own, so that queries which overlap share them.
+//! Log queries: cut into aligned chunks of blocks, each cached on its own, so that queries which overlap share them.
 //!
-//! Chunks that are not kept are fetched in runs, as few calls as there are gaps; a node that grants less gets smaller
+//! Chunks that are not cached are fetched in runs, as few calls as there are gaps; a node that grants less gets smaller
 //! questions, and only what failed is asked again. The results are counted while they come in.
 
 mod deep; // which old blocks may have logs
@@ -46,10 +46,10 @@ struct LogSearch<'a> {
 }
 
 /// The logs of a range in the parts that they came in, in order.
-struct Parts {
+struct FetchedLogs {
     results: Vec<Bytes>,
     /// Whether no other node might have known better.
-    sure: bool,
+    is_confirmed: bool,
 }
 
 /// The answer to a log query.
@@ -123,7 +123,7 @@ impl PoolSource {
         } else {
             return Err(Failure::Unavailable);
         };
-        Ok(Fetched { result, block: Some(to), verified, keep: CacheDecision::No, given_by: None })
+        Ok(Fetched { result, block: Some(to), verified, cache: CacheDecision::No, given_by: None })
     }
 
     /// How far logs are verified that nodes were asked for.
@@ -166,11 +166,11 @@ impl LogSearch<'_> {
         }
     }
 
-    /// The logs of a range, from what is kept and from nodes.
+    /// The logs of a range, from the cache and from nodes.
     async fn range(&self, from: u64, to: u64) -> Result<(Origin, Bytes), Failure> {
         let most = self.remote.limits.log_results_max;
         if !self.remote.cache.is_on() {
-            return Ok((Origin::Node, self.unkept(from, to, most).await?));
+            return Ok((Origin::Node, self.uncached_range(from, to, most).await?));
         }
         let mut pieces = self.pieces(from, to).await?;
         let (mut at, mut count, mut origin) = (0, 0, Origin::Cache);
@@ -204,8 +204,8 @@ impl LogSearch<'_> {
         Ok((origin, joined))
     }
 
-    /// The logs of a range of which nothing is kept.
-    async fn unkept(&self, from: u64, to: u64, results_left: u64) -> Result<Bytes, Failure> {
+    /// The logs of a range of which nothing is cached.
+    async fn uncached_range(&self, from: u64, to: u64, results_left: u64) -> Result<Bytes, Failure> {
         match <[Bytes; 1]>::try_from(self.fetch(from, to, results_left).await?.results) {
             Ok([whole]) => Ok(whole),
             Err(parts) => {
@@ -220,7 +220,7 @@ impl LogSearch<'_> {
         }
     }
 
-    /// The pieces of a range, with what is kept of them.
+    /// The pieces of a range, with the logs of those that are cached.
     async fn pieces(&self, from: u64, to: u64) -> Result<Vec<Piece>, Failure> {
         // Each piece is looked for under a key that holds the filter, which is hashed whole each time.
         let hashed_bytes = self.filter.heap_bytes() * piece::count(from, to);
@@ -230,10 +230,10 @@ impl LogSearch<'_> {
             let mut pieces = piece::of(&chain, &filter, from, to);
             for piece in &mut pieces {
                 piece.found = piece.key.as_ref().and_then(|key| {
-                    let kept = cache.get_logs(key)?;
-                    let is_trusted = kept.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
-                    let is_good = is_trusted && holds(&chain, &kept);
-                    is_good.then_some(LogsText { text: kept.result, count: kept.count })
+                    let cached = cache.get_logs(key)?;
+                    let is_trusted = cached.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
+                    let is_good = is_trusted && holds(&chain, &cached);
+                    is_good.then_some(LogsText { text: cached.result, count: cached.count })
                 });
             }
             pieces
@@ -253,30 +253,35 @@ impl LogSearch<'_> {
             return Ok((pieces, None));
         };
         let given_by = self.remote.given_by_anyone();
-        let Parts { results, sure } = self.fetch(from, to, results_left).await?;
+        let FetchedLogs { results, is_confirmed } = self.fetch(from, to, results_left).await?;
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
-        // The filter is hashed whole for each piece that is kept.
+        // The filter is hashed whole for each piece that is cached.
         let bytes = results.iter().map(Bytes::len).sum::<usize>() + self.filter.heap_bytes() * pieces.len();
         let (chain, cache) = (Arc::clone(self.chain), Arc::clone(&self.remote.cache));
         let verified = self.remote.pieces_verified();
-        let may_keep = self.remote.may_keep(verified);
-        let cut_and_keep = move || {
+        let may_cache = self.remote.may_cache(verified);
+        let cut_and_cache = move || {
             results.iter().for_each(|result| cut(result, &mut pieces));
             for piece in &mut pieces {
                 let found = piece.found.get_or_insert_default();
-                // The end of a range of which a node may be late is not kept, unless it is a whole chunk.
-                if let Some(key) = piece.key.take().filter(|_| may_keep && (sure || piece.is_chunk)) {
-                    cache.keep(key, piece::kept(found, piece.to, &chain, verified, Some(given_by)));
+                // The end of a range whose newest blocks a node may lack is not cached, unless it is a whole chunk.
+                if let Some(key) = piece.key.take().filter(|_| may_cache && (is_confirmed || piece.is_chunk))
+                {
+                    cache
+                        .insert(key, piece::cached_answer(found, piece.to, &chain, verified, Some(given_by)));
                 }
             }
             pieces
         };
-        Ok((self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, cut_and_keep).await?, whole))
+        Ok((
+            self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, cut_and_cache).await?,
+            whole,
+        ))
     }
 
     /// The logs of a range in as many answers as the nodes need for it, in order.
-    async fn fetch(&self, from: u64, to: u64, mut results_left: u64) -> Result<Parts, Failure> {
-        let mut fetched = Parts { results: Vec::new(), sure: true };
+    async fn fetch(&self, from: u64, to: u64, mut results_left: u64) -> Result<FetchedLogs, Failure> {
+        let mut fetched = FetchedLogs { results: Vec::new(), is_confirmed: true };
         // Ranges that are still to be asked, the lowest last. Parts are cut off one by one, because there may be millions.
         let mut open = vec![(from, to, self.remote.pool.log_range_max())];
         while let Some((from, last, most)) = open.pop() {
@@ -287,9 +292,9 @@ impl LogSearch<'_> {
             let block = |number| BlockRef { number, hash: Default::default() };
             let blocks = LogBlocks::Range { from: block(from), to: block(to) };
             match self.try_ask(blocks, results_left).await? {
-                PassedLogs::Logs { result, count, sure } => {
+                PassedLogs::Logs { result, count, is_confirmed } => {
                     results_left = results_left.saturating_sub(count);
-                    fetched.sure &= sure;
+                    fetched.is_confirmed &= is_confirmed;
                     fetched.results.push(result);
                 }
                 PassedLogs::TooMany { to } => return Err(self.too_many(to.or(from.checked_sub(1)))),
@@ -343,7 +348,7 @@ fn ends(blocks: LogBlocks<BlockRef>) -> (BlockRef, BlockRef) {
 fn within(logs: ConfirmedLogs, results_left: u64) -> PassedLogs {
     let ConfirmedLogs::Found { result, count } = logs else { return PassedLogs::TooWide { most: None } };
     if count <= results_left {
-        return PassedLogs::Logs { result, count, sure: true };
+        return PassedLogs::Logs { result, count, is_confirmed: true };
     }
     let first_too_many = usize::try_from(results_left)
         .ok()

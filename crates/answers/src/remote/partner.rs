@@ -132,6 +132,7 @@ impl PoolSource {
         let asked = encode::call(call.method, query, Some(self.gas_cap(call.chain))).for_account(call.caller);
         let passed_on = PassedOn::new(self, call.account, Some(call.chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
-        passed_on.settle(self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await).await
+        let outcome = self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await;
+        passed_on.settle(outcome.answer).await
     }
 }

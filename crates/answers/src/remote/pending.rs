@@ -1,5 +1,5 @@
 //! Calls about the pending block. A node is asked for them as they are, because only nodes know pending transactions: a
-//! wallet that is told the count at the newest block uses a nonce twice. Nothing of it is kept or shared.
+//! wallet that is told the count at the newest block uses a nonce twice. Their answers are neither cached nor shared.
 
 use bytes::Bytes;
 use methods::{BlockRef, Method, Query};
@@ -59,11 +59,11 @@ impl PoolSource {
         let passed_on = PassedOn::new(self, account, chain, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);
-        let answered = match origin {
+        let asked = match origin {
             Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
             Origin::Node | Origin::Cache | Origin::Archive => self.pool.ask(&call, &judge, deadline).await,
         };
-        let Fetched { result, .. } = passed_on.settle(answered).await?;
+        let Fetched { result, .. } = passed_on.settle(asked.answer).await?;
         let provenance = Provenance { origin, block: None, verified: Verification::None };
         let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use methods::{BlockParam, BlockRef, DeadlineKind, GatewayQuery, Method, WorkPlacement};
 use nodes::view::SeenBlock;
 use nodes::{CanonicalChain, Pool};
-use resources::{MemoryBudget, ThreadPool};
+use resources::{AccountId, MemoryBudget, ThreadPool};
 
 use super::absent::AbsentReceipts;
 use super::chain_rules::ChainRules;
@@ -15,8 +15,8 @@ use super::confirmations::Confirmations;
 use super::executed_chain::ExecutedChain;
 use super::failovers::Failovers;
 use super::flight_key::FlightKey;
+use super::followed_chain::FollowedChain;
 use super::integrity::IntegrityPolicy;
-use super::kept_chain::KeptChain;
 use super::proven_blocks::ProvenBlocks;
 use super::proven_state::ProvenState;
 use super::started_pool::StartedPool;
@@ -36,7 +36,7 @@ pub struct PoolSource {
     pub(super) pool: Arc<Pool>,
     pub(super) cache: Arc<Cache>,
     pub(super) blocks: ProvenBlocks,
-    pub(super) kept: Option<Arc<KeptChain>>,
+    pub(super) followed: Option<Arc<FollowedChain>>,
     pub(super) proven_state: ProvenState,
     pub(super) touched: TouchedState,
     pub(super) rules: ChainRules,
@@ -46,7 +46,7 @@ pub struct PoolSource {
     pub(super) flights: Flights<FlightKey>,
     pub(super) partner_flights: Flights<FlightKey>,
     /// Blocks below the window that nodes are asked for, in their epoch.
-    pub(super) lookups: Flights<(u64, BlockParam), ()>,
+    pub(super) lookups: Flights<(AccountId, u64, BlockParam), ()>,
     /// Blocks that partners are asked for, by the method that the caller asks.
     pub(super) partner_lookups: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
     pub(super) failovers: Failovers,
@@ -70,12 +70,12 @@ impl PoolSource {
         memory: MemoryBudget,
         limits: AnswerLimits,
     ) -> Self {
-        let StartedPool { pool, kept, rules, executed, integrity, state, family, call_timeout } = started;
+        let StartedPool { pool, followed, rules, executed, integrity, state, family, call_timeout } = started;
         Self {
             pool,
             cache,
             blocks: ProvenBlocks::new(limits.proven_bytes_max),
-            kept,
+            followed,
             proven_state: ProvenState::new(limits.state_bytes_max),
             touched: TouchedState::default(),
             rules,
@@ -156,8 +156,8 @@ impl PoolSource {
         SharedAnswer::new(provenance, self.pool.memory().hand_over(result))
     }
 
-    /// Whether answers that are verified as far as this may be kept. Where nodes must agree, one node's word is not.
-    pub(super) fn may_keep(&self, verified: Verification) -> bool {
+    /// Whether answers that are verified as far as this may be cached. Where nodes must agree, the answer of one node may not.
+    pub(super) fn may_cache(&self, verified: Verification) -> bool {
         verified > Verification::None || self.state == StateMode::Trust || !self.integrity.proves()
     }
 

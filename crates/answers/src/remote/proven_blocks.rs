@@ -1,4 +1,4 @@
-//! Proven blocks that are kept in memory, and those that are being fetched.
+//! Proven blocks in memory, and those that are being fetched.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const PLACE_BYTES: u64 = 128;
 /// Bytes of a typical part of a block, which give the first size of the table.
 const PART_BYTES_USUAL: u64 = 64 << 10;
 
-/// Proven blocks that are kept, and those under way.
+/// Proven blocks in memory, and those that are being fetched.
 pub(super) struct ProvenBlocks {
     parts: Store<(PartKind, B256), Part, BlockPartWeight>,
     /// The block of a transaction.
@@ -101,7 +101,7 @@ pub(super) struct FetchTerms {
 }
 
 impl ProvenBlocks {
-    /// Keeps nothing where `bytes_max` is 0.
+    /// Caches nothing where `bytes_max` is 0.
     pub(super) fn new(bytes_max: u64) -> Self {
         let for_places = bytes_max / PLACES_SHARE;
         let for_parts = bytes_max - for_places;
@@ -131,13 +131,13 @@ impl ProvenBlocks {
         self.places.get(transaction)
     }
 
-    fn keep(&self, kind: PartKind, hash: B256, part: Part) {
+    fn insert(&self, kind: PartKind, hash: B256, part: Part) {
         if self.is_on {
             self.parts.insert((kind, hash), part);
         }
     }
 
-    pub(super) fn keep_body(&self, body: &Arc<ProvenBody>) {
+    pub(super) fn insert_body(&self, body: &Arc<ProvenBody>) {
         if !self.is_on {
             return;
         }
@@ -145,15 +145,15 @@ impl ProvenBlocks {
         for transaction in body.transactions() {
             self.places.insert(*transaction.tx_hash(), block);
         }
-        self.keep(PartKind::Body, block.hash, Part::Body(Arc::clone(body)));
+        self.insert(PartKind::Body, block.hash, Part::Body(Arc::clone(body)));
     }
 
-    pub(super) fn keep_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
-        self.keep(PartKind::Uncles, hash, Part::Uncles(Arc::clone(uncles)));
+    pub(super) fn insert_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
+        self.insert(PartKind::Uncles, hash, Part::Uncles(Arc::clone(uncles)));
     }
 
-    pub(super) fn keep_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
-        self.keep(PartKind::Receipts, hash, Part::Receipts(Arc::clone(receipts)));
+    pub(super) fn insert_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
+        self.insert(PartKind::Receipts, hash, Part::Receipts(Arc::clone(receipts)));
     }
 
     pub(super) fn header(&self, hash: B256) -> Option<Arc<ProvenHeader>> {
@@ -177,8 +177,8 @@ impl ProvenBlocks {
         }
     }
 
-    pub(super) fn keep_header(&self, header: Arc<ProvenHeader>) {
-        self.keep(PartKind::Header, header.id.hash, Part::Header(header));
+    pub(super) fn insert_header(&self, header: Arc<ProvenHeader>) {
+        self.insert(PartKind::Header, header.id.hash, Part::Header(header));
     }
 
     pub(super) fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {

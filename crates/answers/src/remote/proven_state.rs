@@ -18,10 +18,10 @@ use resources::AccountId;
 use super::asking::Asking;
 use crate::flights::Flights;
 
-/// Bytes of a kept account or slot: the key, the value, and their slots in the table.
+/// Bytes of a cached account or slot: the key, the value, and their slots in the table.
 const ENTRY_BYTES: u64 = 256;
 
-/// Code is kept twice its size: as it is, and with the places that it may jump to.
+/// Code takes twice its size in memory: as it is, and with the places that it may jump to.
 const CODE_BYTES_FACTOR: u64 = 2;
 
 /// Everything that was proven of the state of any block.
@@ -32,7 +32,7 @@ pub(in crate::remote) struct ProvenState {
     pub(super) code: Flights<Fetch<B256>, ContractCode>,
 }
 
-/// Proven parts of the state that are kept.
+/// Proven parts of the state in the cache.
 pub(super) struct StateStore {
     parts: Store<StateKey, StatePart, StatePartWeight, RandomState>,
     is_on: bool,
@@ -97,7 +97,7 @@ impl<K> Fetch<K> {
 }
 
 impl ProvenState {
-    /// Keeps nothing where `bytes_max` is 0.
+    /// Caches nothing where `bytes_max` is 0.
     pub(in crate::remote) fn new(bytes_max: u64) -> Self {
         let entries = usize::try_from(bytes_max / ENTRY_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         // The hasher is keyed: callers choose what is looked up here.
@@ -153,19 +153,19 @@ impl StateStore {
         Some(AccountProof { account, slots })
     }
 
-    pub(super) fn keep(&self, key: StateKey, part: StatePart) {
+    pub(super) fn insert(&self, key: StateKey, part: StatePart) {
         if self.is_on {
             self.parts.insert(key, part);
         }
     }
 
-    pub(super) fn keep_proof(&self, key: &AccountKey, proof: &AccountProof) {
+    pub(super) fn insert_proof(&self, key: &AccountKey, proof: &AccountProof) {
         let (state_root, address) = (key.state_root, key.address);
-        self.keep(StateKey::Account { state_root, address }, StatePart::Account(proof.account));
+        self.insert(StateKey::Account { state_root, address }, StatePart::Account(proof.account));
         let Some(account) = proof.account else { return };
         for (slot, value) in key.slots.iter().zip(&proof.slots) {
             let storage_root = account.storage_root;
-            self.keep(StateKey::Slot { storage_root, slot: *slot }, StatePart::Slot(*value));
+            self.insert(StateKey::Slot { storage_root, slot: *slot }, StatePart::Slot(*value));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use methods::{BlockParam, BlockRef, Query};
 use nodes::{CanonicalChain, Needs, RpcCall};
+use resources::AccountId;
 use tokio::time::Instant;
 
 use super::block_ids::block_ref;
@@ -21,6 +22,7 @@ impl PoolSource {
     /// its state. A side block that no node has is forgotten.
     pub(super) async fn find_side_block<B: Copy>(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         block: BlockRef,
         query: &Query<B>,
@@ -30,7 +32,7 @@ impl PoolSource {
         if is_in_memory && !query.reads_state() {
             return Ok(());
         }
-        match self.pool.has_block(block.hash, deadline).await {
+        match self.pool.has_block(account, block.hash, deadline).await {
             Ok(true) => Ok(()),
             // The block is in memory, so only its state is gone.
             Ok(false) if is_in_memory => Err(Failure::SideStateGone),
@@ -45,6 +47,7 @@ impl PoolSource {
     /// Runs `work` on a query about a side block. `None` if it has been forgotten, because the nodes have dropped it meanwhile.
     pub(super) async fn unless_dropped<T>(
         &self,
+        account: AccountId,
         chain: &CanonicalChain,
         block: BlockRef,
         query: &Query<BlockRef>,
@@ -55,7 +58,7 @@ impl PoolSource {
         if !matches!(outcome, Err(Failure::Unavailable)) {
             return Some(outcome);
         }
-        match self.find_side_block(chain, block, query, deadline).await {
+        match self.find_side_block(account, chain, block, query, deadline).await {
             Err(Failure::SideStateGone) => Some(Err(Failure::SideStateGone)),
             _ if chain.side_block(&block.hash).is_none() => None,
             _ => Some(outcome),

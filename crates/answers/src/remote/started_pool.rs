@@ -10,8 +10,8 @@ use nodes::{BlockId, ChainFamily, Endpoint, Pool};
 use super::chain_rules::ChainRules;
 use super::executed_chain::ExecutedChain;
 use super::follow_settings::FollowMode;
+use super::followed_chain::FollowedChain;
 use super::integrity::IntegrityPolicy;
-use super::kept_chain::KeptChain;
 use super::settings::{self, PoolConfig};
 use super::state_mode::StateMode;
 use crate::archive_source::ArchiveSource;
@@ -19,7 +19,7 @@ use crate::archive_source::ArchiveSource;
 /// Nodes that are watched, and what the configuration says about their chain.
 pub struct StartedPool {
     pub(super) pool: Arc<Pool>,
-    pub(super) kept: Option<Arc<KeptChain>>,
+    pub(super) followed: Option<Arc<FollowedChain>>,
     pub(super) rules: ChainRules,
     pub(super) executed: Option<Arc<ExecutedChain>>,
     pub(super) integrity: IntegrityPolicy,
@@ -31,9 +31,9 @@ pub struct StartedPool {
 impl StartedPool {
     /// Begins to watch the nodes.
     pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
-        let kept = match config.follow.mode {
+        let followed = match config.follow.mode {
             FollowMode::Off | FollowMode::Full => None,
-            FollowMode::Blocks => Some(Arc::new(KeptChain::open(data_dir, config.follow, network)?)),
+            FollowMode::Blocks => Some(Arc::new(FollowedChain::open(data_dir, config.follow, network)?)),
         };
         let family = match network.families.as_slice() {
             [NetworkFamily::Zksync] => ChainFamily::Zksync,
@@ -45,10 +45,10 @@ impl StartedPool {
         tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
         let integrity = IntegrityPolicy::new(config.integrity);
         let call_timeout = config.call_timeout;
-        Ok(Self { pool, kept, rules, executed: None, integrity, state, family, call_timeout })
+        Ok(Self { pool, followed, rules, executed: None, integrity, state, family, call_timeout })
     }
 
-    /// The same with an archive that the blocks of the nodes continue.
+    /// Adds an archive that the blocks of the nodes continue.
     pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
         Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
     }

@@ -13,7 +13,7 @@ use nodes::view::SeenBlock;
 use resources::{MemoryBudget, ThreadPool};
 use tempfile::TempDir;
 
-use super::kept_chain::BlockWriter;
+use super::followed_chain::BlockWriter;
 use super::pool_source::PoolSource;
 use super::settings::{NodeEndpoint, PoolConfig};
 use super::started_pool::StartedPool;
@@ -93,8 +93,8 @@ pub(super) fn stored(test: &TestSource, bytes: usize) -> (BlockRef, BlockRef) {
             receipts: &[],
         })
     });
-    let kept = test.source.kept_chain().unwrap();
-    kept.put_blocks(BlockWriter::NewBlocks, None, &encoded).unwrap();
+    let followed = test.source.followed_chain().unwrap();
+    followed.put_blocks(BlockWriter::NewBlocks, None, &encoded).unwrap();
     let block = |header: &Header| BlockRef { number: header.number, hash: header.hash_slow() };
     (block(&lower), block(&upper))
 }

@@ -44,7 +44,7 @@ impl TouchedState {
         self.functions.get(&function)
     }
 
-    pub(super) fn keep(&self, function: Function, mut parts: StateParts) {
+    pub(super) fn remember(&self, function: Function, mut parts: StateParts) {
         // The code of an account comes with it.
         parts.code.clear();
         if parts.accounts.len() + parts.slots.len() > PARTS_MAX {

@@ -88,7 +88,7 @@ fn run_in_time<S: StateSource>(
     Ok(output)
 }
 
-/// Keeps the error of a precompile that the message calls directly, because it becomes the error of the call.
+/// Records the error of a precompile that the message calls directly, because it becomes the error of the call.
 fn record_halt<S: StateSource>(host: &mut Host<'_, '_, S>, output: &PrecompileOutput) {
     if let PrecompileStatus::Halt(reason) = &output.status
         && !reason.is_oog()

@@ -14,7 +14,7 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::B256;
 use alloy_rlp::Encodable;
 
-/// EIP-7934: 10 MiB is what the gossip of the beacon chain carries, and 2 MiB are kept for the beacon block.
+/// EIP-7934: 10 MiB is what the gossip of the beacon chain carries, and 2 MiB are reserved for the beacon block.
 const BLOCK_RLP_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// The body is the one that the header promises, and nothing in it is younger than the block.

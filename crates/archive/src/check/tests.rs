@@ -72,13 +72,13 @@ fn an_ancestry_that_starts_six_blocks_back_is_as_good_as_the_whole_chain() {
     for _ in 0..20 {
         scene.advance();
     }
-    let kept: Vec<_> = scene.ancestry.generations().cloned().collect();
-    assert_eq!(kept.len(), GENERATIONS);
-    let oldest = kept.last().unwrap().clone();
+    let generations: Vec<_> = scene.ancestry.generations().cloned().collect();
+    assert_eq!(generations.len(), GENERATIONS);
+    let oldest = generations.last().unwrap().clone();
     let total = scene.ancestry.total_difficulty();
-    let newer: U256 = kept.iter().rev().skip(1).map(|ancestor| ancestor.header.difficulty).sum();
+    let newer: U256 = generations.iter().rev().skip(1).map(|ancestor| ancestor.header.difficulty).sum();
     let mut resumed = Ancestry::starting_at(oldest.header, oldest.uncle_hashes, total - newer);
-    for ancestor in kept.iter().rev().skip(1) {
+    for ancestor in generations.iter().rev().skip(1) {
         resumed.push(ancestor.header.clone(), ancestor.uncle_hashes.clone());
     }
     assert_eq!(resumed.total_difficulty(), total);

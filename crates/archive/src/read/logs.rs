@@ -68,8 +68,8 @@ impl Snapshot {
             return Ok(0..0);
         }
         let missing = StoreError::MissingRow("a block");
-        let first = self.place(from)?.ok_or(missing.clone())?;
-        let last = self.place(to)?.ok_or(missing)?;
+        let first = self.summary(from)?.ok_or(missing.clone())?;
+        let last = self.summary(to)?.ok_or(missing)?;
         Ok(first.first_log..last.first_log + u64::from(last.logs))
     }
 

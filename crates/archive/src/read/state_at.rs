@@ -68,7 +68,7 @@ impl StateSource for StateAt<'_> {
         if number >= self.number {
             return Ok(B256::ZERO);
         }
-        Ok(self.snapshot.place(number)?.map_or(B256::ZERO, |place| place.hash))
+        Ok(self.snapshot.summary(number)?.map_or(B256::ZERO, |summary| summary.hash))
     }
 }
 

@@ -8,10 +8,10 @@ use proptest::{collection::vec, option, prelude::*};
 proptest! {
     #[test]
     fn a_block_row_reads_as_it_was_written(block in any_block()) {
-        let Block { place, header, uncles, withdrawals } = block;
-        let row = BlockRow::write(&place, &header, &uncles, withdrawals.as_ref());
+        let Block { summary, header, uncles, withdrawals } = block;
+        let row = BlockRow::write(&summary, &header, &uncles, withdrawals.as_ref());
         let read = BlockRow::read(&row).unwrap();
-        prop_assert_eq!(read.place, place);
+        prop_assert_eq!(read.summary, summary);
         prop_assert_eq!(read.header().unwrap(), header);
         prop_assert_eq!(read.uncles().unwrap(), uncles);
         prop_assert_eq!(read.withdrawals().unwrap(), withdrawals);
@@ -19,7 +19,7 @@ proptest! {
 
     #[test]
     fn a_block_row_of_another_length_is_refused(block in any_block(), cut: prop::sample::Index) {
-        let row = BlockRow::write(&block.place, &block.header, &block.uncles, block.withdrawals.as_ref());
+        let row = BlockRow::write(&block.summary, &block.header, &block.uncles, block.withdrawals.as_ref());
         refuses_other_lengths("blocks", &row, cut, |row| BlockRow::read(row).map(drop));
     }
 
@@ -149,7 +149,7 @@ fn refuses_other_lengths(
 
 #[derive(Debug)]
 struct Block {
-    place: BlockPlace,
+    summary: BlockSummary,
     header: Header,
     uncles: Vec<Header>,
     withdrawals: Option<Withdrawals>,
@@ -157,14 +157,14 @@ struct Block {
 
 fn any_block() -> impl Strategy<Value = Block> {
     let withdrawals = option::of(vec(any_withdrawal(), 0..3).prop_map(Withdrawals::new));
-    (any_place(), any_header(), vec(any_header(), 0..3), withdrawals)
-        .prop_map(|(place, header, uncles, withdrawals)| Block { place, header, uncles, withdrawals })
+    (any_summary(), any_header(), vec(any_header(), 0..3), withdrawals)
+        .prop_map(|(summary, header, uncles, withdrawals)| Block { summary, header, uncles, withdrawals })
 }
 
-fn any_place() -> impl Strategy<Value = BlockPlace> {
+fn any_summary() -> impl Strategy<Value = BlockSummary> {
     let counters = (any::<u64>(), any::<u32>(), any::<u64>(), any::<u32>());
     (any_hash(), any_u256(), any::<u64>(), any::<Option<u64>>(), any::<u32>(), counters).prop_map(
-        |(hash, total_difficulty, timestamp, base_fee, size, counters)| BlockPlace {
+        |(hash, total_difficulty, timestamp, base_fee, size, counters)| BlockSummary {
             hash,
             total_difficulty,
             timestamp,

@@ -1,4 +1,4 @@
-//! The storage below redb, which keeps a checksum for every sector and checks it on every read.
+//! The storage below redb, which stores a checksum for every sector and checks it on every read.
 //!
 //! redb has checksums of its own, but compares them only when it checks a whole file. A bit that flipped on the disk
 //! would be an answer. Here it is an error, before redb sees the page: no wrong answer, and no panic on a page whose

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Everything has the size of a sector, so that what redb writes in whole pages stays in whole pages of the disk.
-//! redb's first sector holds its header and nothing else; it is kept in the file header and its copy. The others follow,
+//! redb's first sector holds its header and nothing else; it is stored in the file header and its copy. The others follow,
 //! each group of them behind one sector with their checksums.
 
 /// Bytes of a sector, which is a page of redb.

@@ -11,8 +11,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 /// How many of the newest blocks can be replaced, at least: two epochs of Ethereum, after which blocks are finalized.
 pub const REPLACEABLE_BLOCKS_MIN: u64 = 64;
 
-/// How many can be replaced, at most, while blocks are not finalized: each of them keeps the pages that it replaced, so that
-/// a chain on which nothing is finalized would make the file grow without end.
+/// How many can be replaced, at most, while blocks are not finalized: the pages that each of them replaced stay in the file, so
+/// that a chain on which nothing is finalized would make it grow without end.
 const REPLACEABLE_BLOCKS_MAX: u64 = 255;
 
 /// The lowest block whose successors can be replaced when `head` is the newest: those that are not finalized, within the
@@ -42,7 +42,7 @@ pub(crate) struct Savepoint {
 pub(crate) struct Savepoints(Vec<Savepoint>);
 
 impl Savepoint {
-    /// Keeps the file as the last commit left it. No table must be open in the transaction yet.
+    /// Makes a savepoint of the file as the last commit left it. No table must be open in the transaction yet.
     pub(crate) fn make(transaction: &WriteTransaction, head: u64) -> Result<Self, StoreError> {
         Ok(Self { head, id: transaction.persistent_savepoint()? })
     }

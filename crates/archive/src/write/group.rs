@@ -8,7 +8,7 @@ use crate::{
     logs::{LogBlock, LogIndexer, LogPacker, LogRow},
     read::{account_as_of, code_by_hash, hash_of, storage_as_of},
     rows::{
-        AccountRow, BlockPlace, BlockRow, ReceiptRow, Recipient, TransactionOutcome, TransactionRow,
+        AccountRow, BlockRow, BlockSummary, ReceiptRow, Recipient, TransactionOutcome, TransactionRow,
         account_key, storage_key,
     },
     state::{AccountChange, AccountState, StateChanges, StateSource},
@@ -63,28 +63,28 @@ impl<'txn> BlockTables<'txn> {
         })
     }
 
-    /// Writes a proven block, and gives the place that it got.
+    /// Writes a proven block, and gives the row that it got.
     pub(crate) fn store(
         &mut self,
         new: &NewBlock<'_>,
-        place_of_parent: Option<&BlockPlace>,
+        parent_summary: Option<&BlockSummary>,
         indexer: &mut LogIndexer,
-    ) -> Result<BlockPlace, StoreError> {
-        let place = new.place_after(place_of_parent);
+    ) -> Result<BlockSummary, StoreError> {
+        let summary = new.summary_after(parent_summary);
         let (header, body) = (&new.block.header, &new.block.body);
-        let row = BlockRow::write(&place, header, &body.ommers, body.withdrawals.as_ref());
+        let row = BlockRow::write(&summary, header, &body.ommers, body.withdrawals.as_ref());
         self.blocks.insert(header.number, row.as_slice())?;
-        self.block_numbers.insert(&place.hash.0, header.number)?;
-        self.store_transactions(new, &place)?;
-        self.store_receipts(new, &place)?;
-        self.store_logs(new, &place, indexer)?;
+        self.block_numbers.insert(&summary.hash.0, header.number)?;
+        self.store_transactions(new, &summary)?;
+        self.store_receipts(new, &summary)?;
+        self.store_logs(new, &summary, indexer)?;
         self.meta.insert(META_HEAD, header.number.to_be_bytes().as_slice())?;
-        Ok(place)
+        Ok(summary)
     }
 
-    fn store_transactions(&mut self, new: &NewBlock<'_>, place: &BlockPlace) -> Result<(), StoreError> {
+    fn store_transactions(&mut self, new: &NewBlock<'_>, summary: &BlockSummary) -> Result<(), StoreError> {
         let (mut row, mut encoded) = (Vec::new(), Vec::new());
-        for (ordinal, (transaction, sender)) in (place.first_transaction..).zip(new.transactions()) {
+        for (ordinal, (transaction, sender)) in (summary.first_transaction..).zip(new.transactions()) {
             let hash = *transaction.tx_hash();
             encoded.clear();
             transaction.encode_2718(&mut encoded);
@@ -95,11 +95,11 @@ impl<'txn> BlockTables<'txn> {
         Ok(())
     }
 
-    fn store_receipts(&mut self, new: &NewBlock<'_>, place: &BlockPlace) -> Result<(), StoreError> {
+    fn store_receipts(&mut self, new: &NewBlock<'_>, summary: &BlockSummary) -> Result<(), StoreError> {
         let mut row = Vec::new();
-        let mut counters = BlockCounters { first_log: place.first_log, logs: 0, gas: 0 };
+        let mut counters = BlockCounters { first_log: summary.first_log, logs: 0, gas: 0 };
         let receipts = new.transactions().zip(new.receipts);
-        for (ordinal, ((transaction, sender), receipt)) in (place.first_transaction..).zip(receipts) {
+        for (ordinal, ((transaction, sender), receipt)) in (summary.first_transaction..).zip(receipts) {
             new.receipt_row(transaction, sender, receipt, &counters).write(&mut row);
             self.receipts.insert(ordinal, row.as_slice())?;
             counters.logs += receipt.logs().len() as u32;
@@ -111,15 +111,15 @@ impl<'txn> BlockTables<'txn> {
     fn store_logs(
         &mut self,
         new: &NewBlock<'_>,
-        place: &BlockPlace,
+        summary: &BlockSummary,
         indexer: &mut LogIndexer,
     ) -> Result<(), StoreError> {
-        if place.logs == 0 {
+        if summary.logs == 0 {
             return Ok(());
         }
-        let (number, timestamp) = (new.block.header.number, place.timestamp);
-        let block = LogBlock { number, hash: place.hash, timestamp };
-        let mut packer = LogPacker::resume(&mut self.logs, place.first_log)?;
+        let (number, timestamp) = (new.block.header.number, summary.timestamp);
+        let block = LogBlock { number, hash: summary.hash, timestamp };
+        let mut packer = LogPacker::resume(&mut self.logs, summary.first_log)?;
         let receipts = new.transactions().zip(new.receipts).enumerate();
         let logs = receipts.flat_map(|(index, ((transaction, _), receipt))| {
             receipt.logs().iter().map(move |log| (index, transaction, log))
@@ -163,9 +163,9 @@ impl<'a> NewBlock<'a> {
         self.block.body.transactions.iter().zip(self.senders.iter().copied())
     }
 
-    fn place_after(&self, parent: Option<&BlockPlace>) -> BlockPlace {
+    fn summary_after(&self, parent: Option<&BlockSummary>) -> BlockSummary {
         let logs: usize = self.receipts.iter().map(|receipt| receipt.logs().len()).sum();
-        BlockPlace {
+        BlockSummary {
             hash: self.hash,
             total_difficulty: self.total_difficulty,
             timestamp: self.block.header.timestamp,

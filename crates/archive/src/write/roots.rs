@@ -20,7 +20,7 @@ use redb::{ReadableTable, Table};
 const LOADED_NODES_MAX: usize = 500_000;
 
 /// Levels of the account trie that stay loaded when the rest is forgotten: what every block goes through.
-const ACCOUNT_LEVELS_KEPT: usize = 4;
+const ACCOUNT_LEVELS_LOADED: usize = 4;
 
 /// The tries as the last good block left them, as far as they are loaded.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Tries {
             self.storage.values().map(Trie::loaded_nodes).sum::<usize>() + self.accounts.loaded_nodes();
         if loaded > LOADED_NODES_MAX {
             self.storage.clear();
-            self.accounts.forget(ACCOUNT_LEVELS_KEPT);
+            self.accounts.forget(ACCOUNT_LEVELS_LOADED);
         }
     }
 }

@@ -26,7 +26,7 @@ fn imports_to_its_stated_head(name: &str, file: &str) {
     archive.import(BlockFile::open(corpus.join(file)).unwrap(), &mut archive::NoProgress).unwrap();
 
     let snapshot = archive.snapshot();
-    let head = snapshot.place(snapshot.head()).unwrap().unwrap();
+    let head = snapshot.summary(snapshot.head()).unwrap().unwrap();
     assert_eq!((snapshot.head(), head.hash.to_string()), stated_head(&corpus));
 }
 

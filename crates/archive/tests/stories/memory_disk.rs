@@ -122,7 +122,7 @@ impl StorageBackend for MemoryDisk {
         Ok(())
     }
 
-    /// The length of a file is kept by a file system with a journal.
+    /// The length of a file is durable at once, as on a file system with a journal.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.lock();
         state.access()?;

@@ -53,12 +53,12 @@ fn blocks_agree(snapshot: &Snapshot, model: &Model) {
     for number in 0..=model.head() {
         let header = model.header(number).unwrap();
         let data = snapshot.block(number).unwrap().unwrap();
-        assert_eq!((data.place.hash, &data.header), (header.hash(), header.inner()), "block {number}");
+        assert_eq!((data.summary.hash, &data.header), (header.hash(), header.inner()), "block {number}");
         assert_eq!(snapshot.number_of(header.hash()).unwrap(), Some(number));
         let Some(built) = model.block(number) else { continue };
         assert_eq!(data.uncles, built.block.body.ommers);
         assert_eq!(data.withdrawals, built.block.body.withdrawals);
-        assert_eq!(data.place.size as usize, built.rlp().len());
+        assert_eq!(data.summary.size as usize, built.rlp().len());
         for index in 0..3 {
             let uncle = built.block.body.ommers.get(index).cloned();
             assert_eq!(snapshot.uncle(number, index).unwrap(), uncle);

@@ -25,9 +25,6 @@ use std::{
     time::Instant,
 };
 
-/// What a shell expects of a program that was interrupted: 128 and the number of SIGINT.
-const EXIT_INTERRUPTED: u8 = 130;
-
 /// Import blocks into the archive, and execute and verify each of them
 ///
 /// Every block is executed, and the result is compared with everything that its header states: the roots of
@@ -42,7 +39,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// You can stop an import at any time with Ctrl-C, or kill it. A second Ctrl-C, more than a second later, ends it at
 /// once. Run the same command again to continue.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   chaingate import --data-dir chaingate-data --genesis genesis.json chain.rlp
   chaingate import --data-dir mainnet --genesis mainnet.json era1/mainnet-*.era1")]
 pub(super) struct ImportArguments {
@@ -57,9 +54,11 @@ pub(super) struct ImportArguments {
     files: Vec<PathBuf>,
 }
 
-/// Why the main thread stops waiting for the import.
+/// What the main thread is told about the import.
 #[derive(Debug)]
 enum ImportEvent {
+    /// A signal came: the import stops after the current block.
+    Stopping(Signal),
     Finished(Result<Report, ImportFailure>),
     Panicked,
     /// A second signal came: the import is left in the middle of a block, as by a kill.
@@ -67,7 +66,7 @@ enum ImportEvent {
 }
 
 /// Events that are sent before the main thread has received one.
-const EVENTS_WAITING_MAX: usize = 2;
+const EVENTS_WAITING_MAX: usize = 3;
 
 /// The stack of the thread that imports: that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
@@ -75,18 +74,23 @@ const STACK_BYTES: usize = 8 << 20;
 pub(super) fn run(arguments: ImportArguments) -> ExitCode {
     // Standard error may have no reader, or a stuck one, and the import must not wait for it.
     let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
-    let event = start(arguments, &messages).map(|events| events.recv());
-    let outcome = match event {
-        Ok(Ok(ImportEvent::Finished(outcome))) => outcome,
-        Ok(Ok(ImportEvent::EndAtOnce(signal))) => return ExitCode::from(signal.exit_status()),
-        // The panic has said what is wrong.
-        Ok(Ok(ImportEvent::Panicked) | Err(_)) => return ExitCode::FAILURE,
+    let mut stopped_by = Signal::Interrupt;
+    let outcome = match start(arguments, &messages) {
+        Ok(events) => loop {
+            match events.recv() {
+                Ok(ImportEvent::Stopping(signal)) => stopped_by = signal,
+                Ok(ImportEvent::Finished(outcome)) => break outcome,
+                Ok(ImportEvent::EndAtOnce(signal)) => return ExitCode::from(signal.exit_status()),
+                // The panic has said what is wrong.
+                Ok(ImportEvent::Panicked) | Err(_) => return ExitCode::FAILURE,
+            }
+        },
         Err(failure) => Err(failure),
     };
     let (last_message, status) = match outcome {
         Ok(report) if report.stopped => {
             let message = format!("{report}\nStopped. Run the same command again to continue.\n");
-            (message, ExitCode::from(EXIT_INTERRUPTED))
+            (message, ExitCode::from(stopped_by.exit_status()))
         }
         Ok(report) => (format!("{report}\n"), ExitCode::SUCCESS),
         Err(failure) => (format!("chaingate import: {failure}\n"), ExitCode::FAILURE),
@@ -135,7 +139,7 @@ fn import(
         if let Some(cause) = imported.fault {
             return Err(ImportFailure::Import { cause, head });
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Acquire) {
             break;
         }
     }
@@ -144,7 +148,7 @@ fn import(
         done: reporter.total,
         head,
         seconds: reporter.started.elapsed().as_secs_f64(),
-        stopped: stop.load(Ordering::Relaxed),
+        stopped: stop.load(Ordering::Acquire),
     })
 }
 
@@ -228,8 +232,10 @@ fn stop_on_signal(
     let mut stops = StopSignals::default();
     let handle = move |signal| match stops.next(Instant::now()) {
         StopRequest::Finish => {
-            stop.store(true, Ordering::Relaxed);
-            let message = "\nStopping after the block in hand … Signal again to end at once.\n";
+            // The event is sent before `stop` is set, so that it arrives before the event that the import has finished.
+            let _full = sender.try_send(ImportEvent::Stopping(signal));
+            stop.store(true, Ordering::Release);
+            let message = "\nStopping after the current block … Signal again to end at once.\n";
             messages.write_lines(message.as_bytes());
         }
         StopRequest::Repeated => {
@@ -246,8 +252,8 @@ fn stop_on_signal(
 fn head(archive: &Archive) -> Result<ImportedHead, ImportFailure> {
     let snapshot = archive.snapshot();
     let number = snapshot.head();
-    let place = snapshot.place(number).map_err(OpenError::from)?;
-    Ok(ImportedHead { number, hash: place.map(|place| place.hash.to_string()).unwrap_or_default() })
+    let summary = snapshot.summary(number).map_err(OpenError::from)?;
+    Ok(ImportedHead { number, hash: summary.map(|summary| summary.hash.to_string()).unwrap_or_default() })
 }
 
 /// Shows the progress of an import, and sums it up over all files.
@@ -298,7 +304,7 @@ impl ImportObserver for ProgressReporter<'_> {
     }
 
     fn should_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Acquire)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chaingate::config::Config;
 use chaingate::source;
-use gateway::server::Server;
+use gateway::Server;
 use tempfile::TempDir;
 
 /// Stopped when the test is over.

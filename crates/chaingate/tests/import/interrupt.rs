@@ -1,5 +1,5 @@
-//! Ctrl-C: the import stops after the block in hand, says so, exits as shells expect it, and can go on. A second one ends it
-//! at once.
+//! Ctrl-C and SIGTERM: the import stops after the current block, says so, exits as shells expect it, and can go on. A second
+//! one ends it at once.
 
 use super::program::{Ended, Workplace};
 use std::{
@@ -13,10 +13,10 @@ use std::{
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
-fn ctrl_c_stops_after_the_block_in_hand_and_the_import_can_go_on() {
+fn ctrl_c_stops_after_the_current_block_and_the_import_can_go_on() {
     let mut place = Workplace::new(12, 2);
-    let (stopped, head) = interrupted(&mut place);
-    assert!(stopped.stderr.contains("Stopping after the block in hand …"), "{stopped:?}");
+    let (stopped, head) = stopped_by("INT", 130, &mut place);
+    assert!(stopped.stderr.contains("Stopping after the current block …"), "{stopped:?}");
     assert!(stopped.stderr.contains(&format!("The head is block {head}, ")), "{stopped:?}");
     assert!(stopped.stderr.ends_with("Stopped. Run the same command again to continue.\n"), "{stopped:?}");
     place.assert_holds(head);
@@ -24,27 +24,40 @@ fn ctrl_c_stops_after_the_block_in_hand_and_the_import_can_go_on() {
     place.assert_holds(place.truth.model.head());
 }
 
-/// An import that was interrupted in the middle, and where it stopped. One that was too fast is tried again.
-fn interrupted(place: &mut Workplace) -> (Ended, u64) {
+/// An import that was stopped exited with 130 whatever the signal was, and supervisors took SIGTERM for Ctrl-C.
+#[test]
+fn sigterm_stops_an_import_with_its_own_status() {
+    let mut place = Workplace::new(12, 2);
+    let (stopped, head) = stopped_by("TERM", 143, &mut place);
+    assert!(stopped.stderr.ends_with("Stopped. Run the same command again to continue.\n"), "{stopped:?}");
+    place.assert_holds(head);
+}
+
+/// An import that was stopped in the middle, and where. One that was too fast is tried again.
+fn stopped_by(signal: &str, status: i32, place: &mut Workplace) -> (Ended, u64) {
     for _ in 0..20 {
         let child = place.start_import_of_all();
         while !place.data_dir().join(archive::ARCHIVE_FILE).exists() {
             thread::sleep(Duration::from_millis(1));
         }
-        interrupt(&child);
+        send(signal, &child);
         let ended = Ended::from(child.wait_with_output().unwrap());
         let head = place.head();
-        if ended.code == Some(130) && head < place.truth.model.head() {
+        if ended.code == Some(status) && head < place.truth.model.head() {
             return (ended, head);
         }
-        assert!(matches!(ended.code, Some(0 | 130)), "{ended:?}");
+        assert!(ended.code == Some(0) || ended.code == Some(status), "{ended:?}");
         place.start_over();
     }
     panic!("every import was through before it could be interrupted");
 }
 
 fn interrupt(child: &Child) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    send("INT", child);
+}
+
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
     assert!(sent.success());
 }
 
@@ -57,8 +70,8 @@ fn a_second_ctrl_c_ends_an_import_that_does_not_get_on() {
     assert!(Command::new("mkfifo").arg(&stuck).status().unwrap().success());
     let mut child = place.command([&stuck]).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    interrupt_until(&mut child, &mut stderr, "Stopping after the block in hand");
-    assert_eq!(child.try_wait().unwrap(), None, "it waits for the block in hand");
+    interrupt_until(&mut child, &mut stderr, "Stopping after the current block");
+    assert_eq!(child.try_wait().unwrap(), None, "it waits for the current block");
     let ended = until_ended(child);
     assert_eq!(ended.code(), Some(130));
 }

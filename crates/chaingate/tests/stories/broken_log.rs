@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use testkit::http::{TestConnection, get, request};
-use testkit::ports::free_port;
+use testkit::ports::free_ports;
 
 use crate::demo::{endless, metric, until};
 use crate::gateway_under_test::chain_id;
+use crate::process::send_signal;
 
 /// The program with standard error of the test's choice.
 struct Program {
@@ -22,10 +23,11 @@ struct Program {
 }
 
 impl Program {
-    /// Logs at debug, which is at least one line for each request.
+    /// Starts it on addresses that are chosen beforehand, because the log that usually names them cannot be read here. It logs at
+    /// debug: at least one line for each request.
     fn start(stderr: Stdio) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (public, operator) = (free_address(), free_address());
+        let [public, operator] = free_ports().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let config = format!(
             "[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n\
              [limits]\ncall_timeout_ms = 3000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 60000\n"
@@ -66,8 +68,7 @@ impl Program {
         let mut busy = TestConnection::connect(public);
         busy.send(request("/v3/demo", "", endless(1).as_bytes()));
         until("the call runs", || metric(operator, "chaingate_calls_in_flight") == 1.0);
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        send_signal("TERM", &self.child.id().to_string());
         let reply = busy.reply();
         assert_eq!((reply.status, reply.error().as_str()), (200, "-32000 execution aborted (timeout = 3s)"));
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
@@ -80,11 +81,6 @@ impl Drop for Program {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
-}
-
-/// An address where nobody listens. The log, which usually tells the address, is not to be had here.
-fn free_address() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()))
 }
 
 #[test]

@@ -267,7 +267,7 @@ impl Followed {
 fn all_cases_pass_followed(name: &str) {
     let follow = "from = \"earliest\"\nblocks_max = 0";
     let Some(followed) = Followed::start(name, follow, |_, _| {}) else { return };
-    until("all blocks are kept", || {
+    until("all blocks are stored", || {
         followed.metric("follow_blocks") + followed.metric("follow_memory_blocks") == followed.head + 1
     });
     followed.compare(|_, _| true, change);

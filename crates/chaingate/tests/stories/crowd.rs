@@ -15,7 +15,7 @@ const CROWD: u64 = 10_000;
 const OTHER_FILES: u64 = 200;
 
 /// A connection costs no more than this, with all that the allocator adds.
-const CONNECTION_BYTES_MAX: u64 = 16 << 10;
+const CONNECTION_BYTES_MAX: u64 = 10 << 10;
 
 /// Addresses that all mean this machine: one has too few ports for a crowd.
 fn address(index: u64, port: u16) -> SocketAddr {

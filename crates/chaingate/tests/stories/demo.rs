@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use answers::ArchiveSource;
 use archive::Archive;
 use chaingate::config::Config;
-use gateway::server::Server;
+use gateway::Server;
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{ReceivedReply, get, post};

@@ -9,8 +9,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, Bytes};
 use answers::{AnswerBudget, ArchiveSource, ChainView, Failure, Provenance, SnapshotSource, Source, Sources};
 use chaingate::config::Config;
-use gateway::gateway_state::GatewayState;
-use gateway::server::Server;
+use gateway::{GatewayState, Server};
 use methods::{
     BlockPart, BlockQuery, BlockRef, GatewayQuery, LogBlocks, LogsQuery, Query, SimulationKind,
     SimulationQuery, StateQuery, StateValue,
@@ -240,7 +239,7 @@ impl Chain {
             Some(&PANIC) => panic!("a source that panics"),
             Some(&UNAVAILABLE) => return Err(Failure::Unavailable),
             Some(&SLOW) => thread::sleep(Duration::from_millis(300)),
-            Some(&SLOWER) => thread::sleep(Duration::from_millis(1_500)),
+            Some(&SLOWER) => thread::sleep(Duration::from_secs(3)),
             Some(&HANG) => {
                 while !budget.stopped() {
                     thread::sleep(Duration::from_millis(1));

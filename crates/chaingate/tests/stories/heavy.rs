@@ -76,7 +76,7 @@ fn work_that_nobody_waits_for_is_stopped() {
 
 #[test]
 fn a_full_pool_is_503_and_cheap_calls_go_on() {
-    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 1\ncall_timeout_ms = 5000", "");
+    let gateway = Gateway::with("pool_threads = 1\npool_queue_max = 1\ncall_timeout_ms = 10000", "");
     thread::scope(|scope| {
         let hang = |data: &'static str| scope.spawn(|| gateway.post(run(data)));
         let running = hang("0x0201");
@@ -108,7 +108,7 @@ fn until(done: impl Fn() -> bool) {
 
 #[test]
 fn too_many_calls_in_flight_is_503() {
-    let gateway = Gateway::with("calls_in_flight_max = 1\ncall_timeout_ms = 3000", "");
+    let gateway = Gateway::with("calls_in_flight_max = 1\ncall_timeout_ms = 10000", "");
     thread::scope(|scope| {
         let slow = scope.spawn(|| gateway.post(run("0x02")));
         until(|| gateway.chain.executions.load(SeqCst) == 1);

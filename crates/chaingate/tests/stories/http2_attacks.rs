@@ -29,7 +29,8 @@ fn large_batch() -> String {
 // socket, which took everything there was to send.
 #[test]
 fn a_caller_that_takes_nothing_of_its_replies_has_its_streams_reset() {
-    let gateway = Gateway::with("write_timeout_ms = 500", "");
+    // Long enough that all three replies are seen waiting.
+    let gateway = Gateway::with("write_timeout_ms = 5000", "");
     let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(0));
     for stream in [1, 3, 5] {
@@ -56,7 +57,7 @@ fn a_caller_that_takes_nothing_of_its_replies_has_its_streams_reset() {
 
 #[test]
 fn a_stream_that_is_not_read_is_reset_while_others_go_on() {
-    let gateway = Gateway::with("write_timeout_ms = 500\nread_rate_min_bytes = 100_000", "");
+    let gateway = Gateway::with("write_timeout_ms = 2000\nread_rate_min_bytes = 100_000", "");
     let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&window(0)).send(&Frame::window_update(0, WINDOW_BYTES));
     wire.post(1, "/v3/demo", large_batch());

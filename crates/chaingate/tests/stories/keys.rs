@@ -297,7 +297,8 @@ fn a_key_has_limits_of_its_own_below_those_of_its_account() {
     let number = call("eth_blockNumber", "[]");
     let post = |key: &str| post(gateway.public, &format!("/v3/{key}"), &number);
     assert_eq!(post("k").status, 200);
-    let reply = post("k");
+    // On a busy machine, the credits may be back before the second call.
+    let reply = std::iter::repeat_with(|| post("k")).take(20).find(|reply| reply.status != 200).unwrap();
     assert_eq!(told(&reply), (429, "-32005 project ID request rate exceeded".to_owned()));
     assert_eq!(reply.json()["error"]["data"]["rate"]["allowed_rps"], 100);
     assert_eq!(post("day").status, 200);

@@ -42,6 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "http_server",
             "jsonrpc",
             "methods",
+            "resources",
             "settings",
             "store",
         ],

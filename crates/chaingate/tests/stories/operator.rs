@@ -1,7 +1,7 @@
 //! The operator's pages.
 
 use chaingate::config::Config;
-use gateway::server::Server;
+use gateway::Server;
 use testkit::http::{ReceivedReply, TestConnection, get, request};
 
 use crate::demo::{Demo, endless, metric, until};

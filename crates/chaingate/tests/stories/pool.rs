@@ -14,12 +14,12 @@ mod deep_questions; // questions about blocks below the window
 mod ethereumjs; // a real node with a dialect of its own
 #[path = "pool/executed.rs"]
 mod executed; // an archive that goes on with the blocks of the nodes
-#[path = "pool/executed_through_trouble.rs"]
-mod executed_through_trouble; // the same with kills, full disks and chains that are too far away
+#[path = "pool/executed_through_faults.rs"]
+mod executed_through_faults; // the same with kills, full disks and chains that are too far away
 #[path = "pool/failover.rs"]
 mod failover; // nobody of our own can answer
 #[path = "pool/following.rs"]
-mod following; // blocks that are kept as the chain grows
+mod following; // blocks that are stored as the chain grows
 #[path = "pool/fees.rs"]
 mod fees; // what gas costs
 #[path = "pool/forged.rs"]
@@ -32,10 +32,10 @@ mod frozen; // the gateway itself is stopped for a while
 mod gateways; // nodes that are gateways themselves, stopped and killed
 #[path = "pool/identity.rs"]
 mod identity; // which chain this is
-#[path = "pool/kept.rs"]
-mod kept; // answers that are kept
-#[path = "pool/kept_through_trouble.rs"]
-mod kept_through_trouble; // following gateways that are killed, and full disks
+#[path = "pool/cached.rs"]
+mod cached; // answers that are cached
+#[path = "pool/following_through_faults.rs"]
+mod following_through_faults; // following gateways that are killed, and full disks
 #[path = "pool/lying_partner.rs"]
 mod lying_partner; // a partner that lies while all nodes are down
 #[path = "pool/lists.rs"]

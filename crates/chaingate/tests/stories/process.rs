@@ -123,8 +123,8 @@ impl Process {
 
     /// Asks it twice in the same instant.
     pub(crate) fn terminate_twice(&self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id, &id]).status().unwrap().success());
+        let id = self.child.id();
+        send_signal("TERM", &format!("{id} {id}"));
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
@@ -133,10 +133,7 @@ impl Process {
 
     /// Sends a signal: `TERM`, `KILL`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id();
-        // The shell's own `kill`: the program of that name is not installed everywhere.
-        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status().unwrap();
-        assert!(sent.success());
+        send_signal(name, &self.child.id().to_string());
     }
 
     /// How many lines of its log so far contain this text.
@@ -181,9 +178,16 @@ impl Drop for Process {
     }
 }
 
+/// Sends a signal to processes, with the shell's own `kill`: the program of that name is not installed everywhere.
+pub(crate) fn send_signal(name: &str, ids: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {ids}")]).status().unwrap();
+    assert!(sent.success());
+}
+
 fn configured(public: &str, rest: &str) -> Arc<TempDir> {
     let directory = tempfile::tempdir().unwrap();
-    let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\n");
+    // The default is one worker per core. Memory and open files would then depend on the machine.
+    let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n");
     std::fs::write(directory.path().join(CONFIG), listen + rest).unwrap();
     Arc::new(directory)
 }

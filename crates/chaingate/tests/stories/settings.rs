@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chaingate::config::Config;
 use chaingate::source;
-use gateway::server::Server;
+use gateway::Server;
 use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
 use testkit::http2::{Frame, FrameConnection, INITIAL_WINDOW_SIZE};
@@ -134,10 +134,10 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
     ("[cache] state_bytes_max", "pool/proven_state", "proofs_are_kept_for_further_questions"),
-    ("[follow] mode", "pool/following", "nothing_is_kept_where_following_is_off"),
-    ("[follow] blocks_max", "pool/following", "the_newest_blocks_are_kept_within_the_limit"),
-    ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_kept_within_the_limit"),
-    ("[follow] from", "pool/following", "kept_blocks_are_answered_with_all_nodes_dead"),
+    ("[follow] mode", "pool/following", "nothing_is_stored_where_following_is_off"),
+    ("[follow] blocks_max", "pool/following", "the_newest_blocks_are_stored_within_the_limit"),
+    ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_stored_within_the_limit"),
+    ("[follow] from", "pool/following", "stored_blocks_are_answered_with_all_nodes_dead"),
     ("[integrity] state", "pool/confirmed", "one_node_is_believed_about_the_state_only_where_the_operator_says_so"),
     ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
@@ -274,6 +274,24 @@ fn an_http2_request_with_too_many_headers_is_refused() {
     let refused = ask(3, 4);
     assert!(refused.contains("the head of the request is too large"), "{refused}");
     assert!(ask(5, 0).contains("0x539"), "the connection goes on");
+}
+
+/// Requests without a key were refused over HTTP/2 as often as somebody liked, if they had too many headers.
+#[test]
+fn http2_requests_with_too_many_headers_count_as_requests_without_a_valid_key() {
+    let limits = "headers_max = 4\naddress_limits_exempt = []\nunauthenticated_per_second_max = 1";
+    let gateway = Gateway::with(limits, "");
+    let mut wire = FrameConnection::connect(gateway.public);
+    wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
+    let mut stream = 1;
+    until("the connection is closed", || {
+        let mut head = Frame::post(stream, "/v3/demo");
+        (0..4).for_each(|number| head.payload.extend([0, 1, b'a' + number, 1, b'x']));
+        stream += 2;
+        let is_sent = wire.try_send_bytes(&head.bytes());
+        let is_sent = is_sent && wire.try_send_bytes(&Frame::data(stream - 2, chain_id("1")).bytes());
+        !is_sent || wire.body(stream - 2).is_none()
+    });
 }
 
 #[test]

@@ -123,12 +123,15 @@ impl Measured {
             self.seconds,
             part * 100.0
         );
+        let is_strict = std::env::var_os("CHAINGATE_STRICT_LATENCY").is_some();
+        // On a busy machine the load may pause, and a second's worth of credits is saved up meanwhile.
+        let burst = if is_strict { burst } else { 1.0 };
         let on_their_way = (6 * CREDITS_PER_CALL) as f64;
         assert!(
             sum <= highest * limit * self.seconds + burst * limit + on_their_way,
             "{what}: {part} of the limit"
         );
-        if std::env::var_os("CHAINGATE_STRICT_LATENCY").is_some() {
+        if is_strict {
             assert!(sum >= lowest * limit * self.seconds - on_their_way, "{what}: {part} of the limit");
         }
     }

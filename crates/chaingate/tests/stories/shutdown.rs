@@ -56,10 +56,10 @@ fn everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere() {
 
 #[test]
 fn requests_that_were_sent_ahead_are_answered_before_the_connection_ends() {
-    let mut gateway = Gateway::with("drain_delay_ms = 2000\ndrain_timeout_ms = 60000", "");
+    let mut gateway = Gateway::with("drain_delay_ms = 5000\ndrain_timeout_ms = 60000", "");
     let (public, operator) = (gateway.public, gateway.operator);
     let mut wire = TestConnection::connect(public);
-    let slow = testkit::http::request("/v3/demo", "", call("eth_call", r#"[{"data":"0x04"}]"#).as_bytes());
+    let slow = testkit::http::request("/v3/demo", "", call("eth_call", r#"[{"data":"0x06"}]"#).as_bytes());
     let next = |id: &str| testkit::http::request("/v3/demo", "", chain_id(id).as_bytes());
     wire.send([slow, next("2"), next("3")].concat());
     let stopping = thread::spawn(move || gateway.stop());

@@ -158,7 +158,7 @@ async fn what_a_caller_sends_ahead_is_not_piled_up() {
     const PIPE: usize = 4 << 10;
     let state = state("");
     let (mut near, far) = tokio::io::duplex(PIPE);
-    tokio::spawn(gateway::server::serve_stream(state, far));
+    tokio::spawn(gateway::serve_stream(state, far));
     let slow = call("eth_call", r#"[{"data":"0x04"}]"#);
     let slow = testkit::http::request("/v3/demo", "", slow.as_bytes());
     let mut sent = 0;
@@ -219,7 +219,7 @@ async fn who_reads_less_than_the_minimum_rate_is_cut_off_too() {
         "{write_timeout}\nread_rate_min_bytes = 200_000\nbatch_reply_bytes_max = 100_000_000"
     ));
     let (mut near, far) = tokio::io::duplex(4 << 10);
-    let serving = tokio::spawn(gateway::server::serve_stream(state, far));
+    let serving = tokio::spawn(gateway::serve_stream(state, far));
     let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
     let batch = format!("[{}]", vec![code; 100].join(","));
     near.write_all(&testkit::http::request("/v3/demo", "", batch.as_bytes())).await.unwrap();
@@ -238,7 +238,7 @@ async fn who_reads_steadily_gets_it_all_however_long_it_takes() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let state = state("write_timeout_ms = 2000");
     let (mut near, far) = tokio::io::duplex(4 << 10);
-    tokio::spawn(gateway::server::serve_stream(state, far));
+    tokio::spawn(gateway::serve_stream(state, far));
     let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
     let batch = format!("[{}]", vec![code; 100].join(","));
     near.write_all(&testkit::http::request("/v3/demo", "connection: close\r\n", batch.as_bytes()))

@@ -1,9 +1,10 @@
 //! What keeps the program from starting: `serve` refuses it, and `check` finds it without starting.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use archive::Archive;
 use rustix::process::{Pid, Signal, kill_process};
@@ -61,6 +62,25 @@ impl Place {
         child.wait().unwrap();
         let said = fs::read_to_string(said).unwrap();
         Ended { success: status.is_none_or(|status| status.success()), said }
+    }
+
+    /// Starts the program with this data directory.
+    fn serve_in(&self, data_dir: &OsStr) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_chaingate"))
+            .args(["serve", "--config", "config.toml", "--data-dir"])
+            .arg(data_dir)
+            .current_dir(self.path())
+            .env("RUST_LOG", "info")
+            .env("CHAINGATE_CONSOLE", "off")
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.path().join("said")).unwrap())
+            .spawn()
+            .unwrap()
+    }
+
+    /// What the program has written to standard error so far.
+    fn said(&self) -> String {
+        fs::read_to_string(self.path().join("said")).unwrap()
     }
 
     /// What both commands say about the configuration, which both must refuse.
@@ -126,21 +146,10 @@ fn the_demo_chain_needs_no_configuration() {
 #[test]
 fn a_data_directory_may_have_a_name_that_is_not_utf_8() {
     let place = Place::with(LOOPBACK);
-    let name = std::ffi::OsStr::from_bytes(b"data-\xff").to_owned();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
-        .args(["serve", "--config", "config.toml", "--data-dir"])
-        .arg(name)
-        .current_dir(place.path())
-        .env("RUST_LOG", "info")
-        .env("CHAINGATE_CONSOLE", "off")
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(place.path().join("said")).unwrap())
-        .spawn()
-        .unwrap();
-    let said = || fs::read_to_string(place.path().join("said")).unwrap();
+    let mut child = place.serve_in(OsStr::from_bytes(b"data-\xff"));
     until("it serves", || {
-        assert!(child.try_wait().unwrap().is_none(), "{}", said());
-        said().contains("\"serving\"")
+        assert!(child.try_wait().unwrap().is_none(), "{}", place.said());
+        place.said().contains("\"serving\"")
     });
     child.kill().unwrap();
     child.wait().unwrap();
@@ -152,22 +161,13 @@ fn a_signal_ends_the_program_while_it_waits_for_the_store() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let store = format!("[store]\nurl = \"postgres://u@{}/d\"\n", silent.local_addr().unwrap());
     let place = Place::with(&format!("{LOOPBACK}{store}"));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
-        .args(["serve", "--config", "config.toml", "--data-dir", "data"])
-        .current_dir(place.path())
-        .env("RUST_LOG", "info")
-        .env("CHAINGATE_CONSOLE", "off")
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(place.path().join("said")).unwrap())
-        .spawn()
-        .unwrap();
+    let mut child = place.serve_in(OsStr::new("data"));
     // The feed has asked the store, so that the signal comes while the answer is waited for.
     let asked = silent.accept().unwrap();
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
     drop(asked);
-    let said = fs::read_to_string(place.path().join("said")).unwrap();
-    assert!(!said.contains("\"serving\""), "{said}");
+    assert!(!place.said().contains("\"serving\""), "{}", place.said());
 }
 
 /// Callers could reach the operator's pages where both addresses were the same.

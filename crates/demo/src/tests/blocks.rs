@@ -101,7 +101,7 @@ fn withdrawals_and_empty_blocks_are_there() {
     assert_eq!(withdrawals(HEAD_NUMBER), Some(0));
 
     for name in ["empty-block", "first-withdrawal", "raw-none"] {
-        assert_eq!(demo.snapshot.place(demo.block(name)).unwrap().unwrap().transactions, 0, "{name}");
+        assert_eq!(demo.snapshot.summary(demo.block(name)).unwrap().unwrap().transactions, 0, "{name}");
     }
     let asked = demo.snapshot.header(demo.block("withdrawal-request")).unwrap().unwrap();
     let nothing = demo.snapshot.header(HEAD_NUMBER).unwrap().unwrap();

@@ -1,5 +1,5 @@
 //! `docs/demo-chain.md` says what is true. Its tables are written by this test:
-//! `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate demo` puts the chain's facts into them.
+//! `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate-demo` puts the chain's facts into them.
 
 use super::*;
 use accounts::{ACCOUNTS, DemoAccount};
@@ -73,9 +73,9 @@ fn known_hashes(demo: &Demo) -> BTreeSet<B256> {
         known.insert(value.unwrap().into());
     }
     for number in 0..=HEAD_NUMBER {
-        let place = snapshot.place(number).unwrap().unwrap();
-        known.insert(place.hash);
-        known.extend(snapshot.transaction_hashes(&place).unwrap());
+        let summary = snapshot.summary(number).unwrap().unwrap();
+        known.insert(summary.hash);
+        known.extend(snapshot.transaction_hashes(&summary).unwrap());
     }
     let everything = snapshot.logs(0..=HEAD_NUMBER, &LogFilter::default(), LogLimits::NONE).unwrap();
     let ended = everything.read(|log| {
@@ -175,8 +175,8 @@ fn transaction_table(demo: &Demo) -> String {
     let rows = demo.facts.points.iter().filter_map(|point| {
         let Point { name, about, block, transaction, .. } = point;
         let hash = format!("`{}`", transaction.as_ref()?.hash);
-        let place = format!("{block} (`{block:#x}`), {}", transaction.as_ref()?.index);
-        Some([place, hash, (*about).to_owned(), format!("`{name}`")])
+        let summary = format!("{block} (`{block:#x}`), {}", transaction.as_ref()?.index);
+        Some([summary, hash, (*about).to_owned(), format!("`{name}`")])
     });
     table(["block, index", "hash", "what there is to see", "name in `demo::facts`"], rows)
 }

@@ -194,7 +194,7 @@ fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
             progress,
         });
     }
-    let kept = remote.kept_chain()?;
+    let kept = remote.followed_chain()?;
     let (state, is_problem) = match kept.state() {
         FollowState::Starting => ("no node has shown its chain yet", false),
         FollowState::Following => ("following", false),

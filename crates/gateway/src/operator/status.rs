@@ -1,6 +1,6 @@
 //! `/status`: what is served and why not, as JSON for people and scripts.
 
-use answers::{ExecutedChain, ExecutionState, FollowState, KeptChain};
+use answers::{ExecutedChain, ExecutionState, FollowState, FollowedChain};
 use callers::FeedStatus;
 use nodes::{Availability, BlockId, Pool, PoolNode};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     if let Some(remote) = gateway.answers.remote() {
         status["integrity"] = json!({ "state": remote.state().name() });
         status["nodes"] = nodes_status(remote.pool());
-        status["follow"] = remote.kept_chain().map_or(Value::Null, |kept| follow_status(kept));
+        status["follow"] = remote.followed_chain().map_or(Value::Null, |followed| follow_status(followed));
         if let Some(chain) = remote.executed_chain() {
             status["executed"] = executed_status(remote.pool(), chain);
         }
@@ -65,12 +65,12 @@ fn nodes_status(pool: &Pool) -> Value {
 }
 
 /// The stored blocks of the nodes' chain.
-fn follow_status(kept: &KeptChain) -> Value {
-    let snapshot = kept.snapshot();
+fn follow_status(followed: &FollowedChain) -> Value {
+    let snapshot = followed.snapshot();
     let ranges = snapshot.ranges().map(|range| json!({ "lowest": range.start(), "newest": range.end() }));
-    let (memory_blocks, memory_bytes) = kept.in_memory();
+    let (memory_blocks, memory_bytes) = followed.in_memory();
     json!({
-        "state": match kept.state() {
+        "state": match followed.state() {
             FollowState::Starting => "no node has shown its chain yet",
             FollowState::Following => "following",
             FollowState::Paused => "paused: the disk cannot be written",
@@ -79,8 +79,8 @@ fn follow_status(kept: &KeptChain) -> Value {
         "blocks": snapshot.block_count(),
         "ranges": ranges.collect::<Vec<_>>(),
         "headers": snapshot.header_count(),
-        "filled_blocks": kept.filled_blocks(),
-        "file_bytes": kept.file_bytes(),
+        "filled_blocks": followed.filled_blocks(),
+        "file_bytes": followed.file_bytes(),
         "memory_blocks": memory_blocks,
         "memory_bytes": memory_bytes,
     })

@@ -8,13 +8,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::next_action::{Action, AnotherAttempt, Ending, NodeFacts, Payment, next_action};
-use super::progress::{AskReason, AttemptOutcome, CallProgress, NodeStatus, RunningAttempt};
+use super::progress::{AttemptOutcome, CallProgress, NodeStatus, RunningAttempt};
 use super::{
-    AttemptRules, CallFailure, ErrorMeaning, Judgement, Judging, NodeReply, PoolAnswer, RangeLimit,
-    ResultJudge,
+    AttemptRules, CallFailure, CallOutcome, ErrorMeaning, Judgement, NodeReply, PoolAnswer, RangeLimit,
+    ResultFinding, ResultJudge,
 };
 use crate::budget::REFUSED_PAUSE;
 use crate::call::{Ask, Fault, Needs, ReplyFuture, RpcCall, RpcReply};
@@ -22,14 +22,31 @@ use crate::health::Availability;
 use crate::node::{Membership, Node};
 use crate::pick::Candidate;
 
-pub(super) struct Driver<'a, 'j, A> {
+pub(super) struct Driver<'a, 'j, A, F> {
     nodes: &'a [Arc<Node<A>>],
     call: &'a RpcCall,
-    judge: ResultJudge<'a, 'j, A>,
+    judge: ResultJudge<'a, 'j, F>,
     rules: &'a AttemptRules,
     progress: CallProgress,
-    /// The replies that are awaited, each with the position of its node.
-    replies: Vec<(usize, ReplyFuture<'a>)>,
+    replies: Vec<AwaitedReply<'a>>,
+    /// What was found out about each result, with the position of its node.
+    findings: Vec<(usize, Option<F>)>,
+}
+
+/// A reply that is awaited.
+struct AwaitedReply<'a> {
+    /// The position of its node.
+    node: usize,
+    reason: AskReason,
+    reply: ReplyFuture<'a>,
+}
+
+/// Why a node was asked.
+#[derive(Clone, Copy)]
+enum AskReason {
+    First,
+    Retry(Payment),
+    Hedge,
 }
 
 /// The nodes of a call, as its decisions see them.
@@ -68,19 +85,25 @@ impl<A: Ask> NodeFacts for CallNodes<'_, A> {
     }
 }
 
-impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
+impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
     pub(super) fn new(
         nodes: &'a [Arc<Node<A>>],
         call: &'a RpcCall,
-        judge: ResultJudge<'a, 'j, A>,
+        judge: ResultJudge<'a, 'j, F>,
         rules: &'a AttemptRules,
         deadline: Instant,
     ) -> Self {
         let progress = CallProgress::new(call, nodes.len(), deadline);
-        Self { nodes, call, judge, rules, progress, replies: Vec::with_capacity(1) }
+        let (replies, findings) = (Vec::with_capacity(1), Vec::new());
+        Self { nodes, call, judge, rules, progress, replies, findings }
     }
 
-    pub(super) async fn run(mut self) -> Result<PoolAnswer<A>, CallFailure> {
+    pub(super) async fn run(mut self) -> CallOutcome<A, F> {
+        let answer = self.answer().await;
+        CallOutcome { answer, findings: self.findings }
+    }
+
+    async fn answer(&mut self) -> Result<PoolAnswer<A>, CallFailure> {
         let facts = CallNodes { nodes: self.nodes, call: self.call };
         loop {
             let (now, random) = (Instant::now(), self.rules.rng.next_u64());
@@ -95,9 +118,9 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
                 Action::Abandon { node } => self.drop_attempt(node, NodeStatus::Abandoned, now),
                 Action::BeginRound => self.progress.begin_round(self.pause(), now),
                 Action::WaitUntil(until) => {
-                    let Some((node, reply)) = self.reply_before(until).await else { continue };
-                    match self.settle(node, reply).await {
-                        Settled::Answer(reason, reply) => return Ok(self.win(node, reason, reply)),
+                    let Some((node, reason, reply)) = self.reply_before(until).await else { continue };
+                    match self.settle(node, reason, reply).await {
+                        Settled::Answer(reply) => return Ok(self.win(node, reason, reply)),
                         Settled::Open => {}
                         Settled::Unchecked => return self.end(CallFailure::Unchecked),
                     }
@@ -142,40 +165,46 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
         if let Some(oldest) = another.instead_of {
             self.drop_attempt(oldest, NodeStatus::Failed, now);
         }
-        let is_paid = matches!(another.payment, Payment::Retry | Payment::Replacement);
         self.progress.record_started_another(another.fallback_wait, now);
-        self.start(another.node, AskReason::Retry { is_paid }, now);
+        self.start(another.node, AskReason::Retry(another.payment), now);
     }
 
     fn start(&mut self, position: usize, reason: AskReason, now: Instant) {
         let node: &'a Node<A> = &self.nodes[position];
         match reason {
             AskReason::First => {}
-            AskReason::Retry { .. } => _ = node.counts().retries.fetch_add(1, Relaxed),
+            AskReason::Retry(_) => _ = node.counts().retries.fetch_add(1, Relaxed),
             AskReason::Hedge => _ = node.counts().hedges.fetch_add(1, Relaxed),
         }
         let usual = node.begin_attempt(self.call.class, now);
-        self.progress.record_started(position, reason, usual, now);
-        self.replies.push((position, Box::pin(node.ask(self.call, self.progress.deadline()))));
+        self.progress.record_started(position, usual, now);
+        let reply = Box::pin(node.ask(self.call, self.progress.deadline()));
+        self.replies.push(AwaitedReply { node: position, reason, reply });
     }
 
-    async fn reply_before(&mut self, until: Instant) -> Option<(usize, Result<RpcReply, Fault>)> {
+    /// The first reply, the position of its node, and why that was asked.
+    async fn reply_before(&mut self, until: Instant) -> Option<(usize, AskReason, Result<RpcReply, Fault>)> {
         let mut time = pin!(sleep_until(until));
         let (place, reply) = poll_fn(|context| {
-            for (place, (_, reply)) in self.replies.iter_mut().enumerate() {
-                if let Poll::Ready(reply) = reply.as_mut().poll(context) {
+            for (place, awaited) in self.replies.iter_mut().enumerate() {
+                if let Poll::Ready(reply) = awaited.reply.as_mut().poll(context) {
                     return Poll::Ready(Some((place, reply)));
                 }
             }
             time.as_mut().poll(context).map(|()| None)
         })
         .await?;
-        Some((self.replies.swap_remove(place).0, reply))
+        let AwaitedReply { node, reason, .. } = self.replies.swap_remove(place);
+        Some((node, reason, reply))
     }
 
     /// Records what a reply says about its node, and updates the call.
-    async fn settle(&mut self, position: usize, reply: Result<RpcReply, Fault>) -> Settled {
-        let reason = self.running(position).map_or(AskReason::First, |attempt| attempt.reason);
+    async fn settle(
+        &mut self,
+        position: usize,
+        reason: AskReason,
+        reply: Result<RpcReply, Fault>,
+    ) -> Settled {
         let outcome = match reply {
             Ok(RpcReply::Result(result)) => match self.judge_result(position, result).await {
                 Some(outcome) => outcome,
@@ -183,24 +212,26 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
             },
             Ok(RpcReply::Error(error)) => self.read_error(position, (self.rules.read)(&error, self.call)),
             // The node has recorded the fault.
-            Err(_) => AttemptOutcome::Failed,
+            Err(fault) => {
+                if fault == Fault::QueueFull {
+                    self.give_back(reason);
+                }
+                AttemptOutcome::Failed
+            }
         };
         match self.progress.settle(position, outcome, Instant::now()) {
-            Some(reply) => Settled::Answer(reason, reply),
+            Some(reply) => Settled::Answer(reply),
             None => Settled::Open,
         }
     }
 
     /// Judges a result. Returns `None` if it could not be checked.
     async fn judge_result(&mut self, position: usize, result: Bytes) -> Option<AttemptOutcome> {
-        let nodes = self.nodes;
-        let node = &nodes[position];
-        let judgement = match (self.judge)(node, &result) {
-            Judging::Done(judgement) => judgement,
-            Judging::Elsewhere(work) => timeout_at(self.progress.ends_at(), work).await.ok()?,
-        };
-        let now = Instant::now();
-        Some(match judgement {
+        let finding = (self.judge)(position, &result).finish_before(self.progress.ends_at()).await;
+        let judgement = finding.as_ref().map(ResultFinding::judgement);
+        self.findings.push((position, finding));
+        let (node, now) = (&self.nodes[position], Instant::now());
+        Some(match judgement? {
             Judgement::Believed => {
                 node.record_success(now);
                 AttemptOutcome::Answer(NodeReply::Result(result))
@@ -224,7 +255,6 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
                 AttemptOutcome::Failed
             }
             Judgement::Unproven => AttemptOutcome::Failed,
-            Judgement::Unchecked => return None,
         })
     }
 
@@ -269,7 +299,7 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
 
     fn drop_attempt(&mut self, position: usize, status: NodeStatus, now: Instant) {
         self.stop_waiting(position, now);
-        self.replies.retain(|(running, _)| *running != position);
+        self.replies.retain(|awaited| awaited.node != position);
         self.progress.nodes[position] = status;
     }
 
@@ -278,11 +308,21 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
         REFUSED_PAUSE + REFUSED_PAUSE * (self.rules.rng.next_u64() % 256) as u32 / 256
     }
 
-    fn win(mut self, position: usize, reason: AskReason, reply: NodeReply) -> PoolAnswer<A> {
+    /// Returns what an attempt cost that was never sent. The queue of one account would otherwise use up the budgets of all.
+    fn give_back(&self, reason: AskReason) {
+        let budgets = &self.rules.budgets;
+        match reason {
+            AskReason::Retry(Payment::Retry | Payment::Replacement) => budgets.give_retry_back(),
+            AskReason::Retry(Payment::PrepaidHedge) | AskReason::Hedge => budgets.give_hedge_back(),
+            AskReason::Retry(Payment::Free) | AskReason::First => {}
+        }
+    }
+
+    fn win(&mut self, position: usize, reason: AskReason, reply: NodeReply) -> PoolAnswer<A> {
         match reason {
             AskReason::Hedge => _ = self.nodes[position].counts().hedges_won.fetch_add(1, Relaxed),
-            AskReason::Retry { is_paid: true } => self.rules.budgets.give_retry_back(),
-            AskReason::Retry { is_paid: false } | AskReason::First => {}
+            AskReason::Retry(Payment::Retry | Payment::Replacement) => self.rules.budgets.give_retry_back(),
+            AskReason::Retry(Payment::Free | Payment::PrepaidHedge) | AskReason::First => {}
         }
         self.drop_all();
         PoolAnswer {
@@ -294,13 +334,13 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
     }
 
     /// Ends the call because nobody is left who could be asked.
-    fn exhausted(self) -> Result<PoolAnswer<A>, CallFailure> {
+    fn exhausted(&mut self) -> Result<PoolAnswer<A>, CallFailure> {
         let is_lacking = self.progress.is_lacking() || self.is_lacked_by_all();
         self.end(if is_lacking { CallFailure::Lacking } else { CallFailure::Unavailable })
     }
 
     /// Ends the call without an answer that is believed: with the fallback, the widest range that is granted, or the failure.
-    fn end(mut self, failed: CallFailure) -> Result<PoolAnswer<A>, CallFailure> {
+    fn end(&mut self, failed: CallFailure) -> Result<PoolAnswer<A>, CallFailure> {
         self.drop_all();
         let is_absent_everywhere = self.is_absent_everywhere();
         let (position, reply) = match self.progress.fallback.take() {
@@ -318,8 +358,8 @@ impl<'a, 'j, A: Ask> Driver<'a, 'j, A> {
     fn drop_all(&mut self) {
         if !self.replies.is_empty() {
             let now = Instant::now();
-            for (position, _) in std::mem::take(&mut self.replies) {
-                self.stop_waiting(position, now);
+            for awaited in std::mem::take(&mut self.replies) {
+                self.stop_waiting(awaited.node, now);
             }
         }
         if self.progress.has_prepaid_hedge {
@@ -365,7 +405,7 @@ fn is_member<A: Ask>(node: &Node<A>) -> bool {
 
 /// The effect of a reply on the call.
 enum Settled {
-    Answer(AskReason, NodeReply),
+    Answer(NodeReply),
     /// Another node may have to be asked.
     Open,
     Unchecked,

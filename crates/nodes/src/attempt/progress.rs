@@ -53,7 +53,6 @@ pub(super) enum NodeStatus {
 /// One attempt under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunningAttempt {
-    pub(super) reason: AskReason,
     pub(super) asked_at: Instant,
     /// When another node may be asked beside it. `None` once that was done, and for calls that must not be hedged.
     pub(super) hedge_at: Option<Instant>,
@@ -63,17 +62,6 @@ pub(super) struct RunningAttempt {
     pub(super) overdue_at: Instant,
     /// Whether its node has been blamed for the delay, and another node asked.
     pub(super) is_overdue: bool,
-}
-
-/// Why a node was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AskReason {
-    First,
-    Retry {
-        /// Whether the retry budget paid for it.
-        is_paid: bool,
-    },
-    Hedge,
 }
 
 /// The outcome of one attempt.
@@ -169,13 +157,7 @@ impl CallProgress {
         self.nodes.iter().any(|status| matches!(status, NodeStatus::Failed | NodeStatus::Behind))
     }
 
-    pub(super) fn record_started(
-        &mut self,
-        node: usize,
-        reason: AskReason,
-        usual: UsualDelays,
-        now: Instant,
-    ) {
+    pub(super) fn record_started(&mut self, node: usize, usual: UsualDelays, now: Instant) {
         self.rounds = self.rounds.max(1);
         let overdue_after = self.overdue_after(usual.hedge_delay, now);
         let overdue_if_silent_after = match self.class {
@@ -185,7 +167,6 @@ impl CallProgress {
             Class::Quick | Class::Evm | Class::Bulk | Class::Logs => overdue_after,
         };
         self.nodes[node] = NodeStatus::Running(RunningAttempt {
-            reason,
             asked_at: now,
             hedge_at: self.may_hedge.then(|| now + usual.hedge_delay),
             overdue_if_silent_at: now + overdue_if_silent_after,
@@ -269,7 +250,7 @@ impl CallProgress {
         self.next_ask_at = Some(now);
         self.nodes[node] = match outcome {
             AttemptOutcome::Answer(reply) => return Some(reply),
-            AttemptOutcome::Doubtful(result) => self.keep_fallback(node, result, now),
+            AttemptOutcome::Doubtful(result) => self.remember_fallback(node, result, now),
             AttemptOutcome::Behind => {
                 self.someone_was_behind = true;
                 NodeStatus::Behind
@@ -284,8 +265,8 @@ impl CallProgress {
         limit.map(|(_, limit)| NodeReply::Limit(limit))
     }
 
-    /// Keeps a doubtful result: the first one, or the first that is not empty.
-    fn keep_fallback(&mut self, node: usize, result: Bytes, now: Instant) -> NodeStatus {
+    /// Remembers a doubtful result as the fallback: the first one, or the first that is not empty.
+    fn remember_fallback(&mut self, node: usize, result: Bytes, now: Instant) -> NodeStatus {
         let status = if is_nothing(&result) { NodeStatus::Empty } else { NodeStatus::Doubtful };
         match &self.fallback {
             None => {
@@ -293,7 +274,7 @@ impl CallProgress {
                 self.fallback_until = Some(now + rest / FALLBACK_TIME_PART);
                 self.fallback = Some((node, result));
             }
-            Some((_, kept)) if is_nothing(kept) && status == NodeStatus::Doubtful => {
+            Some((_, earlier)) if is_nothing(earlier) && status == NodeStatus::Doubtful => {
                 self.fallback = Some((node, result));
             }
             Some(_) => {}

@@ -47,7 +47,7 @@ impl Pool {
     }
 
     async fn ask(&self, call: &RpcCall) -> Result<PoolAnswer<Script>, CallFailure> {
-        ask(&self.nodes, call, &judge, &self.rules, Instant::now() + 10 * SECOND).await
+        ask(&self.nodes, call, &judge, &self.rules, Instant::now() + 10 * SECOND).await.answer
     }
 
     /// The result of a quick call, and how long it took.
@@ -81,8 +81,8 @@ impl Pool {
     }
 }
 
-fn judge(_node: &Node<Script>, result: &Bytes) -> Judging<'static> {
-    Judging::from(match &result[..] {
+fn judge(_node: usize, result: &Bytes) -> Judging<'static, Judgement> {
+    Judging::Done(match &result[..] {
         b"null" => Judgement::Doubtful,
         result if result == LIE.as_bytes() => Judgement::Wrong("it is a lie"),
         _ => Judgement::Believed,
@@ -212,16 +212,18 @@ async fn what_no_node_has_is_said_now_and_later() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_may_be_checked_elsewhere_within_the_time_of_the_call() {
     let pool = Pool::of([Script::answers(DATA)]);
-    let slowly = |_: &Node<Script>, _: &Bytes| {
+    let slowly = |_: usize, _: &Bytes| {
         Judging::Elsewhere(Box::pin(async {
             sleep(SECOND).await;
-            Judgement::Believed
+            Some(Judgement::Believed)
         }))
     };
     let in_time = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + 2 * SECOND).await;
-    assert_eq!(in_time.map(|answered| answered.reply), result(DATA));
+    assert_eq!(in_time.findings, [(0, Some(Judgement::Believed))]);
+    assert_eq!(in_time.answer.map(|answered| answered.reply), result(DATA));
     let too_late = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + SECOND / 2).await;
-    assert_eq!(too_late.err(), Some(CallFailure::Unchecked));
+    assert_eq!(too_late.findings, [(0, None)]);
+    assert_eq!(too_late.answer.err(), Some(CallFailure::Unchecked));
     assert_eq!(pool.availability(0), Availability::Up, "it is not the node's fault");
 }
 
@@ -386,6 +388,37 @@ async fn without_a_budget_a_call_waits_for_it_while_a_good_node_is_there() {
         assert_eq!(said, result(DATA));
         assert!(took < 200 * MS, "{took:?}");
     }
+}
+
+/// The queue of one account was full. Its calls, none of which was sent, used up the retries of all accounts.
+#[tokio::test(start_paused = true)]
+async fn calls_that_were_never_sent_cost_no_retries() {
+    let full = || Script::fails(Fault::QueueFull);
+    let pool = Pool::of([full(), full(), full()]);
+    for _ in 0..200 {
+        assert_eq!(pool.quick().await.0, Err(CallFailure::Unavailable));
+    }
+    let retries_left = (0..200).take_while(|_| pool.rules.budgets.withdraw_retry(Instant::now())).count();
+    assert_eq!(retries_left, 100);
+}
+
+/// A node that was down got a call to try it, and failed. The call that was made instead, with the hedge that had been paid for,
+/// was never sent, and the hedge was lost.
+#[tokio::test(start_paused = true)]
+async fn calls_that_were_never_sent_cost_no_hedges() {
+    let hedges_left = |pool: &Pool| {
+        (0..200).take_while(|_| pool.rules.budgets.withdraw_hedge(true, Instant::now())).count()
+    };
+    let pool = || Pool::of([Script::fails(Fault::Closed), Script::fails(Fault::QueueFull)]);
+    let (unused, used) = (pool(), pool());
+    for budgets in [&unused, &used].map(|pool| &pool.rules.budgets) {
+        (0..200).for_each(|_| budgets.deposit());
+    }
+    used.falls(0);
+    sleep(SECOND).await;
+    assert_eq!(used.quick().await.0, Err(CallFailure::Unavailable));
+    assert!(used.scripts[0].asked() > 0, "it was tried");
+    assert_eq!((hedges_left(&used), hedges_left(&unused)), (10, 10));
 }
 
 #[tokio::test(start_paused = true)]

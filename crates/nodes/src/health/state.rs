@@ -9,7 +9,7 @@ use crate::call::Fault;
 
 /// Good replies that a doubted node owes until it is up again.
 const OWED: u8 = 3;
-/// The same for a node that was proven wrong, once it may be asked again.
+/// Good replies that a node owes after it was proven wrong, once it may be asked again.
 const OWED_AFTER_WRONG_ANSWER: u8 = 30;
 /// Doublings of the back-off that reach its longest.
 const DOUBLINGS_MAX: u8 = 6;

@@ -22,11 +22,12 @@ impl Pool {
     /// Asks which block has a number below the window. It is added to the chain only if a quorum of the nodes reports it.
     pub async fn learn_number(
         &self,
+        account: AccountId,
         canonical: &CanonicalChain,
         number: u64,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
-        let found = self.agree_on_number(number, deadline).await?;
+        let found = self.agree_on_number(account, number, deadline).await?;
         found.into_iter().for_each(|block| canonical.add_deep_block(block));
         Ok(())
     }
@@ -35,56 +36,69 @@ impl Pool {
     /// one.
     pub async fn learn_number_again(
         &self,
+        account: AccountId,
         canonical: &CanonicalChain,
         number: u64,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
-        let found = self.agree_on_number(number, deadline).await?;
+        let found = self.agree_on_number(account, number, deadline).await?;
         found.into_iter().for_each(|block| canonical.correct_deep_block(block));
         Ok(())
     }
 
-    async fn agree_on_number(&self, number: u64, deadline: Instant) -> Result<Option<BlockId>, CallFailure> {
+    async fn agree_on_number(
+        &self,
+        account: AccountId,
+        number: u64,
+        deadline: Instant,
+    ) -> Result<Option<BlockId>, CallFailure> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
-        self.agree("eth_getBlockByNumber", params, None, Some(number), deadline).await
+        self.agree(lookup(account, "eth_getBlockByNumber", params), None, Some(number), deadline).await
     }
 
     /// Asks for the block of a hash. It is added to the chain only if it is canonical.
     pub async fn learn_hash(
         &self,
+        account: AccountId,
         canonical: &CanonicalChain,
         hash: B256,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
-        let Some(block) = self.with_hash(hash, deadline).await? else { return Ok(()) };
+        let Some(block) = self.with_hash(account, hash, deadline).await? else { return Ok(()) };
         if !canonical.knows_number(block.number) {
-            self.learn_number(canonical, block.number, deadline).await?;
+            self.learn_number(account, canonical, block.number, deadline).await?;
         }
         Ok(())
     }
 
     /// Whether a node has the block of a hash, canonical or not. It takes a quorum to find that none has it.
-    pub async fn has_block(&self, hash: B256, deadline: Instant) -> Result<bool, CallFailure> {
-        Ok(self.with_hash(hash, deadline).await?.is_some())
+    pub async fn has_block(
+        &self,
+        account: AccountId,
+        hash: B256,
+        deadline: Instant,
+    ) -> Result<bool, CallFailure> {
+        Ok(self.with_hash(account, hash, deadline).await?.is_some())
     }
 
-    async fn with_hash(&self, hash: B256, deadline: Instant) -> Result<Option<BlockId>, CallFailure> {
+    async fn with_hash(
+        &self,
+        account: AccountId,
+        hash: B256,
+        deadline: Instant,
+    ) -> Result<Option<BlockId>, CallFailure> {
         let params = Bytes::from(format!("[\"{hash}\",false]"));
-        self.agree("eth_getBlockByHash", params, Some(hash), None, deadline).await
+        self.agree(lookup(account, "eth_getBlockByHash", params), Some(hash), None, deadline).await
     }
 
     /// The block that a quorum of the nodes reports, or `None` if a quorum reports that there is none.
     async fn agree(
         &self,
-        method: &'static str,
-        params: Bytes,
+        call: RpcCall,
         hash: Option<B256>,
         number: Option<u64>,
         deadline: Instant,
     ) -> Result<Option<BlockId>, CallFailure> {
-        // Accounts share what is found, so none of them pays for it.
-        let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
-        let call = RpcCall { method, params, class, needs, may_hedge: false, account };
         let is_asked_for = |block: BlockId| {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };
@@ -142,6 +156,12 @@ impl Pool {
             node.record_fault(Fault::Wrong, Instant::now());
         }
     }
+}
+
+/// A look-up in the share of the account that asks. Whatever it finds is known to all, but what is not there must be asked for
+/// again and again.
+fn lookup(account: AccountId, method: &'static str, params: Bytes) -> RpcCall {
+    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false, account }
 }
 
 /// The reports of the nodes about one block.

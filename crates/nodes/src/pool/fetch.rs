@@ -1,37 +1,30 @@
 //! Block data from nodes, accepted only if it is proven.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::supplier::part_of;
 use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
-use crate::attempt::{CallFailure, Judgement, Judging};
+use crate::attempt::{CallFailure, Judgement, Judging, ResultFinding};
 use crate::call::{Fault, RpcCall};
 use crate::partner::Partner;
 use crate::proof_failure::{ProofFailure, Unproven};
 
-/// The result of a proof. `None` if it could not run because no thread was free.
-pub type Proof<T> = Option<Result<T, Unproven>>;
-
 /// A proof, or the future of one that runs on another thread.
-pub enum Proving<'p, T> {
-    Done(Result<T, Unproven>),
-    Elsewhere(Pin<Box<dyn Future<Output = Proof<T>> + Send + 'p>>),
-}
+pub type Proving<'p, T> = Judging<'p, Result<T, Unproven>>;
 
-impl<T> fmt::Debug for Proving<'_, T> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Done(_) => "Done",
-            Self::Elsewhere(_) => "Elsewhere",
-        })
+impl<T: Send> ResultFinding for Result<T, Unproven> {
+    fn judgement(&self) -> Judgement {
+        match self {
+            Ok(_) => Judgement::Believed,
+            // Another node may deliver a block without a transaction of an unknown type.
+            Err(Unproven::NotThere | Unproven::UnknownType(_)) => Judgement::Late,
+            Err(Unproven::Wrong(_)) => Judgement::Unproven,
+        }
     }
 }
 
@@ -62,32 +55,38 @@ impl Pool {
         prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
         deadline: Instant,
     ) -> Result<T, NotFetched> {
-        let fetching = Fetching {
-            prove,
-            accepted: Mutex::new(None),
-            failed_proofs: Mutex::default(),
-            unknown_types: Mutex::default(),
-        };
-        let judge = |node: usize, result: &Bytes| fetching.judge(node, result);
+        let judge = |_: usize, result: &Bytes| prove(result);
         let asked = self.ask_of(supplier, call, &judge, deadline).await;
-        let failed_proofs = fetching.failed_proofs.into_inner();
-        match (fetching.accepted.into_inner(), asked) {
-            (Some((prover, proven)), _) => {
-                for (number, failure) in failed_proofs.into_iter().filter(|(number, _)| *number != prover) {
-                    self.sender(number).into_iter().for_each(|node| blame(node, call, failure));
+        let (mut failed_proofs, mut unknown_types) = (Vec::new(), BTreeMap::new());
+        for (number, proof) in asked.findings {
+            match proof {
+                // It ended the call, so that it is the last one.
+                Some(Ok(proven)) => {
+                    self.blame_all_but(number, &failed_proofs, call);
+                    return Ok(proven);
                 }
-                Ok(proven)
+                Some(Err(Unproven::Wrong(failure))) => failed_proofs.push((number, failure)),
+                Some(Err(Unproven::UnknownType(kind))) => _ = unknown_types.insert(number, kind),
+                Some(Err(Unproven::NotThere)) | None => {}
             }
-            (None, Err(CallFailure::Deadline)) => Err(NotFetched::Deadline),
-            (None, Err(CallFailure::Lacking)) => Err(NotFetched::Lacking),
-            (None, Err(CallFailure::Unchecked)) => Err(NotFetched::Busy),
-            (None, _) => {
-                let unknown_types = fetching.unknown_types.into_inner();
-                // One node alone could claim it while the others do not answer.
-                let is_confirmed = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
-                let unknown_type = unknown_types.into_values().next().filter(|_| is_confirmed);
-                Err(unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType))
+        }
+        // One node alone could claim it while the others do not answer.
+        let is_confirmed = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
+        let unknown_type = unknown_types.into_values().next().filter(|_| is_confirmed);
+        Err(match asked.answer {
+            Err(CallFailure::Deadline) => NotFetched::Deadline,
+            Err(CallFailure::Lacking) => NotFetched::Lacking,
+            Err(CallFailure::Unchecked) => NotFetched::Busy,
+            Err(CallFailure::Unavailable) | Ok(_) => {
+                unknown_type.map_or(NotFetched::Unavailable, NotFetched::UnknownType)
             }
+        })
+    }
+
+    /// Blames the senders whose delivery failed its proof, except the one that has delivered the same with its proof later.
+    fn blame_all_but(&self, prover: usize, failed_proofs: &[(usize, ProofFailure)], call: &RpcCall) {
+        for (number, failure) in failed_proofs.iter().filter(|(number, _)| *number != prover) {
+            self.sender(*number).into_iter().for_each(|node| blame(node, call, *failure));
         }
     }
 
@@ -104,10 +103,10 @@ impl Pool {
     }
 
     /// Asks this node after the others, for a while, which block a transaction is in, because it has named a block that is not
-    /// canonical.
+    /// canonical, or that it does not have.
     pub fn doubt_locations(&self, node: usize) {
         if let Some(node) = self.nodes.get(node) {
-            tracing::debug!(node = node.name(), "node named a block for a transaction that is not canonical");
+            tracing::debug!(node = node.name(), "node named a wrong block for a transaction");
             node.doubt_locations(Instant::now());
         }
     }
@@ -148,7 +147,7 @@ impl Pool {
                 let partners: Vec<_> = self.partners_with(method).collect();
                 for (position, partner) in partners.iter().enumerate() {
                     let until = part_of(deadline, partners.len() - position);
-                    if !self.may_ask(partner, calls.len(), until).await {
+                    if !self.take_quota_if_usable(partner, calls.len(), until).await {
                         continue;
                     }
                     let results = ask_all(partner.node(), calls, until).await;
@@ -194,11 +193,7 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
         node: &'c PoolNode,
         results: Option<Vec<Bytes>>,
     ) -> Option<Result<T, NotFetched>> {
-        let proof = match (self.prove)(results?) {
-            Proving::Done(proof) => Some(proof),
-            Proving::Elsewhere(work) => timeout_at(self.deadline, work).await.unwrap_or(None),
-        };
-        match proof {
+        match (self.prove)(results?).finish_before(self.deadline).await {
             None => return Some(Err(NotFetched::Busy)),
             Some(Ok(proven)) => {
                 node.record_success(Instant::now());
@@ -224,46 +219,4 @@ fn blame(node: &PoolNode, call: &RpcCall, failure: ProofFailure) {
         "answer of a node is wrong; excluding it for minutes"
     );
     node.record_fault(Fault::Wrong, Instant::now());
-}
-
-/// The proofs of what nodes delivered for one call.
-struct Fetching<'p, T> {
-    prove: &'p (dyn Fn(&Bytes) -> Proving<'p, T> + Sync),
-    /// The sender whose delivery was proven, and its value.
-    accepted: Mutex<Option<(usize, T)>>,
-    /// Senders whose delivery failed its proof, and why.
-    failed_proofs: Mutex<Vec<(usize, ProofFailure)>>,
-    /// Senders of a transaction of an unknown type, and that type.
-    unknown_types: Mutex<BTreeMap<usize, u64>>,
-}
-
-impl<T: Send> Fetching<'_, T> {
-    fn judge(&self, node: usize, result: &Bytes) -> Judging<'_> {
-        match (self.prove)(result) {
-            Proving::Done(proof) => self.conclude(node, Some(proof)).into(),
-            Proving::Elsewhere(work) => {
-                Judging::Elsewhere(Box::pin(async move { self.conclude(node, work.await) }))
-            }
-        }
-    }
-
-    fn conclude(&self, node: usize, proof: Proof<T>) -> Judgement {
-        match proof {
-            None => Judgement::Unchecked,
-            Some(Ok(proven)) => {
-                *self.accepted.lock() = Some((node, proven));
-                Judgement::Believed
-            }
-            Some(Err(Unproven::NotThere)) => Judgement::Late,
-            // Another node may deliver a block without such a transaction.
-            Some(Err(Unproven::UnknownType(kind))) => {
-                self.unknown_types.lock().insert(node, kind);
-                Judgement::Late
-            }
-            Some(Err(Unproven::Wrong(failure))) => {
-                self.failed_proofs.lock().push((node, failure));
-                Judgement::Unproven
-            }
-        }
-    }
 }

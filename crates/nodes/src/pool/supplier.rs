@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{NumberedJudge, Pool, PoolNode};
-use crate::attempt::{self, CallFailure, PoolAnswer};
+use super::{Pool, PoolNode};
+use crate::attempt::{self, AttemptRules, CallFailure, CallOutcome, ResultFinding, ResultJudge};
 use crate::call::{Needs, RpcCall};
 use crate::partner::Partner;
 use crate::transport::Client;
@@ -36,14 +36,14 @@ impl Supplier {
 }
 
 impl Pool {
-    /// Asks until somebody gives an answer that is believed.
-    pub async fn ask_of(
+    /// Asks until somebody gives an answer that is believed. Partners are numbered after the nodes.
+    pub async fn ask_of<F: ResultFinding>(
         &self,
         supplier: Supplier,
         call: &RpcCall,
-        judge: NumberedJudge<'_, '_>,
+        judge: ResultJudge<'_, '_, F>,
         deadline: Instant,
-    ) -> Result<PoolAnswer<Client>, CallFailure> {
+    ) -> CallOutcome<Client, F> {
         match supplier {
             Supplier::Nodes => self.ask(call, judge, deadline).await,
             Supplier::Node { number } => self.ask_one(number, call, judge, deadline).await,
@@ -51,47 +51,50 @@ impl Pool {
         }
     }
 
-    async fn ask_one(
+    async fn ask_one<F: ResultFinding>(
         &self,
         number: usize,
         call: &RpcCall,
-        judge: NumberedJudge<'_, '_>,
+        judge: ResultJudge<'_, '_, F>,
         deadline: Instant,
-    ) -> Result<PoolAnswer<Client>, CallFailure> {
-        let Some(node) = self.nodes.get(number) else { return Err(CallFailure::Unavailable) };
-        let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
-        attempt::ask(std::slice::from_ref(node), call, &numbered, &self.rules, deadline).await
+    ) -> CallOutcome<Client, F> {
+        match self.nodes.get(number) {
+            Some(node) => ask_single(node, number, call, judge, &self.rules, deadline).await,
+            None => CallOutcome { answer: Err(CallFailure::Unavailable), findings: Vec::new() },
+        }
     }
 
     /// Asks the first partner that has the method, is well, and has quota left. Others are asked only if its answer is not confirmed.
-    pub async fn ask_partner(
+    pub async fn ask_partner<F: ResultFinding>(
         &self,
         method: &str,
         call: &RpcCall,
-        judge: NumberedJudge<'_, '_>,
+        judge: ResultJudge<'_, '_, F>,
         deadline: Instant,
-    ) -> Result<PoolAnswer<Client>, CallFailure> {
+    ) -> CallOutcome<Client, F> {
         // Nobody watches the heads of partners, so it is not known which blocks they have.
         let call = RpcCall { needs: Needs::default(), ..call.clone() };
-        let mut best = Err(CallFailure::Unavailable);
+        let mut outcome = CallOutcome { answer: Err(CallFailure::Unavailable), findings: Vec::new() };
         let mut left = self.partners_with(method).count();
         for (position, partner) in self.partners.iter().enumerate().filter(|(_, partner)| partner.has(method))
         {
             let until = part_of(deadline, left);
             left -= 1;
-            if !self.may_ask(partner, 1, until).await {
+            if !self.take_quota_if_usable(partner, 1, until).await {
                 continue;
             }
             let number = self.nodes.len() + position;
-            let numbered = |_: &PoolNode, result: &Bytes| judge(number, result);
-            let one = std::slice::from_ref(partner.node());
-            match attempt::ask(one, &call, &numbered, &self.partner_rules, until).await {
-                Ok(answer) if answer.is_confirmed => return Ok(answer),
-                doubtful if best.is_err() => best = doubtful,
-                _ => {}
+            let asked = ask_single(partner.node(), number, &call, judge, &self.partner_rules, until).await;
+            outcome.findings.extend(asked.findings);
+            let is_confirmed = matches!(&asked.answer, Ok(answer) if answer.is_confirmed);
+            if is_confirmed || outcome.answer.is_err() {
+                outcome.answer = asked.answer;
+            }
+            if is_confirmed {
+                break;
             }
         }
-        best
+        outcome
     }
 
     /// Whether one of the suppliers is known to lack a method.
@@ -127,11 +130,31 @@ impl Pool {
     }
 
     /// Takes calls out of a partner's quota, if it is worth asking and of this chain.
-    pub(super) async fn may_ask(&self, partner: &Partner<Client>, calls: usize, deadline: Instant) -> bool {
+    pub(super) async fn take_quota_if_usable(
+        &self,
+        partner: &Partner<Client>,
+        calls: usize,
+        deadline: Instant,
+    ) -> bool {
         partner.is_worth_asking(Instant::now())
             && partner.is_of(self.chain_id(), deadline).await
             && partner.take(calls as u64)
     }
+}
+
+/// Asks the node or partner with this number, and nobody else.
+async fn ask_single<F: ResultFinding>(
+    node: &Arc<PoolNode>,
+    number: usize,
+    call: &RpcCall,
+    judge: ResultJudge<'_, '_, F>,
+    rules: &AttemptRules,
+    deadline: Instant,
+) -> CallOutcome<Client, F> {
+    let numbered = |_: usize, result: &Bytes| judge(number, result);
+    let asked = attempt::ask(std::slice::from_ref(node), call, &numbered, rules, deadline).await;
+    let findings = asked.findings.into_iter().map(|(_, finding)| (number, finding)).collect();
+    CallOutcome { findings, ..asked }
 }
 
 /// The end of the time for the next of `left` partners. Each gets a part of the time until the deadline, so that one that

@@ -138,9 +138,15 @@ impl Drop for FetchingTogether<'_> {
     }
 }
 
+/// Calls of one fetch that wait for a node at once, so that they leave room for others of the same account.
+const CALLS_AT_ONCE_MAX: usize = 256;
+
 /// The results of all calls, or `None` if one has none.
 pub(super) async fn ask_all(node: &PoolNode, calls: &[RpcCall], until: Instant) -> Option<Vec<Bytes>> {
-    let replies = join_all(calls.iter().map(|call| node.ask(call, until))).await;
+    let mut replies = Vec::with_capacity(calls.len());
+    for calls in calls.chunks(CALLS_AT_ONCE_MAX) {
+        replies.extend(join_all(calls.iter().map(|call| node.ask(call, until))).await);
+    }
     let mut results = Vec::with_capacity(replies.len());
     for (reply, call) in replies.into_iter().zip(calls) {
         match reply {

@@ -9,7 +9,7 @@ use super::PoolNode;
 use crate::call::{BlockId, Fault};
 use crate::exclusion::ExclusionReason;
 use crate::transport::{Client, Endpoint, pushed_heads};
-use crate::watch::{Hint, Watched};
+use crate::watch::{HeadHint, Watched};
 
 #[derive(Debug)]
 pub(super) struct WatchedNode {
@@ -68,7 +68,7 @@ impl Watched for WatchedNode {
         capabilities.forget_refusals();
     }
 
-    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
+    fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
         self.heads.clone().map(pushed_heads)
     }
 }

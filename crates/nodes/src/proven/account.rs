@@ -22,8 +22,8 @@ const HASH_PREFIX: u8 = EMPTY_STRING_CODE + 32;
 /// The most nodes between the root of a trie and a leaf: one for each digit of a key, and the leaf.
 const PATH_NODES_MAX: usize = 65;
 
-/// The most other texts in a reply, for the account and for each slot: names of members, keys and values. Nodes send seven
-/// and four.
+/// The most other texts in a reply, for the account and for each slot: names of members, keys and values. Nodes send twelve
+/// and five.
 const TEXTS_MAX: usize = 16;
 
 /// An account, as the state root of a block commits to it.

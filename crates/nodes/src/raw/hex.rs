@@ -50,7 +50,7 @@ pub(super) fn fixed<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     decode(digits, &mut bytes).map(|()| bytes)
 }
 
-/// The same, written to a buffer of the caller.
+/// Writes the bytes of exactly `2 × N` digits to a buffer of the caller.
 #[inline]
 pub(super) fn decode<const N: usize>(digits: &[u8], bytes: &mut [u8; N]) -> Option<()> {
     // The decoder would take a second `0x` for a prefix.

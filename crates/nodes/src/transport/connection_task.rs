@@ -197,8 +197,9 @@ impl ConnectionTask {
             Ok(answer) => Ok(answer),
             Err(ExchangeError::Fault(fault)) => Err(fault),
             Err(ExchangeError::Stale) => {
-                self.connection = None;
-                self.queue.forget_http2();
+                if let Some(NodeConnection::Http2(failed)) = self.connection.take() {
+                    self.queue.forget_http2(&failed);
+                }
                 self.try_send(deadline).await.map_err(|error| match error {
                     ExchangeError::Stale => Fault::Closed,
                     ExchangeError::Fault(fault) => fault,

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::call::Fault;
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, FIRST_BYTES};
 use super::dial::NodeStream;
 use super::gzip;
 use super::head::ReplyHead;
@@ -21,9 +21,6 @@ const READ_BYTES: usize = 8 << 10;
 
 /// Bodies up to this size are read into the buffer of the connection. A larger one gets a buffer of its own.
 const SMALL_BODY_BYTES: usize = 16 << 10;
-
-/// Bytes of a large body that are counted before they arrive. After that, as many as have arrived.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// The most provisional replies (1xx) before the final one. None is requested.
 const PROVISIONAL_MAX: usize = 4;
@@ -167,12 +164,13 @@ impl Http1 {
     }
 
     async fn large(&mut self, length: usize, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut buffer = context.buffer(length).await?;
+        let mut buffer = context.memory.buffer(length)?;
         self.fill(&mut buffer, length, context).await?;
         Ok(buffer.freeze())
     }
 
-    /// Moves `count` bytes into `buffer`. They are counted as they come, because a node may announce what it never sends.
+    /// Moves `count` bytes into `buffer`, in pieces as large as what has arrived, because a node may announce what it never
+    /// sends.
     async fn fill(
         &mut self,
         buffer: &mut Buffer,
@@ -181,7 +179,7 @@ impl Http1 {
     ) -> Result<(), Fault> {
         let mut left = count;
         while left > 0 {
-            let piece = left.min(PIECE_BYTES.max(buffer.bytes().len()));
+            let piece = left.min(FIRST_BYTES.max(buffer.bytes().len()));
             buffer.reserve(piece, context.until).await?;
             self.pour(buffer.bytes(), piece).await?;
             left -= piece;
@@ -206,7 +204,7 @@ impl Http1 {
     }
 
     async fn chunked(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut body = context.buffer(0).await?;
+        let mut body = context.memory.buffer(0)?;
         let mut decoder = ChunkDecoder::new(LineLimit::PerChunk(CHUNK_LINE_BYTES_MAX));
         loop {
             let (used, next) = decoder.read_lines(&self.inbox)?;
@@ -225,7 +223,7 @@ impl Http1 {
     }
 
     async fn until_close(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut body = context.buffer(self.inbox.len()).await?;
+        let mut body = context.memory.buffer(0)?;
         loop {
             let come = self.inbox.split();
             if body.bytes().len() + come.len() > context.limits.reply_bytes_max {

@@ -1,5 +1,6 @@
 //! Exchanges over HTTP/2. One connection of hyper's carries all requests of a queue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,10 +8,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::call::Fault;
 
+use super::buffer::GROWTH_PATIENCE;
 use super::dial::NodeStream;
 use super::gzip;
 use super::http_reply::NodeHttpReply;
@@ -37,6 +39,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct Http2 {
     sender: SendRequest<Full<Bytes>>,
     used: bool,
+    /// The same for all shares of one connection.
+    identity: Arc<()>,
 }
 
 impl Http2 {
@@ -61,7 +65,7 @@ impl Http2 {
             // Those who wait for replies on it learn how it ended.
             let _ = connection.await;
         });
-        Ok(Self { sender, used: false })
+        Ok(Self { sender, used: false, identity: Arc::default() })
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -70,7 +74,11 @@ impl Http2 {
 
     /// Another share of the connection.
     pub(super) fn share(&self) -> Self {
-        Self { sender: self.sender.clone(), used: true }
+        Self { used: true, ..self.clone() }
+    }
+
+    pub(super) fn is_same_connection(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.identity, &other.identity)
     }
 
     pub(super) async fn exchange(
@@ -79,26 +87,45 @@ impl Http2 {
         target: &Http2Target,
         context: &ReceiveContext<'_>,
     ) -> Result<NodeHttpReply, ExchangeError> {
-        let request = target.request(body).ok_or(Fault::Closed)?;
-        let heard = async {
-            self.sender.ready().await?;
-            self.sender.send_request(request).await
-        };
-        let response = match timeout(context.limits.first_byte_timeout, heard).await {
-            Err(_) => return Err(Fault::Timeout.into()),
-            // An error of this request alone says nothing about the connection, and the node may have begun to work on it.
-            Ok(Err(error)) if self.used && (self.sender.is_closed() || error.is_canceled()) => {
-                return Err(ExchangeError::Stale);
-            }
-            Ok(Err(_)) => return Err(Fault::Closed.into()),
-            Ok(Ok(response)) => response,
-        };
+        let response = timeout(context.limits.first_byte_timeout, self.send(body, target)).await;
+        let response = response.map_err(|_| Fault::Timeout)??;
         self.used = true;
         let status = response.status().as_u16();
         let gzip = is_gzip(response.headers())?;
         let body = collect(response.into_body(), context).await?;
         let body = if gzip { gzip::inflate(body, context).await? } else { body };
         Ok(NodeHttpReply { status, body })
+    }
+
+    /// Sends a request, and once more if the node refuses to begin with it. Returns the head of the reply.
+    async fn send(
+        &mut self,
+        body: &[u8],
+        target: &Http2Target,
+    ) -> Result<http::Response<Incoming>, ExchangeError> {
+        let mut was_repeated = false;
+        loop {
+            let request = target.request(body).ok_or(Fault::Closed)?;
+            let sent = async {
+                self.sender.ready().await?;
+                self.sender.send_request(request).await
+            };
+            let error = match sent.await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<h2::Error>());
+            let is_refused = cause.and_then(h2::Error::reason) == Some(h2::Reason::REFUSED_STREAM);
+            if is_refused && !was_repeated && self.is_alive() {
+                was_repeated = true;
+                continue;
+            }
+            let is_ended =
+                !self.is_alive() || error.is_canceled() || cause.is_some_and(h2::Error::is_go_away);
+            // Other errors and a second refusal say nothing about the connection. After an error, the node may have begun to work
+            // on the request.
+            return Err(if self.used && is_ended { ExchangeError::Stale } else { Fault::Closed.into() });
+        }
     }
 }
 
@@ -114,13 +141,14 @@ async fn collect(mut body: Incoming, context: &ReceiveContext<'_>) -> Result<Byt
     let announced = body.size_hint().exact().map_or(Some(0), |length| usize::try_from(length).ok());
     let announced =
         announced.filter(|length| *length <= context.limits.reply_bytes_max).ok_or(Fault::TooLarge)?;
-    let mut whole = context.buffer(announced).await?;
+    let mut whole = context.memory.buffer(announced)?;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
         if data.len() > context.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {
             return Err(Fault::TooLarge);
         }
-        whole.reserve(data.len(), context.until).await?;
+        // A reply that is not read uses up the window of the connection, which others on it need.
+        whole.reserve(data.len(), context.until.min(Instant::now() + GROWTH_PATIENCE)).await?;
         whole.bytes().extend_from_slice(&data);
     }
     Ok(whole.freeze())

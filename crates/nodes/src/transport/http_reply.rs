@@ -94,7 +94,7 @@ impl NodeHttpReply {
             return None;
         }
         let results = self.split_raw(first_id, count)?;
-        Some(results.into_iter().map(|result| kept(&self.body, result)).collect())
+        Some(results.into_iter().map(|result| copy_or_slice(&self.body, result)).collect())
     }
 
     fn split_raw(&self, first_id: u64, count: usize) -> Option<Vec<&[u8]>> {
@@ -204,7 +204,7 @@ impl NodeHttpReply {
         }
         // Nodes may write a null result beside an error, and a null error beside a result.
         match (outcome.result, error) {
-            (Some(result), None) => Ok(RpcReply::Result(kept(&self.body, result.raw().as_bytes()))),
+            (Some(result), None) => Ok(RpcReply::Result(copy_or_slice(&self.body, result.raw().as_bytes()))),
             (result, Some(_)) if result.is_none_or(Value::is_null) => {
                 error_of(&self.body, outcome).map(RpcReply::Error).ok_or(Fault::Garbled)
             }
@@ -213,7 +213,7 @@ impl NodeHttpReply {
     }
 }
 
-fn kept(body: &Bytes, raw: &[u8]) -> Bytes {
+fn copy_or_slice(body: &Bytes, raw: &[u8]) -> Bytes {
     if raw.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(raw) } else { body.slice_ref(raw) }
 }
 
@@ -231,7 +231,7 @@ fn error_of(body: &Bytes, outcome: RpcResponse<'_>) -> Option<RpcError> {
                 coded = true;
             }
             "message" => error.message = member.value.as_str()?.chars().take(MESSAGE_CHARS_MAX).collect(),
-            "data" => error.data = Some(kept(body, member.value.raw().as_bytes())),
+            "data" => error.data = Some(copy_or_slice(body, member.value.raw().as_bytes())),
             _ => {}
         }
     }

@@ -17,11 +17,7 @@ pub(super) struct ReceiveContext<'a> {
 }
 
 impl ReceiveContext<'_> {
-    pub(super) async fn buffer(&self, length: usize) -> Result<Buffer, Fault> {
-        self.memory.buffer(length, self.until).await
-    }
-
-    /// One more buffer of the same reply, of which `held` is kept until the new buffer is filled.
+    /// One more buffer of the same reply, of which `held` stays in memory until the new buffer is filled.
     pub(super) async fn buffer_beside(&self, held: &Bytes, length: usize) -> Result<Buffer, Fault> {
         self.memory.buffer_beside(held, length, self.until).await
     }

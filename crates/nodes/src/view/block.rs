@@ -1,4 +1,4 @@
-//! A block as the view keeps it.
+//! A block as the view remembers it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bloom};
 
 use crate::BlockId;
 
-/// What is kept of a block that a node has reported.
+/// What is remembered of a block that a node has reported.
 #[derive(Clone, Debug)]
 pub struct SeenBlock {
     pub id: BlockId,

@@ -54,7 +54,7 @@ impl ViewState {
         }
     }
 
-    /// Forgets the chain. Blocks that were kept of it are not found in the new epoch.
+    /// Forgets the chain. What is cached or remembered of it is not found in the new epoch.
     pub(super) fn start_over(&mut self) {
         let first_epoch = self.chain.as_ref().map_or(self.first_epoch, |chain| chain.epoch() + 1);
         let votes = vec![NodeVote::default(); self.votes.len()];

@@ -9,7 +9,8 @@ use alloy_primitives::map::{B256Map, B256Set};
 use super::block::{BlockLists, SeenBlock};
 use super::canonical_chain::WINDOW_BLOCKS;
 
-/// Blocks by their hashes: a window below each head that is kept, and what was reported since.
+/// Blocks by their hashes: a window below the head of each node and of the chain, and those that were reported since
+/// blocks were last dropped.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     blocks: B256Map<TreeBlock>,

@@ -1,4 +1,4 @@
-//! The watcher of one node: greet → follow → lost, and again. A node that is not of this chain is excluded.
+//! The watcher of one node: identify → follow → lost, and again. A node that is not of this chain is excluded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::chain::Identity;
-use super::questions::{Questions, Which};
-use super::{ExclusionReason, Hint, WatchContext, Watched};
+use super::questions::{BlockSelector, Questions};
+use super::{ExclusionReason, HeadHint, WatchContext, Watched};
 use crate::call::{BlockId, Fault};
 use crate::outage_log::{OutageLog, advice};
 use crate::view::{BranchLink, HeadBranch, SeenBlock, WINDOW_BLOCKS};
@@ -23,12 +23,12 @@ const POLL_EVERY_AT_FIRST: Duration = Duration::from_secs(1);
 /// Polls per block time. A new block is seen after a sixth of the block time on average.
 const POLLS_PER_BLOCK: u32 = 3;
 
-/// The first wait before a lost node is greeted again. It doubles each time.
+/// The first wait before a lost node is asked for its identity again. It doubles each time.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
-/// The longest wait before a lost node is greeted again.
+/// The longest wait before a lost node is asked for its identity again.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
-/// How often an excluded node is greeted again.
-const EXCLUDED_GREET_EVERY: Duration = Duration::from_secs(5);
+/// How often an excluded node is asked for its identity again.
+const EXCLUDED_IDENTIFY_EVERY: Duration = Duration::from_secs(5);
 /// How long the nodes may take to agree on a chain before they are excluded with the reason.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -49,15 +49,15 @@ const POLLS_PER_MARKS: u32 = 2 * HEADS_PER_MARKS * POLLS_PER_BLOCK;
 
 /// What the watcher does next.
 #[derive(Clone, Debug)]
-enum Next {
-    Greet,
+enum WatcherStep {
+    Identify,
     Follow,
     Lost,
     Excluded(ExclusionReason),
 }
 
-/// The replies of a node when it is greeted.
-struct Introduction {
+/// What a node says about itself before it is followed.
+struct NodeIntroduction {
     identity: Identity,
     is_syncing: bool,
     other_checkpoint: Option<ExclusionReason>,
@@ -69,10 +69,10 @@ pub(super) struct NodeWatcher<W> {
     position: usize,
     node: Arc<W>,
     context: Arc<WatchContext>,
-    hints: Option<watch::Receiver<Option<Hint>>>,
+    hints: Option<watch::Receiver<Option<HeadHint>>>,
     /// Requests to poll the node before the next poll is due.
     poll_requests: watch::Receiver<u64>,
-    /// Its identity when it was greeted last.
+    /// Its identity when it was last asked for it.
     identity: Option<Identity>,
     head: Option<BlockId>,
     /// Blocks of a branch whose fetching was interrupted, so that the next poll need not start over.
@@ -106,20 +106,20 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     pub(super) async fn run(mut self) {
-        let mut next = Next::Greet;
+        let mut next = WatcherStep::Identify;
         loop {
             next = match next {
-                Next::Greet => self.greet().await,
-                Next::Follow => self.follow().await,
-                Next::Lost => self.lost().await,
-                Next::Excluded(reason) => self.exclude(reason).await,
+                WatcherStep::Identify => self.identify().await,
+                WatcherStep::Follow => self.follow().await,
+                WatcherStep::Lost => self.lost().await,
+                WatcherStep::Excluded(reason) => self.exclude(reason).await,
             };
         }
     }
 
     /// Asks the node for its identity, before any of its blocks count.
-    async fn greet(&mut self) -> Next {
-        let Introduction { identity, is_syncing, other_checkpoint } = match self.introduction().await {
+    async fn identify(&mut self) -> WatcherStep {
+        let NodeIntroduction { identity, is_syncing, other_checkpoint } = match self.introduction().await {
             Ok(introduction) => introduction,
             Err(fault) => return self.record_fault(fault),
         };
@@ -127,37 +127,37 @@ impl<W: Watched> NodeWatcher<W> {
         let chain = &self.context.chain;
         // Such a node has no say about the chain, unlike one that disagrees with other nodes.
         if let Some(reason) = chain.contradicts_configuration(identity).or(other_checkpoint) {
-            return Next::Excluded(reason);
+            return WatcherStep::Excluded(reason);
         }
         chain.record(self.position, identity);
         let Ok(ours) = timeout(SETTLE_TIMEOUT, chain.settled()).await else {
-            return Next::Excluded(chain.why_unsettled());
+            return WatcherStep::Excluded(chain.why_unsettled());
         };
         if let Some(reason) = chain.differs(identity) {
-            return Next::Excluded(reason);
+            return WatcherStep::Excluded(reason);
         }
         if is_syncing {
-            return Next::Excluded(ExclusionReason::Syncing);
+            return WatcherStep::Excluded(ExclusionReason::Syncing);
         }
         self.context.view.set_identity(ours.chain_id, ours.genesis);
         // Its last head may be of another chain, which the view has dropped.
         self.head = None;
         self.admit();
-        Next::Follow
+        WatcherStep::Follow
     }
 
-    async fn introduction(&self) -> Result<Introduction, Fault> {
+    async fn introduction(&self) -> Result<NodeIntroduction, Fault> {
         let questions = self.questions();
         let (chain_id, is_syncing, genesis) =
             tokio::try_join!(questions.chain_id(), questions.is_syncing(), questions.genesis())?;
         let other_checkpoint = self.other_checkpoint().await?;
-        Ok(Introduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
+        Ok(NodeIntroduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
     }
 
     /// Whether the node has another block of the checkpoint's number. A node without that block may have dropped it.
     async fn other_checkpoint(&self) -> Result<Option<ExclusionReason>, Fault> {
         let Some(ours) = self.context.settings.checkpoint else { return Ok(None) };
-        let theirs = self.questions().block_if_known(Which::Number(ours.number)).await?;
+        let theirs = self.questions().block_if_known(BlockSelector::Number(ours.number)).await?;
         let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
         Ok(theirs.map(|theirs| ExclusionReason::OtherCheckpoint { theirs, ours }))
     }
@@ -167,10 +167,10 @@ impl<W: Watched> NodeWatcher<W> {
         self.identity.is_some_and(|identity| self.context.chain.differs(identity).is_some())
     }
 
-    /// Polls until the node is lost, or must be greeted again.
-    async fn follow(&mut self) -> Next {
-        let greet_at = Instant::now() + self.context.settings.greet_every;
-        while Instant::now() < greet_at && !self.is_of_another_chain() {
+    /// Polls until the node is lost, or must be asked for its identity again.
+    async fn follow(&mut self) -> WatcherStep {
+        let identify_at = Instant::now() + self.context.settings.identify_every;
+        while Instant::now() < identify_at && !self.is_of_another_chain() {
             let request = *self.poll_requests.borrow_and_update();
             match self.poll().await {
                 Ok(()) => self.record_success(),
@@ -182,18 +182,18 @@ impl<W: Watched> NodeWatcher<W> {
                 Some(reach) => self.node.record_head(reach),
                 None => match self.has_left_chain().await {
                     Ok(false) => {}
-                    Ok(true) => return Next::Greet,
+                    Ok(true) => return WatcherStep::Identify,
                     Err(fault) => return self.record_fault(fault),
                 },
             }
             self.context.view.record_poll(self.position, request);
             match self.wait().await {
                 Ok(true) => {}
-                Ok(false) => return Next::Greet,
+                Ok(false) => return WatcherStep::Identify,
                 Err(fault) => return self.record_fault(fault),
             }
         }
-        Next::Greet
+        WatcherStep::Identify
     }
 
     /// Whether the node has become one of another chain. It is asked if its head is not linked to the chain of the others.
@@ -206,23 +206,23 @@ impl<W: Watched> NodeWatcher<W> {
         Ok(self.context.chain.differs(Identity { chain_id, genesis }).is_some())
     }
 
-    /// Waits, longer each time, and then greets the node again: another node may answer at its url now.
-    async fn lost(&mut self) -> Next {
+    /// Waits, longer each time, and then asks the node for its identity again: another node may answer at its url now.
+    async fn lost(&mut self) -> WatcherStep {
         let wait = RETRY_AFTER_MIN.saturating_mul(1 << self.losses.min(16)).min(RETRY_AFTER_MAX);
         self.losses = self.losses.saturating_add(1);
         sleep(wait).await;
-        Next::Greet
+        WatcherStep::Identify
     }
 
-    async fn exclude(&mut self, reason: ExclusionReason) -> Next {
+    async fn exclude(&mut self, reason: ExclusionReason) -> WatcherStep {
         if self.exclusion.as_ref() != Some(&reason) {
             log_exclusion(self.node.name(), &reason);
         }
         self.node.exclude(&reason);
         self.exclusion = Some(reason);
         self.context.view.set_counted(self.position, false);
-        sleep(EXCLUDED_GREET_EVERY).await;
-        Next::Greet
+        sleep(EXCLUDED_IDENTIFY_EVERY).await;
+        WatcherStep::Identify
     }
 
     fn admit(&mut self) {
@@ -241,7 +241,7 @@ impl<W: Watched> NodeWatcher<W> {
         self.context.view.set_counted(self.position, !self.is_of_another_chain());
     }
 
-    fn record_fault(&mut self, fault: Fault) -> Next {
+    fn record_fault(&mut self, fault: Fault) -> WatcherStep {
         if let Some(failures) = self.outage.record_failure(Instant::now()) {
             let advice = advice(fault);
             tracing::warn!(node = self.node.name(), %fault, advice, failures, "node cannot be used");
@@ -252,7 +252,7 @@ impl<W: Watched> NodeWatcher<W> {
             self.node.record_loss();
             self.context.view.set_counted(self.position, false);
         }
-        Next::Lost
+        WatcherStep::Lost
     }
 
     /// Waits until the next poll is due, is requested, or the node pushes a new block. Meanwhile a silent node is asked for its chain id,
@@ -302,7 +302,7 @@ impl<W: Watched> NodeWatcher<W> {
 
     /// Polls the node's newest block, and reports it to the view if it is another one than before.
     async fn poll(&mut self) -> Result<(), Fault> {
-        let latest = self.questions().block(Which::Latest).await?.ok_or(Fault::Refused)?;
+        let latest = self.questions().block(BlockSelector::Latest).await?.ok_or(Fault::Refused)?;
         self.polls_since_marks += 1;
         if self.head == Some(latest.id) {
             // Marks may change without a new head.
@@ -353,7 +353,7 @@ impl<W: Watched> NodeWatcher<W> {
         for round in 0..FETCH_ROUNDS_MAX {
             match self.context.view.link(branch) {
                 BranchLink::Linked => return Ok(true),
-                // It may have become a node of another chain. It is not blamed, but greeted again.
+                // It may have become a node of another chain. It is not blamed, but asked for its identity again.
                 BranchLink::Broken => return Err(Fault::Refused),
                 BranchLink::Missing(block) => {
                     // Mostly one block is missing. If there are more, blocks below are fetched by number, many at once, and those
@@ -371,18 +371,18 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     async fn fetch(&self, branch: &mut HeadBranch, block: BlockId) -> Result<bool, Fault> {
-        let found = self.questions().block_if_known(Which::Hash(block.hash)).await?;
+        let found = self.questions().block_if_known(BlockSelector::Hash(block.hash)).await?;
         let is_found = found.is_some();
         found.into_iter().for_each(|found| branch.add(found));
         Ok(is_found)
     }
 
-    /// Fetches blocks by number from `top` down. Those that arrived are kept even if one of them failed.
+    /// Fetches blocks by number from `top` down. Those that arrived are added to the branch even if another one failed.
     async fn fetch_down(&self, branch: &mut HeadBranch, top: u64) -> Result<(), Fault> {
         let bottom = branch.head().number.saturating_sub(WINDOW_BLOCKS as u64 - 1);
         let bottom = bottom.max((top + 1).saturating_sub(FETCHES_AT_ONCE));
         let questions = self.questions();
-        let fetches = (bottom..=top).map(|number| questions.block_if_known(Which::Number(number)));
+        let fetches = (bottom..=top).map(|number| questions.block_if_known(BlockSelector::Number(number)));
         let mut failed = None;
         for fetched in join_all(fetches).await {
             match fetched {
@@ -404,8 +404,8 @@ impl<W: Watched> NodeWatcher<W> {
         self.polls_since_marks = 0;
         let questions = self.questions();
         let (safe, finalized) = tokio::try_join!(
-            questions.block_if_known(Which::Safe),
-            questions.block_if_known(Which::Finalized),
+            questions.block_if_known(BlockSelector::Safe),
+            questions.block_if_known(BlockSelector::Finalized),
         )?;
         self.context.view.record_marks(
             self.position,
@@ -430,7 +430,7 @@ fn log_exclusion(node: &str, reason: &ExclusionReason) {
 }
 
 /// Waits until the node pushes another head than this. Waits for ever if it pushes none.
-async fn new_head(hints: &mut Option<watch::Receiver<Option<Hint>>>, head: Option<BlockId>) {
+async fn new_head(hints: &mut Option<watch::Receiver<Option<HeadHint>>>, head: Option<BlockId>) {
     while let Some(receiver) = hints {
         match receiver.changed().await {
             Ok(()) if *receiver.borrow_and_update() != head => return,

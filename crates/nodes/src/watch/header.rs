@@ -17,8 +17,8 @@ const TRANSACTION_GAS_MIN: u64 = 21_000;
 /// Transactions of one block, for chains whose gas limit is no bound: many times what any chain puts into a block.
 const TRANSACTIONS_MAX: usize = 65_536;
 
-/// Transactions of a block whose hashes are kept, at some 100 bytes each. They are hints, and one node may show as many blocks of its
-/// own as the view keeps: with this they take 260 MB for three nodes.
+/// Transactions of a block whose hashes are held in memory, at some 100 bytes each. They are hints, and one node may show as
+/// many blocks of its own as the view remembers: with this they take 260 MB for three nodes.
 const LISTED_MAX: usize = 2_048;
 
 /// The most bytes of a block with the hashes of its transactions: about 100,000 of them. It is parsed on the thread of a
@@ -28,7 +28,7 @@ const BLOCK_BYTES_MAX: usize = 8 << 20;
 /// A block names at most two uncles.
 const UNCLES_MAX: usize = 2;
 
-/// The members of a block that are kept. Other members are whatever the chain has.
+/// The members of a block that are read. Other members are whatever the chain has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReportedBlock {
@@ -79,7 +79,7 @@ pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, Pr
     }
 }
 
-/// Drops the lists of a block if they are too long to be kept.
+/// Drops the lists of a block if they are too long to be held in memory.
 pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
     match block.reported.transactions().len() > LISTED_MAX {
         true => SeenBlock { reported: Arc::default(), ..block },
@@ -174,12 +174,12 @@ mod tests {
 
     /// A node could fill the memory with blocks of its own that list as many transactions as it likes.
     #[test]
-    fn long_lists_are_not_kept() {
-        for (transactions, kept) in [(LISTED_MAX, LISTED_MAX), (LISTED_MAX + 1, 0)] {
+    fn long_lists_are_dropped() {
+        for (transactions, listed) in [(LISTED_MAX, LISTED_MAX), (LISTED_MAX + 1, 0)] {
             let mut block = block();
             block["transactions"] = json!(vec![B256::repeat_byte(1); transactions]);
             let read = read_block(block.to_string().as_bytes(), false).unwrap().unwrap();
-            assert_eq!(read.reported.transactions().len(), kept);
+            assert_eq!(read.reported.transactions().len(), listed);
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{ExclusionReason, Hint, Watched};
+use super::{ExclusionReason, HeadHint, Watched};
 use crate::call::{Ask, BlockId, Fault, RpcCall, RpcError, RpcReply};
 
 /// Every block that was ever made.
@@ -89,7 +89,7 @@ pub(super) struct ModelScript {
     pub(super) lowest_state: u64,
     /// What it says of states below that.
     pub(super) state_error: &'static str,
-    pub(super) hints: Option<watch::Receiver<Option<Hint>>>,
+    pub(super) hints: Option<watch::Receiver<Option<HeadHint>>>,
     /// How often it answers with an error when it is asked for block 0.
     pub(super) genesis_errors: u32,
 }
@@ -247,7 +247,7 @@ impl Watched for ModelNode {
         self.noted.lock().exclusion = None;
     }
 
-    fn hints(&self) -> Option<watch::Receiver<Option<Hint>>> {
+    fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
         self.script.lock().hints.take()
     }
 }

@@ -24,7 +24,7 @@ const GENESIS_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Which block is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Which {
+pub(super) enum BlockSelector {
     Latest,
     Safe,
     Finalized,
@@ -32,15 +32,15 @@ pub(super) enum Which {
     Hash(B256),
 }
 
-impl Which {
+impl BlockSelector {
     fn call(self) -> RpcCall {
-        let by_number = |block: &str| plain("eth_getBlockByNumber", format!(r#"["{block}",false]"#));
+        let by_number = |block: &str| watcher_call("eth_getBlockByNumber", format!(r#"["{block}",false]"#));
         match self {
             Self::Latest => by_number("latest"),
             Self::Safe => by_number("safe"),
             Self::Finalized => by_number("finalized"),
             Self::Number(number) => by_number(&format!("{number:#x}")),
-            Self::Hash(hash) => plain("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
+            Self::Hash(hash) => watcher_call("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
         }
     }
 
@@ -64,13 +64,13 @@ pub(super) struct Questions<'a, W> {
 
 impl<W: Watched> Questions<'_, W> {
     pub(super) async fn chain_id(&self) -> Result<u64, Fault> {
-        let result = self.result(plain("eth_chainId", "[]".to_owned())).await?;
+        let result = self.result(watcher_call("eth_chainId", "[]".to_owned())).await?;
         read::<U64>(&result).map(|id| id.to())
     }
 
     /// Whether the node is syncing. A node that does not know the method is not.
     pub(super) async fn is_syncing(&self) -> Result<bool, Fault> {
-        let reply = self.reply(plain("eth_syncing", "[]".to_owned())).await?;
+        let reply = self.reply(watcher_call("eth_syncing", "[]".to_owned())).await?;
         Ok(matches!(reply, RpcReply::Result(result) if result.first() == Some(&b'{')))
     }
 
@@ -86,10 +86,10 @@ impl<W: Watched> Questions<'_, W> {
     }
 
     /// The reply to the request for block 0. It is repeated after an error, which may be temporary: without an answer, the node has no
-    /// say about block 0 until it is greeted again.
+    /// say about block 0 until it is asked for its identity again.
     async fn genesis_reply(&self) -> Result<Option<Bytes>, Fault> {
         for attempt in 1..=GENESIS_ATTEMPTS_MAX {
-            match self.reply(Which::Number(0).call()).await? {
+            match self.reply(BlockSelector::Number(0).call()).await? {
                 RpcReply::Result(result) => return Ok(Some(result)),
                 RpcReply::Error(_) if attempt < GENESIS_ATTEMPTS_MAX => {
                     sleep(GENESIS_ASKED_AGAIN_AFTER).await;
@@ -101,13 +101,13 @@ impl<W: Watched> Questions<'_, W> {
     }
 
     /// A block, or `None` if the node does not have it. An error is a fault.
-    pub(super) async fn block(&self, which: Which) -> Result<Option<SeenBlock>, Fault> {
+    pub(super) async fn block(&self, which: BlockSelector) -> Result<Option<SeenBlock>, Fault> {
         let result = self.result(which.call()).await?;
         self.checked(which, &result)
     }
 
     /// A block, or `None` if the node does not have it or returns an error.
-    pub(super) async fn block_if_known(&self, which: Which) -> Result<Option<SeenBlock>, Fault> {
+    pub(super) async fn block_if_known(&self, which: BlockSelector) -> Result<Option<SeenBlock>, Fault> {
         match self.reply(which.call()).await? {
             RpcReply::Result(result) => self.checked(which, &result),
             RpcReply::Error(_) => Ok(None),
@@ -117,7 +117,7 @@ impl<W: Watched> Questions<'_, W> {
     /// Whether the node has the state after a block. Any error means that it does not, except one about too many requests.
     pub(super) async fn has_state(&self, number: u64) -> Result<bool, Fault> {
         let params = format!(r#"["0x0000000000000000000000000000000000000000","{number:#x}"]"#);
-        let call = plain("eth_getBalance", params);
+        let call = watcher_call("eth_getBalance", params);
         match self.reply(call.clone()).await? {
             RpcReply::Result(balance) if balance.starts_with(b"\"0x") => Ok(true),
             RpcReply::Result(_) => Err(Fault::Garbled),
@@ -128,7 +128,7 @@ impl<W: Watched> Questions<'_, W> {
         }
     }
 
-    fn checked(&self, which: Which, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
+    fn checked(&self, which: BlockSelector, json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
         let Some(block) = header::read(json)? else { return Ok(None) };
         let is_valid = which.is(&block) && self.headers.accepts(json, &block);
         if is_valid { Ok(Some(header::without_long_lists(block))) } else { Err(Fault::Wrong) }
@@ -153,7 +153,7 @@ impl<W: Watched> Questions<'_, W> {
     }
 }
 
-fn plain(method: &'static str, params: String) -> RpcCall {
+fn watcher_call(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
     let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
     RpcCall { method, params, class, needs, may_hedge: false, account }

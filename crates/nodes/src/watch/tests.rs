@@ -157,7 +157,7 @@ async fn a_node_that_becomes_one_of_another_chain_is_found_out() {
     assert_eq!(story.head(), Some(story.tip));
 }
 
-/// A node that showed a long chain of another genesis was used until it was greeted again, a minute later.
+/// A node that showed a long chain of another genesis was used until it was asked for its identity again, a minute later.
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_head_is_not_linked_to_the_others_is_asked_for_its_chain_at_once() {
     let story = Story::told(3, 50).await;
@@ -236,7 +236,7 @@ async fn a_majority_that_is_of_another_chain_now_is_followed() {
     sleep(90 * SECOND).await;
     let after = story.view.ready().await;
     assert_eq!((after.head().hash, after.by_hash(&story.tip)), (other, None));
-    assert!(after.epoch() > before.epoch(), "what was kept of the other chain is out of reach");
+    assert!(after.epoch() > before.epoch(), "what is cached of the other chain is out of reach");
     assert!(matches!(story.nodes[2].noted.lock().exclusion, Some(ExclusionReason::OtherGenesis { .. })));
 }
 
@@ -390,7 +390,7 @@ async fn a_node_in_trouble_says_nothing_about_its_states() {
 async fn a_hint_wakes_the_poll_at_once() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
-    story.settings.greet_every = 1_000 * SECOND;
+    story.settings.identify_every = 1_000 * SECOND;
     let (sender, receiver) = watch::channel(None);
     story.nodes[0].script.lock().hints = Some(receiver);
     story.start();
@@ -410,7 +410,7 @@ async fn a_hint_wakes_the_poll_at_once() {
 async fn a_node_that_nobody_asks_is_asked_whether_it_is_there() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
-    story.settings.greet_every = 1_000 * SECOND;
+    story.settings.identify_every = 1_000 * SECOND;
     story.start();
     story.view.ready().await;
     let asked = |story: &Story| story.nodes[0].noted.lock().calls["eth_chainId"];
@@ -444,7 +444,7 @@ async fn a_node_of_another_chain_than_the_configured_one_is_told_so_at_once() {
 async fn pushed_heads_do_not_make_polls_without_limit() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
-    story.settings.greet_every = 1_000 * SECOND;
+    story.settings.identify_every = 1_000 * SECOND;
     let (sender, receiver) = watch::channel(None);
     story.nodes[0].script.lock().hints = Some(receiver);
     story.start();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use archive::Snapshot;
 use methods::{BlockParam, BlockRef};
 use nodes::CanonicalChain;
+use resources::AccountId;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -87,7 +88,9 @@ impl PoolSource {
             return Ok(BlockRef { number: below_window, hash: lowest.parent });
         }
         let number = head + SPAN_BLOCKS;
-        self.learn(chain, BlockParam::Number(number), deadline).await.map_err(|_| NoBranch::Unknown)?;
+        self.learn(AccountId::GATEWAY, chain, BlockParam::Number(number), deadline)
+            .await
+            .map_err(|_| NoBranch::Unknown)?;
         chain.by_number(number).map(block_ref).ok_or(NoBranch::Unknown)
     }
 }
@@ -98,8 +101,8 @@ fn part(
     canonical: &VecDeque<BlockRef>,
 ) -> Result<Option<MissingBranch>, archive::StoreError> {
     for (index, block) in canonical.iter().enumerate().rev() {
-        let ours = snapshot.place(block.number)?;
-        if ours.is_some_and(|place| place.hash == block.hash) {
+        let ours = snapshot.summary(block.number)?;
+        if ours.is_some_and(|summary| summary.hash == block.hash) {
             let blocks = canonical.range(index + 1..).copied().collect();
             return Ok(Some(MissingBranch { ancestor: block.number, blocks }));
         }

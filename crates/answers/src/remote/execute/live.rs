@@ -70,13 +70,13 @@ struct ExecutionLoop<'a> {
 /// Why not all blocks were executed.
 enum NotExecuted {
     /// Nodes did not give what was asked, or the view has changed.
-    ForNow,
+    Temporary,
     /// A node said that the block has a transaction of an unknown type.
     UnknownType(String),
     /// The archive cannot be read or written.
     Disk(String),
-    /// The same will happen again.
-    ForGood(String),
+    /// Trying again cannot succeed.
+    Permanent(String),
 }
 
 impl ExecutionLoop<'_> {
@@ -112,7 +112,7 @@ impl ExecutionLoop<'_> {
                 self.executed_chain.set_state(ExecutionState::Behind);
                 Duration::ZERO
             }
-            Err(NotExecuted::ForNow) => TRIED_AGAIN_AFTER,
+            Err(NotExecuted::Temporary) => TRIED_AGAIN_AFTER,
             Err(NotExecuted::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
             Err(NotExecuted::Disk(cause)) => {
                 if !has_failed_before {
@@ -125,7 +125,7 @@ impl ExecutionLoop<'_> {
                 self.executed_chain.set_state(ExecutionState::Stopped(reason));
                 TRIED_AGAIN_AFTER
             }
-            Err(NotExecuted::ForGood(reason) | NotExecuted::UnknownType(reason)) => {
+            Err(NotExecuted::Permanent(reason) | NotExecuted::UnknownType(reason)) => {
                 self.executed_chain.set_stopped(reason);
                 STOPPED_TRIED_AGAIN_AFTER
             }
@@ -175,7 +175,7 @@ impl ExecutionLoop<'_> {
             .genesis_hash()
             .map_err(|cause| NotExecuted::Disk(cause.to_string()))?;
         match chain.genesis() {
-            Some(theirs) if theirs.hash != ours => Err(NotExecuted::ForGood(format!(
+            Some(theirs) if theirs.hash != ours => Err(NotExecuted::Permanent(format!(
                 "the archive holds the chain with genesis {ours}, the nodes the one with genesis {}; \
                  use another data_dir or other nodes",
                 theirs.hash
@@ -229,7 +229,7 @@ impl ExecutionLoop<'_> {
             blocks.push(block?);
         }
         if changes.has_changed().unwrap_or(false) && !still_leads_there(changes, &branch) {
-            return Err(NotExecuted::ForNow);
+            return Err(NotExecuted::Temporary);
         }
         let (executed_chain, ancestor) = (Arc::clone(self.executed_chain), branch.ancestor);
         let depth = executed_chain.head().saturating_sub(ancestor);
@@ -282,9 +282,9 @@ fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {
 
 fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> NotExecuted {
     match reason {
-        NoBranch::Unknown => NotExecuted::ForNow,
+        NoBranch::Unknown => NotExecuted::Temporary,
         NoBranch::Archive(failure) => NotExecuted::Disk(format!("{failure:?}")),
-        NoBranch::TooDeep => NotExecuted::ForGood(format!(
+        NoBranch::TooDeep => NotExecuted::Permanent(format!(
             "the nodes have none of the last {} blocks of the archive up to block {head}, and older ones cannot be \
              replaced; make a new archive with `chaingate import`",
             head.saturating_sub(lowest)
@@ -297,7 +297,7 @@ fn why_not_fetched(failure: Failure, number: u64) -> NotExecuted {
         Failure::CannotBeProven { transaction_type } => NotExecuted::UnknownType(format!(
             "block {number} has a transaction of type {transaction_type:#x}, which is unknown to this version"
         )),
-        _ => NotExecuted::ForNow,
+        _ => NotExecuted::Temporary,
     }
 }
 
@@ -308,8 +308,8 @@ fn executed(
     match ended {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(ImportError::Store(cause))) => Err(NotExecuted::Disk(cause.to_string())),
-        Ok(Err(cause)) => Err(NotExecuted::ForGood(cause.to_string())),
-        Err(_) => Err(NotExecuted::ForGood("the execution of a block panicked".to_owned())),
+        Ok(Err(cause)) => Err(NotExecuted::Permanent(cause.to_string())),
+        Err(_) => Err(NotExecuted::Permanent("the execution of a block panicked".to_owned())),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Older blocks: fetched downwards by the hashes of parents, from what is kept to the lowest block that is wanted, and wherever
-//! blocks are missing in between.
+//! Older blocks: fetched downwards by the hashes of parents, from the stored ones to the lowest block that is wanted, and
+//! wherever blocks are missing in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use crate::failure::Failure;
 use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER};
-use crate::remote::kept_chain::{BlockWriter, KeptChain};
+use crate::remote::followed_chain::{BlockWriter, FollowedChain};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::proven_blocks::{FetchTerms, block_of};
 use crate::remote::recent_blocks::RecentBlock;
@@ -38,7 +38,7 @@ const BLOCKS_AT_ONCE_MIN: usize = 2;
 /// What failed is tried again twice as late each time, but after no more than this.
 const TRIED_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// How often it is seen whether something is missing, beside when something was kept.
+/// How often it is checked whether blocks are missing, beside when blocks were stored.
 const LOOKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// How often the log says how far it is.
@@ -48,27 +48,28 @@ const PROGRESS_LOGGED_EVERY: Duration = Duration::from_secs(10);
 enum Unfilled {
     /// No node has it, or the disk cannot be written: later.
     Later,
-    /// The kept blocks are not of this chain.
+    /// The stored blocks are not of this chain.
     Contradiction(String),
 }
 
 /// Fills what is missing, for ever. Returns why that is impossible.
-pub(super) async fn fill(remote: &PoolSource, kept: &KeptChain) -> String {
-    let mut filling = Filling { remote, kept, block_bytes: BYTES_AT_ONCE_MAX / CHUNK_BLOCKS_MIN as usize };
+pub(super) async fn fill(remote: &PoolSource, followed: &FollowedChain) -> String {
+    let mut filling =
+        Filling { remote, followed, block_bytes: BYTES_AT_ONCE_MAX / CHUNK_BLOCKS_MIN as usize };
     let mut pause = TRIED_AGAIN_AFTER;
     loop {
-        let Some(gap) = kept.next_gap(remote) else {
-            let _later = timeout(LOOKED_AGAIN_AFTER, kept.grown.notified()).await;
+        let Some(gap) = followed.next_gap(remote) else {
+            let _later = timeout(LOOKED_AGAIN_AFTER, followed.grown.notified()).await;
             continue;
         };
-        let before = kept.filled_blocks();
+        let before = followed.filled_blocks();
         match filling.fill(gap).await {
             Ok(()) => pause = TRIED_AGAIN_AFTER,
             Err(Unfilled::Contradiction(reason)) => return reason,
             Err(Unfilled::Later) => {
-                pause = if kept.filled_blocks() > before { TRIED_AGAIN_AFTER } else { pause };
+                pause = if followed.filled_blocks() > before { TRIED_AGAIN_AFTER } else { pause };
                 // New blocks may have shown that the disk can be written again.
-                let _woken = timeout(pause, kept.grown.notified()).await;
+                let _woken = timeout(pause, followed.grown.notified()).await;
                 pause = (pause * 2).min(TRIED_AGAIN_AFTER_MAX);
             }
         }
@@ -84,8 +85,8 @@ struct Gap {
     epoch: u64,
 }
 
-impl KeptChain {
-    /// Blocks that are missing below the newest kept ones, as far down as the settings want.
+impl FollowedChain {
+    /// Blocks that are missing below the newest stored ones, as far down as the settings want.
     fn next_gap(&self, remote: &PoolSource) -> Option<Gap> {
         let epoch = remote.pool.canonical_chain()?.epoch();
         let linked_from = self.linked_from(epoch)?;
@@ -109,7 +110,7 @@ impl KeptChain {
 
 struct Filling<'a> {
     remote: &'a PoolSource,
-    kept: &'a KeptChain,
+    followed: &'a FollowedChain,
     /// Bytes of a block of the last chunk, on average.
     block_bytes: usize,
 }
@@ -117,7 +118,7 @@ struct Filling<'a> {
 impl Filling<'_> {
     /// Fetches a chunk while the one before is written.
     async fn fill(&mut self, gap: Gap) -> Result<(), Unfilled> {
-        let (begun, mut logged_at, before) = (Instant::now(), Instant::now(), self.kept.filled_blocks());
+        let (begun, mut logged_at, before) = (Instant::now(), Instant::now(), self.followed.filled_blocks());
         let mut next = Some(gap.top);
         let mut fetched = Vec::new();
         while next.is_some() || !fetched.is_empty() {
@@ -136,13 +137,13 @@ impl Filling<'_> {
             next = self.below(gap, &fetched, next)?;
             if logged_at.elapsed() > PROGRESS_LOGGED_EVERY {
                 logged_at = Instant::now();
-                self.log_progress(gap, next, self.kept.filled_blocks() - before, begun);
+                self.log_progress(gap, next, self.followed.filled_blocks() - before, begun);
             }
         }
         Ok(())
     }
 
-    /// The block below those that were fetched; `None` at the end of the gap, where it must meet what is kept below.
+    /// The block below those that were fetched; `None` at the end of the gap, where it must meet the stored blocks below.
     fn below(
         &self,
         gap: Gap,
@@ -155,15 +156,15 @@ impl Filling<'_> {
         if number >= gap.lowest {
             return Ok(Some(block));
         }
-        let snapshot = self.kept.snapshot();
+        let snapshot = self.followed.snapshot();
         let is_whole = snapshot.ranges().any(|range| range.contains(&number));
         match snapshot.header(number) {
-            Ok(Some(kept)) if is_whole && kept.hash != block.hash => {
-                Err(Unfilled::Contradiction(reorganised(number, kept.hash, block.hash)))
+            Ok(Some(stored)) if is_whole && stored.hash != block.hash => {
+                Err(Unfilled::Contradiction(reorganised(number, stored.hash, block.hash)))
             }
             Ok(_) => Ok(None),
             Err(cause) => {
-                self.kept.read_failed(&cause);
+                self.followed.read_failed(&cause);
                 Err(Unfilled::Later)
             }
         }
@@ -172,21 +173,21 @@ impl Filling<'_> {
     fn log_progress(&self, gap: Gap, next: Option<BlockRef>, blocks: u64, begun: Instant) {
         let left = next.map_or(0, |next| next.number - gap.lowest + 1);
         let per_second = (blocks as f64 / begun.elapsed().as_secs_f64()).round();
-        tracing::info!(blocks, left, per_second, lowest = gap.lowest, "older blocks are being kept");
+        tracing::info!(blocks, left, per_second, lowest = gap.lowest, "older blocks are being stored");
     }
 
     async fn write(&self, epoch: u64, blocks: Vec<EncodedBlock>) -> Result<(), Unfilled> {
-        let (Some(last), Some(kept)) =
-            (blocks.last().map(EncodedBlock::number), self.remote.kept_chain().cloned())
+        let (Some(last), Some(followed)) =
+            (blocks.last().map(EncodedBlock::number), self.remote.followed_chain().cloned())
         else {
             return Ok(());
         };
         let count = blocks.len() as u64;
-        let write = move || kept.put_blocks(BlockWriter::MissingBlocks, None, &blocks);
-        match self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await {
+        let write = move || followed.put_blocks(BlockWriter::MissingBlocks, None, &blocks);
+        match self.remote.run_sized(self.followed.account, usize::MAX, 0, write).await {
             Ok(Ok(())) => {
-                self.kept.add_filled_blocks(count);
-                self.kept.link(epoch, last);
+                self.followed.add_filled_blocks(count);
+                self.followed.link(epoch, last);
                 Ok(())
             }
             _ => Err(Unfilled::Later),
@@ -232,18 +233,18 @@ impl Filling<'_> {
     async fn claimed_body(&self, number: u64) -> Option<Arc<ProvenBody>> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.remote.proving(self.kept.account, delivery.len(), move || {
+            self.remote.proving(self.followed.account, delivery.len(), move || {
                 ProvenBody::read_of_number(&delivery, number)
             })
         };
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        let call = encode::whole_block_of_number(number).for_account(self.kept.account);
+        let call = encode::whole_block_of_number(number).for_account(self.followed.account);
         let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
         fetched.map_err(node_failures::of_fetch).ok().map(Arc::new)
     }
 
     fn terms(&self) -> FetchTerms {
-        let (pays, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        let (pays, deadline) = (self.followed.account, Instant::now() + FETCH_TIME_MAX);
         FetchTerms { pays, deadline, supplier: Supplier::Nodes }
     }
 
@@ -275,7 +276,7 @@ impl Filling<'_> {
         tracing::warn!(
             number = block.number,
             ?failure,
-            "an older block cannot be kept yet: no node has delivered it"
+            "an older block cannot be stored yet: no node has delivered it"
         );
         Unfilled::Later
     }

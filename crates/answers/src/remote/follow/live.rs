@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use archive::{BlockParts, EncodedBlock, KeptChainId};
+use archive::{BlockParts, EncodedBlock, StoredChainId};
 use futures_util::StreamExt;
 use futures_util::stream;
 use methods::{BlockParam, BlockRef};
@@ -15,12 +15,15 @@ use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
 use crate::remote::follow_thread::{ChainChanges, FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX};
-use crate::remote::kept_chain::{BlockWriter, KeptChain};
+use crate::remote::followed_chain::{BlockWriter, FollowedChain};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
 
 /// Blocks below the head that are never written: no live network has reorganised as many.
 const UNSTORED_BLOCKS_MIN: u64 = 64;
+
+/// Blocks at the lower end of the view's window that are written although they are not finalized.
+const LEAVING_BLOCKS: u64 = 64;
 
 /// New blocks that are fetched at the same time.
 const BLOCKS_AT_ONCE: usize = 8;
@@ -34,10 +37,17 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Follows the view for ever. Returns why that is impossible.
-pub(super) async fn keep_up(remote: &PoolSource, kept: &KeptChain) -> String {
+pub(super) async fn keep_up(remote: &PoolSource, followed: &FollowedChain) -> String {
     let changes = remote.pool.view().changes();
-    let mut live =
-        FollowLoop { remote, kept, first: None, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
+    let mut live = FollowLoop {
+        remote,
+        followed,
+        first: None,
+        head: None,
+        unknown_types: 0,
+        lowest_in_memory: 0,
+        changes,
+    };
     loop {
         let chain = live.changes.borrow_and_update().clone();
         let is_done = match chain {
@@ -56,7 +66,7 @@ pub(super) async fn keep_up(remote: &PoolSource, kept: &KeptChain) -> String {
 
 struct FollowLoop<'a> {
     remote: &'a PoolSource,
-    kept: &'a KeptChain,
+    followed: &'a FollowedChain,
     /// The head at the first start.
     first: Option<u64>,
     /// The head of the view when it was last looked at.
@@ -73,7 +83,7 @@ impl FollowLoop<'_> {
     async fn advance(&mut self, chain: &Arc<CanonicalChain>) -> Result<bool, String> {
         self.check_chain(chain)?;
         self.link(chain).await?;
-        self.kept.record_started();
+        self.followed.record_started();
         let wanted = self.wanted(chain);
         let all_fetched = self.fetch(chain, wanted.clone()).await?;
         let all_stored = self.store(chain, wanted).await?;
@@ -81,31 +91,32 @@ impl FollowLoop<'_> {
         Ok(all_fetched && all_stored)
     }
 
-    /// Checks that the kept blocks are of the chain of the nodes.
+    /// Checks that the stored blocks are of the chain of the nodes.
     fn check_chain(&self, chain: &CanonicalChain) -> Result<(), String> {
-        let Some(kept) = self.kept.snapshot().chain() else { return Ok(()) };
-        let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != kept.chain_id);
+        let Some(stored) = self.followed.snapshot().chain() else { return Ok(()) };
+        let is_other_id = self.remote.pool.chain_id().is_some_and(|chain_id| chain_id != stored.chain_id);
         let genesis = chain.genesis().map(|block| block.hash);
-        let is_other_genesis = kept.genesis.zip(genesis).is_some_and(|(kept, seen)| kept != seen);
+        let is_other_genesis = stored.genesis.zip(genesis).is_some_and(|(stored, seen)| stored != seen);
         match is_other_id || is_other_genesis {
-            true => Err(format!("the kept blocks are of another chain, with chain id {}", kept.chain_id)),
+            true => Err(format!("the stored blocks are of another chain, with chain id {}", stored.chain_id)),
             false => Ok(()),
         }
     }
 
-    /// Sees whether the newest kept block is on the chain of the view.
+    /// Sees whether the newest stored block is on the chain of the view.
     async fn link(&self, chain: &CanonicalChain) -> Result<(), String> {
-        let snapshot = self.kept.snapshot();
+        let snapshot = self.followed.snapshot();
         let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
         let number = chain.head().number.min(*range.end());
         let is_deep = number < chain.lowest();
-        if !range.contains(&number) || is_deep && self.kept.linked_from(chain.epoch()).is_some() {
+        if !range.contains(&number) || is_deep && self.followed.linked_from(chain.epoch()).is_some() {
             return Ok(());
         }
         if is_deep {
             let deadline = Instant::now() + FETCH_TIME_MAX;
             // Where too few nodes can say, the blocks in between will show it.
-            let _unknown = self.remote.learn(chain, BlockParam::Number(number), deadline).await;
+            let _unknown =
+                self.remote.learn(self.followed.account, chain, BlockParam::Number(number), deadline).await;
             if !chain.knows_number(number) {
                 return Ok(());
             }
@@ -113,13 +124,13 @@ impl FollowLoop<'_> {
         let Some(canonical) = chain.by_number(number) else { return Ok(()) };
         match snapshot.header(number) {
             Ok(Some(header)) if header.hash == canonical.hash => {
-                self.kept.link(chain.epoch(), number);
+                self.followed.link(chain.epoch(), number);
                 Ok(())
             }
             Ok(Some(header)) => Err(reorganised(number, header.hash, canonical.hash)),
             Ok(None) => Ok(()),
             Err(cause) => {
-                self.kept.read_failed(&cause);
+                self.followed.read_failed(&cause);
                 Ok(())
             }
         }
@@ -129,8 +140,8 @@ impl FollowLoop<'_> {
     fn wanted(&mut self, chain: &CanonicalChain) -> RangeInclusive<u64> {
         let head = chain.head().number;
         let first = *self.first.get_or_insert(head);
-        let newest_kept = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
-        let lowest = match (newest_kept, self.kept.settings.from) {
+        let newest_stored = self.followed.snapshot().ranges().next_back().map(|range| *range.end());
+        let lowest = match (newest_stored, self.followed.settings.from) {
             (Some(newest), _) => newest + 1,
             (None, Some(from)) => from,
             (None, None) => first,
@@ -152,7 +163,7 @@ impl FollowLoop<'_> {
         while let Some(fetched) = fetches.next().await {
             match fetched {
                 Ok(block) => {
-                    let mut recent = this.kept.recent.write();
+                    let mut recent = this.followed.recent.write();
                     recent.put(block);
                     // What is left is below it, and there is no room for it.
                     if recent.bytes() > RECENT_BYTES_MAX {
@@ -183,7 +194,7 @@ impl FollowLoop<'_> {
         let head = block_ref(chain.head());
         let before = self.head.replace(head);
         let is_reorganised = before.is_some_and(|before| chain.by_hash(&before.hash).is_none());
-        let mut recent = self.kept.recent.write();
+        let mut recent = self.followed.recent.write();
         let mut missing = Vec::new();
         let wanted = *wanted.start().max(&self.lowest_in_memory)..=*wanted.end();
         for block in wanted.rev().filter_map(|number| chain.by_number(number)).map(block_ref) {
@@ -198,7 +209,7 @@ impl FollowLoop<'_> {
     }
 
     async fn fetch_block(&self, chain: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
-        let (account, deadline) = (self.kept.account, Instant::now() + FETCH_TIME_MAX);
+        let (account, deadline) = (self.followed.account, Instant::now() + FETCH_TIME_MAX);
         let asking = Asking { account, caller: account, chain, deadline, supplier: Supplier::Nodes };
         let body = self.remote.body(asking, block).await?;
         let (uncles, receipts) =
@@ -224,32 +235,32 @@ impl FollowLoop<'_> {
             if !self.store_group(chain, group).await {
                 return Ok(false);
             }
-            self.kept.link(chain.epoch(), next - 1);
+            self.followed.link(chain.epoch(), next - 1);
         }
     }
 
     /// A canonical block that is due; fetched again if memory had no room for it.
     async fn block_to_store(&self, chain: &CanonicalChain, number: u64) -> Option<RecentBlock> {
         let block = chain.by_number(number).map(block_ref)?;
-        match self.kept.recent(&block.hash) {
+        match self.followed.recent(&block.hash) {
             None if number < self.lowest_in_memory => self.fetch_block(chain, block).await.ok(),
             recent => recent,
         }
     }
 
-    /// A block must be a child of the kept one below it, if that is kept.
+    /// A block must be a child of the stored one below it, if there is one.
     fn check_parent(&self, block: &RecentBlock) -> Result<(), String> {
         let Some(number) = block.block().number.checked_sub(1) else { return Ok(()) };
-        let snapshot = self.kept.snapshot();
+        let snapshot = self.followed.snapshot();
         if !snapshot.ranges().any(|range| range.contains(&number)) {
             return Ok(());
         }
         let parent = block.body.header().parent_hash;
         match snapshot.header(number) {
-            Ok(Some(kept)) if kept.hash != parent => Err(reorganised(number, kept.hash, parent)),
+            Ok(Some(stored)) if stored.hash != parent => Err(reorganised(number, stored.hash, parent)),
             Ok(_) => Ok(()),
             Err(cause) => {
-                self.kept.read_failed(&cause);
+                self.followed.read_failed(&cause);
                 Ok(())
             }
         }
@@ -260,46 +271,47 @@ impl FollowLoop<'_> {
             .remote
             .pool
             .chain_id()
-            .map(|chain_id| KeptChainId { chain_id, genesis: chain.genesis().map(|block| block.hash) });
-        let known = self.kept.snapshot().chain();
+            .map(|chain_id| StoredChainId { chain_id, genesis: chain.genesis().map(|block| block.hash) });
+        let known = self.followed.snapshot().chain();
         let new_chain =
             named.filter(|named| known.is_none_or(|known| known.genesis.is_none() && known != *named));
-        let Some(kept) = self.remote.kept_chain().cloned() else { return true };
+        let Some(followed) = self.remote.followed_chain().cloned() else { return true };
         let write = move || {
             let blocks: Vec<_> = group.iter().map(encoded).collect();
-            kept.put_blocks(BlockWriter::NewBlocks, new_chain, &blocks)
+            followed.put_blocks(BlockWriter::NewBlocks, new_chain, &blocks)
         };
-        let written = self.remote.run_sized(self.kept.account, usize::MAX, 0, write).await;
+        let written = self.remote.run_sized(self.followed.account, usize::MAX, 0, write).await;
         matches!(written, Ok(Ok(())))
     }
 
     /// Forgets what is in the file, or too deep to be on its way there.
     fn forget(&mut self, chain: &CanonicalChain) {
-        let newest = self.kept.snapshot().ranges().next_back().map(|range| *range.end());
+        let newest = self.followed.snapshot().ranges().next_back().map(|range| *range.end());
         let stored =
             newest.filter(|newest| chain.by_number(*newest).is_some()).map_or(0, |newest| newest + 1);
         let unstored = (chain.head().number + 1).saturating_sub(WINDOW_BLOCKS as u64);
         let lowest = stored.max(unstored);
-        self.lowest_in_memory = self.kept.recent.write().tidy(lowest, RECENT_BYTES_MAX, chain);
+        self.lowest_in_memory = self.followed.recent.write().tidy(lowest, RECENT_BYTES_MAX, chain);
     }
 }
 
 /// The newest block that cannot be reorganised any more. What is leaving the view's window counts as such, also if nothing is
-/// finalized, because the view would not connect to anything below it.
+/// finalized, because the view would not connect to anything below it. It begins to leave early enough that none is missed when
+/// the head jumps.
 fn storable(chain: &CanonicalChain) -> Option<u64> {
     let head = chain.head().number;
     let deep = head.checked_sub(UNSTORED_BLOCKS_MIN)?;
     let finalized = chain.finalized().map_or(0, |block| block.number);
-    let leaving = head.saturating_sub(WINDOW_BLOCKS as u64 - 1);
+    let leaving = head.saturating_sub(WINDOW_BLOCKS as u64 - LEAVING_BLOCKS);
     Some(deep.min(finalized).max(leaving))
 }
 
 pub(super) fn reorganised(
     number: u64,
-    kept: alloy_primitives::B256,
+    stored: alloy_primitives::B256,
     canonical: alloy_primitives::B256,
 ) -> String {
-    format!("block {number} is {canonical} on the chain of the nodes, and {kept} was kept as final")
+    format!("block {number} is {canonical} on the chain of the nodes, and {stored} was stored as final")
 }
 
 pub(super) fn encoded(block: &RecentBlock) -> EncodedBlock {
@@ -322,7 +334,7 @@ mod tests {
     /// they are in the window.
     #[test]
     fn without_finality_blocks_are_stored_when_they_leave_the_window() {
-        assert_eq!(storable(&chain_of_head(1_000)), Some(1_000 - (WINDOW_BLOCKS as u64 - 1)));
+        assert_eq!(storable(&chain_of_head(1_000)), Some(1_000 - (WINDOW_BLOCKS as u64 - LEAVING_BLOCKS)));
         assert_eq!(storable(&chain_of_head(UNSTORED_BLOCKS_MIN)), Some(0));
         assert_eq!(storable(&chain_of_head(UNSTORED_BLOCKS_MIN - 1)), None);
     }

@@ -1,41 +1,41 @@
-//! After a restart with all nodes dead: the newest kept block is the head until a node shows its own.
+//! After a restart with all nodes dead: the newest stored block is the head until a node shows its own.
 
 use std::time::Duration;
 
-use archive::{KeptSnapshot, StoreError};
+use archive::{BlocksFileSnapshot, StoreError};
 use nodes::view::{SeenBlock, WINDOW_BLOCKS};
 use tokio::time::timeout;
 
-use crate::remote::kept_chain::KeptChain;
+use crate::remote::followed_chain::FollowedChain;
 use crate::remote::pool_source::PoolSource;
 
-/// How long nodes have to show their chain before what is kept is served: it is older than theirs.
+/// How long nodes have to show their chain before the stored blocks are served: they are older than theirs.
 const NODES_FIRST: Duration = Duration::from_secs(10);
 
-/// Serves what is kept if no node answers, once.
-pub(super) async fn restore_while_silent(remote: &PoolSource, kept: &KeptChain) {
+/// Serves the stored blocks if no node answers, once.
+pub(super) async fn restore_while_silent(remote: &PoolSource, followed: &FollowedChain) {
     let view = remote.pool.view();
     while timeout(NODES_FIRST, view.ready()).await.is_err() {
         if !remote.pool.is_silent() {
             continue;
         }
-        match newest_blocks(&kept.snapshot()) {
+        match newest_blocks(&followed.snapshot()) {
             Ok(mut blocks) if !blocks.is_empty() => {
                 let head = blocks.remove(0);
                 tracing::warn!(
                     head = head.id.number,
-                    "no node answers: the kept blocks are served until one does"
+                    "no node answers: the stored blocks are served until one does"
                 );
                 return view.restore(head, blocks);
             }
             Ok(_) => return,
-            Err(cause) => kept.read_failed(&cause),
+            Err(cause) => followed.read_failed(&cause),
         }
     }
 }
 
-/// The newest kept blocks, downwards: a window of them.
-fn newest_blocks(snapshot: &KeptSnapshot) -> Result<Vec<SeenBlock>, StoreError> {
+/// The newest stored blocks, downwards: a window of them.
+fn newest_blocks(snapshot: &BlocksFileSnapshot) -> Result<Vec<SeenBlock>, StoreError> {
     let Some(newest) = snapshot.ranges().next_back() else { return Ok(Vec::new()) };
     let mut blocks = Vec::new();
     for number in newest.rev().take(WINDOW_BLOCKS) {

@@ -1,12 +1,12 @@
 //! Which blocks below the window may have logs that match, as the blooms of their headers say.
 //!
-//! Headers are read from the file of kept blocks. What is not there is fetched downwards, proven by the hashes of parents, and
+//! Headers are read from the file of stored blocks. What is not there is fetched downwards, proven by the hashes of parents, and
 //! put there, so that the next query gets further.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archive::KeptHeader;
+use archive::StoredHeader;
 use methods::{BlockRef, LogFilterParams};
 use nodes::proven::ProvenHeader;
 use tokio::time::Instant;
@@ -15,13 +15,13 @@ use super::LogSearch;
 use super::blooms::FilterBlooms;
 use crate::failure::Failure;
 use crate::remote::block_ids::block_ref;
-use crate::remote::kept_chain::KeptChain;
+use crate::remote::followed_chain::FollowedChain;
 use crate::remote::proven_blocks::FetchKey;
 
-/// Kept headers that are looked at in one job of the pool: a few milliseconds.
+/// Stored headers that are looked at in one job of the pool: a few milliseconds.
 const SCANNED_AT_ONCE_MAX: u64 = 16_384;
 
-/// Headers that are fetched before they are kept: a second or two.
+/// Headers that are fetched before they are stored: a second or two.
 const FETCHED_AT_ONCE_MAX: u64 = 1_024;
 
 /// Blocks that may have logs, of one query, at 40 bytes each. No query could look into so many before its deadline.
@@ -51,7 +51,7 @@ impl LogSearch<'_> {
             if let Some(failure) = self.reason_to_end(found.len(), from, block.number) {
                 return Err(failure);
             }
-            let mut scanned = self.scan_kept(block, from).await?;
+            let mut scanned = self.scan_stored(block, from).await?;
             if scanned.next == Some(block) {
                 scanned = self
                     .scan_fetched(block, from)
@@ -78,26 +78,28 @@ impl LogSearch<'_> {
     /// A search that is not over at its deadline says how far the headers are there: the same query gets further.
     fn too_wide(&self, failure: Failure, from: u64, to: u64) -> Failure {
         match self.in_time(failure) {
-            Failure::QueryTimeout if self.remote.kept_chain().is_some() => Failure::NotIndexed { from, to },
+            Failure::QueryTimeout if self.remote.followed_chain().is_some() => {
+                Failure::NotIndexed { from, to }
+            }
             other => other,
         }
     }
 
-    /// Looks at headers that are kept.
-    async fn scan_kept(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
-        let Some(kept) = self.remote.kept_chain().cloned() else {
+    /// Looks at stored headers.
+    async fn scan_stored(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
+        let Some(followed) = self.remote.followed_chain().cloned() else {
             return Ok(Scanned { next: Some(top), ..Scanned::default() });
         };
         // One look tells whether there is anything to scan in the pool.
-        if kept.read(top, |snapshot| snapshot.header(top.number)).is_none() {
+        if followed.read(top, |snapshot| snapshot.header(top.number)).is_none() {
             return Ok(Scanned { next: Some(top), ..Scanned::default() });
         }
         let filter = Arc::clone(self.filter);
-        let scan = move || scan(&kept, &filter, top, from);
+        let scan = move || scan(&followed, &filter, top, from);
         self.remote.run_sized(self.account, usize::MAX, 0, scan).await
     }
 
-    /// Fetches headers, looks at them and keeps them. Chunks end at multiples of their length, so that queries which overlap
+    /// Fetches headers, stores them and looks at them. Chunks end at multiples of their length, so that queries which overlap
     /// share them while they are fetched.
     async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
         let lowest = from.max(top.number - top.number % FETCHED_AT_ONCE_MAX);
@@ -114,37 +116,37 @@ impl LogSearch<'_> {
         Ok(Scanned { found, next })
     }
 
-    /// Fetches headers and keeps those that came, even if some did not.
+    /// Fetches headers and stores those that came, even if some did not.
     async fn fetch_headers(&self, top: BlockRef, lowest: u64) -> Result<Arc<[Arc<ProvenHeader>]>, Failure> {
         let mut headers = Vec::new();
         let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
         // A partner may be on another chain than the file.
-        let kept = self.remote.kept_chain().filter(|_| self.supplier.is_of_pool());
-        if let Some(kept) = kept.cloned() {
+        let followed = self.remote.followed_chain().filter(|_| self.supplier.is_of_pool());
+        if let Some(followed) = followed.cloned() {
             let rows: Vec<_> = headers.iter().map(|header| row(header)).collect();
             // A disk that cannot be written costs time when it is asked for again, and nothing else.
-            let write = move || kept.put_headers(&rows);
-            let _unkept = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
+            let write = move || followed.put_headers(&rows);
+            let _not_stored = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
         }
         fetched?;
         Ok(headers.into())
     }
 }
 
-fn scan(kept: &KeptChain, filter: &LogFilterParams, top: BlockRef, from: u64) -> Scanned {
+fn scan(followed: &FollowedChain, filter: &LogFilterParams, top: BlockRef, from: u64) -> Scanned {
     let mut scanned = Scanned::default();
     let mut blooms = FilterBlooms::of(filter);
     let lowest = from.max((top.number + 1).saturating_sub(SCANNED_AT_ONCE_MAX));
     let mut last = None;
-    let look = |header: &KeptHeader| {
+    let look = |header: &StoredHeader| {
         if blooms.may_match(&header.logs_bloom) {
             scanned.found.push(BlockRef { number: header.number, hash: header.hash });
         }
         last = Some((header.number, header.parent));
         ControlFlow::Continue(())
     };
-    if let Err(cause) = kept.snapshot().headers_down((top.number, top.hash), lowest, look) {
-        kept.read_failed(&cause);
+    if let Err(cause) = followed.snapshot().headers_down((top.number, top.hash), lowest, look) {
+        followed.read_failed(&cause);
     }
     scanned.next = match last {
         Some((number, parent)) => number
@@ -156,8 +158,8 @@ fn scan(kept: &KeptChain, filter: &LogFilterParams, top: BlockRef, from: u64) ->
     scanned
 }
 
-fn row(header: &ProvenHeader) -> KeptHeader {
-    KeptHeader {
+fn row(header: &ProvenHeader) -> StoredHeader {
+    StoredHeader {
         number: header.id.number,
         hash: header.id.hash,
         parent: header.parent,

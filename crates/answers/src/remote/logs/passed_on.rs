@@ -18,7 +18,7 @@ pub(super) enum PassedLogs {
         result: Bytes,
         count: u64,
         /// Whether no other node might have known better.
-        sure: bool,
+        is_confirmed: bool,
     },
     /// Up to `to` they would fit.
     TooMany { to: Option<u64> },
@@ -35,8 +35,8 @@ impl LogSearch<'_> {
     ) -> Result<PassedLogs, Failure> {
         let call = encode::logs(self.filter, blocks).for_account(self.account);
         let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
-        let answered = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
-        let answered = answered.map_err(node_failures::of_log_query)?;
+        let asked = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
+        let answered = asked.answer.map_err(node_failures::of_log_query)?;
         match answered.reply {
             NodeReply::Result(result) => self.counted(result, answered.is_confirmed, results_left).await,
             NodeReply::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
@@ -44,15 +44,15 @@ impl LogSearch<'_> {
         }
     }
 
-    fn judge(&self, blocks: LogBlocks<BlockRef>, result: &Bytes) -> Judging<'_> {
+    fn judge(&self, blocks: LogBlocks<BlockRef>, result: &Bytes) -> Judging<'_, Judgement> {
         let (bytes, result) = (result.len(), result.clone());
         let read = move || read_logs(&result).filter(|logs| are_of_range(blocks, logs));
         if bytes <= PARSED_AT_ONCE_BYTES_MAX {
-            return self.conclude(blocks, read()).into();
+            return Judging::Done(self.conclude(blocks, read()));
         }
         Judging::Elsewhere(Box::pin(async move {
             let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
-            read.map_or(Judgement::Unchecked, |read| self.conclude(blocks, read))
+            Some(self.conclude(blocks, read.ok()?))
         }))
     }
 
@@ -72,13 +72,18 @@ impl LogSearch<'_> {
         if is_deep && found.is_empty() { Judgement::Doubtful } else { Judgement::Believed }
     }
 
-    async fn counted(&self, result: Bytes, sure: bool, results_left: u64) -> Result<PassedLogs, Failure> {
+    async fn counted(
+        &self,
+        result: Bytes,
+        is_confirmed: bool,
+        results_left: u64,
+    ) -> Result<PassedLogs, Failure> {
         let bytes = result.len();
         let count = move || {
             let logs = read_logs(&result).unwrap_or_default();
             match usize::try_from(results_left).ok().and_then(|results_left| logs.get(results_left)) {
                 Some(first) => PassedLogs::TooMany { to: first.block.number.checked_sub(1) },
-                None => PassedLogs::Logs { count: logs.len() as u64, result, sure },
+                None => PassedLogs::Logs { count: logs.len() as u64, result, is_confirmed },
             }
         };
         self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, count).await

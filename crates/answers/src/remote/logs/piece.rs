@@ -1,5 +1,5 @@
-//! Pieces of a range: aligned chunks, which queries that overlap share, and what is left at its ends, which is kept for
-//! those who ask for the very same blocks.
+//! Pieces of a range: aligned chunks, which queries that overlap share, and what is left at its ends, which is cached for
+//! queries of exactly the same blocks.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ const CHUNKS_MAX: u64 = 256;
 pub(super) struct Piece {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Where it is kept, if it is.
+    /// The key of its logs in the cache; `None` if they are not to be cached.
     pub(super) key: Option<CacheKey>,
     pub(super) is_chunk: bool,
     pub(super) found: Option<LogsText>,
 }
 
 impl Piece {
-    /// Blocks whose logs are not kept.
+    /// Blocks whose logs are not cached.
     pub(super) fn without_key(from: u64, to: u64) -> Self {
         Self { from, to, key: None, is_chunk: false, found: None }
     }
@@ -82,8 +82,8 @@ fn anchor(chain: &CanonicalChain, last: u64) -> BlockRef {
     canonical(chain, last).unwrap_or(BlockRef { number: last, hash: B256::ZERO })
 }
 
-/// A chunk as it is kept: a copy, because the answer that it was cut from may be many times as large.
-pub(super) fn kept(
+/// A chunk as it is cached: a copy, because the answer that it was cut from may be many times as large.
+pub(super) fn cached_answer(
     found: &LogsText,
     last: u64,
     chain: &Arc<CanonicalChain>,

@@ -29,8 +29,8 @@ use crate::results::json::Json;
 /// Blocks whose receipts are fetched at the same time.
 const BLOCKS_AT_ONCE: usize = 8;
 
-/// Blocks below the window whose headers are fetched for one query where none are kept: 30 MB of a busy chain. What is wider is
-/// left to the nodes.
+/// Blocks below the window whose headers are fetched for one query where none are stored: 30 MB of a busy chain. What is wider
+/// is left to the nodes.
 const DEEP_BLOCKS_MAX: u64 = 2_048;
 
 /// Logs of a block that are searched at once: some 100 µs.
@@ -48,7 +48,7 @@ impl LogSearch<'_> {
         let deep_blocks = to.number.min(lowest).saturating_sub(from.number);
         let is_provable = match self.supplier {
             Supplier::Nodes | Supplier::Node { .. } => {
-                deep_blocks < DEEP_BLOCKS_MAX || self.remote.kept_chain().is_some()
+                deep_blocks < DEEP_BLOCKS_MAX || self.remote.followed_chain().is_some()
             }
             Supplier::Partners { method } => {
                 deep_blocks < DEEP_BLOCKS_MAX.min(self.remote.pool.partner_calls_per_second(method))
@@ -125,7 +125,7 @@ impl LogSearch<'_> {
         let is_short =
             logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.value_count() <= COMPARED_AT_ONCE_MAX;
         let filter = Arc::clone(self.filter);
-        // The block need not be kept any more, and then nobody else accounts for it.
+        // The block may be in no cache any more, and then nobody else accounts for it.
         let mut charge = MemoryCharge::default();
         self.remote.memory.of(self.account).grow(&mut charge, body.bytes() + receipts.bytes())?;
         let search = move || (matching(&body, &receipts, &filter), charge);

@@ -328,8 +328,8 @@ impl PoolSource {
             Some(_) => is_in,
             None => query.block().or(Some(head(asking.chain))),
         };
-        let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
-        Ok(Fetched { result, block, verified: Verification::Confirmed, keep, given_by: Some(given_by) })
+        let cache = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
+        Ok(Fetched { result, block, verified: Verification::Confirmed, cache, given_by: Some(given_by) })
     }
 }
 

@@ -54,7 +54,8 @@ const SLOTS_PER_PROOF_MAX: usize = 256;
 /// Proofs that are fetched at the same time for one simulation.
 const PROOFS_AT_ONCE: usize = 16;
 
-/// How long a node may think about what a call will read. Without it, the call is run and finds out.
+/// How long a node may think about what a call will read, and how long fetching that may take. Without it, the call is run and
+/// finds out.
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The outcome of an attempt to run a message here.
@@ -83,7 +84,7 @@ impl PoolSource {
             cancel: Some(Arc::clone(&cancel.0)),
         };
         let message = CallMessage::clone(&query.message);
-        let run = Run { kind: query.kind, message, spec, at: at.header.clone(), limits };
+        let run = SimulationInput { kind: query.kind, message, spec, at: at.header.clone(), limits };
         let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
         let result = simulation.complete().await;
         drop(cancel);
@@ -102,7 +103,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// The inputs that all runs of one simulation share.
-struct Run {
+struct SimulationInput {
     kind: SimulationKind,
     message: CallMessage,
     spec: Arc<ChainSpec>,
@@ -110,9 +111,9 @@ struct Run {
     limits: CallLimits,
 }
 
-impl Run {
+impl SimulationInput {
     /// Runs on what is known; writes the result as JSON.
-    fn on(&self, state: &CallState) -> (Result<Bytes, CallError>, StateReads) {
+    fn execute(&self, state: &CallState) -> (Result<Bytes, CallError>, StateReads) {
         let state = PartialState::new(state);
         let (rules, request) = (self.spec.rules_at(&self.at), self.message.request.clone());
         let overrides = overrides(&self.message);
@@ -133,7 +134,7 @@ impl Run {
 struct Simulation<'a> {
     remote: &'a PoolSource,
     at: ProvenAt<'a>,
-    run: Arc<Run>,
+    run: Arc<SimulationInput>,
     state: CallState,
     /// How many were fetched so far.
     accounts: usize,
@@ -153,7 +154,7 @@ struct FetchedAccount {
 impl Simulation<'_> {
     async fn complete(mut self) -> Result<Bytes, Failure> {
         let touched = self.touched_before();
-        let mut may_ask = touched.is_none() && self.run.message.overrides.state.is_none();
+        let mut may_ask_for_hint = touched.is_none() && self.run.message.overrides.state.is_none();
         let accounts = self.accounts_of_message();
         match touched {
             Some(touched) => {
@@ -170,7 +171,8 @@ impl Simulation<'_> {
                 let timeout = self.remote.limits.call_timeout;
                 return outcome.map_err(|cause| call_failure(cause, timeout, false));
             }
-            let suggested = if std::mem::take(&mut may_ask) { self.ask_what_it_reads().await } else { None };
+            let suggested =
+                if std::mem::take(&mut may_ask_for_hint) { self.ask_what_it_reads().await } else { None };
             self.fetch(reads.missing).await?;
             self.fetch_expected(suggested.unwrap_or_default()).await;
         }
@@ -201,7 +203,7 @@ impl Simulation<'_> {
         if let Some(function) = self.function()
             && self.run.message.overrides.state.is_none()
         {
-            self.remote.touched.keep(function, found);
+            self.remote.touched.remember(function, found);
         }
     }
 
@@ -210,7 +212,7 @@ impl Simulation<'_> {
         let state = std::mem::take(&mut self.state);
         let run = Arc::clone(&self.run);
         let job = move || {
-            let (outcome, reads) = run.on(&state);
+            let (outcome, reads) = run.execute(&state);
             (state, outcome, reads)
         };
         let Asking { account, deadline, .. } = self.at.asking;
@@ -246,18 +248,25 @@ impl Simulation<'_> {
         if self.accounts > ACCOUNTS_MAX || self.slots > SLOTS_MAX {
             return Err(Failure::StateNotProven);
         }
-        self.fetch_proofs(wanted).await?;
+        self.fetch_proofs(wanted, self.at.asking.deadline).await?;
         self.fetch_block_hashes(&parts).await
     }
 
     /// Fetches parts of the state that the message is expected to read. Other callers and nodes choose them, so they do not
-    /// count against the limits of this call, and what cannot be fetched is asked for when a run lacks it.
+    /// count against the limits of this call, take little of its time, and what cannot be fetched is asked for when a run lacks
+    /// it.
     async fn fetch_expected(&mut self, parts: StateParts) {
-        let _unfetched = self.fetch_proofs(wanted(&parts)).await;
+        let until = self.at.asking.deadline.min(Instant::now() + HINT_TIME_MAX);
+        let _unfetched = self.fetch_proofs(wanted(&parts), until).await;
     }
 
-    /// Fetches accounts with their proofs, each once with all of its slots, and with their code.
-    async fn fetch_proofs(&mut self, wanted: Vec<(Address, Vec<B256>)>) -> Result<(), Failure> {
+    /// Fetches accounts with their proofs, each once with all of its slots, and with their code. What was fetched by `until` is
+    /// used in any case.
+    async fn fetch_proofs(
+        &mut self,
+        wanted: Vec<(Address, Vec<B256>)>,
+        until: Instant,
+    ) -> Result<(), Failure> {
         let mut wanted = wanted.into_iter();
         let mut fetches: FuturesUnordered<FetchingAccount<'_>> = FuturesUnordered::new();
         let (mut fetched, mut outcome) = (Vec::new(), Ok(()));
@@ -265,10 +274,11 @@ impl Simulation<'_> {
             for (address, slots) in wanted.by_ref().take(PROOFS_AT_ONCE - fetches.len()) {
                 fetches.push(Box::pin(self.fetch_account(address, slots)));
             }
-            match fetches.next().await {
-                Some(Ok(account)) => fetched.push(account),
-                Some(Err(failure)) => outcome = Err(failure),
-                None => break,
+            match timeout_at(until, fetches.next()).await {
+                Ok(Some(Ok(account))) => fetched.push(account),
+                Ok(Some(Err(failure))) => outcome = Err(failure),
+                Ok(None) => break,
+                Err(_) => outcome = Err(Failure::Unavailable),
             }
         }
         drop(fetches);
@@ -324,10 +334,10 @@ fn wanted(parts: &StateParts) -> Vec<(Address, Vec<B256>)> {
     wanted.into_iter().flat_map(in_pieces).collect()
 }
 
-/// The known part of the state for one simulation: fetched for it, or kept from earlier ones.
+/// The known part of the state for one simulation: fetched for it, or cached from earlier ones.
 #[derive(Default)]
 struct CallState {
-    kept: Option<(Arc<StateStore>, B256)>,
+    cached: Option<(Arc<StateStore>, B256)>,
     accounts: AddressMap<Option<ProvenAccount>>,
     slots: HashMap<(Address, B256), U256>,
     code: B256Map<ContractCode>,
@@ -336,7 +346,7 @@ struct CallState {
 
 impl CallState {
     fn new(store: Arc<StateStore>, state_root: B256) -> Self {
-        Self { kept: Some((store, state_root)), ..Self::default() }
+        Self { cached: Some((store, state_root)), ..Self::default() }
     }
 
     fn add(&mut self, fetched: FetchedAccount) {
@@ -349,7 +359,7 @@ impl CallState {
     }
 
     fn proven_account(&self, address: Address) -> Option<Option<ProvenAccount>> {
-        let (store, state_root) = self.kept.as_ref()?;
+        let (store, state_root) = self.cached.as_ref()?;
         self.accounts.get(&address).copied().or_else(|| store.account(*state_root, address))
     }
 }
@@ -367,11 +377,11 @@ impl KnownState for &CallState {
     fn storage(&self, address: Address, slot: U256) -> Option<U256> {
         let slot = slot.into();
         let fetched = self.slots.get(&(address, slot)).copied();
-        fetched.or_else(|| self.kept.as_ref()?.0.slot(self.proven_account(address)?, slot))
+        fetched.or_else(|| self.cached.as_ref()?.0.slot(self.proven_account(address)?, slot))
     }
 
     fn code(&self, hash: B256) -> Option<ContractCode> {
-        self.code.get(&hash).cloned().or_else(|| self.kept.as_ref()?.0.code(hash))
+        self.code.get(&hash).cloned().or_else(|| self.cached.as_ref()?.0.code(hash))
     }
 
     fn block_hash(&self, number: u64) -> Option<B256> {
@@ -403,9 +413,9 @@ mod tests {
         let (hash, state_root) = (header.hash_slow(), header.state_root);
         let parts = &test.source.proven_state.parts;
         for address in [Address::ZERO, CONTRACT] {
-            parts.keep(StateKey::Account { state_root, address }, StatePart::Account(None));
+            parts.insert(StateKey::Account { state_root, address }, StatePart::Account(None));
         }
-        parts.keep(StateKey::Header(hash), StatePart::Header(Arc::new(header)));
+        parts.insert(StateKey::Header(hash), StatePart::Header(Arc::new(header)));
         BlockRef { number: 18_600_000, hash }
     }
 
@@ -436,7 +446,7 @@ mod tests {
         let test = TestSource::of_chain(1, Some(1));
         let mut expected = StateParts::default();
         expected.accounts.insert(Address::repeat_byte(0x99));
-        test.source.touched.keep(FUNCTION, expected);
+        test.source.touched.remember(FUNCTION, expected);
         let simulated = simulated(&test, message()).await;
         assert!(matches!(simulated, Ok(Simulated::Done(result)) if result == "\"0x\""));
     }

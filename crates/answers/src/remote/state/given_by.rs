@@ -1,4 +1,4 @@
-//! Answers of nodes that are kept as long as none of these nodes is proven wrong.
+//! Answers that are cached as long as none of the nodes that gave them is proven wrong.
 
 use nodes::{Pool, PoolNode};
 

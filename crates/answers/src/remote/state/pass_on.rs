@@ -47,15 +47,15 @@ impl<'a> PassedOn<'a> {
         Self { remote, account, chain, query, form }
     }
 
-    pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_> {
+    pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_, Judgement> {
         let (form, bytes, result) = (self.form, result.len(), result.clone());
         let read = move || read(form, result);
         if bytes <= PARSED_AT_ONCE_BYTES_MAX {
-            return self.conclude(read()).into();
+            return Judging::Done(self.conclude(read()));
         }
         Judging::Elsewhere(Box::pin(async move {
             let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
-            read.map_or(Judgement::Unchecked, |read| self.conclude(read))
+            Some(self.conclude(read.ok()?))
         }))
     }
 
@@ -97,8 +97,8 @@ impl<'a> PassedOn<'a> {
             NodeReply::Limit(_) => return Err(Failure::Unavailable),
         };
         if !answered.is_confirmed || result.trim_ascii() == b"null" {
-            let keep = if answered.is_absent_everywhere { CacheDecision::Absent } else { CacheDecision::No };
-            return self.nothing().map(|nothing| Fetched { keep, ..nothing });
+            let cache = if answered.is_absent_everywhere { CacheDecision::Absent } else { CacheDecision::No };
+            return self.nothing().map(|nothing| Fetched { cache, ..nothing });
         }
         let (result, is_in) = match self.form {
             Some(form @ Form::Record(_)) => {
@@ -115,8 +115,8 @@ impl<'a> PassedOn<'a> {
             Some(_) => is_in,
             None => self.query.block().or(self.chain.map(head)),
         };
-        let keep = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
-        Ok(Fetched { result, block, verified: Verification::None, keep, given_by: None })
+        let cache = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
+        Ok(Fetched { result, block, verified: Verification::None, cache, given_by: None })
     }
 
     /// Whether there is something to say, as far as the view can tell.
@@ -161,7 +161,7 @@ impl<'a> PassedOn<'a> {
             | NodeQuery::Simulation(_) => NULL,
         };
         let block = self.query.block();
-        Ok(Fetched { result, block, verified: Verification::None, keep: CacheDecision::No, given_by: None })
+        Ok(Fetched { result, block, verified: Verification::None, cache: CacheDecision::No, given_by: None })
     }
 }
 

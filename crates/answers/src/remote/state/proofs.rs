@@ -1,4 +1,4 @@
-//! Accounts, storage slots and code, fetched from nodes with their proofs and kept.
+//! Accounts, storage slots and code, fetched from nodes with their proofs and cached.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl PoolSource {
     ) -> Result<Arc<Header>, Failure> {
         let known = match self.blocks.body(block.hash) {
             Some(body) => Some(body),
-            None => self.kept_body(asking.account, block).await?,
+            None => self.stored_body(asking.account, block).await?,
         };
         let header = match known {
             Some(body) => body.header().clone(),
@@ -68,7 +68,7 @@ impl PoolSource {
             }
         };
         let header = Arc::new(header);
-        self.proven_state.parts.keep(StateKey::Header(block.hash), StatePart::Header(Arc::clone(&header)));
+        self.proven_state.parts.insert(StateKey::Header(block.hash), StatePart::Header(Arc::clone(&header)));
         Ok(header)
     }
 
@@ -106,7 +106,7 @@ impl PoolSource {
         };
         let Asking { supplier, deadline, .. } = at.asking;
         let proof = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
-        self.proven_state.parts.keep_proof(key, &proof);
+        self.proven_state.parts.insert_proof(key, &proof);
         Ok(Arc::new(proof))
     }
 
@@ -130,7 +130,7 @@ impl PoolSource {
             let call = encode::code(address, &at.block).for_account(at.asking.caller);
             let Asking { supplier, deadline, .. } = at.asking;
             let code = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
-            self.proven_state.parts.keep(StateKey::Code(hash), StatePart::Code(code.clone()));
+            self.proven_state.parts.insert(StateKey::Code(hash), StatePart::Code(code.clone()));
             Ok(code)
         };
         self.proven_state.code.share(fetch, at.asking.deadline, work).await

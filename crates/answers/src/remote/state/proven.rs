@@ -32,7 +32,7 @@ impl PoolSource {
         self.prove_state(asking, query).await
     }
 
-    /// The same in any mode.
+    /// Answers from proven state in any mode.
     pub(super) async fn prove_state(
         &self,
         asking: Asking<'_>,

@@ -8,7 +8,7 @@ use super::lists::wrong_answers;
 use super::questions::outcome;
 use crate::demo::{Demo, until};
 
-const NOTHING_KEPT: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
+const NO_CACHE: &str = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
 
 /// A block with transactions. Watchers do not ask for them, so that none of them sees what is forged.
 const BLOCK: u64 = 0x20;
@@ -35,7 +35,7 @@ fn blamed(front: &Front, nodes: &[Proxy]) -> Vec<bool> {
 fn a_proof_that_fails_for_every_node_convicts_none_of_them() {
     let node = Demo::with("");
     for (forgery, method, params) in questions(&node) {
-        let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NOTHING_KEPT);
+        let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NO_CACHE);
         proxies.iter().for_each(|proxy| proxy.set(Mood::Forging(forgery)));
         for _ in 0..3 {
             assert_eq!(front.ask(method, &params)["error"]["code"], -32002, "{forgery:?}");
@@ -51,7 +51,7 @@ fn a_proof_that_fails_for_every_node_convicts_none_of_them() {
 fn a_node_is_convicted_when_another_one_proves_what_it_has_forged() {
     let node = Demo::with("");
     for (forgery, method, params) in questions(&node) {
-        let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NOTHING_KEPT);
+        let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, NO_CACHE);
         proxies[0].set(Mood::Forging(forgery));
         let truth = outcome(&node.call(method, &params));
         until("the liar was asked", || {

@@ -6,7 +6,7 @@ use archive::Archive;
 use chain_builder::write_blocks;
 use tempfile::TempDir;
 use testkit::ethereumjs::{self, EthereumJs};
-use testkit::ports::free_port;
+use testkit::ports::free_ports;
 
 use super::front::Front;
 use super::questions::{self, Question, agree, outcome};
@@ -37,7 +37,7 @@ impl Pair {
         let first_without_work = blocks.iter().find(|built| built.block.header.difficulty.is_zero());
         genesis.config.merge_netsplit_block = first_without_work.map(|built| built.block.header.number);
         let folder = tempfile::tempdir().unwrap();
-        let node = EthereumJs::start(folder.path(), &json(&genesis), &rlp, [free_port(), free_port()])?;
+        let node = EthereumJs::start(folder.path(), &json(&genesis), &rlp, free_ports())?;
         archive.import_blocks(blocks.into_iter().map(|built| built.block), &mut archive::NoProgress).unwrap();
         Some(Self { gateway: Demo::over(archive, directory, ""), node, _folder: folder })
     }

@@ -85,20 +85,20 @@ fn follow_metric(front: &Front, name: &str) -> u64 {
 }
 
 /// Waits until so many blocks are on the disk and in memory.
-fn until_kept(front: &Front, stored: u64, in_memory: u64) {
-    until("all blocks are kept", || {
+fn until_stored(front: &Front, stored: u64, in_memory: u64) {
+    until("all blocks are stored", || {
         (follow_metric(front, "blocks"), follow_metric(front, "memory_blocks")) == (stored, in_memory)
     });
 }
 
 #[test]
-fn kept_blocks_are_answered_with_all_nodes_dead() {
+fn stored_blocks_are_answered_with_all_nodes_dead() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (proxies, urls) = proxies(&node, 3);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
-    until_kept(&front, STORED + 1, 64);
+    until_stored(&front, STORED + 1, 64);
     let questions = questions(&chain);
     let truth = truths(&node, &questions);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
@@ -106,21 +106,21 @@ fn kept_blocks_are_answered_with_all_nodes_dead() {
     let reply = front.ask_as("custom", "", "eth_getBlockByNumber", r#"["0x7",false]"#);
     assert_eq!(reply.header("chaingate-verified"), Some("proven"));
     let state = front.ask("eth_getStorageAt", &long::storage_at(r#""0x7""#));
-    assert_eq!(state["error"]["code"], UNAVAILABLE, "only blocks are kept: {state}");
+    assert_eq!(state["error"]["code"], UNAVAILABLE, "only blocks are stored: {state}");
 }
 
 /// What was kept before a restart is used again, and no node is asked for it.
 #[test]
-fn kept_blocks_survive_a_restart() {
+fn stored_blocks_survive_a_restart() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (proxies, urls) = proxies(&node, 2);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = 3", NETWORK);
-    until_kept(&front, STORED - 2, 64);
+    until_stored(&front, STORED - 2, 64);
     drop(front);
     let front = Front::following(folder.path(), &urls, "from = 3", NETWORK);
-    until_kept(&front, STORED - 2, 64);
+    until_stored(&front, STORED - 2, 64);
     assert_eq!(follow_metric(&front, "filled_blocks_total"), 0);
     let questions: Vec<_> = about(&chain, 7).into_iter().chain(about(&chain, 50)).collect();
     let truth = truths(&node, &questions);
@@ -128,19 +128,19 @@ fn kept_blocks_survive_a_restart() {
     compare(&questions, &answers(&front, &questions), &truth);
 }
 
-/// Nobody can say what the head is now: the newest kept block is, and `/ready` says that no node answers.
+/// Nobody can say what the head is now: the newest stored block is, and `/ready` says that no node answers.
 #[test]
-fn kept_blocks_are_answered_after_a_restart_with_all_nodes_dead() {
+fn stored_blocks_are_answered_after_a_restart_with_all_nodes_dead() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (proxies, urls) = proxies(&node, 2);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = 3", NETWORK);
-    until_kept(&front, STORED - 2, 64);
+    until_stored(&front, STORED - 2, 64);
     drop(front);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
     let front = Front::following_unready(folder.path(), &urls, "from = 3", NETWORK);
-    until("the kept blocks are served", || {
+    until("the stored blocks are served", || {
         front.ask("eth_blockNumber", "[]")["result"] == format!("{STORED:#x}")
     });
     let ready = get(front.operator, "/ready");
@@ -153,39 +153,39 @@ fn kept_blocks_are_answered_after_a_restart_with_all_nodes_dead() {
     proxies.iter().for_each(|proxy| proxy.set(Mood::Honest));
     until("it is ready", || get(front.operator, "/ready").status == 200);
     assert_eq!(front.ask("eth_blockNumber", "[]")["result"], format!("{:#x}", long::BLOCKS));
-    until_kept(&front, STORED - 2, 64);
+    until_stored(&front, STORED - 2, 64);
 }
 
 #[test]
-fn the_newest_blocks_are_kept_within_the_limit() {
+fn the_newest_blocks_are_stored_within_the_limit() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (_proxies, urls) = proxies(&node, 1);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = \"earliest\"\nblocks_max = 210", NETWORK);
-    until_kept(&front, 210, 64);
+    until_stored(&front, 210, 64);
     assert_eq!(follow_metric(&front, "lowest_block"), STORED - 209);
     drop(front);
     let front = Front::following(folder.path(), &urls, "blocks_max = 0\nfrom = 10", NETWORK);
-    until_kept(&front, STORED - 9, 64);
+    until_stored(&front, STORED - 9, 64);
 }
 
 /// Without more nothing is fetched that was there before the first start.
 #[test]
-fn blocks_are_kept_from_the_first_start_on() {
+fn blocks_are_stored_from_the_first_start_on() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (proxies, urls) = proxies(&node, 1);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "", NETWORK);
-    until_kept(&front, 0, 1);
+    until_stored(&front, 0, 1);
     let whole = |number: usize| format!(r#"["{}",true]"#, chain.blocks[number - 1].hash);
     assert_eq!(proxies[0].asked("eth_getBlockByHash", &whole(300)), 1);
     assert_eq!(proxies[0].asked("eth_getBlockByHash", &whole(299)), 0);
 }
 
 #[test]
-fn nothing_is_kept_where_following_is_off() {
+fn nothing_is_stored_where_following_is_off() {
     let node = long::node(&long::chain(1));
     let (_proxies, urls) = proxies(&node, 1);
     let folder = tempfile::tempdir().unwrap();
@@ -195,10 +195,10 @@ fn nothing_is_kept_where_following_is_off() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// How fast older blocks are kept, what they take on the disk, and how long a restart takes.
+/// How fast older blocks are stored, what they take on the disk, and how long a restart takes.
 #[test]
 #[ignore = "a measurement"]
-fn how_fast_older_blocks_are_kept() {
+fn how_fast_older_blocks_are_stored() {
     for (blocks, transactions) in [(6_000, 1), (1_000, 50)] {
         let chain = long::chain_of(blocks, transactions);
         let node = long::node(&chain);
@@ -207,7 +207,7 @@ fn how_fast_older_blocks_are_kept() {
         let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
         let begun = Instant::now();
         let before = follow_metric(&front, "blocks");
-        until("all blocks are kept", || follow_metric(&front, "blocks") == blocks - 63);
+        until("all blocks are stored", || follow_metric(&front, "blocks") == blocks - 63);
         let (time, bytes) = (begun.elapsed(), follow_metric(&front, "file_bytes"));
         drop(front);
         let begun = Instant::now();
@@ -224,15 +224,15 @@ fn how_fast_older_blocks_are_kept() {
     }
 }
 
-/// Nodes of another chain than that of the kept blocks: they are not used, and nodes answer.
+/// Nodes of another chain than that of the stored blocks: they are not used, and nodes answer.
 #[test]
-fn kept_blocks_of_another_chain_are_not_used() {
+fn stored_blocks_of_another_chain_are_not_used() {
     let (chain, other) = (long::chain(2), long::chain(3));
     let (node, other_node) = (long::node(&chain), long::node(&other));
     let folder = tempfile::tempdir().unwrap();
     let (_proxies, urls) = proxies(&node, 1);
     let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
-    until_kept(&front, STORED + 1, 64);
+    until_stored(&front, STORED + 1, 64);
     drop(front);
     let (_proxies, urls) = proxies(&other_node, 1);
     let front = Front::following(folder.path(), &urls, "", NETWORK);
@@ -244,12 +244,12 @@ fn kept_blocks_of_another_chain_are_not_used() {
 
 /// The blocks of another network were served as those of the configured one while no node answered.
 #[test]
-fn kept_blocks_of_another_chain_than_the_configured_one_are_refused() {
+fn stored_blocks_of_another_chain_than_the_configured_one_are_refused() {
     let node = long::node(&long::chain(2));
     let folder = tempfile::tempdir().unwrap();
     let (_proxies, urls) = proxies(&node, 1);
     let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
-    until_kept(&front, STORED + 1, 64);
+    until_stored(&front, STORED + 1, 64);
     drop(front);
     let open = |network: &str| {
         let text = format!(
@@ -273,7 +273,7 @@ fn kept_blocks_of_another_chain_than_the_configured_one_are_refused() {
 
 /// A node that lies about old blocks, and one whose blocks of old numbers are others: what is kept is true all the same.
 #[test]
-fn only_proven_blocks_are_kept() {
+fn only_proven_blocks_are_stored() {
     use testkit::forgery::Forgery;
     let (chain, other) = (long::chain(2), long::chain(3));
     let (node, other_node) = (long::node(&chain), long::node(&other));
@@ -282,7 +282,7 @@ fn only_proven_blocks_are_kept() {
     proxies[1].set(Mood::Forging(Forgery::ALL[0]));
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = \"earliest\"", NETWORK);
-    until_kept(&front, STORED + 1, 64);
+    until_stored(&front, STORED + 1, 64);
     let questions = questions(&chain);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
     compare(&questions, &answers(&front, &questions), &truths(&node, &questions));
@@ -342,14 +342,14 @@ fn new_blocks_are_followed_and_written_when_they_are_deep() {
     let (proxies, urls) = proxies(&node, 2);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "", NETWORK);
-    until_kept(&front, 0, 1);
+    until_stored(&front, 0, 1);
     for _ in 0..20 {
         growing.grow(5);
         let head = format!("{:#x}", growing.archive.snapshot().head());
         until("the head is seen", || front.ask("eth_blockNumber", "[]")["result"] == head);
     }
     // Blocks 10 to 110, of which 46 and those below are deep.
-    until_kept(&front, 37, 64);
+    until_stored(&front, 37, 64);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
     let questions: Vec<_> =
         [10, 46, 47, 110].iter().flat_map(|&number| about(&growing.chain, number)).collect();
@@ -363,11 +363,11 @@ fn blocks_that_came_during_an_outage_are_fetched() {
     let (proxies, urls) = proxies(&node, 2);
     let folder = tempfile::tempdir().unwrap();
     let front = Front::following(folder.path(), &urls, "from = 100", NETWORK);
-    until_kept(&front, 37, 64);
+    until_stored(&front, 37, 64);
     drop(front);
     growing.grow(500);
     let front = Front::following(folder.path(), &urls, "from = 100", NETWORK);
-    until_kept(&front, 537, 64);
+    until_stored(&front, 537, 64);
     proxies.iter().for_each(|proxy| proxy.set(Mood::Dead));
     let questions: Vec<_> =
         [100, 136, 137, 300, 636, 637].iter().flat_map(|&number| short(&growing.chain, number)).collect();
@@ -381,7 +381,7 @@ fn token_logs(from: u64, to: u64) -> String {
 }
 
 #[test]
-fn headers_for_log_queries_are_kept_within_the_limit() {
+fn headers_for_log_queries_are_stored_within_the_limit() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (proxies, urls) = proxies(&node, 2);
@@ -439,7 +439,7 @@ fn short(chain: &HeavyChain, number: u64) -> Vec<(&'static str, String)> {
 
 /// Many callers while blocks are fetched and written.
 #[test]
-fn callers_are_answered_rightly_while_blocks_are_being_kept() {
+fn callers_are_answered_rightly_while_blocks_are_being_stored() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let (_proxies, urls) = proxies(&node, 2);
@@ -452,7 +452,7 @@ fn callers_are_answered_rightly_while_blocks_are_being_kept() {
             scope.spawn(|| compare(&questions, &answers(&front, &questions), &truth));
         }
     });
-    until_kept(&front, STORED + 1, 64);
+    until_stored(&front, STORED + 1, 64);
     assert_eq!(get(front.operator, "/ready").status, 200);
     let batch = format!(
         "[{}]",

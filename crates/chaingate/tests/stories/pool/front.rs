@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chaingate::config::Config;
 use chaingate::source;
-use gateway::server::Server;
+use gateway::Server;
 use serde_json::Value;
 use testkit::http::{ReceivedReply, TestConnection, get, request};
 use testkit::proxy::Proxy;
@@ -81,9 +81,9 @@ impl Front {
         let rest =
             if rest.contains("[pool]\n") { rest.replace("[pool]\n", pool) } else { format!("{pool}{rest}") };
         let config = Config::parse(&format!("{top}{text}{rest}")).unwrap();
-        // A gateway that was stopped a moment ago may still have the file of kept blocks.
+        // A gateway that was stopped a moment ago may still have the file of stored blocks.
         let mut sources = source::open(&config, |_, _| {});
-        until("the kept blocks are free", || {
+        until("the stored blocks are free", || {
             let is_taken = matches!(&sources, Err(cause) if cause.contains("in use"));
             if is_taken {
                 sources = source::open(&config, |_, _| {});

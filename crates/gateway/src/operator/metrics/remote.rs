@@ -124,11 +124,11 @@ fn usable_partners(out: &mut String, remote: &PoolSource) {
 
 /// The stored blocks, if the gateway stores any.
 fn follow(out: &mut String, remote: &PoolSource) {
-    let Some(kept) = remote.kept_chain() else { return };
-    let snapshot = kept.snapshot();
+    let Some(followed) = remote.followed_chain() else { return };
+    let snapshot = followed.snapshot();
     let newest = snapshot.ranges().next_back();
-    let (memory_blocks, memory_bytes) = kept.in_memory();
-    let is_following = u64::from(kept.state() == FollowState::Following);
+    let (memory_blocks, memory_bytes) = followed.in_memory();
+    let is_following = u64::from(followed.state() == FollowState::Following);
     let mut gauge = |name: &str, help: &str, value: u64| one(out, name, "gauge", help, value);
     gauge(
         "chaingate_follow_running",
@@ -158,20 +158,20 @@ fn follow(out: &mut String, remote: &PoolSource) {
         memory_blocks as u64,
     );
     gauge("chaingate_follow_memory_bytes", "Bytes of memory of these blocks.", memory_bytes as u64);
-    gauge("chaingate_follow_file_bytes", "Bytes of the file of stored blocks.", kept.file_bytes());
+    gauge("chaingate_follow_file_bytes", "Bytes of the file of stored blocks.", followed.file_bytes());
     one(
         out,
         "chaingate_follow_filled_blocks_total",
         "counter",
         "Older blocks that were fetched and stored.",
-        kept.filled_blocks(),
+        followed.filled_blocks(),
     );
     one(
         out,
         "chaingate_follow_disk_failures_total",
         "counter",
         "Reads and writes of stored blocks that failed.",
-        kept.disk_failures(),
+        followed.disk_failures(),
     );
 }
 
@@ -210,7 +210,7 @@ fn left_out(out: &mut String, nodes: &[Named<'_>]) {
         out,
         name,
         "gauge",
-        "1 for each node that is not used, by reason; wrong_answer: it was proven to lie.",
+        "1 for each node that is not used, by reason; wrong_answer: it was proven to lie, and is asked only if no other node can answer.",
     );
     for (kind, node) in nodes {
         let identity = node.capabilities().exclusion().map(|reason| reason.name());

@@ -38,7 +38,7 @@ proptest! {
             for _ in 0..calls {
                 let deadline = Instant::now() + 1_000 * SECOND;
                 let answered = ask(&pool.nodes, &call, &judge, &pool.rules, deadline).await;
-                prop_assert_eq!(answered.map(|answered| answered.reply), result(DATA));
+                prop_assert_eq!(answered.answer.map(|answered| answered.reply), result(DATA));
             }
             Ok(())
         })?;

@@ -210,7 +210,7 @@ async fn a_node_that_becomes_slow_is_avoided() {
 async fn a_call_after_its_deadline_asks_no_node() {
     let pool = three();
     let answered = ask(&pool.nodes, &quick(), &judge, &pool.rules, Instant::now()).await;
-    assert_eq!(answered.map(|answered| answered.reply), Err(CallFailure::Deadline));
+    assert_eq!(answered.answer.map(|answered| answered.reply), Err(CallFailure::Deadline));
     assert_eq!(pool.asked(), 0);
 }
 

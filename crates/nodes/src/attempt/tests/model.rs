@@ -7,7 +7,7 @@
 use proptest::prelude::*;
 
 use super::super::next_action::{Action, AnotherAttempt, Ending, NodeFacts, Payment, next_action};
-use super::super::progress::{AskReason, AttemptOutcome, CallProgress, NodeStatus};
+use super::super::progress::{AttemptOutcome, CallProgress, NodeStatus};
 use super::*;
 use crate::budget::REFUSED_PAUSE;
 use crate::node::UsualDelays;

@@ -1,5 +1,6 @@
 //! TLS, and HTTP/2 where it is agreed on.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -115,6 +117,76 @@ async fn http2_may_be_demanded_without_tls() {
     let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap().with_http2(true);
     let client = Client::new(endpoint, EndpointLimits::default());
     assert_eq!(ask(&client, "[]").await, said("\"HTTP/2.0\""));
+}
+
+/// A request that the node had not begun to work on counted as a fault of the node. Every graceful end of a connection under
+/// load has such requests. Later, each of them opened a connection of its own.
+#[tokio::test]
+async fn a_request_that_a_node_refuses_over_http2_is_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let refused = Arc::new(Mutex::new(HashSet::new()));
+    let seen = Arc::clone(&refused);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let seen = Arc::clone(&seen);
+                    tokio::spawn(async move {
+                        let body = request.into_body().data().await.unwrap().unwrap();
+                        if seen.lock().insert(body.clone()) {
+                            return respond.send_reset(h2::Reason::REFUSED_STREAM);
+                        }
+                        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                        let mut reply = respond.send_response(Response::new(()), false).unwrap();
+                        reply.send_data(echo(&body).into(), true).unwrap();
+                    });
+                }
+            });
+        }
+    });
+    let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap().with_http2(true);
+    let client = Client::new(endpoint, EndpointLimits::default());
+    assert_eq!(ask(&client, "[]").await, said("[]"));
+    let asks = (0..20).map(|_| ask(&client, "[]"));
+    assert!(join_all(asks).await.iter().all(|reply| *reply == said("[]")));
+    assert!(refused.lock().len() > 1, "more than one request was refused");
+    assert_eq!(client.stats().connections_made, 1);
+}
+
+/// Answers each call of a request with its own params.
+async fn answer_stream(request: Request<h2::RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
+    let body = request.into_body().data().await.unwrap().unwrap();
+    let mut reply = respond.send_response(Response::new(()), false).unwrap();
+    reply.send_data(echo(&serde_json::from_slice(&body).unwrap()).into(), true).unwrap();
+}
+
+/// Every graceful end of a connection counted as a fault of the node.
+#[tokio::test]
+async fn a_request_on_a_connection_that_the_node_ends_is_sent_on_another() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                let (request, respond) = connection.accept().await.unwrap().unwrap();
+                tokio::spawn(answer_stream(request, respond));
+                // The second request of each connection is answered with GOAWAY.
+                let _unanswered = connection.accept().await;
+                connection.abrupt_shutdown(h2::Reason::NO_ERROR);
+                while connection.accept().await.is_some() {}
+            });
+        }
+    });
+    let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap().with_http2(true);
+    let client = Client::new(endpoint, EndpointLimits::default());
+    for connections in 1..=3 {
+        assert_eq!(ask(&client, "[]").await, said("[]"));
+        assert_eq!(client.stats().connections_made, connections);
+    }
 }
 
 #[tokio::test]

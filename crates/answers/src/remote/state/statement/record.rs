@@ -23,7 +23,7 @@ pub(in crate::remote::state) enum RecordKind {
 enum RecordMember {
     /// Text, numbers and lists of them, as the node gives them.
     Plain(&'static str),
-    /// The same, but what it is may be known to one node sooner than to another.
+    /// A member like `Plain` that one node may know sooner than another.
     Later(&'static str),
     /// A list of objects, or of hashes.
     List(&'static str, RecordKind),

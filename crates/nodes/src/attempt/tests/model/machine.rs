@@ -85,12 +85,12 @@ impl Machine<'_> {
             Action::AskFirst { best, probe } => {
                 let probe = probe.filter(|_| self.purse.hedge());
                 self.progress.has_prepaid_hedge = probe.is_some();
-                self.start(probe.unwrap_or(best), AskReason::First, now);
+                self.start(probe.unwrap_or(best), now);
             }
             Action::Hedge { node, beside } => {
                 if std::mem::take(&mut self.progress.has_prepaid_hedge) || self.purse.hedge() {
                     self.progress.record_hedge(beside);
-                    self.start(node, AskReason::Hedge, now);
+                    self.start(node, now);
                 } else {
                     self.progress.record_hedge_refused(beside, REFUSED_PAUSE, now);
                 }
@@ -118,13 +118,13 @@ impl Machine<'_> {
             self.drop_attempt(oldest, NodeStatus::Failed);
         }
         self.progress.record_started_another(another.fallback_wait, now);
-        self.start(another.node, AskReason::Retry { is_paid: true }, now);
+        self.start(another.node, now);
     }
 
-    fn start(&mut self, node: usize, reason: AskReason, now: Instant) {
+    fn start(&mut self, node: usize, now: Instant) {
         let ModelNode { usual, silence_max, replies, .. } = &self.schedule.nodes[node];
         let [hedge_delay, silence_max] = [*usual, *silence_max].map(Duration::from_nanos);
-        self.progress.record_started(node, reason, UsualDelays { hedge_delay, silence_max }, now);
+        self.progress.record_started(node, UsualDelays { hedge_delay, silence_max }, now);
         let (after, kind) = replies[self.attempts[node].min(1)];
         self.attempts[node] += 1;
         self.awaited[node] = after.map(|after| (self.now + after, kind));

@@ -1,4 +1,4 @@
-//! Every table of the file of kept blocks: its key, its value, and one line of what it is for.
+//! Every table of the file of stored blocks: its key, its value, and one line of what it is for.
 //!
 //! `docs/blocks-format.md` describes the rows byte by byte; a change to either raises [`FORMAT_VERSION`].
 
@@ -15,7 +15,7 @@ pub(super) const CHAIN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(
 /// lowest block number → newest block number of a range without gaps of whole blocks.
 pub(super) const RANGES: TableDefinition<'_, u64, u64> = TableDefinition::new("ranges");
 
-/// block number → hash, hash of the parent, bloom of the logs; also of blocks that are not kept whole.
+/// block number → hash, hash of the parent, bloom of the logs; also of blocks that are not stored whole.
 pub(super) const HEADERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("headers");
 
 /// block number → the whole block, compressed.

@@ -1,6 +1,6 @@
-//! Blocks that were proven elsewhere, kept in a file of their own: `blocks.redb`.
+//! Blocks that were proven elsewhere, stored in a file of their own: `blocks.redb`.
 //!
-//! Nothing here is executed. A block is kept with its receipts under its number; the caller has proven it and knows that it
+//! Nothing here is executed. A block is stored with its receipts under its number; the caller has proven it and knows that it
 //! is final. Beside whole blocks there are bare headers, which lead from block to block and
 //! say by their blooms which blocks have no logs of some kind.
 //!
@@ -12,8 +12,8 @@ mod snapshot; // reads
 mod tables; // every table of the file
 mod writer; // one transaction
 
-pub use rows::{BlockParts, EncodedBlock, KeptBody, KeptHeader};
-pub use snapshot::{KeptChainId, KeptSnapshot};
+pub use rows::{BlockParts, EncodedBlock, StoredBody, StoredHeader};
+pub use snapshot::{BlocksFileSnapshot, StoredChainId};
 
 use crate::store::{Disk, ExistingFile, FileKind, OpenError, StoreError, create};
 use arc_swap::ArcSwap;
@@ -23,12 +23,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use tables::FORMAT_VERSION;
-use writer::KeptBlocksWriter;
+use writer::BlocksFileWriter;
 
-/// Name of the file of kept blocks inside the data directory.
+/// Name of the file of stored blocks inside the data directory.
 pub const BLOCKS_FILE: &str = "blocks.redb";
 
-/// Its pages may use 64 MiB of memory: what is asked often is kept in decoded form elsewhere.
+/// Its pages may use 64 MiB of memory: what is asked often is cached in decoded form elsewhere.
 const BLOCKS_KIND: FileKind = FileKind { version: FORMAT_VERSION, page_cache_bytes: 64 << 20 };
 
 /// Blocks that one transaction may drop in addition to as many as were added, so that a lowered limit is reached in short
@@ -37,7 +37,7 @@ const PRUNED_AT_ONCE_MAX: usize = 1_024;
 
 /// How many blocks the file may have; the newest ones stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeptLimits {
+pub struct BlocksFileLimits {
     /// Whole blocks.
     pub blocks_max: Option<u64>,
     /// Headers, those of whole blocks among them.
@@ -45,52 +45,55 @@ pub struct KeptLimits {
 }
 
 /// The open file. Only one process at a time can open it.
-pub struct KeptBlocks {
+pub struct BlocksFile {
     disk: Disk,
     path: PathBuf,
-    limits: KeptLimits,
-    snapshot: ArcSwap<KeptSnapshot>,
+    limits: BlocksFileLimits,
+    snapshot: ArcSwap<BlocksFileSnapshot>,
     /// Held during a transaction, because only one may run at a time.
     writing: Mutex<()>,
 }
 
-impl std::fmt::Debug for KeptBlocks {
+impl std::fmt::Debug for BlocksFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptBlocks").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("BlocksFile").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl KeptBlocks {
+impl BlocksFile {
     /// Opens the file in a data directory, and makes directory and file where they are not there.
-    pub fn open_or_create(data_dir: &Path, limits: KeptLimits) -> Result<Self, KeptOpenError> {
+    pub fn open_or_create(data_dir: &Path, limits: BlocksFileLimits) -> Result<Self, BlocksFileOpenError> {
         let path = data_dir.join(BLOCKS_FILE);
         std::fs::create_dir_all(data_dir)
-            .map_err(|cause| KeptOpenError::Write { path: data_dir.to_owned(), cause })?;
+            .map_err(|cause| BlocksFileOpenError::Write { path: data_dir.to_owned(), cause })?;
         if !path.exists() {
             create(&path, ExistingFile::Keep, write_empty)
-                .map_err(|cause| KeptOpenError::at(&path, cause))?;
+                .map_err(|cause| BlocksFileOpenError::at(&path, cause))?;
         }
-        let disk = Disk::open(&path, BLOCKS_KIND).map_err(|cause| KeptOpenError::at(&path, cause))?;
+        let disk = Disk::open(&path, BLOCKS_KIND).map_err(|cause| BlocksFileOpenError::at(&path, cause))?;
         Self::with(disk, path, limits)
     }
 
     /// Opens the file in something that behaves like one, for tests of disks that fail. Nobody holds a lock.
     #[doc(hidden)]
-    pub fn open_on(file: Arc<dyn StorageBackend>, limits: KeptLimits) -> Result<Self, KeptOpenError> {
+    pub fn open_on(
+        file: Arc<dyn StorageBackend>,
+        limits: BlocksFileLimits,
+    ) -> Result<Self, BlocksFileOpenError> {
         let path = PathBuf::from(BLOCKS_FILE);
         let disk = Disk::open_on(file, BLOCKS_KIND)
-            .map_err(|cause| KeptOpenError::at(&path, OpenError::from_database(&path, cause)))?;
+            .map_err(|cause| BlocksFileOpenError::at(&path, OpenError::from_database(&path, cause)))?;
         Self::with(disk, path, limits)
     }
 
-    fn with(disk: Disk, path: PathBuf, limits: KeptLimits) -> Result<Self, KeptOpenError> {
-        let snapshot = KeptSnapshot::take(&disk.opened().database)
-            .map_err(|cause| KeptOpenError::Read { path: path.clone(), cause })?;
+    fn with(disk: Disk, path: PathBuf, limits: BlocksFileLimits) -> Result<Self, BlocksFileOpenError> {
+        let snapshot = BlocksFileSnapshot::take(&disk.opened().database)
+            .map_err(|cause| BlocksFileOpenError::Read { path: path.clone(), cause })?;
         Ok(Self { disk, path, limits, snapshot: ArcSwap::from_pointee(snapshot), writing: Mutex::default() })
     }
 
     /// The file as of the last commit.
-    pub fn snapshot(&self) -> Arc<KeptSnapshot> {
+    pub fn snapshot(&self) -> Arc<BlocksFileSnapshot> {
         if self.disk.has_failed() {
             self.reopen();
         }
@@ -104,7 +107,7 @@ impl KeptBlocks {
         }
     }
 
-    pub fn limits(&self) -> KeptLimits {
+    pub fn limits(&self) -> BlocksFileLimits {
         self.limits
     }
 
@@ -114,19 +117,19 @@ impl KeptBlocks {
     }
 
     /// Writes down which chain the blocks are of.
-    pub fn set_chain(&self, chain: KeptChainId) -> Result<(), StoreError> {
+    pub fn set_chain(&self, chain: StoredChainId) -> Result<(), StoreError> {
         self.write(|writing| writing.set_chain(chain))
     }
 
-    /// Keeps whole blocks, all or none of them. They are durable when this returns. The lowest ones make room.
+    /// Stores whole blocks, all or none of them. They are durable when this returns. The lowest ones make room.
     pub fn put_blocks(&self, blocks: &[EncodedBlock]) -> Result<(), StoreError> {
         self.write(|writing| blocks.iter().try_for_each(|block| writing.put_block(block)))?;
         self.prune(blocks.len());
         Ok(())
     }
 
-    /// Keeps headers, all or none of them. Those of blocks that are kept whole stay as they are.
-    pub fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
+    /// Stores headers, all or none of them. Those of blocks that are stored whole stay as they are.
+    pub fn put_headers(&self, headers: &[StoredHeader]) -> Result<(), StoreError> {
         self.write(|writing| headers.iter().try_for_each(|header| writing.put_header(header)))?;
         self.prune(headers.len());
         Ok(())
@@ -145,7 +148,7 @@ impl KeptBlocks {
 
     fn write(
         &self,
-        work: impl FnOnce(&mut KeptBlocksWriter<'_>) -> Result<(), StoreError>,
+        work: impl FnOnce(&mut BlocksFileWriter<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.disk.has_failed() {
@@ -155,7 +158,7 @@ impl KeptBlocks {
         let mut transaction = opened.database.begin_write().map_err(StoreError::from)?;
         // Recovery after a crash is then a matter of milliseconds, whatever the size of the file.
         transaction.set_quick_repair(true);
-        let mut writing = KeptBlocksWriter::open(&transaction)?;
+        let mut writing = BlocksFileWriter::open(&transaction)?;
         work(&mut writing)?;
         writing.finish()?;
         transaction.commit().map_err(StoreError::from)?;
@@ -163,7 +166,7 @@ impl KeptBlocks {
     }
 
     fn publish_snapshot(&self, database: &Database) -> Result<(), StoreError> {
-        self.snapshot.store(Arc::new(KeptSnapshot::take(database)?));
+        self.snapshot.store(Arc::new(BlocksFileSnapshot::take(database)?));
         Ok(())
     }
 }
@@ -172,13 +175,13 @@ impl KeptBlocks {
 fn write_empty(path: &Path) -> Result<(), OpenError> {
     let disk = Disk::create(path, BLOCKS_KIND)?;
     let transaction = disk.opened().database.begin_write().map_err(StoreError::from)?;
-    KeptBlocksWriter::open(&transaction)?.finish()?;
+    BlocksFileWriter::open(&transaction)?.finish()?;
     Ok(transaction.commit().map_err(StoreError::from)?)
 }
 
-/// Why the file of kept blocks cannot be opened.
+/// Why the file of stored blocks cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum KeptOpenError {
+pub enum BlocksFileOpenError {
     #[error("the file {} is in use by another process; stop that one, or use another data_dir", .0.display())]
     InUse(PathBuf),
     #[error(
@@ -189,7 +192,7 @@ pub enum KeptOpenError {
     Format { path: PathBuf, found: u32 },
     #[error("the file {} is damaged; remove it, and its blocks are fetched again", .0.display())]
     Damaged(PathBuf),
-    #[error("the file {} does not hold blocks kept by this program; move it away", .0.display())]
+    #[error("the file {} does not hold blocks stored by this program; move it away", .0.display())]
     Foreign(PathBuf),
     #[error("cannot write {}: {cause}", path.display())]
     Write { path: PathBuf, cause: std::io::Error },
@@ -197,7 +200,7 @@ pub enum KeptOpenError {
     Read { path: PathBuf, cause: StoreError },
 }
 
-impl KeptOpenError {
+impl BlocksFileOpenError {
     fn at(path: &Path, cause: OpenError) -> Self {
         let path = path.to_owned();
         match cause {

@@ -1,17 +1,17 @@
 //! One transaction of the file: blocks and headers that come, and those that make room for them.
 
 use super::{
-    KeptLimits,
+    BlocksFileLimits,
     ranges::Ranges,
-    rows::{EncodedBlock, KeptBody, KeptHeader},
-    snapshot::{CHAIN_ID, GENESIS, KeptChainId, read_ranges},
+    rows::{EncodedBlock, StoredBody, StoredHeader},
+    snapshot::{CHAIN_ID, GENESIS, StoredChainId, read_ranges},
     tables::{BLOCK_NUMBERS, BODIES, CHAIN, HEADERS, RANGES, RECEIPTS, TRANSACTION_PLACES},
 };
 use crate::store::StoreError;
 use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 /// The open tables of one transaction.
-pub(super) struct KeptBlocksWriter<'txn> {
+pub(super) struct BlocksFileWriter<'txn> {
     chain: Table<'txn, &'static str, &'static [u8]>,
     range_rows: Table<'txn, u64, u64>,
     headers: Table<'txn, u64, &'static [u8]>,
@@ -22,7 +22,7 @@ pub(super) struct KeptBlocksWriter<'txn> {
     ranges: Ranges,
 }
 
-impl<'txn> KeptBlocksWriter<'txn> {
+impl<'txn> BlocksFileWriter<'txn> {
     /// Opens all tables, and makes those that are not there.
     pub(super) fn open(transaction: &'txn WriteTransaction) -> Result<Self, StoreError> {
         let range_rows = transaction.open_table(RANGES)?;
@@ -38,7 +38,7 @@ impl<'txn> KeptBlocksWriter<'txn> {
         })
     }
 
-    pub(super) fn set_chain(&mut self, chain: KeptChainId) -> Result<(), StoreError> {
+    pub(super) fn set_chain(&mut self, chain: StoredChainId) -> Result<(), StoreError> {
         self.chain.insert(CHAIN_ID, chain.chain_id.to_be_bytes().as_slice())?;
         if let Some(genesis) = chain.genesis {
             self.chain.insert(GENESIS, genesis.as_slice())?;
@@ -63,8 +63,8 @@ impl<'txn> KeptBlocksWriter<'txn> {
         Ok(())
     }
 
-    /// Writes what is known of a header. That of a block that is kept whole stays.
-    pub(super) fn put_header(&mut self, header: &KeptHeader) -> Result<(), StoreError> {
+    /// Writes what is known of a header. That of a block that is stored whole stays.
+    pub(super) fn put_header(&mut self, header: &StoredHeader) -> Result<(), StoreError> {
         if !self.ranges.contains(header.number) {
             self.headers.insert(header.number, header.row().as_slice())?;
         }
@@ -72,7 +72,7 @@ impl<'txn> KeptBlocksWriter<'txn> {
     }
 
     /// Drops the lowest blocks, and then the lowest headers, that are more than `limits` allow; at most `most` of either.
-    pub(super) fn prune(&mut self, limits: KeptLimits, most: usize) -> Result<(), StoreError> {
+    pub(super) fn prune(&mut self, limits: BlocksFileLimits, most: usize) -> Result<(), StoreError> {
         let blocks = over(self.ranges.count(), limits.blocks_max).min(most as u64);
         for _ in 0..blocks {
             let Some(lowest) = self.ranges.pop_lowest() else { break };
@@ -91,10 +91,10 @@ impl<'txn> KeptBlocksWriter<'txn> {
 
     /// Removes a whole block but for its header.
     fn remove_rows(&mut self, number: u64) -> Result<(), StoreError> {
-        let body = self.bodies.remove(number)?.map(|row| KeptBody(row.value().to_vec()));
+        let body = self.bodies.remove(number)?.map(|row| StoredBody(row.value().to_vec()));
         self.receipts.remove(number)?;
         let header = match self.headers.get(number)? {
-            Some(row) => Some(KeptHeader::read(number, row.value())?),
+            Some(row) => Some(StoredHeader::read(number, row.value())?),
             None => None,
         };
         if let Some(header) = header {

@@ -1,4 +1,4 @@
-//! Kept blocks: recent ones in memory, older ones in the file, and how far they are known to be canonical.
+//! Stored blocks: recent ones in memory, older ones in the file, and how far they are known to be canonical.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use alloy_primitives::B256;
 use archive::{
-    BLOCKS_FILE, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptSnapshot, StoreError,
+    BLOCKS_FILE, BlocksFile, BlocksFileLimits, BlocksFileSnapshot, EncodedBlock, StoreError, StoredChainId,
+    StoredHeader,
 };
 use methods::{BlockRef, Network};
 use nodes::CanonicalChain;
@@ -18,9 +19,9 @@ use tokio::sync::Notify;
 use super::follow_settings::FollowSettings;
 use super::recent_blocks::{RecentBlock, RecentBlocks};
 
-/// The chain as it is kept here.
-pub struct KeptChain {
-    store: KeptBlocks,
+/// The chain that is followed, as far as it is stored here.
+pub struct FollowedChain {
+    store: BlocksFile,
     pub(super) settings: FollowSettings,
     /// In whose share of the pool of threads its work is done: nobody else's.
     pub(super) account: AccountId,
@@ -51,7 +52,7 @@ pub enum FollowState {
     Following,
     /// The disk cannot be written.
     Paused,
-    /// The chain contradicts what is kept; nodes answer.
+    /// The chain contradicts the stored blocks; nodes answer.
     Stopped,
 }
 
@@ -72,9 +73,9 @@ struct FollowProgress {
     missing_blocks_failed: bool,
 }
 
-/// Whether the kept blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
-fn check_identity(store: &KeptBlocks, network: &Network) -> Result<(), String> {
-    let Some(KeptChainId { chain_id, genesis }) = store.snapshot().chain() else { return Ok(()) };
+/// Whether the stored blocks are of the chain that the configuration names. With all nodes dead nobody else would notice.
+fn check_identity(store: &BlocksFile, network: &Network) -> Result<(), String> {
+    let Some(StoredChainId { chain_id, genesis }) = store.snapshot().chain() else { return Ok(()) };
     let what_to_do = format!("remove {BLOCKS_FILE} from data_dir, or use another data_dir");
     if let Some(ours) = network.chain_id.filter(|ours| *ours != chain_id) {
         return Err(format!(
@@ -89,21 +90,21 @@ fn check_identity(store: &KeptBlocks, network: &Network) -> Result<(), String> {
     }
 }
 
-impl std::fmt::Debug for KeptChain {
+impl std::fmt::Debug for FollowedChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptChain").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("FollowedChain").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
-impl KeptChain {
+impl FollowedChain {
     pub(in crate::remote) fn open(
         data_dir: &Path,
         settings: FollowSettings,
         network: &Network,
     ) -> Result<Self, String> {
-        let limits = KeptLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };
+        let limits = BlocksFileLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };
         let store =
-            KeptBlocks::open_or_create(data_dir, limits).map_err(|cause| format!("[follow] {cause}"))?;
+            BlocksFile::open_or_create(data_dir, limits).map_err(|cause| format!("[follow] {cause}"))?;
         check_identity(&store, network)?;
         Ok(Self {
             store,
@@ -119,7 +120,7 @@ impl KeptChain {
         })
     }
 
-    pub fn snapshot(&self) -> Arc<KeptSnapshot> {
+    pub fn snapshot(&self) -> Arc<BlocksFileSnapshot> {
         self.store.snapshot()
     }
 
@@ -132,7 +133,7 @@ impl KeptChain {
     pub(in crate::remote) fn read<T>(
         &self,
         block: BlockRef,
-        read: impl FnOnce(&KeptSnapshot) -> Result<Option<T>, StoreError>,
+        read: impl FnOnce(&BlocksFileSnapshot) -> Result<Option<T>, StoreError>,
     ) -> Option<T> {
         self.reading(|snapshot| match snapshot.header(block.number)? {
             Some(header) if header.hash == block.hash => read(snapshot),
@@ -140,7 +141,10 @@ impl KeptChain {
         })
     }
 
-    fn reading<T>(&self, read: impl FnOnce(&KeptSnapshot) -> Result<Option<T>, StoreError>) -> Option<T> {
+    fn reading<T>(
+        &self,
+        read: impl FnOnce(&BlocksFileSnapshot) -> Result<Option<T>, StoreError>,
+    ) -> Option<T> {
         match read(&self.store.snapshot()) {
             Ok(found) => found,
             Err(cause) => {
@@ -154,20 +158,20 @@ impl KeptChain {
     pub(in crate::remote) fn read_failed(&self, cause: &dyn std::fmt::Display) {
         self.disk_failures.fetch_add(1, Relaxed);
         if let Some(failures) = self.read_warnings.count(Instant::now()) {
-            tracing::error!(%cause, failures, "a kept block cannot be read; nodes are asked");
+            tracing::error!(%cause, failures, "a stored block cannot be read; nodes are asked");
         }
     }
 
-    /// Whether a block is kept, in memory or in the file.
+    /// Whether a block is stored, in memory or in the file.
     pub(in crate::remote) fn has(&self, block: BlockRef) -> bool {
-        let is_whole = |snapshot: &KeptSnapshot| {
+        let is_whole = |snapshot: &BlocksFileSnapshot| {
             let is_whole = snapshot.ranges().any(|range| range.contains(&block.number));
             Ok(is_whole.then_some(()))
         };
         self.recent.read().get(&block.hash).is_some() || self.read(block, is_whole).is_some()
     }
 
-    /// The canonical block of a number, if it is kept.
+    /// The canonical block of a number, if it is stored whole in the file.
     pub(in crate::remote) fn by_number(&self, chain: &CanonicalChain, number: u64) -> Option<BlockRef> {
         if self.linked_from(chain.epoch()).is_none_or(|from| number < from) {
             return None;
@@ -179,13 +183,13 @@ impl KeptChain {
         })
     }
 
-    /// The canonical block of a hash, if it is kept.
+    /// The canonical block of a hash, if it is stored whole in the file.
     pub(in crate::remote) fn by_hash(&self, chain: &CanonicalChain, hash: &B256) -> Option<BlockRef> {
         let number = self.reading(|snapshot| snapshot.number_of(hash))?;
         self.by_number(chain, number).filter(|block| block.hash == *hash)
     }
 
-    /// The canonical block of a transaction, if it is kept.
+    /// The canonical block of a transaction, if it is in memory or in the file.
     pub(in crate::remote) fn place(&self, chain: &CanonicalChain, transaction: &B256) -> Option<BlockRef> {
         let recent = self.recent.read().place(transaction);
         let is_canonical = |block: &BlockRef| chain.by_hash(&block.hash).is_some();
@@ -220,7 +224,7 @@ impl KeptChain {
     pub(super) fn put_blocks(
         &self,
         writer: BlockWriter,
-        new_chain: Option<KeptChainId>,
+        new_chain: Option<StoredChainId>,
         blocks: &[EncodedBlock],
     ) -> Result<(), StoreError> {
         let named = new_chain.map_or(Ok(()), |chain| self.store.set_chain(chain));
@@ -230,7 +234,7 @@ impl KeptChain {
     }
 
     /// Writes headers that a log query has fetched. Following does not depend on them.
-    pub(in crate::remote) fn put_headers(&self, headers: &[KeptHeader]) -> Result<(), StoreError> {
+    pub(in crate::remote) fn put_headers(&self, headers: &[StoredHeader]) -> Result<(), StoreError> {
         self.count_failure(self.store.put_headers(headers))
     }
 
@@ -253,11 +257,11 @@ impl KeptChain {
         match (failure, progress.state) {
             (Some(cause), FollowState::Starting | FollowState::Following) => {
                 progress.state = FollowState::Paused;
-                tracing::error!(%cause, "blocks cannot be kept: following pauses until the disk can be written");
+                tracing::error!(%cause, "blocks cannot be stored: following pauses until the disk can be written");
             }
             (None, FollowState::Paused) if !is_failing => {
                 progress.state = FollowState::Following;
-                tracing::info!("the disk can be written again: following goes on");
+                tracing::info!("the disk can be written again: following resumes");
             }
             _ => {}
         }
@@ -275,14 +279,14 @@ impl KeptChain {
         }
     }
 
-    /// Gives up what is kept.
+    /// Stops following: the blocks in the file are not used any more, and those in memory are dropped.
     pub(super) fn stop(&self, reason: &str) {
         self.progress.lock().state = FollowState::Stopped;
         *self.linked.lock() = Linked::default();
         self.recent.write().clear();
         tracing::error!(
             reason,
-            "following has stopped, and nodes answer; to begin anew, stop this program and remove blocks.redb from data_dir"
+            "following has stopped, and nodes answer; to start over, stop this program and remove blocks.redb from data_dir"
         );
     }
 
@@ -292,7 +296,7 @@ impl KeptChain {
 }
 
 /// For the metrics.
-impl KeptChain {
+impl FollowedChain {
     pub fn state(&self) -> FollowState {
         self.progress.lock().state
     }

@@ -10,7 +10,7 @@ use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::{B256, Bloom};
 use alloy_rlp::{Decodable, Encodable, encode_list, list_length};
 
-/// A proven block that is to be kept.
+/// A proven block that is to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockParts<'a> {
     pub hash: B256,
@@ -24,7 +24,7 @@ pub struct BlockParts<'a> {
 /// A block as its rows, ready to be written. Making them takes longer than writing them, and needs no access to the file.
 #[derive(Debug, Clone)]
 pub struct EncodedBlock {
-    pub(super) header: KeptHeader,
+    pub(super) header: StoredHeader,
     pub(super) body: Vec<u8>,
     pub(super) receipts: Vec<u8>,
     pub(super) transactions: Vec<B256>,
@@ -32,7 +32,7 @@ pub struct EncodedBlock {
 
 impl EncodedBlock {
     pub fn new(parts: &BlockParts<'_>) -> Self {
-        let header = KeptHeader {
+        let header = StoredHeader {
             number: parts.header.number,
             hash: parts.hash,
             parent: parts.header.parent_hash,
@@ -62,7 +62,7 @@ impl EncodedBlock {
 
     /// What it takes in the file, without the tables' own needs.
     pub fn bytes(&self) -> usize {
-        self.body.len() + self.receipts.len() + self.transactions.len() * (32 + 12) + KeptHeader::BYTES_MAX
+        self.body.len() + self.receipts.len() + self.transactions.len() * (32 + 12) + StoredHeader::BYTES_MAX
     }
 }
 
@@ -91,14 +91,14 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
 
 /// What of a header leads to the block before it and to its logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptHeader {
+pub struct StoredHeader {
     pub number: u64,
     pub hash: B256,
     pub parent: B256,
     pub logs_bloom: Bloom,
 }
 
-impl KeptHeader {
+impl StoredHeader {
     const BYTES_MAX: usize = 32 + 32 + 256;
 
     /// A bloom without bits is left out.
@@ -126,9 +126,9 @@ impl KeptHeader {
 
 /// A whole block as it stands in the file. Reading it takes longer than getting it.
 #[derive(Debug, Clone)]
-pub struct KeptBody(pub(super) Vec<u8>);
+pub struct StoredBody(pub(super) Vec<u8>);
 
-impl KeptBody {
+impl StoredBody {
     /// Bytes that it has, compressed.
     pub fn bytes(&self) -> usize {
         self.0.len()
@@ -141,9 +141,9 @@ impl KeptBody {
 
 /// The receipts of a block as they stand in the file.
 #[derive(Debug, Clone)]
-pub struct KeptReceipts(pub(super) Vec<u8>);
+pub struct StoredReceipts(pub(super) Vec<u8>);
 
-impl KeptReceipts {
+impl StoredReceipts {
     /// Bytes that they have, compressed.
     pub fn bytes(&self) -> usize {
         self.0.len()

@@ -1,14 +1,14 @@
-//! Proven blocks that are kept: recent ones in memory, older ones in a file. Those need no node.
+//! Proven blocks that are stored: recent ones in memory, older ones in a file. Those need no node.
 
 use std::sync::Arc;
 
-use archive::KeptBody;
+use archive::StoredBody;
 use methods::{BlockParam, BlockRef};
 use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles};
 use resources::AccountId;
 
-use super::kept_chain::KeptChain;
+use super::followed_chain::FollowedChain;
 use super::pool_source::PoolSource;
 use super::recent_blocks::RecentBlock;
 use crate::failure::Failure;
@@ -18,31 +18,31 @@ use crate::provenance::Origin;
 const DECODED_AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
 impl PoolSource {
-    pub fn kept_chain(&self) -> Option<&Arc<KeptChain>> {
-        self.kept.as_ref()
+    pub fn followed_chain(&self) -> Option<&Arc<FollowedChain>> {
+        self.followed.as_ref()
     }
 
-    /// The chain that this is, as the nodes, the operator or the kept blocks say.
+    /// The chain that this is, as the nodes, the operator or the stored blocks say.
     pub(super) fn chain_id(&self) -> Option<u64> {
-        let of_kept = || Some(self.kept.as_ref()?.snapshot().chain()?.chain_id);
-        self.pool.chain_id().or_else(of_kept)
+        let of_stored = || Some(self.followed.as_ref()?.snapshot().chain()?.chain_id);
+        self.pool.chain_id().or_else(of_stored)
     }
 
     /// Where an answer about these blocks comes from.
     pub(super) fn origin_of(&self, blocks: impl IntoIterator<Item = BlockRef>) -> Origin {
-        let is_kept = |kept: &Arc<KeptChain>| {
+        let is_followed = |followed: &Arc<FollowedChain>| {
             let mut blocks = blocks.into_iter().peekable();
-            blocks.peek().is_some() && blocks.all(|block| kept.has(block))
+            blocks.peek().is_some() && blocks.all(|block| followed.has(block))
         };
-        if self.kept.as_ref().is_some_and(is_kept) { Origin::Cache } else { Origin::Node }
+        if self.followed.as_ref().is_some_and(is_followed) { Origin::Cache } else { Origin::Node }
     }
 
     pub(super) fn recent_block(&self, block: BlockRef) -> Option<RecentBlock> {
-        self.kept.as_ref()?.recent(&block.hash)
+        self.followed.as_ref()?.recent(&block.hash)
     }
 
-    /// Header, transactions and withdrawals of a block, if they are kept.
-    pub(super) async fn kept_body(
+    /// Header, transactions and withdrawals of a block, if they are stored.
+    pub(super) async fn stored_body(
         &self,
         account: AccountId,
         block: BlockRef,
@@ -53,8 +53,8 @@ impl PoolSource {
         Ok(self.read_block(account, block).await?.map(|(body, _)| body))
     }
 
-    /// Uncles of a block, if they are kept.
-    pub(super) async fn kept_uncles(
+    /// Uncles of a block, if they are stored.
+    pub(super) async fn stored_uncles(
         &self,
         account: AccountId,
         block: BlockRef,
@@ -65,8 +65,8 @@ impl PoolSource {
         Ok(self.read_block(account, block).await?.map(|(_, uncles)| uncles))
     }
 
-    /// Receipts of a block, if they are kept.
-    pub(super) async fn kept_receipts(
+    /// Receipts of a block, if they are stored.
+    pub(super) async fn stored_receipts(
         &self,
         account: AccountId,
         block: BlockRef,
@@ -74,41 +74,43 @@ impl PoolSource {
         if let Some(recent) = self.recent_block(block) {
             return Ok(Some(recent.receipts));
         }
-        let Some(kept) = &self.kept else { return Ok(None) };
-        let Some(row) = kept.read(block, |snapshot| snapshot.receipts(block.number)) else { return Ok(None) };
+        let Some(followed) = &self.followed else { return Ok(None) };
+        let Some(row) = followed.read(block, |snapshot| snapshot.receipts(block.number)) else {
+            return Ok(None);
+        };
         let bytes = row.bytes();
         let decode = move || row.decode().map(|receipts| Arc::new(ProvenReceipts::restored(receipts)));
         match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
             Ok(receipts) => {
-                self.blocks.keep_receipts(block.hash, &receipts);
+                self.blocks.insert_receipts(block.hash, &receipts);
                 Ok(Some(receipts))
             }
             Err(cause) => {
-                kept.read_failed(&cause);
+                followed.read_failed(&cause);
                 Ok(None)
             }
         }
     }
 
-    /// Header of a block that is kept in the file. Whole blocks are decoded for it, because the rows of headers do not have
+    /// Header of a block that is stored in the file. Whole blocks are decoded for it, because the rows of headers do not have
     /// all that fees need.
-    pub(super) async fn kept_header(
+    pub(super) async fn stored_header(
         &self,
         account: AccountId,
         block: BlockRef,
     ) -> Result<Option<Arc<ProvenHeader>>, Failure> {
-        let Some(kept) = &self.kept else { return Ok(None) };
-        let Some(row) = kept.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
+        let Some(followed) = &self.followed else { return Ok(None) };
+        let Some(row) = followed.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
         let bytes = row.bytes();
         let decode = move || row.decode().map(|decoded| ProvenHeader::of(block.hash, &decoded.header));
         match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
             Ok(header) => {
                 let header = Arc::new(header);
-                self.blocks.keep_header(Arc::clone(&header));
+                self.blocks.insert_header(Arc::clone(&header));
                 Ok(Some(header))
             }
             Err(cause) => {
-                kept.read_failed(&cause);
+                followed.read_failed(&cause);
                 Ok(None)
             }
         }
@@ -119,28 +121,28 @@ impl PoolSource {
         account: AccountId,
         block: BlockRef,
     ) -> Result<Option<(Arc<ProvenBody>, Arc<ProvenUncles>)>, Failure> {
-        let Some(kept) = &self.kept else { return Ok(None) };
-        let Some(row) = kept.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
+        let Some(followed) = &self.followed else { return Ok(None) };
+        let Some(row) = followed.read(block, |snapshot| snapshot.body(block.number)) else { return Ok(None) };
         let (bytes, decode) = (row.bytes(), move || decoded(&row, block));
         match self.run_sized(account, bytes, DECODED_AT_ONCE_BYTES_MAX, decode).await? {
             Ok((body, uncles)) => {
-                self.blocks.keep_body(&body);
-                self.blocks.keep_uncles(block.hash, &uncles);
+                self.blocks.insert_body(&body);
+                self.blocks.insert_uncles(block.hash, &uncles);
                 Ok(Some((body, uncles)))
             }
             Err(cause) => {
-                kept.read_failed(&cause);
+                followed.read_failed(&cause);
                 Ok(None)
             }
         }
     }
 
-    /// Makes the view know a block below its window that is kept. Says whether it is.
-    pub(super) fn learn_kept(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
-        let Some(kept) = &self.kept else { return false };
+    /// Makes the view know a block below its window that is stored. Says whether that succeeded.
+    pub(super) fn learn_stored(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
+        let Some(followed) = &self.followed else { return false };
         let found = match block {
-            BlockParam::Number(number) => kept.by_number(chain, number),
-            BlockParam::Hash { hash, .. } => kept.by_hash(chain, &hash),
+            BlockParam::Number(number) => followed.by_number(chain, number),
+            BlockParam::Hash { hash, .. } => followed.by_hash(chain, &hash),
             BlockParam::Tag(_) => None,
         };
         let Some(BlockRef { number, hash }) = found else { return false };
@@ -150,7 +152,7 @@ impl PoolSource {
 }
 
 fn decoded(
-    row: &KeptBody,
+    row: &StoredBody,
     block: BlockRef,
 ) -> Result<(Arc<ProvenBody>, Arc<ProvenUncles>), archive::CorruptRow> {
     let decoded = row.decode()?;

@@ -1,4 +1,4 @@
-//! The block numbers that are kept, as ranges without gaps.
+//! The numbers of the blocks that are stored whole, as ranges without gaps.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

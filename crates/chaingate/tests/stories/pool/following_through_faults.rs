@@ -28,7 +28,7 @@ fn configuration(node: &Proxy) -> String {
     )
 }
 
-fn kept(gateway: &Process) -> u64 {
+fn stored_blocks(gateway: &Process) -> u64 {
     metric(gateway.operator, "chaingate_follow_blocks") as u64
 }
 
@@ -65,12 +65,12 @@ fn a_gateway_that_is_killed_while_it_keeps_blocks_loses_none_of_them() {
         growing.grow(usize::try_from(left / (rounds - round)).unwrap());
         // Any moment is as good as any other.
         thread::sleep(Duration::from_millis(rng.random_range(0..400)));
-        let before = kept(&gateway);
+        let before = stored_blocks(&gateway);
         gateway.start_again("info");
-        let now = kept(&gateway);
+        let now = stored_blocks(&gateway);
         assert!(now >= before, "{now} blocks after {before} in round {round}");
     }
-    until("all blocks are kept", || kept(&gateway) == BLOCKS - 63);
+    until("all blocks are stored", || stored_blocks(&gateway) == BLOCKS - 63);
     until("the newest ones, too", || metric(gateway.operator, "chaingate_follow_memory_blocks") == 64.0);
     proxy.set(Mood::Dead);
     has(&gateway, &node, 0..=BLOCKS);
@@ -82,7 +82,7 @@ fn a_full_disk_pauses_following_until_there_is_room() {
     let (growing, node) = Growing::start(long::chain_of(BLOCKS, 12), 300);
     let proxy = Proxy::start(node.public, "/v3/demo");
     let gateway = Process::start_without_file_size_signal(&configuration(&proxy), "info");
-    until("the first blocks are kept", || kept(&gateway) == 237);
+    until("the first blocks are stored", || stored_blocks(&gateway) == 237);
     let pid = Pid::from_raw(i32::try_from(gateway.id()).unwrap());
     let file = metric(gateway.operator, "chaingate_follow_file_bytes") as u64;
     let all = getrlimit(Resource::Fsize);
@@ -101,12 +101,12 @@ fn a_full_disk_pauses_following_until_there_is_room() {
     }
     assert_eq!(get(gateway.operator, "/ready").status, 200);
     prlimit(pid, Resource::Fsize, all).unwrap();
-    until("all blocks are kept", || kept(&gateway) == BLOCKS - 63);
+    until("all blocks are stored", || stored_blocks(&gateway) == BLOCKS - 63);
     until("following goes on", || metric(gateway.operator, "chaingate_follow_running") == 1.0);
     proxy.set(Mood::Dead);
     has(&gateway, &node, (0..=BLOCKS).step_by(10));
-    until("the log says that following goes on", || {
-        gateway.lines_with("following goes on") == gateway.lines_with("following pauses")
+    until("the log says that following resumes", || {
+        gateway.lines_with("following resumes") == gateway.lines_with("following pauses")
     });
     // A file that may not grow has room for some blocks, so that following can go on for a moment. The log is not filled by it.
     assert!((1..=5).contains(&gateway.lines_with("following pauses")));

@@ -1,7 +1,7 @@
 //! Blocks that were proven elsewhere: what was put in comes out, whatever was put, replaced, dropped and reopened before,
 //! and whatever the disk does.
 //!
-//! `CHAINGATE_KEPT_SEED` draws other histories.
+//! `CHAINGATE_BLOCKS_FILE_SEED` draws other histories.
 
 use super::{
     memory_disk::{Fault, MemoryDisk},
@@ -9,7 +9,8 @@ use super::{
 };
 use alloy_primitives::B256;
 use archive::{
-    BLOCKS_FILE, BlockParts, EncodedBlock, KeptBlocks, KeptChainId, KeptHeader, KeptLimits, KeptOpenError,
+    BLOCKS_FILE, BlockParts, BlocksFile, BlocksFileLimits, BlocksFileOpenError, EncodedBlock, StoredChainId,
+    StoredHeader,
 };
 use chain_builder::BuiltBlock;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -24,10 +25,10 @@ use testkit::truth::Truth;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-const ALL: KeptLimits = KeptLimits { blocks_max: None, headers_max: None };
+const ALL: BlocksFileLimits = BlocksFileLimits { blocks_max: None, headers_max: None };
 
 fn seed() -> u64 {
-    std::env::var("CHAINGATE_KEPT_SEED").map_or(1, |seed| seed.parse().unwrap())
+    std::env::var("CHAINGATE_BLOCKS_FILE_SEED").map_or(1, |seed| seed.parse().unwrap())
 }
 
 fn encoded(built: &BuiltBlock) -> EncodedBlock {
@@ -41,9 +42,9 @@ fn encoded(built: &BuiltBlock) -> EncodedBlock {
     })
 }
 
-fn header_of(built: &BuiltBlock) -> KeptHeader {
+fn header_of(built: &BuiltBlock) -> StoredHeader {
     let header = &built.block.header;
-    KeptHeader {
+    StoredHeader {
         number: header.number,
         hash: built.hash,
         parent: header.parent_hash,
@@ -88,7 +89,7 @@ impl Model {
         }
     }
 
-    fn prune(&mut self, limits: KeptLimits) {
+    fn prune(&mut self, limits: BlocksFileLimits) {
         while limits.blocks_max.is_some_and(|most| self.whole.len() as u64 > most) {
             self.whole.pop_first();
         }
@@ -100,11 +101,11 @@ impl Model {
     }
 
     /// Everything that can be read is what was put.
-    fn check(&self, kept: &KeptBlocks, chains: &Chains) -> Result<(), String> {
-        let snapshot = kept.snapshot();
+    fn check(&self, blocks_file: &BlocksFile, chains: &Chains) -> Result<(), String> {
+        let snapshot = blocks_file.snapshot();
         let numbers: BTreeSet<u64> = snapshot.ranges().flatten().collect();
         if numbers != self.whole.keys().copied().collect() {
-            return Err(format!("{numbers:?} are kept, not {:?}", self.whole.keys()));
+            return Err(format!("{numbers:?} are stored, not {:?}", self.whole.keys()));
         }
         assert_eq!(snapshot.block_count(), self.whole.len() as u64);
         assert_eq!(snapshot.header_count(), self.headers.len() as u64);
@@ -136,23 +137,23 @@ impl Model {
 }
 
 /// Puts a run of blocks or headers of one of the chains.
-fn act(kept: &KeptBlocks, model: &mut Model, chains: &Chains, rng: &mut StdRng) {
+fn act(blocks_file: &BlocksFile, model: &mut Model, chains: &Chains, rng: &mut StdRng) {
     let chain = rng.random_range(0..2);
     let lowest = rng.random_range(1..=chains.head());
     let run = lowest..=chains.head().min(lowest + rng.random_range(0..6));
     if rng.random_ratio(1, 3) {
         let headers: Vec<_> = run.clone().map(|number| header_of(chains.block(chain, number))).collect();
-        kept.put_headers(&headers).unwrap();
+        blocks_file.put_headers(&headers).unwrap();
         run.for_each(|number| model.put_header(number, chain));
     } else {
         let mut blocks: Vec<_> = run.clone().map(|number| encoded(chains.block(chain, number))).collect();
         if rng.random() {
             blocks.reverse();
         }
-        kept.put_blocks(&blocks).unwrap();
+        blocks_file.put_blocks(&blocks).unwrap();
         run.for_each(|number| model.put(number, chain));
     }
-    model.prune(kept.limits());
+    model.prune(blocks_file.limits());
 }
 
 #[test]
@@ -162,17 +163,17 @@ fn what_was_put_comes_out_whatever_was_replaced_dropped_and_reopened() {
     for _ in 0..8 {
         let directory = tempfile::tempdir().unwrap();
         let mut model = Model::default();
-        let mut kept = None;
+        let mut blocks_file = None;
         for _ in 0..30 {
-            if kept.is_none() || rng.random_ratio(1, 6) {
+            if blocks_file.is_none() || rng.random_ratio(1, 6) {
                 let limit = |rng: &mut StdRng| rng.random::<bool>().then(|| rng.random_range(1..40));
-                let limits = KeptLimits { blocks_max: limit(&mut rng), headers_max: limit(&mut rng) };
-                drop(kept.take());
-                kept = Some(KeptBlocks::open_or_create(directory.path(), limits).unwrap());
+                let limits = BlocksFileLimits { blocks_max: limit(&mut rng), headers_max: limit(&mut rng) };
+                drop(blocks_file.take());
+                blocks_file = Some(BlocksFile::open_or_create(directory.path(), limits).unwrap());
             }
-            let kept = kept.as_ref().unwrap();
-            act(kept, &mut model, &chains, &mut rng);
-            model.check(kept, &chains).unwrap_or_else(|found| panic!("{found}, seed {}", seed()));
+            let blocks_file = blocks_file.as_ref().unwrap();
+            act(blocks_file, &mut model, &chains, &mut rng);
+            model.check(blocks_file, &chains).unwrap_or_else(|found| panic!("{found}, seed {}", seed()));
         }
     }
 }
@@ -182,16 +183,16 @@ fn what_was_put_comes_out_whatever_was_replaced_dropped_and_reopened() {
 fn headers_lead_down_to_the_first_that_is_not_there_or_of_another_chain() {
     let chains = Chains::new();
     let directory = tempfile::tempdir().unwrap();
-    let kept = KeptBlocks::open_or_create(directory.path(), ALL).unwrap();
-    let headers = |chain: usize, numbers: std::ops::RangeInclusive<u64>| -> Vec<KeptHeader> {
+    let blocks_file = BlocksFile::open_or_create(directory.path(), ALL).unwrap();
+    let headers = |chain: usize, numbers: std::ops::RangeInclusive<u64>| -> Vec<StoredHeader> {
         numbers.map(|number| header_of(chains.block(chain, number))).collect()
     };
-    kept.put_headers(&headers(0, 10..=20)).unwrap();
-    kept.put_headers(&headers(1, 5..=9)).unwrap();
-    kept.put_blocks(&[encoded(chains.block(0, 21))]).unwrap();
+    blocks_file.put_headers(&headers(0, 10..=20)).unwrap();
+    blocks_file.put_headers(&headers(1, 5..=9)).unwrap();
+    blocks_file.put_blocks(&[encoded(chains.block(0, 21))]).unwrap();
     let down = |top: (u64, B256), lowest: u64| {
         let mut seen = Vec::new();
-        let end = kept.snapshot().headers_down(top, lowest, |header| {
+        let end = blocks_file.snapshot().headers_down(top, lowest, |header| {
             seen.push(header.number);
             ControlFlow::Continue(())
         });
@@ -207,27 +208,27 @@ fn headers_lead_down_to_the_first_that_is_not_there_or_of_another_chain() {
 #[test]
 fn the_chain_is_remembered_and_one_process_has_the_file() {
     let directory = tempfile::tempdir().unwrap();
-    let chain = KeptChainId { chain_id: 1338, genesis: Some(B256::repeat_byte(7)) };
-    let kept = KeptBlocks::open_or_create(directory.path(), ALL).unwrap();
-    assert_eq!(kept.snapshot().chain(), None);
-    kept.set_chain(chain).unwrap();
-    let second = KeptBlocks::open_or_create(directory.path(), ALL);
-    assert!(matches!(second, Err(KeptOpenError::InUse(_))), "{second:?}");
-    drop(kept);
-    let kept = KeptBlocks::open_or_create(directory.path(), ALL).unwrap();
-    assert_eq!(kept.snapshot().chain(), Some(chain));
+    let chain = StoredChainId { chain_id: 1338, genesis: Some(B256::repeat_byte(7)) };
+    let blocks_file = BlocksFile::open_or_create(directory.path(), ALL).unwrap();
+    assert_eq!(blocks_file.snapshot().chain(), None);
+    blocks_file.set_chain(chain).unwrap();
+    let second = BlocksFile::open_or_create(directory.path(), ALL);
+    assert!(matches!(second, Err(BlocksFileOpenError::InUse(_))), "{second:?}");
+    drop(blocks_file);
+    let blocks_file = BlocksFile::open_or_create(directory.path(), ALL).unwrap();
+    assert_eq!(blocks_file.snapshot().chain(), Some(chain));
 }
 
 #[test]
 fn a_file_that_is_something_else_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join(BLOCKS_FILE), vec![7; 50_000]).unwrap();
-    let refused = KeptBlocks::open_or_create(directory.path(), ALL);
-    assert!(matches!(refused, Err(KeptOpenError::Foreign(_))), "{refused:?}");
+    let refused = BlocksFile::open_or_create(directory.path(), ALL);
+    assert!(matches!(refused, Err(BlocksFileOpenError::Foreign(_))), "{refused:?}");
     let file = directory.path().join("a-file");
     std::fs::write(&file, "").unwrap();
-    let refused = KeptBlocks::open_or_create(&file.join("below"), ALL);
-    assert!(matches!(refused, Err(KeptOpenError::Write { .. })), "{refused:?}");
+    let refused = BlocksFile::open_or_create(&file.join("below"), ALL);
+    assert!(matches!(refused, Err(BlocksFileOpenError::Write { .. })), "{refused:?}");
 }
 
 /// A file with some blocks, and what should be in it before and after one more put.
@@ -242,12 +243,12 @@ impl Scene {
     fn new() -> Self {
         let chains = Chains::new();
         let directory = tempfile::tempdir().unwrap();
-        let kept = KeptBlocks::open_or_create(directory.path(), ALL).unwrap();
+        let blocks_file = BlocksFile::open_or_create(directory.path(), ALL).unwrap();
         let mut before = Model::default();
         let blocks: Vec<_> = (3..20).map(|number| encoded(chains.block(0, number))).collect();
-        kept.put_blocks(&blocks).unwrap();
+        blocks_file.put_blocks(&blocks).unwrap();
         (3..20).for_each(|number| before.put(number, 0));
-        drop(kept);
+        drop(blocks_file);
         let file = std::fs::read(directory.path().join(BLOCKS_FILE)).unwrap();
         let mut after = before.clone();
         (20..25).for_each(|number| after.put(number, 0));
@@ -255,22 +256,23 @@ impl Scene {
     }
 
     fn put(&self, disk: &Arc<MemoryDisk>) -> Result<(), String> {
-        let kept = KeptBlocks::open_on(disk.clone(), ALL).map_err(|cause| cause.to_string())?;
-        self.put_into(&kept)
+        let blocks_file = BlocksFile::open_on(disk.clone(), ALL).map_err(|cause| cause.to_string())?;
+        self.put_into(&blocks_file)
     }
 
-    fn put_into(&self, kept: &KeptBlocks) -> Result<(), String> {
+    fn put_into(&self, blocks_file: &BlocksFile) -> Result<(), String> {
         let blocks: Vec<_> = (20..25).map(|number| encoded(self.chains.block(0, number))).collect();
-        kept.put_blocks(&blocks).map_err(|cause| cause.to_string())
+        blocks_file.put_blocks(&blocks).map_err(|cause| cause.to_string())
     }
 
     /// All or nothing is there, and it goes on.
     fn go_on(&self, disk: &Arc<MemoryDisk>, what: &str) {
-        let kept = KeptBlocks::open_on(disk.clone(), ALL).unwrap_or_else(|cause| panic!("{what}: {cause}"));
-        let is_before = self.before.check(&kept, &self.chains).is_ok();
-        assert!(is_before || self.after.check(&kept, &self.chains).is_ok(), "{what}");
-        self.put_into(&kept).unwrap_or_else(|cause| panic!("{what}: {cause}"));
-        self.after.check(&kept, &self.chains).unwrap_or_else(|cause| panic!("{what}: {cause}"));
+        let blocks_file =
+            BlocksFile::open_on(disk.clone(), ALL).unwrap_or_else(|cause| panic!("{what}: {cause}"));
+        let is_before = self.before.check(&blocks_file, &self.chains).is_ok();
+        assert!(is_before || self.after.check(&blocks_file, &self.chains).is_ok(), "{what}");
+        self.put_into(&blocks_file).unwrap_or_else(|cause| panic!("{what}: {cause}"));
+        self.after.check(&blocks_file, &self.chains).unwrap_or_else(|cause| panic!("{what}: {cause}"));
     }
 
     fn accesses(&self) -> u64 {
@@ -304,21 +306,21 @@ fn the_power_may_fail_at_every_access_of_a_put() {
     }
 }
 
-/// While the disk is full nothing more is kept, and what is there can be read. When there is room, it goes on.
+/// While the disk is full nothing more is stored, and what is there can be read. When there is room, it goes on.
 #[test]
 fn a_full_disk_that_gets_room_again_goes_on_without_a_restart() {
     let scene = Scene::new();
     let disk = MemoryDisk::new(scene.file.clone(), None);
-    let kept = KeptBlocks::open_on(disk.clone(), ALL).unwrap();
+    let blocks_file = BlocksFile::open_on(disk.clone(), ALL).unwrap();
     disk.fill();
-    assert!(scene.put_into(&kept).is_err());
-    assert!(scene.put_into(&kept).is_err());
-    scene.before.check(&kept, &scene.chains).unwrap();
+    assert!(scene.put_into(&blocks_file).is_err());
+    assert!(scene.put_into(&blocks_file).is_err());
+    scene.before.check(&blocks_file, &scene.chains).unwrap();
     disk.repair();
     let begun = Instant::now();
-    while let Err(cause) = scene.put_into(&kept) {
+    while let Err(cause) = scene.put_into(&blocks_file) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{cause}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    scene.after.check(&kept, &scene.chains).unwrap();
+    scene.after.check(&blocks_file, &scene.chains).unwrap();
 }

@@ -1,9 +1,9 @@
-//! Reads of kept blocks, on one unchanging view of the file.
+//! Reads of stored blocks, on one unchanging view of the file.
 
 use super::{
-    KeptLimits,
+    BlocksFileLimits,
     ranges::Ranges,
-    rows::{KeptBody, KeptHeader, KeptReceipts},
+    rows::{StoredBody, StoredHeader, StoredReceipts},
     tables::{BLOCK_NUMBERS, BODIES, CHAIN, HEADERS, RANGES, RECEIPTS, TRANSACTION_PLACES},
 };
 use crate::store::StoreError;
@@ -16,15 +16,15 @@ pub(super) const GENESIS: &str = "genesis";
 
 /// Which chain the blocks are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptChainId {
+pub struct StoredChainId {
     pub chain_id: u64,
     /// The hash of block 0, where it is known.
     pub genesis: Option<B256>,
 }
 
 /// The file as of one commit.
-pub struct KeptSnapshot {
-    chain: Option<KeptChainId>,
+pub struct BlocksFileSnapshot {
+    chain: Option<StoredChainId>,
     ranges: Ranges,
     header_count: u64,
     headers: ReadOnlyTable<u64, &'static [u8]>,
@@ -34,13 +34,13 @@ pub struct KeptSnapshot {
     transaction_places: ReadOnlyTable<&'static [u8; 32], (u64, u32)>,
 }
 
-impl std::fmt::Debug for KeptSnapshot {
+impl std::fmt::Debug for BlocksFileSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeptSnapshot").field("ranges", &self.ranges).finish_non_exhaustive()
+        f.debug_struct("BlocksFileSnapshot").field("ranges", &self.ranges).finish_non_exhaustive()
     }
 }
 
-impl KeptSnapshot {
+impl BlocksFileSnapshot {
     pub(super) fn take(database: &Database) -> Result<Self, StoreError> {
         let transaction = database.begin_read()?;
         let headers = transaction.open_table(HEADERS)?;
@@ -56,17 +56,17 @@ impl KeptSnapshot {
         })
     }
 
-    /// Which chain it is, once something was kept.
-    pub fn chain(&self) -> Option<KeptChainId> {
+    /// Which chain it is, once that is stored.
+    pub fn chain(&self) -> Option<StoredChainId> {
         self.chain
     }
 
-    /// Numbers of the blocks that are kept whole, upwards, in ranges that do not touch.
+    /// Numbers of the blocks that are stored whole, upwards, in ranges that do not touch.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = RangeInclusive<u64>> + '_ {
         self.ranges.iter()
     }
 
-    /// How many blocks are kept whole.
+    /// How many blocks are stored whole.
     pub fn block_count(&self) -> u64 {
         self.ranges.count()
     }
@@ -77,14 +77,14 @@ impl KeptSnapshot {
     }
 
     /// Whether there is more than `limits` allow.
-    pub(super) fn is_over(&self, limits: KeptLimits) -> bool {
+    pub(super) fn is_over(&self, limits: BlocksFileLimits) -> bool {
         let is_over = |count: u64, most: Option<u64>| most.is_some_and(|most| count > most);
         is_over(self.block_count(), limits.blocks_max) || is_over(self.header_count, limits.headers_max)
     }
 
-    pub fn header(&self, number: u64) -> Result<Option<KeptHeader>, StoreError> {
+    pub fn header(&self, number: u64) -> Result<Option<StoredHeader>, StoreError> {
         match self.headers.get(number)? {
-            Some(row) => Ok(Some(KeptHeader::read(number, row.value())?)),
+            Some(row) => Ok(Some(StoredHeader::read(number, row.value())?)),
             None => Ok(None),
         }
     }
@@ -95,12 +95,12 @@ impl KeptSnapshot {
         &self,
         top: (u64, B256),
         lowest: u64,
-        mut take: impl FnMut(&KeptHeader) -> ControlFlow<()>,
+        mut take: impl FnMut(&StoredHeader) -> ControlFlow<()>,
     ) -> Result<Option<(u64, B256)>, StoreError> {
         let (mut number, mut hash) = top;
         for row in self.headers.range(lowest..=number)?.rev() {
             let (found, row) = row?;
-            let header = KeptHeader::read(found.value(), row.value())?;
+            let header = StoredHeader::read(found.value(), row.value())?;
             if header.number != number || header.hash != hash {
                 break;
             }
@@ -115,15 +115,15 @@ impl KeptSnapshot {
         Ok((number >= lowest).then_some((number, hash)))
     }
 
-    pub fn body(&self, number: u64) -> Result<Option<KeptBody>, StoreError> {
-        Ok(self.bodies.get(number)?.map(|row| KeptBody(row.value().to_vec())))
+    pub fn body(&self, number: u64) -> Result<Option<StoredBody>, StoreError> {
+        Ok(self.bodies.get(number)?.map(|row| StoredBody(row.value().to_vec())))
     }
 
-    pub fn receipts(&self, number: u64) -> Result<Option<KeptReceipts>, StoreError> {
-        Ok(self.receipts.get(number)?.map(|row| KeptReceipts(row.value().to_vec())))
+    pub fn receipts(&self, number: u64) -> Result<Option<StoredReceipts>, StoreError> {
+        Ok(self.receipts.get(number)?.map(|row| StoredReceipts(row.value().to_vec())))
     }
 
-    /// The number of a block that is kept whole.
+    /// The number of a block that is stored whole.
     pub fn number_of(&self, hash: &B256) -> Result<Option<u64>, StoreError> {
         Ok(self.block_numbers.get(&hash.0)?.map(|number| number.value()))
     }
@@ -136,7 +136,7 @@ impl KeptSnapshot {
 
 fn read_chain(
     table: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<KeptChainId>, StoreError> {
+) -> Result<Option<StoredChainId>, StoreError> {
     let corrupt = || crate::rows::CorruptRow { table: "chain" };
     let Some(chain_id) = table.get(CHAIN_ID)? else { return Ok(None) };
     let chain_id = u64::from_be_bytes(chain_id.value().try_into().map_err(|_| corrupt())?);
@@ -144,7 +144,7 @@ fn read_chain(
         Some(hash) => Some(B256::try_from(hash.value()).map_err(|_| corrupt())?),
         None => None,
     };
-    Ok(Some(KeptChainId { chain_id, genesis }))
+    Ok(Some(StoredChainId { chain_id, genesis }))
 }
 
 pub(super) fn read_ranges(table: &impl ReadableTable<u64, u64>) -> Result<Ranges, StoreError> {
