@@ -2,8 +2,7 @@
 
 use answers::ArchiveSource;
 use chaingate::config::Config;
-use gateway::gateway_state::GatewayState;
-use gateway::server;
+use gateway::{GatewayState, serve_stream};
 use jsonrpc::{Id, Request, RequestItem};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,7 +45,7 @@ impl Gateway {
     pub fn run(&self, body: &[u8]) {
         let (status, reply) = self.runtime.block_on(async {
             let (near, far) = duplex(PIPE_BYTES);
-            let served = server::serve_stream(Arc::clone(&self.state), far);
+            let served = serve_stream(Arc::clone(&self.state), far);
             let asked = tokio::time::timeout(PATIENCE, ask(near, body));
             let (reply, ()) = tokio::join!(asked, served);
             reply.expect("a reply comes")

@@ -5,7 +5,7 @@ mod admin_api; // the admin API of a gateway
 mod administration; // what the commands about accounts and keys have in common
 mod banner; // printed on a terminal when the gateway has started
 mod check; // chaingate check
-mod config_in_force; // every key with its value and where that comes from
+mod effective_config; // every key with its value and where that comes from
 mod console; // chaingate console
 mod console_server; // the console of a gateway
 mod docs; // chaingate docs
@@ -59,7 +59,7 @@ struct ConfigOptions {
     /// Configuration file; without one, the demo chain is served
     #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
     config: Option<PathBuf>,
-    /// Directory of the archive and of blocks stored from nodes
+    /// Directory of the archive, the store and other files of the gateway
     #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
     data_dir: Option<PathBuf>,
     /// Address and port for callers
@@ -79,7 +79,7 @@ impl ConfigOptions {
         self.load_with_text().map(|(config, _)| config)
     }
 
-    /// The same with the text of the file, which is empty if there is none.
+    /// The settings, and the text of the file, which is empty if there is none.
     fn load_with_text(self) -> Result<(Config, String), String> {
         let (config, text) = self.parse_with_text()?;
         let problems = config.problems();

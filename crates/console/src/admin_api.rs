@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use callers::administration::Administration;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use gateway::operator::{AdminService, OperatorPeer};
+use gateway::{AdminService, OperatorPeer};
 use http::{Request, Response};
 
 use crate::admin_token::AdminToken;

@@ -23,19 +23,19 @@ pub const BATCH_CREDITS: u64 = 5;
 
 /// Proof that a call was admitted. While it lives, the call counts as in flight.
 #[derive(Debug)]
-pub struct Permit<'a> {
+pub(crate) struct Permit<'a> {
     credits: u64,
     account: &'a Account,
     _place: CapacitySlot<'a>,
 }
 
 impl<'a> Permit<'a> {
-    pub fn credits(&self) -> u64 {
+    pub(crate) fn credits(&self) -> u64 {
         self.credits
     }
 
     /// The account that pays for the call, and in whose share of threads and memory it is answered.
-    pub fn account(&self) -> CallAccount<'a> {
+    pub(crate) fn account(&self) -> CallAccount<'a> {
         let Account { id, no_inline_tries_until, .. } = self.account;
         CallAccount { id: *id, no_inline_tries_until }
     }
@@ -49,7 +49,7 @@ pub enum NotAdmitted {
 }
 
 /// Admits one call that costs `credits`.
-pub fn admit<'a>(
+pub(crate) fn admit<'a>(
     caller: &'a Caller,
     credits: u64,
     capacity: &'a Capacity,
@@ -62,7 +62,7 @@ pub fn admit<'a>(
 }
 
 /// Takes the credits without admitting anything: from the account and from what the key itself may use, or from neither.
-pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: MonoTime) -> Result<(), NotAdmitted> {
+pub(crate) fn charge(caller: &Caller, credits: u64, clock: &Clock, now: MonoTime) -> Result<(), NotAdmitted> {
     let unix_seconds = || clock.unix_seconds();
     let account = &caller.account().credit_limits;
     account.take(now, unix_seconds, credits).map_err(NotAdmitted::LimitExceeded)?;
@@ -76,7 +76,7 @@ pub fn charge(caller: &Caller, credits: u64, clock: &Clock, now: MonoTime) -> Re
 }
 
 /// Credits for a body or call of so many bytes that is malformed or refused.
-pub fn refused_credits(bytes: usize) -> u64 {
+pub(crate) fn refused_credits(bytes: usize) -> u64 {
     REFUSED_CREDITS * bytes.div_ceil(REFUSED_BYTES).max(1) as u64
 }
 
@@ -90,17 +90,17 @@ pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
 
 /// How many calls may be in flight at once, over all callers.
 #[derive(Debug)]
-pub struct Capacity {
+pub(crate) struct Capacity {
     calls_max: usize,
     taken: AtomicUsize,
 }
 
 impl Capacity {
-    pub fn new(calls_max: usize) -> Self {
+    pub(crate) fn new(calls_max: usize) -> Self {
         Self { calls_max, taken: AtomicUsize::new(0) }
     }
 
-    pub fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.taken.load(Relaxed)
     }
 

@@ -8,32 +8,32 @@ use http_server::Headers;
 
 /// Proof that a key was recognised. Later steps require it, so none of them can run for an unknown caller.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub(crate) struct Caller {
     key: Arc<ApiKey>,
 }
 
 impl Caller {
-    pub fn key(&self) -> &Arc<ApiKey> {
+    pub(crate) fn key(&self) -> &Arc<ApiKey> {
         &self.key
     }
 
-    pub fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &Account {
         &self.key.account
     }
 
     /// The name of the key in the configuration or the store, for the log.
-    pub fn key_name(&self) -> &str {
+    pub(crate) fn key_name(&self) -> &str {
         &self.key.name
     }
 
     /// Restrictions of the key besides its plan; most keys have none.
-    pub fn settings(&self) -> Option<&KeySettings> {
+    pub(crate) fn settings(&self) -> Option<&KeySettings> {
         self.key.settings.as_deref()
     }
 }
 
 /// Recognises the key of a request, and checks the secret or token that the key requires.
-pub fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> Result<Caller, Denied> {
+pub(crate) fn authenticate(directory: &Directory, key: &str, headers: Headers<'_>) -> Result<Caller, Denied> {
     if key.is_empty() {
         return Err(Denied::NoKey);
     }

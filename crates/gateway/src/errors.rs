@@ -15,7 +15,6 @@ use bytes::Bytes;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, Id};
-use methods;
 use methods::{ParamFault, Tag};
 
 use crate::admit::NotAdmitted;
@@ -23,7 +22,7 @@ use crate::meter::Outcome;
 use crate::parse::Unanswerable;
 use crate::shape::ReplyRefused;
 
-pub use self::data::ErrorData;
+use self::data::ErrorData;
 
 /// The reply to a call or a request without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

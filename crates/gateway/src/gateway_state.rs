@@ -12,7 +12,7 @@ use resources::{Clock, MemoryBudget};
 
 use crate::admit::Capacity;
 use crate::limits::GatewayLimits;
-use crate::meter::Shard;
+use crate::meter::WorkerCounters;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct GatewayState {
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
-    pub(crate) shards: Vec<Shard>,
+    pub(crate) worker_counters: Vec<WorkerCounters>,
     pub(crate) usage: Arc<UsageRecorder>,
 }
 
@@ -41,7 +41,7 @@ impl GatewayState {
     ) -> io::Result<Self> {
         let workers = listen.workers.max(1);
         let usage = Arc::new(UsageRecorder::new(workers));
-        let shards = (0..workers).map(|worker| Shard::new(usage.shard(worker))).collect();
+        let worker_counters = (0..workers).map(|worker| WorkerCounters::new(usage.shard(worker))).collect();
         let memory = MemoryBudget::new(limits.memory_bytes_max);
         let server = Arc::new(ServerState::new(listen, limits.listen.clone(), memory.clone()));
         Ok(Self {
@@ -57,7 +57,7 @@ impl GatewayState {
             capacity: Capacity::new(limits.http.calls_in_flight_max),
             memory,
             limits: limits.clone(),
-            shards,
+            worker_counters,
             usage,
         })
     }

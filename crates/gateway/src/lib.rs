@@ -6,27 +6,36 @@
 // The future of a request contains those of all steps, down to the call of one node.
 #![recursion_limit = "256"]
 
-mod route; //            2. head → where it goes
-pub mod authenticate; // 3. key → Caller
-pub mod parse; //        4. bytes → typed calls
-pub mod admit; //        5. Caller, call → Permit
-pub mod shape; //        8. Answer → Answer within limits
-mod respond; //          9. outcome → HTTP reply
-pub mod meter; //       10. CallRecord → usage
-mod request; //          all of them, one after another
+mod route; //        2. head → where it goes
+mod authenticate; // 3. key → Caller
+mod parse; //        4. bytes → typed calls
+mod admit; //        5. Caller, call → Permit
+mod shape; //        8. Answer → Answer within limits
+mod respond; //      9. outcome → HTTP reply
+mod meter; //       10. CallRecord → usage
+mod request; //      all of them, one after another
 
 // What the steps use:
 
-pub mod errors; // the error table
+mod errors; // the error table
 mod request_limits; // limits of one request
-pub mod limits; // all limits of the configuration
+mod limits; // all limits of the configuration
 
 // What runs the steps:
 
 pub mod log; // the log, which never blocks a call
-pub mod gateway_state; // what all connections share
-pub mod server; // the listeners
-pub mod operator; // /health, /ready, /status, /metrics, /admin
+mod gateway_state; // what all connections share
+mod server; // the listeners
+mod operator; // /health, /ready, /status, /metrics, /admin
 
+pub use admit::{BATCH_CREDITS, NotAdmitted, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+pub use errors::ErrorReply;
 pub use gateway_state::GatewayState;
-pub use server::{Server, serve_stream};
+pub use limits::GatewayLimits;
+pub use operator::{
+    AdminService, AllowedHosts, GatewaySnapshot, NodeSnapshot, OperatorPeer, PartnerSnapshot, PoolNodeState,
+    StoredBlocksSnapshot, TrafficCounters,
+};
+pub use parse::Unanswerable;
+pub use server::{ListenConfig, Server, serve_stream};
+pub use shape::ReplyRefused;

@@ -43,6 +43,14 @@ pub struct LogGuard {
     writer: BackgroundWriter,
 }
 
+impl LogGuard {
+    /// What writes the last lines where the program ends without dropping this.
+    pub fn finisher(&self) -> impl Fn() + Send + use<> {
+        let writer = self.writer.clone();
+        move || writer.finish(FINISH_TIMEOUT)
+    }
+}
+
 impl Drop for LogGuard {
     fn drop(&mut self) {
         self.writer.finish(FINISH_TIMEOUT);

@@ -1,11 +1,11 @@
 //! Step 10: exactly one record per call, also when the caller disconnects.
 //!
 //! A [`CallRecord`] begins with its call and is counted when it is dropped, so a cancelled call is counted as abandoned. Each
-//! worker counts in a shard of its own, so that counting never makes two cores wait for each other; `/metrics` adds the shards
+//! worker has counters of its own, so that counting never makes two cores wait for each other; `/metrics` adds them
 //! up, and [`callers::usage`] collects what each key has used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use callers::usage::{CallUsage, UsageMethod, UsageShard};
@@ -16,11 +16,11 @@ use resources::{Clock, Histogram, MonoTime};
 use crate::admit;
 use crate::authenticate::Caller;
 
-pub use callers::usage::Outcome;
+pub(crate) use callers::usage::Outcome;
 
 /// The counters of one worker.
 #[derive(Debug)]
-pub struct Shard {
+pub(crate) struct WorkerCounters {
     /// By the index of the method in its table; unknown methods share the entry after the last.
     pub(crate) methods: Vec<MethodCounts>,
     /// How long inline answers took.
@@ -37,7 +37,7 @@ pub(crate) struct MethodCounts {
     pub(crate) credits: AtomicU64,
 }
 
-impl Shard {
+impl WorkerCounters {
     pub(crate) fn new(usage: Arc<UsageShard>) -> Self {
         let methods = std::iter::repeat_with(MethodCounts::default).take(METHODS.len() + 1).collect();
         Self { methods, reads: Histogram::default(), usage }
@@ -60,7 +60,7 @@ impl Shard {
 /// The record of one call, which is counted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct CallRecord<'a> {
-    shard: &'a Shard,
+    counters: &'a WorkerCounters,
     clock: &'a Clock,
     caller: &'a Caller,
     started: MonoTime,
@@ -72,9 +72,14 @@ pub(crate) struct CallRecord<'a> {
 }
 
 impl<'a> CallRecord<'a> {
-    pub(crate) fn begin(shard: &'a Shard, clock: &'a Clock, caller: &'a Caller, started: MonoTime) -> Self {
+    pub(crate) fn begin(
+        counters: &'a WorkerCounters,
+        clock: &'a Clock,
+        caller: &'a Caller,
+        started: MonoTime,
+    ) -> Self {
         Self {
-            shard,
+            counters,
             clock,
             caller,
             started,
@@ -117,14 +122,14 @@ impl Drop for CallRecord<'_> {
             self.credits
         };
         let latency = now.since(self.started);
-        let counts = &self.shard.methods[self.method.map_or(METHODS.len(), MethodId::index)];
+        let counts = &self.counters.methods[self.method.map_or(METHODS.len(), MethodId::index)];
         counts.outcomes[self.outcome as usize].fetch_add(1, Relaxed);
         counts.latency.record(latency);
         counts.credits.fetch_add(credits, Relaxed);
         let (method, outcome) = (self.method.map_or(UsageMethod::Other, UsageMethod::Call), self.outcome);
         let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
         let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in, bytes_out, latency };
-        self.shard.usage.record(self.caller.key(), usage);
+        self.counters.usage.record(self.caller.key(), usage);
     }
 }
 
@@ -132,20 +137,20 @@ impl Drop for CallRecord<'_> {
 /// abandoned if the caller has disconnected, or as refused with their batch.
 #[derive(Debug)]
 pub(crate) struct UnbegunCalls<'a> {
-    shard: &'a Shard,
+    counters: &'a WorkerCounters,
     caller: &'a Caller,
-    calls: AtomicUsize,
+    calls: u64,
     outcome: Outcome,
 }
 
 impl<'a> UnbegunCalls<'a> {
-    pub(crate) fn new(shard: &'a Shard, caller: &'a Caller, calls: usize) -> Self {
-        Self { shard, caller, calls: AtomicUsize::new(calls), outcome: Outcome::Abandoned }
+    pub(crate) fn new(counters: &'a WorkerCounters, caller: &'a Caller, calls: usize) -> Self {
+        Self { counters, caller, calls: calls as u64, outcome: Outcome::Abandoned }
     }
 
     /// One of them has its record now.
-    pub(crate) fn begin_one(&self) {
-        self.calls.fetch_sub(1, Relaxed);
+    pub(crate) fn begin_one(&mut self) {
+        self.calls -= 1;
     }
 
     /// Counts all of them as refused.
@@ -156,14 +161,14 @@ impl<'a> UnbegunCalls<'a> {
 
 impl Drop for UnbegunCalls<'_> {
     fn drop(&mut self) {
-        let calls = *self.calls.get_mut() as u64;
+        let calls = self.calls;
         if calls == 0 {
             return;
         }
-        let counts = &self.shard.methods[METHODS.len()];
+        let counts = &self.counters.methods[METHODS.len()];
         counts.outcomes[self.outcome as usize].fetch_add(calls, Relaxed);
         let (method, outcome, latency) = (UsageMethod::Other, self.outcome, Duration::ZERO);
         let usage = CallUsage { method, outcome, calls, credits: 0, bytes_in: 0, bytes_out: 0, latency };
-        self.shard.usage.record(self.caller.key(), usage);
+        self.counters.usage.record(self.caller.key(), usage);
     }
 }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use ::http::header::{self, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -36,12 +37,10 @@ use tokio::time::timeout;
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
 pub use self::snapshot::{
-    ChainSnapshot, GatewaySnapshot, InstancesSnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot,
-    TrafficCounters,
+    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot, TrafficCounters,
 };
 pub use self::status::PoolNodeState;
 use crate::gateway_state::GatewayState;
-use crate::respond::ReplyBody;
 
 /// How long the head of a request may take. Scrapers are few and near.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -176,7 +175,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, operator: Arc<Operator>) {
 }
 
 impl Operator {
-    async fn reply(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<ReplyBody> {
+    async fn reply(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
         if !self.allows_host_of(&request) {
             let message = "this host name is not allowed; see operator_hosts in the section [listen]\n";
             return reply(StatusCode::FORBIDDEN, TEXT, message.to_owned());
@@ -201,7 +200,7 @@ impl Operator {
     }
 }
 
-fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<ReplyBody> {
+fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET only\n".to_owned());
     }
@@ -219,8 +218,8 @@ fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Reply
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-fn reply(status: StatusCode, content_type: &'static str, body: String) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::new([Bytes::from(body), Bytes::new(), Bytes::new()]));
+fn reply(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

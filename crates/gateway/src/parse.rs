@@ -10,9 +10,9 @@ use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
 
 /// A call that can be answered.
 #[derive(Debug)]
-pub struct ParsedCall {
-    pub method: MethodId,
-    pub query: Query<BlockParam>,
+pub(crate) struct ParsedCall {
+    pub(crate) method: MethodId,
+    pub(crate) query: Query<BlockParam>,
 }
 
 /// Why a call cannot be answered.
@@ -27,7 +27,7 @@ pub enum Unanswerable {
 }
 
 /// Parses a call, and checks that its key may make it.
-pub fn parse(
+pub(crate) fn parse(
     item: &RequestItem<'_>,
     network: &Network,
     log_params_max: usize,
@@ -77,7 +77,7 @@ fn check(query: &Query<BlockParam>, network: &Network, log_params_max: usize) ->
 }
 
 /// The price of a call that has `bytes` bytes, whether it can be answered or not.
-pub fn price(parsed: &Result<ParsedCall, Unanswerable>, bytes: usize) -> u64 {
+pub(crate) fn price(parsed: &Result<ParsedCall, Unanswerable>, bytes: usize) -> u64 {
     match parsed {
         Ok(asked) => asked.method.row().credits,
         Err(Unanswerable::NoMethod(_)) => UNKNOWN_METHOD_CREDITS,

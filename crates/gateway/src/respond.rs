@@ -3,19 +3,15 @@
 //! The status of an error is decided in `errors`; here it gets its headers, which are the same over HTTP/1 and HTTP/2.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
 
 use ::http::StatusCode;
 use ::http::header::{self, HeaderName};
 use answers::{Origin, Provenance, Verification};
-use bytes::Bytes;
 use http_server::{
-    Connection, ContentCoding, HeaderWriter, Headers, RequestId, ServiceReply, accepted_encoding, compress,
+    Connection, ContentCoding, HeaderWriter, Headers, ReplyParts, RequestId, ServiceReply, accepted_encoding,
+    compress,
 };
-use hyper::body::{Body, Frame, SizeHint};
 use jsonrpc::Id;
 use methods::BlockRef;
 use resources::{AccountId, CHARGED_BYTES_MIN, MemoryCharge};
@@ -27,7 +23,7 @@ use crate::gateway_state::GatewayState;
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    parts: [Bytes; 3],
+    parts: ReplyParts,
     provenance: Option<Provenance>,
     /// How far the least verified answer of a batch is verified.
     batch_verified: Option<Verification>,
@@ -51,7 +47,7 @@ enum Extra {
 }
 
 impl Reply {
-    fn new(status: StatusCode, parts: [Bytes; 3]) -> Self {
+    fn new(status: StatusCode, parts: ReplyParts) -> Self {
         Self {
             status,
             parts,
@@ -64,12 +60,12 @@ impl Reply {
         }
     }
 
-    pub(crate) fn result(parts: [Bytes; 3], provenance: Option<Provenance>) -> Self {
+    pub(crate) fn result(parts: ReplyParts, provenance: Option<Provenance>) -> Self {
         Self { provenance, ..Self::new(StatusCode::OK, parts) }
     }
 
     /// The answers of a batch, of which the least verified is verified as far as this.
-    pub(crate) fn batch(parts: [Bytes; 3], batch_verified: Option<Verification>) -> Self {
+    pub(crate) fn batch(parts: ReplyParts, batch_verified: Option<Verification>) -> Self {
         Self { batch_verified, ..Self::new(StatusCode::OK, parts) }
     }
 
@@ -82,8 +78,8 @@ impl Reply {
         };
         let (status, mut out) = (error.status, Vec::new());
         let parts = match error.write(&mut out, id) {
-            Some(data) => [out.into(), data, Bytes::from_static(jsonrpc::ERROR_END)],
-            None => [out.into(), Bytes::new(), Bytes::new()],
+            Some(data) => ReplyParts::around(data, out, jsonrpc::ERROR_END),
+            None => ReplyParts::one(out),
         };
         Self { extra, ..Self::new(status, parts) }
     }
@@ -95,18 +91,18 @@ impl Reply {
 
     /// The same reply, with what its account is charged for it; `in_one_piece` if it is short.
     pub(crate) fn charged(mut self, charge: MemoryCharge, in_one_piece: bool) -> Self {
-        if in_one_piece && (1..CHARGED_BYTES_MIN).contains(&self.parts[1].len()) {
-            self.parts = [self.parts.concat().into(), Bytes::new(), Bytes::new()];
+        if in_one_piece && (1..CHARGED_BYTES_MIN).contains(&self.parts.large_len()) {
+            self.parts = ReplyParts::one(std::mem::take(&mut self.parts).joined());
         }
         // The largest part is sent last, apart from a bracket or two.
-        if let Some(largest) = self.parts.iter_mut().max_by_key(|part| part.len()) {
+        if let Some(largest) = self.parts.largest_mut() {
             *largest = charge.attach(std::mem::take(largest));
         }
         self
     }
 
     /// A batch of which the rate limit refused every call; `parts` has their errors.
-    pub(crate) fn refused_batch(parts: [Bytes; 3], retry_after_s: u64) -> Self {
+    pub(crate) fn refused_batch(parts: ReplyParts, retry_after_s: u64) -> Self {
         let extra = Extra::RetryAfter(retry_after_s);
         Self { extra, ..Self::new(StatusCode::TOO_MANY_REQUESTS, parts) }
     }
@@ -118,7 +114,7 @@ impl Reply {
 
     /// The reply to notifications, which has no body.
     pub(crate) fn silent() -> Self {
-        Self::new(StatusCode::NO_CONTENT, Default::default())
+        Self::new(StatusCode::NO_CONTENT, ReplyParts::default())
     }
 
     pub(crate) fn preflight() -> Self {
@@ -141,7 +137,7 @@ pub(crate) async fn respond(
             compress(encoding, &reply.parts, reply.account, gateway.answers.threads()).await
         && let Ok(smaller) = connection.memory(reply.account).hold(smaller)
     {
-        reply.parts = [smaller, Bytes::new(), Bytes::new()];
+        reply.parts = ReplyParts::one(smaller);
         reply.encoding = Some(encoding);
     }
     count(connection, &reply);
@@ -154,10 +150,10 @@ impl ServiceReply for Reply {
     }
 
     fn body_len(&self) -> usize {
-        self.parts.iter().map(Bytes::len).sum()
+        self.parts.total_len()
     }
 
-    fn into_parts(self) -> [Bytes; 3] {
+    fn into_parts(self) -> ReplyParts {
         self.parts
     }
 
@@ -251,37 +247,4 @@ fn count(connection: &Connection, reply: &Reply) {
     counts.requests.fetch_add(1, Relaxed);
     counts.bytes_out.fetch_add(reply.body_len() as u64, Relaxed);
     counts.statuses[usize::from(reply.status.as_u16() / 100).min(5)].fetch_add(1, Relaxed);
-}
-
-/// A body whose length is known, in at most three pieces that go out in one write.
-#[derive(Debug)]
-pub(crate) struct ReplyBody {
-    parts: [Bytes; 3],
-}
-
-impl ReplyBody {
-    pub(crate) fn new(parts: [Bytes; 3]) -> Self {
-        Self { parts }
-    }
-}
-
-impl Body for ReplyBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.parts.iter_mut().find(|part| !part.is_empty()).map(std::mem::take);
-        Poll::Ready(next.map(|part| Ok(Frame::data(part))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.parts.iter().all(Bytes::is_empty)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.parts.iter().map(|part| part.len() as u64).sum())
-    }
 }

@@ -65,7 +65,7 @@ impl Server {
         Self::start_with_admin(config, gateway, None)
     }
 
-    /// The same, with a service that answers under `/admin` on the operator's listener.
+    /// Binds both addresses and begins to serve, with a service that answers under `/admin` on the operator's listener.
     pub fn start_with_admin(
         config: &ListenConfig,
         gateway: Arc<GatewayState>,
@@ -76,12 +76,13 @@ impl Server {
             check_free(address)?;
         }
         let listener = bind(config.operator.address)?;
+        // The operator's thread says that the gateway is ready, so callers can connect before it starts.
+        let callers = http_server::HttpServer::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
         let hosts = &config.operator.hosts;
         let operator = operator::start(listener, hosts, Arc::clone(&gateway), admin, operator_stopping);
         let operator = operator.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
         })?;
-        let callers = http_server::HttpServer::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
         Ok(Self { callers, operator, _operator_stop: operator_stop })
     }
 

@@ -146,8 +146,8 @@ mod tests {
         assert!(ReplyLimit::for_batch(100_000, 10_000, memory).is_err(), "not even for refusals");
     }
 
-    /// The buffer of a batch kept the room of a large answer that was refused, could not be charged for it at the end, and
-    /// the whole batch was 503 after its calls were billed.
+    /// The buffer of a batch still had the capacity for a large answer that was refused, could not be charged for it at the
+    /// end, and the whole batch was 503 after its calls were billed.
     #[test]
     fn the_reply_of_a_batch_is_not_refused_at_its_end() {
         let budget = MemoryBudget::new(100_000);

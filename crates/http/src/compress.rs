@@ -8,6 +8,7 @@ use resources::{AccountId, ThreadPool};
 
 use crate::content_coding::ContentCoding;
 use crate::head::{Headers, visible_ascii};
+use crate::reply_parts::ReplyParts;
 
 /// The encoding that the caller prefers; among equals, the first of [`ContentCoding::ALL`]. `None`: not compressed.
 pub fn accepted_encoding(headers: Headers<'_>) -> Option<ContentCoding> {
@@ -44,12 +45,12 @@ const INLINE_BYTES_MAX: usize = 32 << 10;
 /// Compresses a reply. `None`: the account's share of the pool is used up, and the reply is sent uncompressed.
 pub async fn compress(
     encoding: ContentCoding,
-    parts: &[Bytes; 3],
+    parts: &ReplyParts,
     account: AccountId,
     pool: &ThreadPool,
 ) -> Option<Bytes> {
     let parts = parts.clone();
-    let compressed = if parts.iter().map(Bytes::len).sum::<usize>() <= INLINE_BYTES_MAX {
+    let compressed = if parts.total_len() <= INLINE_BYTES_MAX {
         compress_parts(encoding, &parts)
     } else {
         pool.run(account, move || compress_parts(encoding, &parts)).await?
@@ -64,7 +65,7 @@ const BROTLI_LEVEL: u32 = 3;
 const BROTLI_WINDOW_LOG: u32 = 20;
 const BUFFER_BYTES: usize = 16 << 10;
 
-fn compress_parts(encoding: ContentCoding, parts: &[Bytes; 3]) -> io::Result<Bytes> {
+fn compress_parts(encoding: ContentCoding, parts: &ReplyParts) -> io::Result<Bytes> {
     let out = match encoding {
         ContentCoding::Gzip => {
             let level = flate2::Compression::new(GZIP_LEVEL);
@@ -87,7 +88,7 @@ fn compress_parts(encoding: ContentCoding, parts: &[Bytes; 3]) -> io::Result<Byt
     Ok(out.into())
 }
 
-fn write_all(encoder: &mut impl Write, parts: &[Bytes; 3]) -> io::Result<()> {
+fn write_all(encoder: &mut impl Write, parts: &ReplyParts) -> io::Result<()> {
     parts.iter().try_for_each(|part| encoder.write_all(part))
 }
 

@@ -96,7 +96,8 @@ impl Connection {
         self.server.memory.of(account).counting_small(self.uncharged.as_ref())
     }
 
-    /// Records that a key was recognised. From now on the connection is closed for lack of room only while it is idle.
+    /// Records that a key was recognised. From now on the connection is closed for lack of room only while it is idle, or if its
+    /// account has more than half of all connections.
     pub fn recognize(&self, account: AccountId) {
         let state = &self.peer.state;
         if state.account.get().is_none() && state.account.set(account).is_ok() {

@@ -13,9 +13,10 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use http::StatusCode;
 use http::header::{self, HeaderName};
+use resources::box_future;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -29,6 +30,7 @@ use crate::date::with_http_date;
 use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
 use crate::head::RequestMethod;
 use crate::refused::Refused;
+use crate::reply_parts::ReplyParts;
 use crate::server_state::ServerState;
 use crate::service::{HeaderWriter, Service, ServiceReply};
 use crate::socket::{ByteStream, READ_BYTES, Socket, Wait};
@@ -93,7 +95,8 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
     /// Serves one request. `false`: the connection ends.
     async fn serve_next(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
         match self.head(closing).await? {
-            Ok(Some(head)) => self.answer(head).await,
+            // Boxed because an idle connection would hold the memory of a whole request otherwise.
+            Ok(Some(head)) => box_future(|| self.answer(head)).await,
             Ok(None) => Ok(false),
             Err(refused) => self.refuse(refused).await,
         }
@@ -217,7 +220,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
         let keep = may_stay && (has_next || !self.connection.is_draining());
         write_head(&mut self.output, &reply, KeepAlive { keep, is_http10 }, self.connection.server());
         if head_only {
-            self.send(Default::default()).await?;
+            self.send(ReplyParts::default()).await?;
         } else {
             self.send(reply.into_parts()).await?;
         }
@@ -239,14 +242,14 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
     }
 
     /// Sends the head in `output`, and the body.
-    async fn send(&mut self, parts: [Bytes; 3]) -> io::Result<()> {
+    async fn send(&mut self, parts: ReplyParts) -> io::Result<()> {
         self.socket.set_wait(Wait::Answer);
         let out = &mut self.output;
-        if parts.iter().map(Bytes::len).sum::<usize>() <= COPIED_BYTES_MAX {
+        if parts.total_len() <= COPIED_BYTES_MAX {
             parts.iter().for_each(|part| out.extend_from_slice(part));
             self.socket.write_all(out).await?;
         } else {
-            let [first, second, third] = parts;
+            let [first, second, third] = parts.into_array();
             let mut whole = Buf::chain(out.as_slice(), first).chain(second).chain(third);
             self.socket.write_all_buf(&mut whole).await?;
         }

@@ -294,6 +294,8 @@ async fn answer<V: Service>(
     body: &mut Http2Body,
 ) -> V::Reply {
     if parts.headers.len() > connection.server().limits.headers_max {
+        // No key is looked for in such a head. The connection goes on, so without a limit this could be repeated for ever.
+        let _refused_anyway = connection.count_unauthenticated((&parts.headers).into());
         return service.refuse_request(connection, id, Refused::HeadTooLarge).await;
     }
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());

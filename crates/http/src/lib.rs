@@ -15,6 +15,7 @@ mod content_coding; // compressions of bodies
 mod inflate; // compressed request bodies
 mod request_body; // the body of a request
 mod compress; // compressed replies
+mod reply_parts; // the body of a reply
 mod service; // the trait that answers requests
 mod drain; // stages of a shutdown
 mod socket; // timeouts of a connection
@@ -39,6 +40,7 @@ pub use http1::framed_requests;
 pub use limits::HttpLimits;
 pub use peers::{ProxyConfig, TooManyUnauthenticated};
 pub use refused::Refused;
+pub use reply_parts::ReplyParts;
 pub use request_body::{BodyRefused, INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody, read_body};
 pub use server::{HttpServer, serve_stream};
 pub use server_state::ServerState;

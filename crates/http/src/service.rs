@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 
 use crate::connection::{Connection, RequestId};
 use crate::head::RequestHead;
 use crate::refused::Refused;
+use crate::reply_parts::ReplyParts;
 use crate::request_body::RequestBody;
 
 /// Answers the requests of all connections.
@@ -47,8 +47,8 @@ pub trait ServiceReply: Send {
     /// Writes the headers, without those that frame the body.
     fn write_headers(&self, headers: &mut impl HeaderWriter);
 
-    /// The body, in at most three pieces.
-    fn into_parts(self) -> [Bytes; 3];
+    /// The body.
+    fn into_parts(self) -> ReplyParts;
 }
 
 /// Takes the headers of a reply.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callers::FeedHandle;
 use console::{AddressFile, AdminApi, AdminToken, AdminTokenError, AnnouncedListener};
-use gateway::operator::AdminService;
+use gateway::AdminService;
 
 use crate::config::Config;
 

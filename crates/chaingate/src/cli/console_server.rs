@@ -9,7 +9,7 @@ use ::console::{
     GatewayLive, SiteFacts, reachable_address,
 };
 use callers::FeedHandle;
-use gateway::gateway_state::GatewayState;
+use gateway::GatewayState;
 use http::HeaderMap;
 use http_server::{ProxyConfig, bind as bind_address, check_free};
 
@@ -23,7 +23,7 @@ pub(super) struct ConsoleParts {
     /// The file of the archive, if there is one.
     pub(super) archive_file: Option<PathBuf>,
     pub(super) config_file: Option<PathBuf>,
-    pub(super) in_force: Vec<ConfigurationSection>,
+    pub(super) effective_config: Vec<ConfigurationSection>,
 }
 
 /// Opens the listener before anything is served, so that an address that is in use is found at once.
@@ -60,7 +60,7 @@ pub(super) fn start(
         example_key: config.serves_demo_chain().then(|| "demo".to_owned()),
         methods: method_forms::method_forms(&config.network.families),
         config_file: parts.config_file.map(|path| path.display().to_string()),
-        configuration: parts.in_force,
+        configuration: parts.effective_config,
     };
     let administration = config.administration().with_feed(parts.feed);
     let live = Arc::new(GatewayLive::new(parts.gateway, parts.archive_file));

@@ -15,7 +15,7 @@ use usage::UsageArguments;
 
 use super::administration::{AdminConnection, AdministrationOptions, CommandOutput, Table, path, utc_text};
 
-/// Create, list, rotate, revoke and restrict API keys
+/// Create, list, rotate, revoke and restrict API keys, and show their usage
 ///
 /// Callers put a key into the path of the URL. A key is shown once, when it is created or rotated; the store has only a
 /// keyed hash of it. Other commands name a key by its id, or by its account and its name. Changes take effect within a

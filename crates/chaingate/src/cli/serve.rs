@@ -13,15 +13,13 @@ use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
 use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
-use gateway::gateway_state::GatewayState;
-use gateway::log;
-use gateway::server::Server;
+use gateway::{GatewayState, Server, log};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use super::console_server::{self, ConsoleParts};
 use super::signals::{self, Signal, StopRequest, StopSignals};
-use super::{ConfigOptions, admin_api, banner, config_in_force};
+use super::{ConfigOptions, admin_api, banner, effective_config};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
 use crate::source;
@@ -29,7 +27,7 @@ use crate::source;
 pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let config_file = settings.config.clone();
     let (mut config, text) = settings.load_with_text()?;
-    let _log = log::start()?;
+    let log = log::start()?;
     if !config.core_dumps {
         forbid_core_dumps();
     }
@@ -39,8 +37,8 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
     let is_serving = Arc::new(AtomicBool::new(false));
-    let (sender, events) =
-        watch_signals(Arc::clone(&is_serving)).map_err(|error| format!("cannot handle signals: {error}"))?;
+    let (sender, events) = watch_signals(Arc::clone(&is_serving), log.finisher())
+        .map_err(|error| format!("cannot handle signals: {error}"))?;
     let _sharing = share_limits(&config, &state)?;
     let feed = CallersFeed::start(config.feed(), Arc::clone(state.callers()))?;
     warn_without_keys(&config, &state);
@@ -50,10 +48,11 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let has_admin_api = admin.is_some();
     let console_listener = console_server::bind(&config)?;
     let gateway = Arc::clone(&state);
+    is_serving.store(true, Relaxed);
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
-    let in_force = config_in_force::sections(&config, &text);
+    let effective_config = effective_config::sections(&config, &text);
     let archive_file = archive.as_ref().map(|archive| archive.path().to_owned());
-    let parts = ConsoleParts { gateway, feed: feed.handle(), archive_file, config_file, in_force };
+    let parts = ConsoleParts { gateway, feed: feed.handle(), archive_file, config_file, effective_config };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive));
     let (public, operator) = (server.public(), server.operator());
@@ -61,7 +60,6 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let console_address = console.as_ref().map(|console| console.address());
     let _console_address = console_address.map(|address| console_server::announce(&config, address));
     let shown = console_address.map(|address| address.to_string());
-    is_serving.store(true, Relaxed);
     tracing::info!(%public, %operator, console = shown, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
         banner::show(&config, public, operator, console_address, head);
@@ -231,7 +229,10 @@ const SIGNALS_WAITING_MAX: usize = 2;
 
 /// Delivers the signals that stop the program. While it starts, there is nothing to finish, and the first one ends it. SIGHUP,
 /// which asks many programs to reload, changes nothing.
-fn watch_signals(is_serving: Arc<AtomicBool>) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
+fn watch_signals(
+    is_serving: Arc<AtomicBool>,
+    finish_log: impl Fn() + Send + 'static,
+) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
     let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
     let stop = sender.clone();
     let mut stops = StopSignals::default();
@@ -241,6 +242,7 @@ fn watch_signals(is_serving: Arc<AtomicBool>) -> io::Result<(SyncSender<StopEven
         }
         Signal::Interrupt | Signal::Terminate if !is_serving.load(Relaxed) => {
             tracing::info!(?signal, "stopped before it served");
+            finish_log();
             #[expect(clippy::disallowed_methods, reason = "there is nothing to drain yet")]
             std::process::exit(signal.exit_status().into());
         }

@@ -17,7 +17,7 @@ const EVERY_SECTION: &str = "[network]\nunsupported_tags = { safe = [] }\ncheckp
 pub(super) fn document() -> String {
     let mut text = format!(
         "# Configuration\n\n{GENERATED}\n\n\
-         The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional. API keys come from `[[key]]` \
+         The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional unless its default is `required`. API keys come from `[[key]]` \
          sections or from the store, where they are created while the gateway runs. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
          `chaingate check --config FILE` reports all errors at once, each with its line number, without starting the gateway.\n\n\
          These options and environment variables override the file:\n\n\
@@ -140,7 +140,7 @@ const fn key(
 
 #[rustfmt::skip]
 pub(super) static KEY_DOCS: &[KeyDoc] = &[
-    key(TOP, "data_dir", "", "directory of the archive and of the blocks that are stored from nodes"),
+    key(TOP, "data_dir", "", "directory of the archive, of blocks stored from nodes, of the store, of usage that waits for it, and of the admin token"),
     key(TOP, "core_dumps", "", "whether a crash may leave a core dump. Core dumps contain keys and secrets, so they are off; while they are off, debuggers of the same user cannot attach, either"),
 
     key("[network]", "name", "", "name of the network, in metrics and in `networks` of keys. With the name `demo` and without nodes, the gateway creates and serves the demo chain, with the key `demo`"),
@@ -171,7 +171,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[console]", "sign_up_plan", "", "plan of accounts that people create by themselves, with `sign_up = \"open\"`"),
 
     key("[[key]]", "key", "required", "the API key, which callers put into the path: letters, digits, `-` and `_`"),
-    key("[[key]]", "name", "`key-1`, `key-2`, …", "name of the key in the log"),
+    key("[[key]]", "name", "`key-1`, `key-2`, …", "name of the key in the log and in usage reports"),
     key("[[key]]", "account", "an account of its own", "account of the key. Keys of one account share its plan and limits"),
     key("[[key]]", "plan", "", "plan of the account"),
     key("[[key]]", "secret", "", "secret that callers send as the password of HTTP Basic, with any user name"),
@@ -187,7 +187,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[[key]]", "credits_per_second", "", "credits per second that the key may use, within the limits of its account"),
     key("[[key]]", "credits_per_day", "", "credits per day (UTC) that the key may use, within the limits of its account"),
 
-    key("[store]", "url", "SQLite in `data_dir`", "where accounts and keys are stored: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which several gateways can share, or `sqlite:FILE`"),
+    key("[store]", "url", "SQLite in `data_dir`", "where accounts, keys, users of the console, usage and the audit log are stored: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which several gateways can share, or `sqlite:FILE`"),
 
     key("[plans.NAME]", "credits_per_second", "the plan's", "credits per second that an account may use"),
     key("[plans.NAME]", "credits_per_day", "the plan's", "credits per day (UTC) that an account may use"),
@@ -227,7 +227,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "log_blocks_max", "", "blocks that one log query may span"),
     key("[limits]", "call_timeout_ms", "", "time for `eth_call` and `eth_estimateGas`, and on an embedded chain also for blocks, receipts and fees"),
     key("[limits]", "call_gas_multiple", "", "gas of a call, as a multiple of the gas limit of the newest block"),
-    key("[limits]", "call_memory_bytes_max", "", "EVM memory of a call, over all its frames"),
+    key("[limits]", "call_memory_bytes_max", "", "bytes of EVM memory of a call over all its frames, and separately of the accounts, code, journal and logs that it holds"),
     key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). There are at most eight times as many for all accounts, which take turns if that is not enough"),
     key("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts. One account may have at most half of them"),
 
@@ -251,11 +251,11 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[pool]", "quorum", "a majority of the `[[node]]` entries, up or not", "nodes that must agree on what no hash proves: the head, `safe` and `finalized`, which block has an old number, that a transaction does not exist; see [nodes.md](nodes.md#the-quorum)"),
     key("[pool]", "call_timeout_ms", "", "time for a call over all nodes that are asked. `log_timeout_ms` and `call_timeout_ms` of `[limits]` apply to logs and simulations"),
-    key("[pool]", "poll_interval_ms", "a third of the block time", "time between two polls of a node's head"),
+    key("[pool]", "poll_interval_ms", "a third of the block time, from 0.1 to 4 s", "time between two polls of a node's head"),
     key("[pool]", "reply_memory_bytes", "", "memory for replies of nodes while they are read, decompressed and checked; at least 1 MiB. One node may use half of it, with five or six nodes a third, with more a quarter, and all of it if it is the only node. A reply that does not fit waits; then another node is asked. See [nodes.md](nodes.md#known-limits)"),
     key("[pool]", "head_stall_ms", "ten times the block time, at least 30 s", "time without a new head after which `/ready` is 503"),
 
-    key("[cache]", "enabled", "", "whether answers are cached"),
+    key("[cache]", "enabled", "", "whether answers, proven blocks and proven state are cached"),
     key("[cache]", "bytes_max", "", "bytes of memory for cached answers"),
     key("[cache]", "proven_bytes_max", "", "bytes of memory for proven blocks of the nodes"),
     key("[cache]", "state_bytes_max", "", "bytes of memory for proven accounts, storage slots and code, with `[integrity] state = \"prove\"`"),

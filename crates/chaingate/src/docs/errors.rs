@@ -6,10 +6,7 @@ use std::time::Duration;
 use alloy_primitives::Bytes;
 use answers::{Failure, Unresolved};
 use callers::{Denied, KeyRestriction, LimitExceeded};
-use gateway::admit::NotAdmitted;
-use gateway::errors::ErrorReply;
-use gateway::parse::Unanswerable;
-use gateway::shape::ReplyRefused;
+use gateway::{ErrorReply, NotAdmitted, ReplyRefused, Unanswerable};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault};
 use methods::{ParamFault, Tag};
@@ -23,7 +20,7 @@ pub(super) fn document() -> String {
          ```json\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{{\"code\":-32602,\"message\":\"missing value for required argument 0\"}}}}\n```\n\n\
          * The HTTP status in the tables is that of a single call, or of a request as a whole.\n\
          * In a batch, each call has its own error, and the status is 200. If the rate limit refused every call, it is 429 with `Retry-After`.\n\
-         * Every reply has the header `Chaingate-Request-Id`. The operator finds the request in the log by this id.\n\
+         * Replies have the header `Chaingate-Request-Id`. The log has this id for internal errors, and at the level debug for every request.\n\
          * Numbers and names in the messages are examples.\n\
          * [When to try again](wire.md#when-to-try-again) lists the errors after which a retry can help.\n"
     );
@@ -110,9 +107,15 @@ fn http_requests() -> Vec<ErrorExample> {
         ("could be framed in two ways (request smuggling)", Refused::Ambiguous.into()),
         ("has a head that is not HTTP", Refused::BadHead.into()),
         ("has no `Host` header, more than one, or an invalid one", Refused::BadHost.into()),
-        ("has a head of more than `header_bytes_max` or `headers_max`", Refused::HeadTooLarge.into()),
+        (
+            "has a head of more than `header_bytes_max` (over HTTP/2, without a body) or `headers_max`",
+            Refused::HeadTooLarge.into(),
+        ),
         ("has a body that ended early", Refused::Broken.into()),
-        ("has a body that took longer than `body_timeout_ms`", Refused::TooSlow.into()),
+        (
+            "has a body that took longer than `body_timeout_ms` (over HTTP/1, the 408 has no body)",
+            Refused::TooSlow.into(),
+        ),
     ]
 }
 
@@ -225,7 +228,9 @@ fn when(failure: &Failure) -> Option<&'static str> {
         Failure::TooManyResults { .. } => Some(
             "there are more logs than `log_results_max`; `data` is the longest range from the same start that fits",
         ),
-        Failure::QueryTimeout => Some("a log query takes longer than `log_timeout_ms`"),
+        Failure::QueryTimeout => Some(
+            "a log query takes longer than `log_timeout_ms`, or on an embedded chain blocks, receipts or fees longer than `call_timeout_ms`",
+        ),
         Failure::NotIndexed { .. } => {
             Some("the same, while the headers of old blocks are being fetched from nodes")
         }

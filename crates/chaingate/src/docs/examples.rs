@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{env, fs, process};
 
-use gateway::gateway_state::GatewayState;
-use gateway::server::serve_stream;
+use gateway::{GatewayState, serve_stream};
 use jsonrpc::{Value, ValueKind};
 use methods::{BlockParam, GatewayQuery, METHODS, Method, Query};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};

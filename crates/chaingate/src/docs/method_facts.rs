@@ -5,8 +5,7 @@ use std::time::Duration;
 use alloy_primitives::Bytes;
 use answers::Unresolved;
 use answers::{AnswerLimits, Failure};
-use gateway::errors::ErrorReply;
-use gateway::parse::Unanswerable;
+use gateway::{ErrorReply, Unanswerable};
 use methods::{
     BlockParam, DeadlineKind, FeeQuery, NetworkFamily, Param, ParamFault, Query, SimulationKind,
     WorkPlacement,
@@ -172,7 +171,7 @@ pub(super) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
             lines.push(format!(
                 "gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"
             ));
-            lines.push(format!("{memory} MiB of EVM memory (`call_memory_bytes_max`)"));
+            lines.push(format!("{memory} MiB of memory (`call_memory_bytes_max`)"));
         }
         Query::Gateway(_)
         | Query::Fees(_)

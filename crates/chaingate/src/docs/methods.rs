@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use answers::AnswerLimits;
-use gateway::admit::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use gateway::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use methods::{Cacheable, Method, MissingBlock, NetworkFamily, Param};
 
 use super::examples::Example;

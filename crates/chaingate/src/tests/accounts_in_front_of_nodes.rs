@@ -5,8 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use answers::{ArchiveSource, Sources};
-use gateway::gateway_state::GatewayState;
-use gateway::server::Server;
+use gateway::{GatewayState, Server};
 use tempfile::TempDir;
 use testkit::http::{TestConnection, post, request};
 

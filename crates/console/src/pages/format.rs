@@ -2,7 +2,7 @@
 //!
 //! Arguments are references, because templates pass references.
 
-use ::time::OffsetDateTime;
+use resources::UtcTime;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -138,20 +138,19 @@ pub(crate) fn ago(now: &i64, at: &i64) -> String {
 
 /// `2026-11-17 17:02 UTC`.
 pub(crate) fn time(at: &i64) -> String {
-    let UtcFields { year, month, day, hour, minute, .. } = UtcFields::of(*at);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    let time = utc(*at);
+    format!("{} {} UTC", time.date(), time.hour_and_minute())
 }
 
 /// `2026-11-17 17:02:03`, for tables whose head says UTC.
 pub(crate) fn time_with_seconds(at: &i64) -> String {
-    let UtcFields { year, month, day, hour, minute, second } = UtcFields::of(*at);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    let time = utc(*at);
+    format!("{} {}:{:02}", time.date(), time.hour_and_minute(), time.second)
 }
 
 /// `2026-11-17`.
 pub(crate) fn date(at: &i64) -> String {
-    let UtcFields { year, month, day, .. } = UtcFields::of(*at);
-    format!("{year:04}-{month:02}-{day:02}")
+    utc(*at).date()
 }
 
 /// `2026-11-17T17:02:03Z`, for the attribute `datetime`.
@@ -161,15 +160,15 @@ pub(crate) fn machine_time(at: &i64) -> String {
 
 /// The label of a step of a chart: `17:02` for steps below a day, `17 Nov` for days.
 pub(crate) fn step_label(at: &i64, step: &i64) -> String {
-    let UtcFields { month, day, hour, minute, .. } = UtcFields::of(*at);
-    if *step >= DAY { format!("{day} {}", month_name(month)) } else { format!("{hour:02}:{minute:02}") }
+    let time = utc(*at);
+    if *step >= DAY { day_and_month(time) } else { time.hour_and_minute() }
 }
 
 /// The label of a step with its day: `17 Nov 17:02`.
 pub(crate) fn step_label_with_day(at: &i64, step: &i64) -> String {
-    let UtcFields { month, day, hour, minute, .. } = UtcFields::of(*at);
-    let date = format!("{day} {}", month_name(month));
-    if *step >= DAY { date } else { format!("{date} {hour:02}:{minute:02}") }
+    let time = utc(*at);
+    let date = day_and_month(time);
+    if *step >= DAY { date } else { format!("{date} {}", time.hour_and_minute()) }
 }
 
 /// A hash with its middle left out: `0x5d18…9304`.
@@ -191,28 +190,15 @@ fn one_decimal(value: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-fn month_name(month: u8) -> &'static str {
-    MONTHS.get(usize::from(month).wrapping_sub(1)).copied().unwrap_or_default()
+/// `17 Nov`.
+fn day_and_month(time: UtcTime) -> String {
+    let month = MONTHS.get(usize::from(time.month).wrapping_sub(1)).copied().unwrap_or_default();
+    format!("{} {month}", time.day)
 }
 
-/// A time of the calendar.
-struct UtcFields {
-    year: i32,
-    month: u8,
-    day: u8,
-    hour: u8,
-    minute: u8,
-    second: u8,
-}
-
-impl UtcFields {
-    /// Times outside of the calendar are shown as 1970.
-    fn of(unix_seconds: i64) -> Self {
-        let time = OffsetDateTime::from_unix_timestamp(unix_seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let (year, month, day) = time.to_calendar_date();
-        let (hour, minute, second) = time.to_hms();
-        Self { year, month: u8::from(month), day, hour, minute, second }
-    }
+/// Times outside of the calendar are shown as 1970.
+fn utc(unix_seconds: i64) -> UtcTime {
+    UtcTime::new(unix_seconds).unwrap_or(UtcTime::EPOCH)
 }
 
 #[cfg(test)]

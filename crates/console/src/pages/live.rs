@@ -4,7 +4,7 @@
 //! first status is part of the page, so the page is complete without JavaScript.
 
 use askama::Template;
-use gateway::operator::PoolNodeState;
+use gateway::PoolNodeState;
 
 use super::{PageFrame, chart, format};
 

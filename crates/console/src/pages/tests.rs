@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use askama::Template;
-use gateway::operator::PoolNodeState;
+use callers::usage::Outcome;
+use gateway::PoolNodeState;
 
 use super::audit_log::{AuditLogPage, AuditRow};
 use super::credits_today::CreditsToday;
@@ -220,14 +221,11 @@ fn audit_log() -> AuditLogPage {
 /// The usage with this many steps, and this many methods and keys.
 fn usage(steps: usize, rows: usize) -> UsagePage {
     let large = 1_234_567_890;
-    let outcomes = OutcomeCounts {
-        ok: large,
-        invalid: large,
-        refused: large,
-        unavailable: large,
-        abandoned: large,
-        ..OutcomeCounts::default()
-    };
+    let mut outcomes = OutcomeCounts::default();
+    for outcome in [Outcome::Ok, Outcome::Invalid, Outcome::Refused, Outcome::Unavailable, Outcome::Abandoned]
+    {
+        outcomes.add(outcome, large);
+    }
     let sum = UsageSum { outcomes, credits: large, p50_ms: Some(12.3), p99_ms: Some(1_234.0) };
     let name = if rows > 1 { "eth_getTransactionByBlockNumberAndIndex" } else { HOSTILE };
     let row = UsageRowByName { name: name.to_owned(), href: Some("/keys/k_8a41c0de55b2".to_owned()), sum };

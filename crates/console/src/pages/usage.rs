@@ -1,6 +1,7 @@
 //! The usage of an account: charts over time, sums by method, key and outcome, and failures with advice.
 
 use askama::Template;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::chart::{Chart, ChartSeries, ChartShape, ChartUnit};
 use super::credits_today::CreditsToday;
@@ -82,18 +83,12 @@ impl UsagePage {
     }
 }
 
+/// All characters but the unreserved ones of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Everything but unreserved characters as `%XX`, for values in an address.
 pub(crate) fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// The rows that a table shows, and how many more there are.
@@ -198,9 +193,9 @@ impl UsageSeries {
     fn failures(&self) -> [ChartSeries; 4] {
         [
             self.outcome("Invalid or denied", "s-invalid", OutcomeCounts::rejected),
-            self.outcome("Over a limit", "s-limit", |outcomes| outcomes.refused),
+            self.outcome("Over a limit", "s-limit", OutcomeCounts::refused),
             self.outcome("Service failed", "s-fault", OutcomeCounts::service_failures),
-            self.outcome("Client hung up", "s-gone", |outcomes| outcomes.abandoned),
+            self.outcome("Client hung up", "s-gone", OutcomeCounts::abandoned),
         ]
     }
 

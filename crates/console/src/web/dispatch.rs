@@ -180,17 +180,36 @@ async fn run(
         (RouteHandler::SignedIn(handler), Some(session)) => {
             check_form(&site, &request, is_change).await?;
             count_change(&site, &session, is_change)?;
-            let _permit = site.user_permits.begin(session.email()).await?;
+            let permit = site.user_permits.begin(session.email()).await?;
+            let session = match permit.has_waited {
+                true => session_again(&site, &request, is_change).await?,
+                false => session,
+            };
             handler(site, request, session).await
         }
         (RouteHandler::Operator(handler), Some(session)) => {
             let operator = OperatorSession::of(session).ok_or(PageError::Status(403))?;
             check_form(&site, &request, is_change).await?;
             count_change(&site, operator.session(), is_change)?;
-            let _permit = site.user_permits.begin(operator.session().email()).await?;
+            let permit = site.user_permits.begin(operator.session().email()).await?;
+            let operator = match permit.has_waited {
+                true => OperatorSession::of(session_again(&site, &request, is_change).await?)
+                    .ok_or(PageError::Status(403))?,
+                false => operator,
+            };
             handler(site, request, operator).await
         }
     }
+}
+
+/// The session of a request that has waited. Somebody may have ended it, blocked the user or taken a role away.
+async fn session_again(
+    site: &ConsoleSite,
+    request: &WebRequest,
+    is_change: bool,
+) -> Result<ActiveSession, PageError> {
+    let session = site.people.session(&request.browser_token.0, &request.visitor).await?;
+    session.ok_or_else(|| to_sign_in(request, is_change))
 }
 
 /// A form of another site, or of another browser, does not know the token.

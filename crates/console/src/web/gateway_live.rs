@@ -6,20 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callers::usage::Outcome;
-use gateway::gateway_state::GatewayState;
-use gateway::operator::{
-    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, PoolNodeState, StoredBlocksSnapshot, TrafficCounters,
+use gateway::{
+    GatewaySnapshot, GatewayState, NodeSnapshot, PartnerSnapshot, PoolNodeState, StoredBlocksSnapshot,
+    TrafficCounters,
 };
 use parking_lot::Mutex;
-use resources::HistogramSum;
+use resources::{HistogramSum, unix_seconds};
 
 use super::site::LiveSource;
-use super::web_request::unix_seconds;
 use crate::pages::live::{
     HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
     LivePartner, LiveStatus, LiveTraffic,
 };
-use crate::pages::outcomes::OutcomeCounts;
+use crate::pages::outcomes::{FailureRow, OutcomeCounts};
 
 /// Samples between two points of a sparkline; the console takes one each second.
 const SAMPLES_PER_POINT: usize = 2;
@@ -147,8 +146,8 @@ fn difference(before: &HistogramSum, after: &HistogramSum) -> HistogramSum {
 
 fn outcomes_between(before: &TrafficCounters, after: &TrafficCounters) -> OutcomeCounts {
     let mut counts = OutcomeCounts::default();
-    for ((outcome, before), after) in Outcome::ALL.iter().zip(before.outcomes).zip(after.outcomes) {
-        counts.add(outcome.label(), after.saturating_sub(before));
+    for ((outcome, before), after) in Outcome::ALL.into_iter().zip(before.outcomes).zip(after.outcomes) {
+        counts.add(outcome, after.saturating_sub(before));
     }
     counts
 }
@@ -157,13 +156,13 @@ fn outcomes_between(before: &TrafficCounters, after: &TrafficCounters) -> Outcom
 fn errors(samples: &VecDeque<Sample>) -> Vec<LiveError> {
     let (Some(oldest), Some(newest)) = (samples.front(), samples.back()) else { return Vec::new() };
     let rows = outcomes_between(&oldest.counters, &newest.counters).failures();
-    let error = |row: crate::pages::outcomes::FailureRow| LiveError {
-        code: format!("{}: {}", row.label, row.codes),
+    let error = |row: FailureRow| LiveError {
+        code: format!("{}: {}", row.outcome.label(), row.codes),
         meaning: row.meaning.to_owned(),
         count: row.calls,
     };
     // A revert is an answer of the chain, and no error of the service.
-    rows.into_iter().filter(|row| row.label != Outcome::Reverted.label()).map(error).collect()
+    rows.into_iter().filter(|row| row.outcome != Outcome::Reverted).map(error).collect()
 }
 
 fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError>) -> LiveStatus {
@@ -263,10 +262,10 @@ mod tests {
     /// A sample per second; each second has ten requests that take up to 1 ms, one of them refused, and half from the cache.
     fn samples(seconds: usize) -> VecDeque<Sample> {
         let start = Instant::now();
-        let refused = Outcome::ALL.iter().position(|outcome| *outcome == Outcome::Refused).unwrap();
+        let (ok, refused) = (Outcome::Ok as usize, Outcome::Refused as usize);
         let sample = |second: u64| {
             let mut counters = TrafficCounters { requests: 10 * second, ..TrafficCounters::default() };
-            (counters.outcomes[0], counters.outcomes[refused]) = (9 * second, second);
+            (counters.outcomes[ok], counters.outcomes[refused]) = (9 * second, second);
             counters.latency.buckets[7] = 10 * second;
             (counters.cache_hits, counters.cache_misses) = (5 * second, 5 * second);
             Sample { at: start + Duration::from_secs(second), counters }

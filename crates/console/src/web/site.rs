@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use callers::administration::Administration;
 use callers::people::People;
-use gateway::operator::AllowedHosts;
+use gateway::AllowedHosts;
 use http::{HeaderMap, HeaderValue};
 use resources::RepeatedWarning;
 use tokio::sync::{Semaphore, watch};

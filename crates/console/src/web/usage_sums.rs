@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use callers::administration::AccountSummary;
-use callers::usage::{UsageDimension, UsageReport, UsageReportRequest, UsageStep};
-use resources::{BUCKETS, HistogramSum};
+use callers::usage::{Outcome, UsageDimension, UsageReport, UsageReportRequest, UsageStep};
+use resources::{BUCKETS, HistogramSum, unix_seconds};
 
 use super::page_error::PageError;
 use super::site::ConsoleSite;
-use super::web_request::unix_seconds;
 use crate::pages::credits_today::CreditsToday;
 use crate::pages::outcomes::OutcomeCounts;
 use crate::pages::usage::{UsageRange, UsageSeries, UsageSum};
@@ -25,7 +24,10 @@ pub(super) struct SumBuilder {
 
 impl SumBuilder {
     fn add(&mut self, outcome: &str, calls: u64, credits: u64, latency: &[u64; BUCKETS]) {
-        self.outcomes.add(outcome, calls);
+        // The store may have outcomes that a later version has written.
+        if let Some(outcome) = Outcome::from_label(outcome) {
+            self.outcomes.add(outcome, calls);
+        }
         self.credits = self.credits.saturating_add(credits);
         for (sum, more) in self.latency.iter_mut().zip(latency) {
             *sum = sum.saturating_add(*more);

@@ -35,6 +35,8 @@ struct PermitQueue {
 /// A request that is being answered, until this is dropped.
 #[derive(Debug)]
 pub(super) struct UserPermit {
+    /// Whether it had to wait. Its session may have ended meanwhile.
+    pub(super) has_waited: bool,
     _place: PermitPlace,
     _running: OwnedSemaphorePermit,
 }
@@ -50,8 +52,11 @@ impl UserPermits {
     /// Begins a request of a user, after earlier ones of the same user. Refuses it if there are too many of them.
     pub(super) async fn begin(&self, email: &str) -> Result<UserPermit, PageError> {
         let (place, running) = self.enter(email)?;
+        if let Ok(running) = Arc::clone(&running).try_acquire_owned() {
+            return Ok(UserPermit { has_waited: false, _place: place, _running: running });
+        }
         match timeout(WAIT_MAX, running.acquire_owned()).await {
-            Ok(Ok(running)) => Ok(UserPermit { _place: place, _running: running }),
+            Ok(Ok(running)) => Ok(UserPermit { has_waited: true, _place: place, _running: running }),
             Ok(Err(_)) | Err(_) => Err(PageError::Status(429)),
         }
     }

@@ -1,6 +1,7 @@
 //! One request after its origin was checked.
 
 use callers::people::{ActiveSession, Visitor};
+use resources::unix_seconds;
 
 use super::assets;
 use super::form_fields::FormFields;
@@ -78,9 +79,4 @@ impl ConsoleSite {
             assets: assets::paths(),
         }
     }
-}
-
-pub(super) fn unix_seconds() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }

@@ -44,7 +44,7 @@ impl ErrorData {
         matches!(self, Self::Revert(data) if data.len() > INLINE_REVERT_BYTES_MAX)
     }
 
-    /// The same as JSON text.
+    /// The data as JSON text.
     pub(crate) fn into_json(self) -> Self {
         let mut json = Vec::with_capacity(self.json_bytes());
         match self {

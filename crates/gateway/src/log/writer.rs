@@ -190,14 +190,17 @@ mod tests {
         for _ in 0..3 * (QUEUE_BYTES_MAX >> 10) {
             writer.write_lines(&line);
         }
-        let kept = 3 * (QUEUE_BYTES_MAX >> 10) - dropped() as usize;
-        assert!(kept <= 2 * (QUEUE_BYTES_MAX >> 10), "{kept} lines are kept for a reader that does not read");
+        let queued = 3 * (QUEUE_BYTES_MAX >> 10) - dropped() as usize;
+        assert!(
+            queued <= 2 * (QUEUE_BYTES_MAX >> 10),
+            "{queued} lines are queued for a reader that does not read"
+        );
         let dropped_by_queue = dropped();
 
         permit.send(Err(ErrorKind::BrokenPipe.into())).unwrap();
         permit.send(Err(ErrorKind::StorageFull.into())).unwrap();
         writer.finish(Duration::from_secs(60));
-        assert_eq!(dropped() - dropped_by_queue, kept as u64);
+        assert_eq!(dropped() - dropped_by_queue, queued as u64);
         assert!(lines.try_recv().is_err());
     }
 

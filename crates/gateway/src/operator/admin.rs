@@ -9,12 +9,11 @@ use ::http::header::{self, HeaderValue};
 use ::http::{HeaderMap, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::json;
 
 use super::hosts::AllowedHosts;
-use crate::respond::ReplyBody;
 
 /// Answers the requests under `/admin`.
 pub trait AdminService: fmt::Debug + Send + Sync {
@@ -39,7 +38,7 @@ pub(super) async fn reply(
     hosts: &AllowedHosts,
     request: Request<Incoming>,
     peer: SocketAddr,
-) -> Response<ReplyBody> {
+) -> Response<Full<Bytes>> {
     let response = if allows_origin_of(request.headers(), hosts) {
         match read(request).await {
             Ok(mut request) => {
@@ -53,7 +52,7 @@ pub(super) async fn reply(
             "pages of this origin may not use the admin API; see operator_hosts in the section [listen]";
         refusal(StatusCode::FORBIDDEN, "origin_not_allowed", message)
     };
-    with_safe_headers(response.map(|body| ReplyBody::new([body, Bytes::new(), Bytes::new()])))
+    with_safe_headers(response.map(Full::new))
 }
 
 /// Programs send no `Origin`; browsers send it with everything that can change something.
@@ -85,7 +84,7 @@ fn refusal(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
 }
 
 /// Replies can contain a new key, so they are never stored, and no browser guesses their type.
-fn with_safe_headers(mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+fn with_safe_headers(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

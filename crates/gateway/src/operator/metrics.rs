@@ -14,7 +14,7 @@ use resources::{BOUNDS_US, HistogramSum};
 
 use crate::gateway_state::GatewayState;
 use crate::log;
-use crate::meter::{Outcome, Shard};
+use crate::meter::{Outcome, WorkerCounters};
 
 pub(super) fn text(gateway: &GatewayState) -> String {
     let mut out = String::with_capacity(32 << 10);
@@ -132,8 +132,8 @@ fn sum(gateway: &GatewayState, pick: impl Fn(&HttpCounts) -> &AtomicU64) -> u64 
     gateway.server.counts.iter().map(|counts| pick(counts).load(Relaxed)).sum()
 }
 
-fn sum_of_shards(gateway: &GatewayState, pick: impl Fn(&Shard) -> &AtomicU64) -> u64 {
-    gateway.shards.iter().map(|shard| pick(shard).load(Relaxed)).sum()
+fn sum_over_workers(gateway: &GatewayState, pick: impl Fn(&WorkerCounters) -> &AtomicU64) -> u64 {
+    gateway.worker_counters.iter().map(|counters| pick(counters).load(Relaxed)).sum()
 }
 
 fn gauges(out: &mut String, gateway: &GatewayState) {
@@ -257,13 +257,17 @@ fn calls(out: &mut String, gateway: &GatewayState) {
         out,
         "chaingate_calls_total",
         "counter",
-        "JSON-RPC calls by method and outcome; the method other stands for unknown and malformed ones.",
+        "JSON-RPC calls by method and outcome; the method other stands for those that are unknown, malformed, have wrong parameters or are excluded by the key.",
     );
-    for (method, index) in Shard::labels() {
-        for outcome in Outcome::ALL {
-            let count = sum_of_shards(gateway, |shard| &shard.methods[index].outcomes[outcome as usize]);
-            if count > 0 {
-                let outcome = outcome.label();
+    for (method, index) in WorkerCounters::labels() {
+        let counts = Outcome::ALL.map(|outcome| {
+            let count =
+                sum_over_workers(gateway, |counters| &counters.methods[index].outcomes[outcome as usize]);
+            (outcome.label(), count)
+        });
+        // With all outcomes of a method from its first call on, `rate` sees the first fault as well.
+        if counts.iter().any(|(_, count)| *count > 0) {
+            for (outcome, count) in counts {
                 let _ok = writeln!(
                     out,
                     "chaingate_calls_total{{method=\"{method}\",outcome=\"{outcome}\"}} {count}"
@@ -272,8 +276,8 @@ fn calls(out: &mut String, gateway: &GatewayState) {
         }
     }
     describe(out, "chaingate_credits_total", "counter", "Credits charged for calls, by method.");
-    for (method, index) in Shard::labels() {
-        let credits = sum_of_shards(gateway, |shard| &shard.methods[index].credits);
+    for (method, index) in WorkerCounters::labels() {
+        let credits = sum_over_workers(gateway, |counters| &counters.methods[index].credits);
         if credits > 0 {
             let _ok = writeln!(out, "chaingate_credits_total{{method=\"{method}\"}} {credits}");
         }
@@ -288,8 +292,9 @@ fn latency(out: &mut String, gateway: &GatewayState) {
         "histogram",
         "Time from the arrival of a call's request to the call's answer, by method.",
     );
-    for (method, index) in Shard::labels() {
-        let times: HistogramSum = gateway.shards.iter().map(|shard| &shard.methods[index].latency).collect();
+    for (method, index) in WorkerCounters::labels() {
+        let times: HistogramSum =
+            gateway.worker_counters.iter().map(|counters| &counters.methods[index].latency).collect();
         if times.count() > 0 {
             histogram(out, name, &format!("method=\"{method}\""), &times);
         }
@@ -306,7 +311,12 @@ fn work(out: &mut String, gateway: &GatewayState) {
         "histogram",
         "Time that the embedded chain or the nodes took for an answer: inline reads (read), and on the embedded chain log queries (logs), simulations (evm), fee histories (fees) and blocks (block).",
     );
-    histogram(out, name, "work=\"read\"", &gateway.shards.iter().map(|shard| &shard.reads).collect());
+    histogram(
+        out,
+        name,
+        "work=\"read\"",
+        &gateway.worker_counters.iter().map(|counters| &counters.reads).collect(),
+    );
     histogram(out, name, "work=\"logs\"", &[&timings.logs].into_iter().collect());
     histogram(out, name, "work=\"evm\"", &[&timings.calls].into_iter().collect());
     histogram(out, name, "work=\"fees\"", &[&timings.fees].into_iter().collect());

@@ -119,7 +119,7 @@ impl GatewayState {
 
 fn traffic(gateway: &GatewayState) -> TrafficCounters {
     let mut outcomes = [0; Outcome::ALL.len()];
-    let methods = || gateway.shards.iter().flat_map(|shard| &shard.methods);
+    let methods = || gateway.worker_counters.iter().flat_map(|counters| &counters.methods);
     for method in methods() {
         for (sum, count) in outcomes.iter_mut().zip(&method.outcomes) {
             *sum += count.load(Relaxed);
@@ -194,20 +194,20 @@ fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
             progress,
         });
     }
-    let kept = remote.followed_chain()?;
-    let (state, is_problem) = match kept.state() {
+    let followed = remote.followed_chain()?;
+    let (state, is_problem) = match followed.state() {
         FollowState::Starting => ("no node has shown its chain yet", false),
         FollowState::Following => ("following", false),
         FollowState::Paused => ("paused: the disk cannot be written", true),
         FollowState::Stopped => ("stopped: the chain contradicts the stored blocks, see the log", true),
     };
-    let newest = kept.snapshot().ranges().next_back();
+    let newest = followed.snapshot().ranges().next_back();
     Some(StoredBlocksSnapshot {
         state: state.to_owned(),
         is_problem,
         lowest: newest.as_ref().map(|range| *range.start()),
         newest: newest.as_ref().map(|range| *range.end()),
-        bytes: kept.file_bytes(),
+        bytes: followed.file_bytes(),
         progress: None,
     })
 }

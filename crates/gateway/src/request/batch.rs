@@ -4,18 +4,18 @@ use answers::{Answer, Verification};
 use bytes::Bytes;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
+use http_server::ReplyParts;
 use jsonrpc::Id;
 use resources::OverBudget;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::calls::ReadCall;
-use super::pass::Pass;
-use super::{
-    CallAnswer, REPEATED_AFTER, RequestContext, answer as answer_call, batch_buffer, charge_request,
-};
+use super::one_call::{CallAnswer, CallEnd, REPEATED_AFTER, answer as answer_call};
+use super::pass::{BatchRecords, LostCalls, Pass};
+use super::{RequestContext, batch_buffer, charge_request};
 use crate::admit;
 use crate::errors::{ErrorReply, over_capacity};
-use crate::meter::{Outcome, UnbegunCalls};
+use crate::meter::{CallRecord, Outcome, UnbegunCalls};
 use crate::respond::Reply;
 use crate::shape::{REFUSAL_BYTES, ReplyLimit};
 
@@ -45,7 +45,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     mut read: impl FnMut() -> I,
     repetitions_max: u32,
 ) -> Result<Reply, ErrorReply> {
-    let unbegun = UnbegunCalls::new(context.shard, context.caller, calls);
+    let unbegun = UnbegunCalls::new(context.counters, context.caller, calls);
     let bytes_max = context.gateway.limits.http.batch_reply_bytes_max;
     // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
     let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);
@@ -60,22 +60,22 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
             return Err(refused);
         }
     };
-    let mut pass = Pass::first(Some(unbegun), repetitions_max);
+    let (mut pass, mut records) = (Pass::first(repetitions_max), BatchRecords::Unbegun(unbegun));
     loop {
-        let mut reply = BatchReply { out: vec![b'['], refusals: RateRefusals::default(), verified: None };
+        let mut reply = BatchReply::new();
         if context.gateway.answers.remote().is_some() {
-            answer_concurrently(context, &pass, read(), &limit, &mut reply).await;
+            answer_concurrently(context, &pass, &mut records, read(), &limit, &mut reply).await;
         } else {
-            answer_in_sequence(context, &pass, read(), &limit, &mut reply).await;
+            answer_in_sequence(context, &pass, &mut records, read(), &limit, &mut reply).await;
         }
-        if !pass.is_first() && pass.has_lost_calls() {
+        if !pass.is_first() && !reply.lost.is_empty() {
             // An executed chain may be a moment behind the view of the nodes.
             sleep(REPEATED_AFTER).await;
         }
-        match pass.next(|| context.gateway.answers.request_view()) {
+        match pass.next(&reply.lost, || context.gateway.answers.request_view()) {
             Some(next) => {
                 limit.clear();
-                pass = next;
+                (pass, records) = (next, BatchRecords::of_lost(reply.lost));
             }
             None => return Ok(reply.finish(limit)),
         }
@@ -86,31 +86,40 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
 async fn answer_in_sequence<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
+    records: &mut BatchRecords<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply,
+    reply: &mut BatchReply<'w>,
 ) {
     for (place, call) in calls.enumerate() {
         if place % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         batch_buffer::make_room(&mut reply.out).await;
-        let end = element(context, pass, place, call, limit, &mut reply.out).await;
-        reply.end_element(end).await;
+        let record = records.take(place, || context.begin_record(&call));
+        let end = element(context, pass, call, record, limit, &mut reply.out).await;
+        reply.end_element(place, end).await;
     }
 }
 
 /// The reply to a batch as it grows.
-struct BatchReply {
+struct BatchReply<'w> {
     /// Each element ends with a comma.
     out: Vec<u8>,
     refusals: RateRefusals,
     /// How far the least verified answer is verified.
     verified: Option<Verification>,
+    lost: LostCalls<'w>,
 }
 
-impl BatchReply {
-    async fn end_element(&mut self, end: ElementEnd) {
+impl<'w> BatchReply<'w> {
+    fn new() -> Self {
+        let (refusals, lost) = (RateRefusals::default(), LostCalls::default());
+        Self { out: vec![b'['], refusals, verified: None, lost }
+    }
+
+    /// Counts the element of the call with the index `place`, and copies what is missing of it.
+    async fn end_element(&mut self, place: usize, end: ElementEnd<'w>) {
         let mut rate_limited = None;
         match end {
             ElementEnd::Written(verified) => self.count_verified(verified),
@@ -120,7 +129,11 @@ impl BatchReply {
                 self.out.extend_from_slice(end);
                 self.out.push(b',');
             }
-            ElementEnd::RateLimited(error) => rate_limited = Some(error),
+            ElementEnd::NotAdmitted(error) => {
+                self.lost.refuse();
+                rate_limited = Some(error).filter(|error| error.rate_limit_wait_s().is_some());
+            }
+            ElementEnd::Lost { record, deadline } => self.lost.add(place, record, deadline),
         }
         self.refusals.count(rate_limited);
     }
@@ -136,7 +149,7 @@ impl BatchReply {
             return refusal.map_or_else(Reply::silent, |error| Reply::error(Id::NULL, error));
         }
         self.out.push(b']');
-        let parts = [limit.into_charged(self.out), Bytes::new(), Bytes::new()];
+        let parts = ReplyParts::one(limit.into_charged(self.out));
         match refusal.and_then(|error| error.rate_limit_wait_s()) {
             Some(retry_after_s) => Reply::refused_batch(parts, retry_after_s),
             None => Reply::batch(parts, self.verified),
@@ -181,9 +194,10 @@ const CALLS_AT_ONCE: usize = 64;
 async fn answer_concurrently<'w, 't>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
+    records: &mut BatchRecords<'w>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply,
+    reply: &mut BatchReply<'w>,
 ) {
     let mut waiting = FuturesOrdered::new();
     let mut calls = calls.enumerate();
@@ -191,82 +205,80 @@ async fn answer_concurrently<'w, 't>(
         while waiting.len() < CALLS_AT_ONCE
             && let Some((place, call)) = calls.next()
         {
+            let record = records.take(place, || context.begin_record(&call));
             let alone = async move {
                 let mut out = Vec::new();
-                let end = element(context, pass, place, call, limit, &mut out).await;
-                (out, end)
+                let end = element(context, pass, call, record, limit, &mut out).await;
+                (place, out, end)
             };
             waiting.push_back(alone.boxed());
         }
-        let Some((text, end)) = waiting.next().await else { return };
+        let Some((place, text, end)) = waiting.next().await else { return };
         batch_buffer::append(&mut reply.out, &text).await;
-        reply.end_element(end).await;
+        reply.end_element(place, end).await;
     }
 }
 
 /// What the reply of a batch still needs after an element was written.
-enum ElementEnd {
+enum ElementEnd<'w> {
     /// It is written, or was a notification. An answer says how far it is verified.
     Written(Option<Verification>),
     /// Its result or the data of its error is still to be copied behind what is written, and the end behind that.
     Uncopied { large: Bytes, end: &'static [u8], verified: Option<Verification> },
-    /// Its error is written, or it was a notification: the rate limit refused the call.
-    RateLimited(ErrorReply),
-}
-
-impl ElementEnd {
-    fn of_error(error: &ErrorReply) -> Self {
-        match error.rate_limit_wait_s() {
-            Some(_) => Self::RateLimited(error.clone()),
-            None => Self::Written(None),
-        }
-    }
+    /// Its error is written, or it was a notification: the call was not admitted.
+    NotAdmitted(ErrorReply),
+    /// Its error is written; it is replaced if the batch is repeated.
+    Lost { record: Option<CallRecord<'w>>, deadline: Instant },
 }
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
 async fn element<'w>(
     context: &RequestContext<'w>,
     pass: &Pass<'w>,
-    place: usize,
     call: ReadCall<'_>,
+    mut record: Option<CallRecord<'w>>,
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
-) -> ElementEnd {
-    let start = out.len();
-    let Some(id) = call.id.clone() else {
-        let unsaid = answer_call(context, pass, place, call, limit, out).await;
-        out.truncate(start);
-        return unsaid.err().map_or(ElementEnd::Written(None), |error| ElementEnd::of_error(&error));
-    };
-    let id = Id::from_raw(&id);
-    jsonrpc::begin_result(out, id);
-    let mut end = ElementEnd::Written(None);
-    match answer_call(context, pass, place, call, limit, out).await {
-        Ok(CallAnswer::With(Answer { shared: Some(shared), provenance })) => {
-            let verified = Some(provenance.verified);
-            return ElementEnd::Uncopied { large: shared, end: jsonrpc::RESULT_END, verified };
-        }
-        Ok(CallAnswer::With(Answer { shared: None, provenance })) => {
-            jsonrpc::end_result(out);
-            end = ElementEnd::Written(Some(provenance.verified));
-        }
-        Ok(CallAnswer::Nothing(missing, provenance)) => {
-            end = ElementEnd::Written(provenance.map(|provenance| provenance.verified));
-            out.extend_from_slice(missing.json());
-            jsonrpc::end_result(out);
-        }
-        Ok(CallAnswer::Notification) => {
-            out.truncate(start);
-            return end;
-        }
-        Err(error) => {
-            out.truncate(start);
-            end = ElementEnd::of_error(&error);
-            if let Some(large) = error.write(out, id) {
-                return ElementEnd::Uncopied { large, end: jsonrpc::ERROR_END, verified: None };
-            }
-        }
+) -> ElementEnd<'w> {
+    let (start, id) = (out.len(), call.id.clone());
+    let id = id.as_deref().map(Id::from_raw);
+    if let Some(id) = id {
+        jsonrpc::begin_result(out, id);
     }
-    out.push(b',');
+    let (error, end) = match answer_call(context, pass, call, record.as_mut(), limit, out).await {
+        CallEnd::Answered(answer) => return answer_element(answer, start, out),
+        CallEnd::Failed(error) => (error, ElementEnd::Written(None)),
+        CallEnd::NotAdmitted(error) => (error.clone(), ElementEnd::NotAdmitted(error)),
+        CallEnd::Lost { deadline, error } => (error, ElementEnd::Lost { record, deadline }),
+    };
+    out.truncate(start);
+    if let Some(id) = id {
+        if let Some(large) = error.write(out, id) {
+            return ElementEnd::Uncopied { large, end: jsonrpc::ERROR_END, verified: None };
+        }
+        out.push(b',');
+    }
     end
+}
+
+/// Finishes the element of an answer, which begins at `start`.
+fn answer_element<'w>(answer: CallAnswer, start: usize, out: &mut Vec<u8>) -> ElementEnd<'w> {
+    let verified = match answer {
+        CallAnswer::With(Answer { shared: Some(large), provenance }) => {
+            let verified = Some(provenance.verified);
+            return ElementEnd::Uncopied { large, end: jsonrpc::RESULT_END, verified };
+        }
+        CallAnswer::With(Answer { shared: None, provenance }) => Some(provenance.verified),
+        CallAnswer::Nothing(missing, provenance) => {
+            out.extend_from_slice(missing.json());
+            provenance.map(|provenance| provenance.verified)
+        }
+        CallAnswer::Notification => {
+            out.truncate(start);
+            return ElementEnd::Written(None);
+        }
+    };
+    jsonrpc::end_result(out);
+    out.push(b',');
+    ElementEnd::Written(verified)
 }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::connection_state::ConnectionState;
 use crate::limits::HttpLimits;
+use crate::reply_parts::ReplyParts;
 
 /// Why a reply was not sent completely.
 #[derive(Debug, thiserror::Error)]
@@ -33,16 +34,17 @@ pub(super) async fn send(
     state: &ConnectionState,
     limits: &HttpLimits,
     mut stream: SendStream<Bytes>,
-    parts: [Bytes; 3],
+    parts: ReplyParts,
 ) -> Result<(), ReplySendError> {
-    let mut left: usize = parts.iter().map(Bytes::len).sum();
+    let mut left = parts.total_len();
     if left <= SHORT_REPLY_BYTES {
         state.reply_bytes_sent.fetch_add(left as u64, Relaxed);
-        return Ok(stream.send_data(joined(parts, left), true)?);
+        return Ok(stream.send_data(parts.joined(), true)?);
     }
-    let parts = if left > PIECE_BYTES { parts } else { [joined(parts, left), Bytes::new(), Bytes::new()] };
+    // Short parts are joined, so that they are sent in one frame.
+    let parts = if left > PIECE_BYTES { parts } else { ReplyParts::one(parts.joined()) };
     let mut rate = ReadRate::new(state, limits);
-    for mut part in parts {
+    for mut part in parts.into_array() {
         while !part.is_empty() {
             let wanted = part.len().min(PIECE_BYTES);
             stream.reserve_capacity(wanted);
@@ -55,14 +57,6 @@ pub(super) async fn send(
         }
     }
     Ok(())
-}
-
-/// Joins short parts, so that they are sent in one frame.
-fn joined(parts: [Bytes; 3], len: usize) -> Bytes {
-    match parts.iter().find(|part| part.len() == len) {
-        Some(whole) => whole.clone(),
-        None => parts.concat().into(),
-    }
 }
 
 /// Measures the rate at which a caller reads one reply, in intervals of the write timeout.

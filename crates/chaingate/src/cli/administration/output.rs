@@ -2,9 +2,9 @@
 
 use std::io::{Write as _, stdout};
 
+use resources::UtcTime;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use time::OffsetDateTime;
 
 use crate::config::Config;
 
@@ -54,9 +54,8 @@ pub(crate) fn write(text: &str) -> Result<(), String> {
 
 /// A time in seconds since 1970 as `2026-01-31 23:59`, UTC; the number itself if the calendar has no such time.
 pub(crate) fn utc_text(seconds: i64) -> String {
-    let Ok(time) = OffsetDateTime::from_unix_timestamp(seconds) else { return seconds.to_string() };
-    let (year, month, day) = time.to_calendar_date();
-    format!("{year:04}-{:02}-{day:02} {:02}:{:02}", u8::from(month), time.hour(), time.minute())
+    let Some(time) = UtcTime::new(seconds) else { return seconds.to_string() };
+    format!("{} {}", time.date(), time.hour_and_minute())
 }
 
 #[cfg(test)]
@@ -73,6 +72,7 @@ mod tests {
             (1_709_251_200, "2024-03-01 00:00"),
             (4_107_542_400, "2100-03-01 00:00"),
             (1_798_761_599, "2026-12-31 23:59"),
+            (i64::MAX, "9223372036854775807"),
         ] {
             assert_eq!(utc_text(seconds), text);
         }

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
+use resources::unix_time;
 use serde_json::{Map, Value, json};
 
 /// What a key may be used for.
@@ -178,8 +178,7 @@ pub(super) struct ExpiryOptions {
 impl ExpiryOptions {
     /// The time in seconds since 1970 from which the key is refused.
     pub(super) fn expires_at(&self) -> Option<u64> {
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let in_days = |days: u64| now().saturating_add(days.saturating_mul(24 * 60 * 60));
+        let in_days = |days: u64| unix_time().as_secs().saturating_add(days.saturating_mul(24 * 60 * 60));
         self.expires_at.or_else(|| self.expires_in_days.map(in_days))
     }
 }

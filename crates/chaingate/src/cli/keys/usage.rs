@@ -1,12 +1,12 @@
 //! `chaingate keys usage`: what callers have used.
 
 use std::io::{Write as _, stdout};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use callers::usage::{
     UsageDimension, UsageFormat, UsageReport, UsageReportRequest, UsageStep, flush_left_over,
 };
 use clap::Args;
+use resources::unix_time;
 use serde_json::Value;
 use store::Store;
 use tokio::runtime;
@@ -86,8 +86,7 @@ pub(super) fn run(arguments: UsageArguments) -> Result<(), String> {
 
 async fn read(config: &Config, request: &UsageReportRequest) -> Result<UsageReport, String> {
     let store = Store::new(config.store_location());
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = since_1970.as_secs();
+    let now = unix_time().as_secs();
     let failures = flush_left_over(&store, &config.data_dir, now).await.map_err(|error| error.to_string())?;
     for failure in failures {
         say(&format!("warning: {failure}"));

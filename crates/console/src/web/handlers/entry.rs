@@ -163,8 +163,11 @@ async fn signed_in(
     earlier: Option<ActiveSession>,
     next: &str,
 ) -> Result<Response, PageError> {
-    if let Some(earlier) = earlier {
-        site.people.sign_out(&earlier).await?;
+    if let Some(earlier) = earlier
+        && let Err(error) = site.people.sign_out(&earlier).await
+    {
+        // The new session exists, and its link is used up: the browser must get it.
+        tracing::warn!(%error, "cannot end the earlier session of a browser that has signed in again");
     }
     let mut response = reply::redirect(next)?;
     let cookie = site.cookies.set_session(&session.token);

@@ -6,6 +6,7 @@ use axum::response::Response;
 use callers::administration::{AccountSummary, KeyCreation, KeySummary, NewKey};
 use callers::people::ActiveSession;
 use callers::usage::UsageDimension;
+use resources::unix_seconds;
 
 use super::key_form;
 use super::key_rows::{account_of, key_row};
@@ -13,7 +14,7 @@ use crate::pages::keys::{KeyListPage, KeySettingsForm, KeySettingsPage, NewKeyPa
 use crate::pages::{FieldError, FormErrors, NavigationItem};
 use crate::web::page_error::{PageError, form_errors};
 use crate::web::site::ConsoleSite;
-use crate::web::web_request::{WebRequest, unix_seconds};
+use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};
 
 const HOUR_S: u64 = 60 * 60;

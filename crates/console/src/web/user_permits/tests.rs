@@ -118,3 +118,26 @@ async fn the_pages_of_a_user_with_many_requests_are_refused_and_those_of_others_
     drop((running, waiting));
     assert_eq!(status(0, "/usage").await, StatusCode::OK);
 }
+
+/// A request that waited for others was answered after its session had ended.
+#[tokio::test]
+async fn a_request_whose_session_ends_while_it_waits_is_not_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Arc::new(site(folder.path()));
+    let dispatch = Dispatch::new(Arc::clone(&site));
+    let visitor = Visitor { address: [192, 0, 2, 1].into(), browser: String::new() };
+    let email = "ada@example.com";
+    let token = site.people.sign_up(email, "correct horse", "ada", &visitor).await.unwrap().token;
+    let session = site.people.session(&token, &visitor).await.unwrap().unwrap();
+    let permits = site.user_permits.clone();
+    let running = running(&permits, email).await;
+    let request = Request::get("/keys").header("host", "localhost");
+    let request = request.header("cookie", format!("chaingate={token}")).body(Body::empty()).unwrap();
+    let waiting = tokio::spawn(async move { dispatch.respond(request).await.status() });
+    while permits.0.lock()[email].requests == RUNNING_MAX {
+        tokio::task::yield_now().await;
+    }
+    site.people.sign_out(&session).await.unwrap();
+    drop(running);
+    assert_eq!(waiting.await.unwrap(), StatusCode::SEE_OTHER);
+}
