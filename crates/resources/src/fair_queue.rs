@@ -1,8 +1,11 @@
-//! Selects the next job by deficit round robin over accounts, with measured time as the cost.
+//! Selects the next job by fair queueing over accounts, with measured time as the cost.
 //!
-//! The jobs of an account wait behind its own, and accounts take turns. An account waits and runs within its share of the
-//! places (`fair_share`), so that a new account finds some. The queue only decides: threads run the jobs of the pool, and
-//! connections those of a node.
+//! The jobs of an account wait behind its own. The account that has used least time is next, and those that have used the same
+//! take turns. A new account begins where all accounts would be if each had used the same time ([`FairQueue::fair_ns`]). That
+//! advances with every job, so an account with waiting jobs gets its turn although new accounts keep coming.
+//!
+//! An account waits and runs within its share of the places (`fair_share`), so that a new account finds some. The queue only
+//! decides: threads run the jobs of the pool, and connections those of a node.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -10,11 +13,9 @@ use std::time::Duration;
 use crate::account_id::AccountId;
 use crate::fair_share::is_within_share;
 
-/// Time that an account earns per round. A typical pooled call takes about as long, so that it does not skip a round.
-const QUANTUM: Duration = Duration::from_millis(2);
-
-/// Maximum debt of an account. One long job makes it skip at most 16 rounds.
-const DEBT_MAX: Duration = QUANTUM.saturating_mul(16);
+/// How far the used time of an account may be from the fair time. It bounds how long others go first after one long job, and
+/// how long an account goes first that could not use its time.
+const DISTANCE_MAX: Duration = Duration::from_millis(32);
 
 /// Lists of accounts without jobs that are kept for the next accounts, so that a job usually needs no new memory.
 const SPARE_LISTS_MAX: usize = 16;
@@ -26,8 +27,10 @@ const SPARE_LIST_JOBS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct FairQueue<J> {
     accounts: HashMap<AccountId, AccountJobs<J>>,
-    /// The accounts with waiting jobs, the next one first.
+    /// The accounts with waiting jobs. Among those that have used the same time, the first is next.
     turns: VecDeque<AccountId>,
+    /// The time that each account with jobs would have used if all had used the same.
+    fair_ns: u64,
     running: usize,
     waiting: usize,
     running_per_account_max: usize,
@@ -41,8 +44,8 @@ pub struct FairQueue<J> {
 struct AccountJobs<J> {
     waiting: VecDeque<J>,
     running: usize,
-    /// Time that the account may use in this round; with a negative credit it skips rounds.
-    credit_ns: i64,
+    /// Time that its jobs have used, counted from the fair time at which the account came.
+    used_ns: u64,
 }
 
 /// An account has used up its share of the queue.
@@ -54,6 +57,7 @@ impl<J> FairQueue<J> {
         Self {
             accounts: HashMap::new(),
             turns: VecDeque::new(),
+            fair_ns: 0,
             running: 0,
             waiting: 0,
             running_per_account_max,
@@ -104,9 +108,10 @@ impl<J> FairQueue<J> {
 
     /// The waiting jobs of an account that gets another one, and so has a turn.
     fn waiting_jobs(&mut self, id: AccountId) -> &mut VecDeque<J> {
-        let spare = &mut self.spare;
-        let account =
-            self.accounts.entry(id).or_insert_with(|| AccountJobs::new(spare.pop().unwrap_or_default()));
+        let (spare, fair_ns) = (&mut self.spare, self.fair_ns);
+        let new_account =
+            || AccountJobs { waiting: spare.pop().unwrap_or_default(), running: 0, used_ns: fair_ns };
+        let account = self.accounts.entry(id).or_insert_with(new_account);
         if account.waiting.is_empty() {
             self.turns.push_back(id);
         }
@@ -120,8 +125,8 @@ impl<J> FairQueue<J> {
 
     /// The next job, which counts as running from now on.
     pub fn start_next(&mut self) -> Option<(AccountId, J)> {
-        self.begin_round();
-        let position = self.turns.iter().position(|&id| self.may_run(id) && self.credit_ns(id) > 0)?;
+        let runnable = self.turns.iter().enumerate().filter(|&(_, &id)| self.may_run(id));
+        let (position, _) = runnable.min_by_key(|&(_, &id)| self.used_ns(id))?;
         let id = self.turns.remove(position)?;
         self.running += 1;
         if let Some(account) = self.accounts.get_mut(&id) {
@@ -152,28 +157,14 @@ impl<J> FairQueue<J> {
         Some(job)
     }
 
-    /// Gives every account that may run a job the same credit, once none of them has credit left.
-    fn begin_round(&mut self) {
-        let credits = self.turns.iter().filter(|&&id| self.may_run(id)).map(|&id| self.credit_ns(id));
-        let Some(most_ns) = credits.max().filter(|&most| most <= 0) else { return };
-        // Adds as many rounds as it takes until one account may run; debts are bounded, so these are few.
-        let rounds = -most_ns / nanoseconds(QUANTUM) + 1;
-        for position in 0..self.turns.len() {
-            let id = self.turns[position];
-            if self.may_run(id)
-                && let Some(account) = self.accounts.get_mut(&id)
-            {
-                account.credit_ns += rounds * nanoseconds(QUANTUM);
-            }
-        }
-    }
-
-    /// Counts a job as done and subtracts its time from the credit of its account.
+    /// Counts a job as done, and its time as used by its account.
     pub fn finish(&mut self, id: AccountId, took: Duration) {
         self.running -= 1;
+        let (took_ns, accounts) = (nanoseconds(took), self.accounts.len().max(1) as u64);
+        self.fair_ns = self.fair_ns.saturating_add(took_ns / accounts);
         let Some(account) = self.accounts.get_mut(&id) else { return };
         account.running -= 1;
-        account.credit_ns = account.credit_ns.saturating_sub(nanoseconds(took)).max(-nanoseconds(DEBT_MAX));
+        account.used_ns = within_distance(account.used_ns.saturating_add(took_ns), self.fair_ns);
         self.forget_unused(id);
     }
 
@@ -200,7 +191,7 @@ impl<J> FairQueue<J> {
         self.accounts.retain(|_, account| account.running > 0 || !account.waiting.is_empty());
     }
 
-    /// Forgets an account without jobs. Its debt is dropped, so its next job waits for one round at most.
+    /// Forgets an account without jobs. If it has used much time, that is forgotten, too.
     fn forget_unused(&mut self, id: AccountId) {
         let is_unused = |account: &AccountJobs<J>| account.running == 0 && account.waiting.is_empty();
         if !self.accounts.get(&id).is_some_and(is_unused) {
@@ -215,8 +206,8 @@ impl<J> FairQueue<J> {
         }
     }
 
-    fn credit_ns(&self, id: AccountId) -> i64 {
-        self.accounts.get(&id).map_or(0, |account| account.credit_ns)
+    fn used_ns(&self, id: AccountId) -> u64 {
+        within_distance(self.accounts.get(&id).map_or(0, |account| account.used_ns), self.fair_ns)
     }
 
     /// Whether a job of this account may run now.
@@ -226,14 +217,14 @@ impl<J> FairQueue<J> {
     }
 }
 
-impl<J> AccountJobs<J> {
-    fn new(waiting: VecDeque<J>) -> Self {
-        Self { waiting, running: 0, credit_ns: nanoseconds(QUANTUM) }
-    }
+/// The used time of an account, as far as it counts.
+fn within_distance(used_ns: u64, fair_ns: u64) -> u64 {
+    let distance = nanoseconds(DISTANCE_MAX);
+    used_ns.clamp(fair_ns.saturating_sub(distance), fair_ns.saturating_add(distance))
 }
 
-fn nanoseconds(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -289,6 +280,22 @@ mod tests {
         }
         let [long_time, short_time] = times.map(|time| time.as_millis() as f64);
         assert!((0.8..1.25).contains(&(long_time / short_time)), "{times:?}");
+    }
+
+    /// Each new account had credit, and as long as any account had some, no account with a debt got more.
+    #[test]
+    fn an_account_with_waiting_jobs_gets_its_turn_while_new_accounts_keep_coming() {
+        let waiting = AccountId::unique();
+        let mut queue = FairQueue::new(1, 1, 100);
+        push(&mut queue, waiting, 2);
+        let mut running = started(&mut queue).unwrap();
+        let others = (0..100).take_while(|_| {
+            push(&mut queue, AccountId::unique(), 1);
+            queue.finish(running, MS * 10);
+            running = started(&mut queue).unwrap();
+            running != waiting
+        });
+        assert!((1..5).contains(&others.count()));
     }
 
     #[test]
