@@ -15,7 +15,7 @@ mod mined; // proven blocks as JSON
 mod absent; // receipts that are not there yet
 mod chain_rules; // by which rules a block runs
 mod confirmations; // what became of answers that a quorum must confirm
-mod executed_chain; // an archive that the blocks of the nodes continue
+mod executed_chain; // an archive that follows the nodes
 mod failovers; // why partners were asked
 mod flight_key; // which calls share an answer while it is fetched
 mod integrity; // what answers about blocks are made from

@@ -1,6 +1,6 @@
 //! Step 6: the blocks that a call names → blocks of the view.
 //!
-//! The head is read once per call, so everything in one answer belongs to one moment of the chain. A block that does
+//! All blocks come from the view that the request took at its start, so everything in one request belongs to one moment of the chain. A block that does
 //! not exist ends the call here: sources are asked only about blocks that are there.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! Accounts and keys that operators create and change: the one place of the rules for changes. The command line and the
-//! administration interface both use it.
+//! console with its admin API use it.
 //!
 //! Every change is one transaction with its entry in the audit log. A key is shown once, when it is created.
 
@@ -464,7 +464,7 @@ async fn check_key_count(
     Ok(())
 }
 
-/// The settings of the key that replaces `old`. A secret is hashed with the handle of its key and has to be given again.
+/// The settings of the key that replaces `old`. A secret is hashed with the id of its key and has to be given again.
 fn rotated_settings(
     old: &KeyRecord,
     hash_key: &HashKey,

@@ -9,7 +9,7 @@ use store::HASH_BYTES;
 use crate::account::Account;
 use crate::key_settings::KeySettings;
 
-/// The handle of a key: `k_…` for keys of the store, `static:NAME` for keys of the configuration. It is not a secret.
+/// The id of a key: `k_…` for keys of the store, `static:NAME` for keys of the configuration. It is not a secret.
 pub type KeyId = Arc<str>;
 
 /// Maximum length of a key. A longer one is unknown, and is not hashed.

@@ -18,7 +18,7 @@ pub(crate) fn keyed_hash(keys: [u64; 2], bytes: &[u8]) -> u128 {
 pub(crate) enum HashedSecret {
     /// A secret of the configuration, hashed with keys of this process.
     Configured { keys: [u64; 2], hash: u128 },
-    /// A secret of the store, hashed with the store's hash key and the handle of its API key.
+    /// A secret of the store, hashed with the store's hash key and the id of its API key.
     Stored { hash_key: HashKey, key_id: String, hash: [u8; HASH_BYTES] },
 }
 

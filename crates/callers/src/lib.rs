@@ -36,7 +36,7 @@ pub use feed_status::{FeedFacts, FeedStatus, KeysOrigin};
 pub use instance_id::InstanceId;
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
-pub use limit_state::LimitExceeded;
+pub use limit_state::{BATCH_CREDITS, LimitExceeded};
 pub use plans::Plans;
 pub use shared_limits::{LimitSharing, RedisUrl, SharedLimits, SharedLimitsStatus};
 pub use static_key::{StaticKey, add_demo_key, read_keys};

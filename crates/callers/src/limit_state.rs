@@ -8,6 +8,10 @@ use crate::limit_share::{
     LimitShare, NextReport, SharingState, day_credits_before_answer, day_credits_without_redis,
 };
 
+/// Credits for a batch itself, on top of its calls: as much as one `eth_chainId`. They are taken first, so the most expensive
+/// call is admitted although they are missing.
+pub const BATCH_CREDITS: u64 = 5;
+
 /// How long callers wait if the day is not used up, but what is left of it is leased to other instances.
 const LEASE_WAIT_MS: u64 = 1_000;
 
@@ -155,7 +159,8 @@ impl LimitState {
         credits: u64,
     ) -> Result<(), LimitExceeded> {
         if let Some(second) = &mut self.second {
-            second.take_or_owe(credits, now).map_err(|refused| rate_exceeded(refused, self.per_second))?;
+            let taken = second.take_or_owe(credits, BATCH_CREDITS, now);
+            taken.map_err(|refused| rate_exceeded(refused, self.per_second))?;
         }
         let Some(day) = &mut self.day else { return Ok(()) };
         let unix_seconds = unix_seconds();

@@ -21,16 +21,16 @@ pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, 
             StartedPool::start(&config.remote, &config.network, &config.data_dir)?
         }
         FollowMode::Full => {
-            let archive = open_continued_archive(config)?;
+            let archive = open_following_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            StartedPool::start(&config.remote, &network, &config.data_dir)?.continuing(archive)
+            StartedPool::start(&config.remote, &network, &config.data_dir)?.with_archive(archive)
         }
     };
     Ok(Sources::Remote(Box::new(nodes)))
 }
 
 /// Opens the archive that is extended with the blocks of the nodes.
-fn open_continued_archive(config: &Config) -> Result<Arc<ArchiveSource>, String> {
+fn open_following_archive(config: &Config) -> Result<Arc<ArchiveSource>, String> {
     let in_follow = |what: String| format!("[follow] mode = \"full\": {what}");
     let archive = Archive::open(&config.data_dir).map_err(|cause| {
         in_follow(match cause {
@@ -105,7 +105,7 @@ fn check_continued_archive(config: &Config) -> Result<ArchiveCheck, String> {
         return Ok(ArchiveCheck::InUse(cause.to_string()));
     }
     // The archive of the check above is closed by now, otherwise it would be in use.
-    open_continued_archive(config).map(|_| ArchiveCheck::Ok)
+    open_following_archive(config).map(|_| ArchiveCheck::Ok)
 }
 
 /// Checks whether the archive has the chain that the configuration names.

@@ -89,9 +89,11 @@ impl AdminGuard {
         self.rates.lock().failures.take(1, now).map_err(|exceeded| too_many_requests(exceeded.wait_ms))?;
         let message = match given {
             None => {
-                "send the header Authorization: Bearer, with the token from the file admin-token in the data directory"
+                "send the header Authorization: Bearer, with the token from the file that admin_token_file in [listen] names, by default admin-token in the data directory"
             }
-            Some(_) => "the token is wrong; it is in the file admin-token in the data directory",
+            Some(_) => {
+                "the token is wrong; it is in the file that admin_token_file in [listen] names, by default admin-token in the data directory"
+            }
         };
         Err(ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message))
     }

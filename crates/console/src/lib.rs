@@ -28,8 +28,8 @@ pub use pages::configuration::{
     ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue,
 };
 pub use pages::live::{
-    HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
-    LivePartner, LiveStatus, LiveTraffic,
+    HISTORY_POINTS_MAX, LiveChain, LiveError, LiveExecution, LiveHistory, LiveInstance, LiveNode,
+    LivePartner, LiveStatus, LiveStorage, LiveTraffic,
 };
 pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
 pub use router::AdminRouter;

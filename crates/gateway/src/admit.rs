@@ -18,8 +18,6 @@ pub const REFUSED_CREDITS: u64 = 5;
 /// Bytes of a refused body that `REFUSED_CREDITS` pay for. A body may inflate to thousands of times its size, and finding out
 /// that it is malformed takes as long as reading it.
 pub const REFUSED_BYTES: usize = 64 << 10;
-/// Credits for a batch itself, on top of its calls: as much as one `eth_chainId`.
-pub const BATCH_CREDITS: u64 = 5;
 
 /// Proof that a call was admitted. While it lives, the call counts as in flight.
 #[derive(Debug)]
@@ -57,7 +55,10 @@ pub(crate) fn admit<'a>(
     now: MonoTime,
 ) -> Result<Permit<'a>, NotAdmitted> {
     let place = capacity.enter(caller.account()).ok_or(NotAdmitted::OverCapacity)?;
-    charge(caller, credits, clock, now)?;
+    // A repeated call costs nothing, and is admitted although its account may owe credits by now.
+    if credits > 0 {
+        charge(caller, credits, clock, now)?;
+    }
     Ok(Permit { credits, account: caller.account(), _place: place })
 }
 

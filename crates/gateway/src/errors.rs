@@ -105,11 +105,10 @@ impl From<Refused> for ErrorReply {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "invalid content type, only application/json is supported",
             ),
-            Refused::Encoding => (
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported content encoding, only gzip, zstd and br are",
-            ),
-            Refused::BadEncoding => (StatusCode::BAD_REQUEST, "the body is not what its encoding says"),
+            Refused::Encoding => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content encoding, use gzip, zstd or br")
+            }
+            Refused::BadEncoding => (StatusCode::BAD_REQUEST, "the body does not match its Content-Encoding"),
             Refused::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "content length too large"),
             Refused::Ambiguous => (StatusCode::BAD_REQUEST, "ambiguous framing"),
             Refused::BadHead => (StatusCode::BAD_REQUEST, "the head of the request is not HTTP"),
@@ -190,7 +189,7 @@ impl From<CallFault> for ErrorReply {
             CallFault::OtherVersion => {
                 return Self::call(VERSION, "jsonrpc version not supported, want \"2.0\"");
             }
-            CallFault::NoMethod => "method missing or no string",
+            CallFault::NoMethod => "method missing or not a string",
             CallFault::MethodTooLong => "method name too long",
             CallFault::TooManyMembers => "too many members",
         };
@@ -355,7 +354,7 @@ impl From<Failure> for ErrorReply {
                 .counted(Outcome::Unavailable),
             Failure::SideStateGone => Unresolved::NoHeaderForHash.into(),
             Failure::OverCapacity => over_capacity(),
-            Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::OurFault),
+            Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::InternalError),
         }
     }
 }

@@ -28,13 +28,13 @@ mod gateway_state; // what all connections share
 mod server; // the listeners
 mod operator; // /health, /ready, /status, /metrics, /admin
 
-pub use admit::{BATCH_CREDITS, NotAdmitted, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+pub use admit::{NotAdmitted, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 pub use errors::ErrorReply;
 pub use gateway_state::GatewayState;
 pub use limits::GatewayLimits;
 pub use operator::{
     AdminService, AllowedHosts, GatewaySnapshot, NodeSnapshot, OperatorPeer, PartnerSnapshot, PoolNodeState,
-    StoredBlocksSnapshot, TrafficCounters,
+    StorageKind, StorageSnapshot, TrafficCounters,
 };
 pub use parse::Unanswerable;
 pub use server::{ListenConfig, Server, serve_stream};

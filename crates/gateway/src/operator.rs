@@ -37,7 +37,7 @@ use tokio::time::timeout;
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
 pub use self::snapshot::{
-    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StoredBlocksSnapshot, TrafficCounters,
+    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StorageKind, StorageSnapshot, TrafficCounters,
 };
 pub use self::status::PoolNodeState;
 use crate::gateway_state::GatewayState;
@@ -212,7 +212,11 @@ fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Full<
         },
         "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(gateway)),
         "/status" => reply(StatusCode::OK, "application/json", status::text(gateway)),
-        _ => reply(StatusCode::NOT_FOUND, TEXT, "/health, /ready, /status, /metrics\n".to_owned()),
+        _ => reply(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "not found; there are /health, /ready, /status, /metrics and /admin/v1\n".to_owned(),
+        ),
     }
 }
 

@@ -10,7 +10,7 @@ pub struct HttpCounts {
     pub bytes_out: AtomicU64,
     pub connections: AtomicU64,
     /// Connections refused because `connections_max` was reached.
-    pub turned_away: AtomicU64,
+    pub refused: AtomicU64,
     /// Connections refused because their address has too many.
     pub address_refused: AtomicU64,
     /// Connections closed to make room for others.

@@ -12,7 +12,7 @@ const HEADER_BYTES_BOUND: usize = 16 << 20;
 /// Limits of connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections at the same time. An idle one takes about 10 KB.
+    /// Connections at the same time.
     pub connections_max: usize,
     /// Connections at the same time from one address. The default is a tenth of all, so that one address cannot take them all.
     pub connections_per_address_max: Option<u64>,

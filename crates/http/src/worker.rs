@@ -120,7 +120,7 @@ impl<V: Service> HttpWorker<V> {
         let service = Arc::clone(&self.service);
         if server.connections.open.load(Relaxed) > server.limits.connections_max {
             if !server.connections.closable.close_one(server.limits.connections_max) {
-                counts.turned_away.fetch_add(1, Relaxed);
+                counts.refused.fetch_add(1, Relaxed);
                 return self.refuse(stream);
             }
             counts.closed_for_others.fetch_add(1, Relaxed);
@@ -163,7 +163,7 @@ impl<V: Service> HttpWorker<V> {
         };
         if timeout(time, all_closed).await.is_err() {
             let left = self.server.connections.open.load(Relaxed);
-            tracing::warn!(left, "drain_timeout is over; closing the remaining connections");
+            tracing::warn!(left, "drain_timeout_ms has passed; closing the remaining connections");
         }
     }
 }

@@ -120,11 +120,11 @@ pub enum Fault {
     #[error("HTTP status {0}")]
     Status(u16),
     /// The node returned an error that is its own fault.
-    #[error("the node refuses")]
+    #[error("the node returned an error of its own")]
     Refused,
     #[error("too many requests")]
     RateLimited,
-    #[error("the reply is no JSON-RPC")]
+    #[error("the reply is not JSON-RPC")]
     Garbled,
     #[error("the reply has another id")]
     WrongId,

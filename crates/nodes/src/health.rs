@@ -5,14 +5,14 @@
 //!
 //! | level   | what happens                        | next    | and then                                             |
 //! |---------|-------------------------------------|---------|------------------------------------------------------|
-//! | Up      | faults in a row that weigh `BREAK`  | Doubted | asked only where no better node can answer           |
-//! | Doubted | all the good replies that it owes   | Up      |                                                      |
-//! | Doubted | faults in a row that weigh `BREAK`  | Down    | asked only if all others are down, too              |
+//! | Up      | faults in a row that weigh `BREAK`  | InDoubt | asked only where no better node can answer           |
+//! | InDoubt | all the good replies that it owes   | Up      |                                                      |
+//! | InDoubt | faults in a row that weigh `BREAK`  | Down    | asked only if all others are down, too              |
 //! | Down    | its back-off is over                | Down    | one probe at a time                                  |
-//! | Down    | a good reply                        | Doubted |                                                      |
+//! | Down    | a good reply                        | InDoubt |                                                      |
 //! | Down    | a bad probe                         | Down    | twice the back-off, at most [`BACK_OFF_MAX`]         |
 //! | any     | one answer that is proven wrong     | Down    | no probe for minutes, then it owes more good replies |
-//! | any     | "too many requests"                 | same    | it is asked after the others for [`REST`]            |
+//! | any     | "too many requests"                 | same    | it is asked after the others for [`RATE_LIMITED`]    |
 //!
 //! A doubted node is probed as well, so that it comes back under load without waiting for the watcher's polls. A poll that is
 //! answered forgives only what polls have shown: a node may answer polls and hang on everything else.
@@ -38,7 +38,7 @@ pub(crate) const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 /// The longest back-off. A node that is back is used again within this time, however long it was away.
 pub(crate) const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 /// How long a node is asked after the others once it has said that it gets too many requests.
-pub(crate) const REST: Duration = Duration::from_millis(500);
+pub(crate) const RATE_LIMITED: Duration = Duration::from_millis(500);
 /// After this time, another probe may start although the last one has not ended: its caller may have hung up.
 pub(crate) const PROBE_MAX: Duration = Duration::from_secs(2);
 
@@ -70,23 +70,14 @@ impl Observation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Availability {
     Up,
-    Doubted,
-    /// Up or doubted, but it has said that it gets too many requests.
-    Resting,
+    InDoubt,
+    /// Up or in doubt, but it has said that it gets too many requests.
+    RateLimited,
     Down,
 }
 
 impl Availability {
-    pub const ALL: [Self; 4] = [Self::Up, Self::Doubted, Self::Resting, Self::Down];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Doubted => "doubted",
-            Self::Resting => "resting",
-            Self::Down => "down",
-        }
-    }
+    pub const ALL: [Self; 4] = [Self::Up, Self::InDoubt, Self::RateLimited, Self::Down];
 }
 
 /// The health of one node.

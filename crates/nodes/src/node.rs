@@ -290,7 +290,7 @@ impl NodeState {
             || self.are_locations_doubted(call.method, now);
         let capabilities = self.capabilities.for_call(call.method);
         Candidate {
-            availability: if is_doubted { availability.max(Availability::Doubted) } else { availability },
+            availability: if is_doubted { availability.max(Availability::InDoubt) } else { availability },
             fails_calls: self.health.has_failed_call(),
             cost: u64::try_from(expected_us * (u128::from(in_flight) + 1)).unwrap_or(u64::MAX),
             head: capabilities.head_number,

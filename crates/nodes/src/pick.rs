@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn better_health_comes_first_whatever_it_costs() {
-        let [up, doubted, resting, down] =
+        let [up, doubted, rate_limited, down] =
             Availability::ALL.map(|availability| Candidate { availability, ..WELL });
         let dear = Candidate { cost: 1_000_000, ..up };
-        assert_eq!(picked(&[down, resting, doubted, dear]), Some(3));
-        assert_eq!(picked(&[down, resting, doubted]), Some(2));
-        assert_eq!(picked(&[down, resting]), Some(1));
+        assert_eq!(picked(&[down, rate_limited, doubted, dear]), Some(3));
+        assert_eq!(picked(&[down, rate_limited, doubted]), Some(2));
+        assert_eq!(picked(&[down, rate_limited]), Some(1));
         assert_eq!(picked(&[down]), Some(0), "a closed door helps nobody");
     }
 
@@ -116,15 +116,15 @@ mod tests {
         let down = Candidate { availability: Availability::Down, ..WELL };
         let failing = Candidate { fails_calls: true, cost: 1, ..down };
         assert_eq!(picked(&[failing, down, failing]), Some(1));
-        let doubted = Candidate { availability: Availability::Doubted, fails_calls: true, cost: 99, ..WELL };
+        let doubted = Candidate { availability: Availability::InDoubt, fails_calls: true, cost: 99, ..WELL };
         assert_eq!(picked(&[down, doubted]), Some(1), "only among those that are down");
     }
 
     #[test]
     fn nodes_below_the_worst_accepted_availability_are_not_picked() {
         let down = Candidate { availability: Availability::Down, ..WELL };
-        assert_eq!(pick(&[down], NEEDS, Availability::Doubted, 7), None);
-        assert_eq!(pick(&[down, WELL], NEEDS, Availability::Doubted, 7), Some(1));
+        assert_eq!(pick(&[down], NEEDS, Availability::InDoubt, 7), None);
+        assert_eq!(pick(&[down, WELL], NEEDS, Availability::InDoubt, 7), Some(1));
     }
 
     #[test]

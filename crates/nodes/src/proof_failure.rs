@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
     /// The node does not have the block, which may not be its fault.
-    #[error("it is not there")]
+    #[error("the node does not have it")]
     NotThere,
     /// A transaction is of a type whose encoding is unknown here, or has no signature, so that no root can be computed.
     /// That proves nothing about the node.
@@ -18,9 +18,9 @@ pub enum Unproven {
 /// Which part of a delivery differs from what the block's hash commits to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFailure {
-    #[error("a member is missing, twice there, or no such value")]
+    #[error("a member is missing, duplicate or malformed")]
     Malformed,
-    #[error("the hash of the header is another one")]
+    #[error("the header does not have the expected hash")]
     HeaderHash,
     #[error("the block has another number")]
     OtherNumber,

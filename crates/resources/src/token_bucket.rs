@@ -59,10 +59,11 @@ impl TokenBucket {
         self.take_if_available(tokens, tokens, now)
     }
 
-    /// Takes all of the tokens or none. More than the capacity is admitted when the bucket is full, and the difference is owed;
-    /// otherwise the smallest plan could never make the most expensive call.
-    pub fn take_or_owe(&mut self, tokens: u64, now: MonoTime) -> Result<(), RateExceeded> {
-        self.take_if_available(tokens, tokens.min(self.rate.capacity), now)
+    /// Takes all of the tokens or none. If no more than `missing_max` tokens are missing from a full bucket, any number is
+    /// admitted, and what is missing is owed; otherwise the smallest plan could never make the most expensive call.
+    pub fn take_or_owe(&mut self, tokens: u64, missing_max: u64, now: MonoTime) -> Result<(), RateExceeded> {
+        let nearly_full = self.rate.capacity.saturating_sub(missing_max);
+        self.take_if_available(tokens, tokens.min(nearly_full), now)
     }
 
     /// Changes how the bucket fills. Tokens in it stay, up to the new capacity; a larger capacity adds none at once, so
@@ -168,11 +169,11 @@ mod tests {
     fn a_cost_above_the_capacity_is_owed_or_refused() {
         let mut bucket = TokenBucket::per_second(500);
         assert_eq!(bucket.take(501, at(0)).unwrap_err().wait_ms, u64::MAX);
-        assert_eq!((bucket.in_use(at(0)), bucket.take_or_owe(1_000, at(0))), (0, Ok(())));
+        assert_eq!((bucket.in_use(at(0)), bucket.take_or_owe(1_000, 0, at(0))), (0, Ok(())));
         assert_eq!((bucket.in_use(at(0)), bucket.in_use(at(100))), (1_000, 950));
-        assert_eq!(bucket.take_or_owe(80, at(1_000)).unwrap_err().wait_ms, 160);
-        assert!(bucket.take_or_owe(80, at(1_159)).is_err());
-        assert_eq!(bucket.take_or_owe(80, at(1_160)), Ok(()));
+        assert_eq!(bucket.take_or_owe(80, 0, at(1_000)).unwrap_err().wait_ms, 160);
+        assert!(bucket.take_or_owe(80, 0, at(1_159)).is_err());
+        assert_eq!(bucket.take_or_owe(80, 0, at(1_160)), Ok(()));
     }
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
     fn a_change_of_the_rate_keeps_the_tokens_up_to_the_new_capacity() {
         let rate = |tokens| BucketRate { per_second: tokens, capacity: tokens };
         let mut bucket = TokenBucket::per_second(500);
-        bucket.take_or_owe(100, at(0)).unwrap();
+        bucket.take_or_owe(100, 0, at(0)).unwrap();
         bucket.set_rate(rate(4_000), at(0));
         assert_eq!(bucket.available(at(0)), 400);
         assert_eq!(bucket.available(at(100)), 800);
@@ -204,7 +205,7 @@ mod tests {
     enum Step {
         Wait(u64),
         Take(u64),
-        TakeOrOwe(u64),
+        TakeOrOwe(u64, u64),
         Put(u64),
     }
 
@@ -212,7 +213,7 @@ mod tests {
         prop_oneof![
             (0..2 * SECOND_NS).prop_map(Step::Wait),
             (0..30_u64).prop_map(Step::Take),
-            (0..30_u64).prop_map(Step::TakeOrOwe),
+            (0..30_u64, 0..4_u64).prop_map(|(count, missing)| Step::TakeOrOwe(count, missing)),
             (0..5_u64).prop_map(Step::Put),
         ]
     }
@@ -224,7 +225,7 @@ mod tests {
             let change = match *step {
                 Step::Wait(ns) => i128::from(ns) * i128::from(rate.per_second),
                 Step::Put(count) => i128::from(count) * i128::from(SECOND_NS),
-                Step::Take(count) | Step::TakeOrOwe(count) => -i128::from(count) * i128::from(SECOND_NS),
+                Step::Take(count) | Step::TakeOrOwe(count, _) => -i128::from(count) * i128::from(SECOND_NS),
             };
             capacity.min(tokens + change)
         })
@@ -252,8 +253,9 @@ mod tests {
                         (true, true)
                     }
                     Step::Take(count) => (bucket.take(count, now).is_ok(), has(count)),
-                    Step::TakeOrOwe(count) => {
-                        (bucket.take_or_owe(count, now).is_ok(), has(count.min(capacity)))
+                    Step::TakeOrOwe(count, missing) => {
+                        let nearly_full = capacity.saturating_sub(missing);
+                        (bucket.take_or_owe(count, missing, now).is_ok(), has(count.min(nearly_full)))
                     }
                 };
                 prop_assert_eq!(granted, expected, "{:?} after {:?}", step, history);

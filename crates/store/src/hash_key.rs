@@ -32,7 +32,7 @@ impl HashKey {
         hash_of(hmac::sign(&self.key, key))
     }
 
-    /// The hash of the secret of the key with the handle `key_id`. Equal secrets of two keys have different hashes.
+    /// The hash of the secret of the key with the id `key_id`. Equal secrets of two keys have different hashes.
     pub fn hash_secret(&self, key_id: &str, secret: &[u8]) -> [u8; HASH_BYTES] {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(b"secret of ");

@@ -38,7 +38,7 @@ impl AccountStatus {
 /// A key of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// The handle with which operators name the key: `k_` and 12 hexadecimal digits. It is not a secret.
+    /// The id with which operators name the key: `k_` and 12 hexadecimal digits. It is not a secret.
     pub id: String,
     pub account_id: i64,
     pub name: String,
@@ -85,7 +85,7 @@ pub struct AuditRecord {
     pub actor: String,
     /// What was done, such as `key.revoke`.
     pub action: String,
-    /// What was changed: the name of an account, the handle of a key, or the email address of a user.
+    /// What was changed: the name of an account, the id of a key, or the email address of a user.
     pub subject: String,
     /// What it was changed to, as JSON, without keys and secrets.
     pub details: String,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Confirmations {
     /// All nodes that were asked agreed.
     undisputed: AtomicU64,
-    /// A quorum agreed, and others said something else.
+    /// Nodes disagreed, and a quorum or a proof has decided.
     disputed: AtomicU64,
     /// Too few nodes answered, and a proof has decided.
     proven: AtomicU64,
@@ -15,7 +15,7 @@ pub struct Confirmations {
     failed: AtomicU64,
     /// Calls to nodes for all of these.
     node_calls: AtomicU64,
-    /// Answers that a quorum contradicted.
+    /// Answers that a quorum or a proof contradicted.
     contradicted: AtomicU64,
 }
 

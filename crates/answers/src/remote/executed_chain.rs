@@ -20,7 +20,7 @@ use crate::view::{SnapshotSource, Source};
 use aligned_chains::AlignedChains;
 pub(crate) use aligned_chains::ExecutedView;
 
-/// An archive that the blocks of the nodes continue.
+/// An archive that follows the nodes.
 pub struct ExecutedChain {
     source: Arc<ArchiveSource>,
     /// The newest pair that a request has seen.

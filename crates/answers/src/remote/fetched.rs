@@ -65,12 +65,12 @@ pub(super) fn cached_answer(
     CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
 }
 
-/// The head, if that is what answers of a method hang on.
+/// The head, if answers of this method depend on it.
 pub(super) fn at_head(chain: &CanonicalChain, method: &Method) -> Option<B256> {
     (method.rules.cacheable == Cacheable::Head).then(|| head(chain).hash)
 }
 
-/// Whether what an answer hangs on is still canonical.
+/// Whether the block of a cached answer is still canonical.
 pub(super) fn holds(chain: &CanonicalChain, cached: &CachedAnswer) -> bool {
     let Some(block) = cached.block else { return true };
     match chain.by_number(block.number) {

@@ -98,7 +98,7 @@ impl PoolSource {
         }
     }
 
-    /// The archive that the blocks of the nodes continue, if there is one.
+    /// The archive that follows the nodes, if there is one.
     pub fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
         self.executed.as_ref()
     }

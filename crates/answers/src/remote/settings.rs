@@ -25,7 +25,7 @@ pub struct PoolConfig {
     pub call_timeout: Duration,
     /// How long the head may stand still before it is a fault; ten blocks by default.
     pub head_stall: Option<Duration>,
-    /// How often a node's head is asked for at most; by default it follows the time between blocks.
+    /// Time between two polls of a node's head; by default it follows the time between blocks.
     pub poll_interval: Option<Duration>,
     /// Bytes of nodes' replies that may be in memory at once, inflated, until their answers go to callers.
     pub reply_memory_bytes: usize,
@@ -263,11 +263,7 @@ impl Integrity {
             "prove" => Self::Prove,
             "off" => Self::Off,
             other => {
-                let advice = match other {
-                    "check" => "; use prove, or off to forward the answers of nodes about blocks",
-                    _ => "; must be prove or off",
-                };
-                section.error("mode", &format!("unknown mode `{other}`{advice}"));
+                section.error("mode", &format!("unknown mode `{other}`; must be prove or off"));
                 Self::default()
             }
         }

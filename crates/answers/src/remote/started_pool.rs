@@ -42,18 +42,22 @@ impl StartedPool {
         let rules = ChainRules::open(network)?;
         let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
         let state = config.state;
-        tracing::info!(state = state.name(), nodes = config.nodes.len(), "how the state is verified");
+        tracing::info!(
+            state = state.name(),
+            nodes = config.nodes.len(),
+            "state of the nodes is verified as [integrity] state says"
+        );
         let integrity = IntegrityPolicy::new(config.integrity);
         let call_timeout = config.call_timeout;
         Ok(Self { pool, followed, rules, executed: None, integrity, state, family, call_timeout })
     }
 
-    /// Adds an archive that the blocks of the nodes continue.
-    pub fn continuing(self, archive: Arc<ArchiveSource>) -> Self {
+    /// Adds an archive that follows the nodes.
+    pub fn with_archive(self, archive: Arc<ArchiveSource>) -> Self {
         Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
     }
 
-    /// The archive that the blocks of the nodes continue, if there is one.
+    /// The archive that follows the nodes, if there is one.
     pub(crate) fn executed_chain(&self) -> Option<&Arc<ExecutedChain>> {
         self.executed.as_ref()
     }

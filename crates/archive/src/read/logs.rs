@@ -114,7 +114,7 @@ pub enum LogsError {
     #[error("the deadline passed")]
     Timeout,
     /// The query was cancelled.
-    #[error("the query was called off")]
+    #[error("the query was cancelled")]
     Cancelled,
     /// Reading failed.
     #[error(transparent)]

@@ -87,7 +87,7 @@ pub(super) enum FileFault {
     Format(u32),
     #[error("both copies of the file header are damaged")]
     FileHeader,
-    #[error("the file has a length that was never given to it")]
+    #[error("the file has an unexpected length")]
     Length,
     #[error("sector {0} of the file is not what was written")]
     Sector(u64),

@@ -20,7 +20,7 @@ pub struct AuditEntry {
     pub actor: String,
     /// Such as `key.revoke`.
     pub action: String,
-    /// The name of an account, the handle of a key, or the email address of a user.
+    /// The name of an account, the id of a key, or the email address of a user.
     pub subject: String,
     pub details: Value,
 }

@@ -7,13 +7,13 @@ use super::AdministrationError;
 /// A key has 128 bits from the system's randomness.
 const KEY_BYTES: usize = 16;
 
-/// A handle is not a secret; it only has to be unique.
+/// An id is not a secret; it only has to be unique.
 const ID_BYTES: usize = 6;
 
 /// Characters of a key that stay visible, with which people recognise it. The other 104 bits are still out of reach of guesses.
 const PREFIX_CHARACTERS: usize = 6;
 
-/// A new key of 32 hexadecimal digits, and the handle of it.
+/// A new key of 32 hexadecimal digits, and its id.
 pub(super) fn new_key_and_id() -> Result<(String, String), AdministrationError> {
     let (key, id) = (random::<KEY_BYTES>()?, random::<ID_BYTES>()?);
     Ok((const_hex::encode(key), format!("k_{}", const_hex::encode(id))))

@@ -29,7 +29,7 @@ impl From<AccountRecord> for AccountSummary {
 /// A key, without the key itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeySummary {
-    /// The handle of the key, which is not a secret.
+    /// The id of the key, which is not a secret.
     pub id: String,
     /// The name of its account.
     pub account: String,

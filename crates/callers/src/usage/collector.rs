@@ -93,10 +93,10 @@ impl Collector {
         match error {
             AppendError::Full => tracing::error!(
                 times,
-                "usage waits in memory: the store does not take it, and the spool has usage.spool_bytes_max"
+                "usage waits in memory: the store cannot be reached, and the files of usage in data_dir have spool_bytes_max"
             ),
             AppendError::Io(error) => {
-                tracing::error!(%error, times, "usage waits in memory: its spool cannot be written");
+                tracing::error!(%error, times, "usage waits in memory: its file in data_dir cannot be written");
             }
         }
     }
@@ -111,7 +111,7 @@ impl Collector {
             let calls = ledger.lost_calls.load(Relaxed);
             tracing::error!(
                 calls,
-                "usage is lost since the start, because it could neither be written nor kept in memory"
+                "usage was lost, because it could neither be written nor held in memory; calls is the number since the start"
             );
         }
     }

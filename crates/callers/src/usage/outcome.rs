@@ -13,7 +13,7 @@ pub enum Outcome {
     Refused,
     OverCapacity,
     Unavailable,
-    OurFault,
+    InternalError,
     Abandoned,
 }
 
@@ -26,7 +26,7 @@ impl Outcome {
         Self::Refused,
         Self::OverCapacity,
         Self::Unavailable,
-        Self::OurFault,
+        Self::InternalError,
         Self::Abandoned,
     ];
 
@@ -39,7 +39,7 @@ impl Outcome {
             Self::Refused => "refused",
             Self::OverCapacity => "over_capacity",
             Self::Unavailable => "unavailable",
-            Self::OurFault => "our_fault",
+            Self::InternalError => "internal_error",
             Self::Abandoned => "abandoned",
         }
     }
@@ -51,6 +51,6 @@ impl Outcome {
 
     /// Callers do not pay for being refused by a limit, nor for our faults.
     pub fn is_free(self) -> bool {
-        matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::OurFault)
+        matches!(self, Self::Refused | Self::OverCapacity | Self::Unavailable | Self::InternalError)
     }
 }

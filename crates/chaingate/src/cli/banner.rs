@@ -64,7 +64,7 @@ fn text(
   Chaingate {version}   network {name}, {head}
 
     callers    {url}
-    operator   http://{operator}   /health /ready /status /metrics{console}
+    operator   http://{operator}   /health /ready /status /metrics /admin{console}
 
   Try it:
 

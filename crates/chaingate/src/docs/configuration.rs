@@ -19,7 +19,7 @@ pub(super) fn document() -> String {
         "# Configuration\n\n{GENERATED}\n\n\
          The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional unless its default is `required`. API keys come from `[[key]]` \
          sections or from the store, where they are created while the gateway runs. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
-         `chaingate check --config FILE` reports all errors at once, each with its line number, without starting the gateway.\n\n\
+         `chaingate check --config FILE` reports all wrong keys and values at once, each with its line number, without starting the gateway. If there are none, it checks the certificates, the addresses and the archive.\n\n\
          These options and environment variables override the file:\n\n\
          * `--data-dir` or `CHAINGATE_DATA_DIR`: `data_dir`\n\
          * `--listen` or `CHAINGATE_LISTEN`: `[listen] public`\n\

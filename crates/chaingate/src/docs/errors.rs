@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use answers::{Failure, Unresolved};
+use answers::{AnswerLimits, Failure, Unresolved};
+use archive::StopReason;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use gateway::{ErrorReply, NotAdmitted, ReplyRefused, Unanswerable};
 use http_server::{Refused, TooManyUnauthenticated};
@@ -213,8 +214,19 @@ fn answers() -> Vec<ErrorExample> {
         Failure::Broken(String::new()),
     ];
     let rows = failures.into_iter().filter_map(|failure| Some((when(&failure)?, failure.into())));
-    rows.chain([("the result does not fit into the reply of its batch", ReplyRefused::TooLarge.into())])
-        .collect()
+    let stopped = |reason: StopReason| Failure::Execution(reason.to_string()).into();
+    rows.chain([
+        (
+            "a call needs more memory than `call_memory_bytes_max`",
+            stopped(StopReason::Memory { bytes_max: AnswerLimits::default().call_memory_bytes_max }),
+        ),
+        (
+            "one precompiled contract would run for longer than 3 seconds",
+            stopped(StopReason::Precompile { timeout: Duration::from_secs(3) }),
+        ),
+        ("the result does not fit into the reply of its batch", ReplyRefused::TooLarge.into()),
+    ])
+    .collect()
 }
 
 /// When an answer fails like this. `None` if the same error is in another row.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use answers::Unresolved;
-use answers::{AnswerLimits, Failure};
+use answers::remote_settings::PoolConfig;
+use answers::{AnswerLimits, Failure, Unresolved};
 use gateway::{ErrorReply, Unanswerable};
 use methods::{
     BlockParam, DeadlineKind, FeeQuery, NetworkFamily, Param, ParamFault, Query, SimulationKind,
@@ -151,13 +151,15 @@ fn timeout(deadline: DeadlineKind) -> Failure {
 pub(super) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
     if let WorkPlacement::Pooled(deadline) = example.method.rules.work {
-        let (time, key) = match deadline {
-            DeadlineKind::Logs => (limits.log_timeout, "log_timeout_ms"),
-            DeadlineKind::Call | DeadlineKind::Fees | DeadlineKind::Block => {
-                (limits.call_timeout, "call_timeout_ms")
-            }
-        };
-        lines.push(format!("{} seconds (`{key}`)", time.as_secs()));
+        lines.push(match deadline {
+            DeadlineKind::Logs => format!("{} seconds (`log_timeout_ms`)", limits.log_timeout.as_secs()),
+            DeadlineKind::Call => format!("{} seconds (`call_timeout_ms`)", limits.call_timeout.as_secs()),
+            DeadlineKind::Fees | DeadlineKind::Block => format!(
+                "{} seconds on an embedded chain (`[limits] call_timeout_ms`), {} in front of nodes (`[pool] call_timeout_ms`)",
+                limits.call_timeout.as_secs(),
+                PoolConfig::default().call_timeout.as_secs(),
+            ),
+        });
     }
     match &example.query {
         Query::Logs(_) => {

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use answers::AnswerLimits;
-use gateway::{BATCH_CREDITS, REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
+use callers::BATCH_CREDITS;
+use gateway::{REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use methods::{Cacheable, Method, MissingBlock, NetworkFamily, Param};
 
 use super::examples::Example;
@@ -96,6 +97,9 @@ fn notes(method: &Method) -> Vec<String> {
     let mut notes = Vec::new();
     if method.params().any(names_block) {
         notes.push(match method.rules.missing {
+            MissingBlock::Null if method.name.ends_with("AndIndex") => {
+                "`null` if the block does not exist, or has nothing at this index.".to_owned()
+            }
             MissingBlock::Null => "`null` if the block does not exist.".to_owned(),
             MissingBlock::EmptyList => "`[]` if the block does not exist.".to_owned(),
             MissingBlock::Error => String::new(),
@@ -106,7 +110,13 @@ fn notes(method: &Method) -> Vec<String> {
             Cacheable::Never => "",
             Cacheable::BlockHash if method.params().next().is_none() => "It never changes.",
             Cacheable::BlockHash => "For the same block hash it never changes.",
-            Cacheable::CanonicalBlock => "It changes only if a reorganisation replaces the block.",
+            Cacheable::CanonicalBlock if method.params().any(|param| param == Param::TransactionHash) => {
+                "`null` while there is no such transaction, or no receipt of it. Once it is in a block, the result changes only if a \
+                 reorganisation replaces the block."
+            }
+            Cacheable::CanonicalBlock => {
+                "For block numbers it changes only if a reorganisation replaces a block; for tags it changes with the chain."
+            }
             Cacheable::Head => "It changes with each block.",
         }
         .to_owned(),

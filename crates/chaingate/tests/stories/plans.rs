@@ -1,6 +1,6 @@
 //! Plans: throughput and days, told in credits.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callers::Plans;
 use chaingate::config::Config;
@@ -70,15 +70,22 @@ fn in_a_batch_each_call_is_admitted_for_itself() {
 fn a_batch_of_which_the_rate_limit_refuses_every_call_is_429() {
     let gateway = with_plan("credits_per_second = 100");
     let batch = |calls: &[String]| post(gateway.public, "/v3/k1", format!("[{}]", calls.join(",")));
-    let receipts = |id: u64| {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_getBlockReceipts","params":["0x1"]}}"#)
+    let number = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_blockNumber","params":[]}}"#);
+    let note = r#"{"jsonrpc":"2.0","method":"eth_blockNumber","params":[]}"#.to_owned();
+    // After a second without calls, one call leaves 20 credits: enough for a batch, and for none of its calls. They are
+    // admitted only if this takes longer than half a second, and then it is done again.
+    let refused = |calls: &[String]| {
+        let tries = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(1_100));
+            assert_eq!(post(gateway.public, "/v3/k1", number(0)).status, 200);
+            batch(calls)
+        });
+        tries.take(100).find(|reply| reply.status == 429).expect("one batch is in time")
     };
-    let note = r#"{"jsonrpc":"2.0","method":"eth_getBlockReceipts","params":["0x1"]}"#.to_owned();
-    let reply = batch(&[receipts(1), note.clone(), receipts(2)]);
-    assert_eq!(reply.status, 429, "{reply:?}");
-    let notes = batch(&[note.clone(), note]);
-    assert_eq!((notes.status, &notes.json()["id"]), (429, &json!(null)), "it was 204: {notes:?}");
+    let notes = refused(&[note.clone(), note.clone()]);
+    assert_eq!(notes.json()["id"], json!(null), "it was 204: {notes:?}");
     assert!(notes.header("retry-after").is_some());
+    let reply = refused(&[number(1), note, number(2)]);
     let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
     let json = reply.json();
     let elements = json.as_array().unwrap();
@@ -87,12 +94,24 @@ fn a_batch_of_which_the_rate_limit_refuses_every_call_is_429() {
         assert_eq!(element["error"]["code"], -32005);
         assert!(element["error"]["data"]["rate"]["backoff_seconds"].as_u64().unwrap() <= wait);
     }
-    let mixed = batch(&[receipts(1), r#"{"id":3}"#.to_owned()]);
+    std::thread::sleep(Duration::from_millis(1_100));
+    let mixed = batch(&[number(1), number(2), r#"{"id":3}"#.to_owned()]);
     assert_eq!(mixed.status, 200, "one call is wrong whatever the rate is: {mixed:?}");
 }
 
+/// The batch itself cost five credits, and then the bucket was not full any more: such a call was refused for ever.
 #[test]
-fn broken_calls_are_paid_for_and_our_faults_are_not() {
+fn in_a_batch_a_call_may_cost_more_than_the_credits_of_a_second() {
+    let gateway = with_plan("credits_per_second = 100");
+    let receipts = r#"[{"jsonrpc":"2.0","id":1,"method":"eth_getBlockReceipts","params":["0x1"]}]"#;
+    let reply = post(gateway.public, "/v3/k1", receipts);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.json()[0].get("error").is_none(), "{reply:?}");
+    assert_eq!(post(gateway.public, "/v3/k1", chain_id("1")).status, 429, "it is being paid off");
+}
+
+#[test]
+fn broken_calls_are_paid_for_and_internal_errors_are_not() {
     let gateway = with_plan("credits_per_day = 330");
     let post = |body: String| post(gateway.public, "/v3/k1", body);
     assert_eq!(post(call("eth_nonsense", "[]")).status, 200); // 160

@@ -28,7 +28,7 @@ pub(crate) struct AuditRow {
     pub(crate) actor: String,
     /// Such as `key.revoke`.
     pub(crate) action: String,
-    /// The name of an account, the handle of a key, or the email address of a user.
+    /// The name of an account, the id of a key, or the email address of a user.
     pub(crate) subject: String,
     /// Names and values.
     pub(crate) details: Vec<(String, String)>,

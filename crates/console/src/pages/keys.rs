@@ -51,7 +51,7 @@ impl KeyListPage {
 /// A key in a list.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRow {
-    /// The handle, such as `k_8a41c0de55b2`.
+    /// The id, such as `k_8a41c0de55b2`.
     pub(crate) id: String,
     pub(crate) name: String,
     /// The first characters of the key.

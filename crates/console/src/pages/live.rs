@@ -4,7 +4,7 @@
 //! first status is part of the page, so the page is complete without JavaScript.
 
 use askama::Template;
-use gateway::PoolNodeState;
+use gateway::{PoolNodeState, StorageKind};
 
 use super::{PageFrame, chart, format};
 
@@ -22,7 +22,7 @@ pub(crate) struct LivePage {
 pub struct LiveStatus {
     /// When the status was read.
     pub now: i64,
-    /// Why the gateway answers no calls, in a sentence; `None` if it does.
+    /// Why `/ready` is 503, in a sentence; `None` if it is 200.
     pub not_ready_because: Option<String>,
     pub traffic: LiveTraffic,
     /// The errors of the last five minutes, the most frequent first.
@@ -31,7 +31,9 @@ pub struct LiveStatus {
     /// Empty if the gateway serves an embedded chain.
     pub nodes: Vec<LiveNode>,
     pub partners: Vec<LivePartner>,
-    pub archive: Option<LiveArchive>,
+    /// Why a partner has answered last, in plain words, and when.
+    pub last_partner_answer: Option<(String, i64)>,
+    pub storage: Option<LiveStorage>,
     /// The gateways that share limits, this one included.
     pub instances: Vec<LiveInstance>,
 }
@@ -138,10 +140,10 @@ impl LiveNode {
         match self.state {
             PoolNodeState::Up => "Up",
             PoolNodeState::InDoubt => "In doubt",
-            PoolNodeState::Resting => "Resting",
+            PoolNodeState::RateLimited => "Rate limited",
             PoolNodeState::Down => "Down",
             PoolNodeState::Silent => "Silent",
-            PoolNodeState::LeftOut => "Left out",
+            PoolNodeState::Excluded => "Excluded",
         }
     }
 
@@ -149,8 +151,8 @@ impl LiveNode {
     fn state_tone(&self) -> &'static str {
         match self.state {
             PoolNodeState::Up => "good",
-            PoolNodeState::InDoubt | PoolNodeState::Resting => "warn",
-            PoolNodeState::Down | PoolNodeState::Silent | PoolNodeState::LeftOut => "bad",
+            PoolNodeState::InDoubt | PoolNodeState::RateLimited => "warn",
+            PoolNodeState::Down | PoolNodeState::Silent | PoolNodeState::Excluded => "bad",
         }
     }
 }
@@ -163,14 +165,12 @@ pub struct LivePartner {
     pub used: u64,
     /// Calls per day at most; `None` is no limit.
     pub budget: Option<u64>,
-    /// Why it was asked last, in plain words.
-    pub last_reason: Option<String>,
-    pub last_asked_at: Option<i64>,
 }
 
-/// The stored chain.
+/// The blocks on disk.
 #[derive(Clone, Debug)]
-pub struct LiveArchive {
+pub struct LiveStorage {
+    pub kind: StorageKind,
     /// What it does, such as `following` or `paused: the disk cannot be written`.
     pub state: String,
     /// Whether `state` needs the operator's attention.
@@ -178,17 +178,26 @@ pub struct LiveArchive {
     pub lowest: Option<u64>,
     pub newest: Option<u64>,
     pub bytes: u64,
-    pub import: Option<LiveImport>,
+    pub execution: Option<LiveExecution>,
 }
 
-/// An import, or the execution of blocks behind the head.
+impl LiveStorage {
+    fn heading(&self) -> &'static str {
+        match self.kind {
+            StorageKind::Archive => "Archive",
+            StorageKind::Blocks => "Stored blocks",
+        }
+    }
+}
+
+/// The execution of blocks of the nodes, while the archive is behind their head.
 #[derive(Clone, Copy, Debug)]
-pub struct LiveImport {
+pub struct LiveExecution {
     pub done_blocks: u64,
     pub total_blocks: u64,
 }
 
-impl LiveImport {
+impl LiveExecution {
     fn share(&self) -> f64 {
         self.done_blocks as f64 / self.total_blocks.max(1) as f64
     }

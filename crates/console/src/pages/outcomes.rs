@@ -52,7 +52,7 @@ impl OutcomeCounts {
 
     /// Calls that the service failed to answer.
     pub(crate) fn service_failures(&self) -> u64 {
-        self.of(&[Outcome::OverCapacity, Outcome::Unavailable, Outcome::OurFault])
+        self.of(&[Outcome::OverCapacity, Outcome::Unavailable, Outcome::InternalError])
     }
 
     /// Calls whose caller did not wait for the answer.
@@ -119,7 +119,7 @@ impl OutcomeCounts {
             calls: 0,
         },
         FailureRow {
-            outcome: Outcome::OurFault,
+            outcome: Outcome::InternalError,
             codes: "-32603",
             meaning: "An error of the gateway.",
             advice: "Tell the operator the value of the header Chaingate-Request-Id.",

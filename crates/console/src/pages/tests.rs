@@ -196,7 +196,8 @@ fn live() -> LivePage {
         chain: LiveChain { head_hash: HOSTILE.to_owned(), ..LiveChain::default() },
         nodes: vec![node],
         partners: Vec::new(),
-        archive: None,
+        last_partner_answer: None,
+        storage: None,
         instances: Vec::new(),
     };
     LivePage { frame: frame(), status }

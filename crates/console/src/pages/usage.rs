@@ -14,7 +14,7 @@ use super::{PageFrame, format, snippets};
 pub(crate) struct UsagePage {
     pub(crate) frame: PageFrame,
     pub(crate) range: UsageRange,
-    /// The handle of the only key whose usage is shown; `None` is all keys.
+    /// The id of the only key whose usage is shown; `None` is all keys.
     pub(crate) key: Option<String>,
     /// The keys that can be chosen, the one that is chosen first; at most [`KEY_CHOICES_MAX`] are shown.
     pub(crate) keys: Vec<KeyChoice>,

@@ -20,7 +20,7 @@ pub(crate) struct UserSettingsPage {
 /// A session of the user.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRow {
-    /// A handle that is not the token of the session.
+    /// The id of the session, which is not its token.
     pub(crate) id: String,
     /// What the browser calls itself, shortened, such as `Firefox on Linux`.
     pub(crate) browser: String,

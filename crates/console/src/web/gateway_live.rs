@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use callers::usage::Outcome;
 use gateway::{
-    GatewaySnapshot, GatewayState, NodeSnapshot, PartnerSnapshot, PoolNodeState, StoredBlocksSnapshot,
-    TrafficCounters,
+    GatewaySnapshot, GatewayState, NodeSnapshot, PartnerSnapshot, PoolNodeState, StorageKind,
+    StorageSnapshot, TrafficCounters,
 };
 use parking_lot::Mutex;
 use resources::{HistogramSum, unix_seconds};
 
 use super::site::LiveSource;
 use crate::pages::live::{
-    HISTORY_POINTS_MAX, LiveArchive, LiveChain, LiveError, LiveHistory, LiveImport, LiveInstance, LiveNode,
-    LivePartner, LiveStatus, LiveTraffic,
+    HISTORY_POINTS_MAX, LiveChain, LiveError, LiveExecution, LiveHistory, LiveInstance, LiveNode,
+    LivePartner, LiveStatus, LiveStorage, LiveTraffic,
 };
 use crate::pages::outcomes::{FailureRow, OutcomeCounts};
 
@@ -54,15 +54,16 @@ impl GatewayLive {
         let bytes = self.archive_file.as_deref().and_then(|file| std::fs::metadata(file).ok());
         let Some(bytes) = bytes.map(|file| file.len()) else { return status };
         let newest = status.chain.head;
-        let archive = status.archive.get_or_insert_with(|| LiveArchive {
+        let storage = status.storage.get_or_insert_with(|| LiveStorage {
+            kind: StorageKind::Archive,
             state: "serving".to_owned(),
             is_problem: false,
             lowest: Some(0),
             newest,
             bytes,
-            import: None,
+            execution: None,
         });
-        archive.bytes = bytes;
+        storage.bytes = bytes;
         status
     }
 }
@@ -186,8 +187,11 @@ fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError
             last_reorganisation_at: chain.last_reorganisation.map(ago),
         },
         nodes: snapshot.nodes.into_iter().map(|node| live_node(node, head)).collect(),
-        partners: snapshot.partners.into_iter().map(|partner| live_partner(partner, ago)).collect(),
-        archive: snapshot.archive.map(live_archive),
+        partners: snapshot.partners.into_iter().map(live_partner).collect(),
+        last_partner_answer: snapshot
+            .last_partner_answer
+            .map(|(reason, time)| (reason.to_owned(), ago(time))),
+        storage: snapshot.storage.map(live_storage),
         instances: instances
             .map(|shared| live_instances(shared.count, shared.is_connected))
             .unwrap_or_default(),
@@ -209,32 +213,28 @@ fn live_node(node: NodeSnapshot, head: Option<u64>) -> LiveNode {
 /// Why a node in this state is asked less, if nothing more precise is known.
 fn usual_reason(state: PoolNodeState) -> Option<&'static str> {
     match state {
-        PoolNodeState::Up | PoolNodeState::LeftOut => None,
+        PoolNodeState::Up | PoolNodeState::Excluded => None,
         PoolNodeState::InDoubt => Some("some of its last calls failed, so others are asked first"),
-        PoolNodeState::Resting => Some("several calls failed in a row, so it is not asked for a moment"),
+        PoolNodeState::RateLimited => Some("it reported too many requests, so other nodes are asked first"),
         PoolNodeState::Down => Some("it did not answer several times in a row"),
         PoolNodeState::Silent => Some("it does not answer when its head is asked for"),
     }
 }
 
-fn live_partner(partner: PartnerSnapshot, ago: impl Fn(Duration) -> i64) -> LivePartner {
-    LivePartner {
-        name: partner.name,
-        used: partner.used_today,
-        budget: Some(partner.calls_per_day),
-        last_reason: partner.last_answer.map(|(reason, _)| reason.to_owned()),
-        last_asked_at: partner.last_answer.map(|(_, time)| ago(time)),
-    }
+fn live_partner(partner: PartnerSnapshot) -> LivePartner {
+    LivePartner { name: partner.name, used: partner.used_today, budget: Some(partner.calls_per_day) }
 }
 
-fn live_archive(archive: StoredBlocksSnapshot) -> LiveArchive {
-    LiveArchive {
-        state: archive.state,
-        is_problem: archive.is_problem,
-        lowest: archive.lowest,
-        newest: archive.newest,
-        bytes: archive.bytes,
-        import: archive.progress.map(|(done_blocks, total_blocks)| LiveImport { done_blocks, total_blocks }),
+fn live_storage(storage: StorageSnapshot) -> LiveStorage {
+    let execution = |(done_blocks, total_blocks)| LiveExecution { done_blocks, total_blocks };
+    LiveStorage {
+        kind: storage.kind,
+        state: storage.state,
+        is_problem: storage.is_problem,
+        lowest: storage.lowest,
+        newest: storage.newest,
+        bytes: storage.bytes,
+        execution: storage.progress.map(execution),
     }
 }
 

@@ -201,9 +201,9 @@ fn http(out: &mut String, gateway: &GatewayState) {
         sum(gateway, |counts| &counts.connections),
     );
     counter(
-        "chaingate_connections_turned_away_total",
+        "chaingate_connections_refused_total",
         "Connections of callers that were refused because connections_max was reached.",
-        sum(gateway, |counts| &counts.turned_away),
+        sum(gateway, |counts| &counts.refused),
     );
     counter(
         "chaingate_connections_refused_by_address_total",

@@ -20,7 +20,9 @@ pub struct GatewaySnapshot {
     pub chain: ChainSnapshot,
     pub nodes: Vec<NodeSnapshot>,
     pub partners: Vec<PartnerSnapshot>,
-    pub archive: Option<StoredBlocksSnapshot>,
+    /// Why a partner has answered last, in plain words, and how long ago.
+    pub last_partner_answer: Option<(&'static str, Duration)>,
+    pub storage: Option<StorageSnapshot>,
     /// The gateways that share limits; `None` if this one counts for itself.
     pub instances: Option<InstancesSnapshot>,
 }
@@ -71,13 +73,21 @@ pub struct PartnerSnapshot {
     pub name: String,
     pub used_today: u64,
     pub calls_per_day: u64,
-    /// Why a partner has answered last, and how long ago.
-    pub last_answer: Option<(&'static str, Duration)>,
 }
 
-/// The stored blocks.
+/// What a file of blocks has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageKind {
+    /// Blocks and the state of each.
+    Archive,
+    /// Blocks of the nodes, without state.
+    Blocks,
+}
+
+/// The blocks on disk.
 #[derive(Clone, Debug)]
-pub struct StoredBlocksSnapshot {
+pub struct StorageSnapshot {
+    pub kind: StorageKind,
     pub state: String,
     /// Whether somebody has to look after it.
     pub is_problem: bool,
@@ -108,7 +118,8 @@ impl GatewayState {
                 .map(|remote| remote.pool().nodes().iter().map(|node| node_of(node)).collect())
                 .unwrap_or_default(),
             partners: remote.map(partners).unwrap_or_default(),
-            archive: remote.and_then(archive),
+            last_partner_answer: remote.and_then(|remote| remote.failovers().last()),
+            storage: remote.and_then(storage),
             instances: shared.map(|status| InstancesSnapshot {
                 is_connected: status.is_connected,
                 count: status.instances,
@@ -165,17 +176,15 @@ fn node_of(node: &PoolNode) -> NodeSnapshot {
 }
 
 fn partners(remote: &PoolSource) -> Vec<PartnerSnapshot> {
-    let last_answer = remote.failovers().last();
     let each = remote.pool().partners().iter().map(|partner| PartnerSnapshot {
         name: partner.node().name().to_owned(),
         used_today: partner.used_today(),
         calls_per_day: partner.quota().calls_per_day,
-        last_answer,
     });
     each.collect()
 }
 
-fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
+fn storage(remote: &PoolSource) -> Option<StorageSnapshot> {
     if let Some(executed) = remote.executed_chain() {
         let (head, newest) = (executed.head(), remote.pool().view().head().map(|head| head.number));
         let (state, is_problem) = match executed.state() {
@@ -185,7 +194,8 @@ fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
             ExecutionState::Stopped(reason) => (format!("stopped: {reason}"), true),
         };
         let progress = newest.filter(|newest| *newest > head).map(|newest| (head, newest));
-        return Some(StoredBlocksSnapshot {
+        return Some(StorageSnapshot {
+            kind: StorageKind::Archive,
             state,
             is_problem,
             lowest: Some(0),
@@ -202,7 +212,8 @@ fn archive(remote: &PoolSource) -> Option<StoredBlocksSnapshot> {
         FollowState::Stopped => ("stopped: the chain contradicts the stored blocks, see the log", true),
     };
     let newest = followed.snapshot().ranges().next_back();
-    Some(StoredBlocksSnapshot {
+    Some(StorageSnapshot {
+        kind: StorageKind::Blocks,
         state: state.to_owned(),
         is_problem,
         lowest: newest.as_ref().map(|range| *range.start()),

@@ -86,7 +86,7 @@ fn follow_status(followed: &FollowedChain) -> Value {
     })
 }
 
-/// The archive that the blocks of the nodes continue.
+/// The archive that follows the nodes.
 fn executed_status(pool: &Pool, chain: &ExecutedChain) -> Value {
     let (head, newest) = (chain.head(), pool.view().head().map(|head| head.number));
     let (state, stopped_because) = match chain.state() {
@@ -110,9 +110,9 @@ pub(super) fn head_waits_because(pool: &Pool) -> Option<String> {
     if !pool.view().is_stale() {
         None
     } else if counted < quorum {
-        Some(format!("{counted} nodes answer and are of this chain, and the quorum is {quorum}"))
+        Some(format!("only {counted} nodes of this chain answer; the quorum is {quorum}"))
     } else {
-        Some(format!("no {quorum} nodes have a newer block in common"))
+        Some(format!("fewer than {quorum} nodes have the same newer block"))
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn not_used_because(node: &PoolNode) -> Option<String> {
     let lie = || {
         let seconds = node.excluded_for(Instant::now())?.as_secs();
         Some(format!(
-            "an answer of it was proven wrong: for {seconds} s it is asked only if nobody else can answer"
+            "one of its answers was proven wrong; for {seconds} s it is asked only if no other node can answer"
         ))
     };
     node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie)
@@ -142,12 +142,13 @@ pub(super) fn not_used_because(node: &PoolNode) -> Option<String> {
 pub enum PoolNodeState {
     Up,
     InDoubt,
-    Resting,
+    /// It has said that it gets too many requests.
+    RateLimited,
     Down,
     /// It does not answer the questions about its head.
     Silent,
     /// It cannot be used, for example because it is of another chain.
-    LeftOut,
+    Excluded,
 }
 
 impl PoolNodeState {
@@ -155,21 +156,21 @@ impl PoolNodeState {
         match self {
             Self::Up => "up",
             Self::InDoubt => "in doubt",
-            Self::Resting => "resting",
+            Self::RateLimited => "rate limited",
             Self::Down => "down",
             Self::Silent => "silent",
-            Self::LeftOut => "left out",
+            Self::Excluded => "excluded",
         }
     }
 }
 
 pub(super) fn state(node: &PoolNode) -> PoolNodeState {
     match node.availability(Instant::now()) {
-        _ if node.capabilities().exclusion().is_some() => PoolNodeState::LeftOut,
+        _ if node.capabilities().exclusion().is_some() => PoolNodeState::Excluded,
         _ if !node.answers_watcher() => PoolNodeState::Silent,
         Availability::Up => PoolNodeState::Up,
-        Availability::Doubted => PoolNodeState::InDoubt,
-        Availability::Resting => PoolNodeState::Resting,
+        Availability::InDoubt => PoolNodeState::InDoubt,
+        Availability::RateLimited => PoolNodeState::RateLimited,
         Availability::Down => PoolNodeState::Down,
     }
 }

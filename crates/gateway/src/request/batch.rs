@@ -2,6 +2,7 @@
 
 use answers::{Answer, Verification};
 use bytes::Bytes;
+use callers::BATCH_CREDITS;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use http_server::ReplyParts;
@@ -13,7 +14,6 @@ use super::calls::ReadCall;
 use super::one_call::{CallAnswer, CallEnd, REPEATED_AFTER, answer as answer_call};
 use super::pass::{BatchRecords, LostCalls, Pass};
 use super::{RequestContext, batch_buffer, charge_request};
-use crate::admit;
 use crate::errors::{ErrorReply, over_capacity};
 use crate::meter::{CallRecord, Outcome, UnbegunCalls};
 use crate::respond::Reply;
@@ -50,7 +50,7 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
     let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);
     let limit = limit.map_err(|OverBudget| over_capacity()).and_then(|limit| {
-        charge_request(context, Outcome::Ok, admit::BATCH_CREDITS)?;
+        charge_request(context, Outcome::Ok, BATCH_CREDITS)?;
         Ok(limit)
     });
     let limit = match limit {

@@ -186,7 +186,7 @@ async fn try_answer(
         Ok(answer) => Ok(Tried::Answered(CallAnswer::With(answer))),
         Err(Unanswered::Reorganised(before)) => Ok(Tried::Reorganised(before)),
         Err(Unanswered::Failed(failure)) => {
-            log_our_fault(id, method, &failure);
+            log_internal_error(id, method, &failure);
             Err(failure.into())
         }
     }
@@ -224,7 +224,7 @@ async fn answer_again(
 const ELEMENT_BYTES: usize = 48;
 
 /// Logs the cause of an internal error, which the caller does not see.
-fn log_our_fault(request: RequestId, method: &Method, failure: &Failure) {
+fn log_internal_error(request: RequestId, method: &Method, failure: &Failure) {
     if let Failure::Broken(what) = failure {
         tracing::error!(%request, method = method.name, what, "a call could not be answered");
     }

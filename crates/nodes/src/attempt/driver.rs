@@ -22,7 +22,7 @@ use crate::health::Availability;
 use crate::node::{Membership, Node};
 use crate::pick::Candidate;
 
-pub(super) struct Driver<'a, 'j, A, F> {
+pub(super) struct Driver<'a, 'j, A: Ask, F: ResultFinding> {
     nodes: &'a [Arc<Node<A>>],
     call: &'a RpcCall,
     judge: ResultJudge<'a, 'j, F>,
@@ -100,7 +100,7 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
 
     pub(super) async fn run(mut self) -> CallOutcome<A, F> {
         let answer = self.answer().await;
-        CallOutcome { answer, findings: self.findings }
+        CallOutcome { answer, findings: std::mem::take(&mut self.findings) }
     }
 
     async fn answer(&mut self) -> Result<PoolAnswer<A>, CallFailure> {
@@ -210,10 +210,16 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
                 Some(outcome) => outcome,
                 None => return Settled::Unchecked,
             },
-            Ok(RpcReply::Error(error)) => self.read_error(position, (self.rules.read)(&error, self.call)),
+            Ok(RpcReply::Error(error)) => {
+                let meaning = (self.rules.read)(&error, self.call);
+                if matches!(meaning, ErrorMeaning::Unclear) {
+                    self.give_back(reason);
+                }
+                self.read_error(position, meaning)
+            }
             // The node has recorded the fault.
             Err(fault) => {
-                if fault == Fault::QueueFull {
+                if fault.is_our_shortage() {
                     self.give_back(reason);
                 }
                 AttemptOutcome::Failed
@@ -308,7 +314,8 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
         REFUSED_PAUSE + REFUSED_PAUSE * (self.rules.rng.next_u64() % 256) as u32 / 256
     }
 
-    /// Returns what an attempt cost that was never sent. The queue of one account would otherwise use up the budgets of all.
+    /// Returns what an attempt cost that failed because of its account or of the call itself. One account would otherwise use up
+    /// the budgets of all.
     fn give_back(&self, reason: AskReason) {
         let budgets = &self.rules.budgets;
         match reason {
@@ -362,7 +369,7 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
                 self.stop_waiting(awaited.node, now);
             }
         }
-        if self.progress.has_prepaid_hedge {
+        if std::mem::take(&mut self.progress.has_prepaid_hedge) {
             self.rules.budgets.give_hedge_back();
         }
     }
@@ -401,6 +408,13 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
 
 fn is_member<A: Ask>(node: &Node<A>) -> bool {
     node.capabilities().membership() == Membership::Member
+}
+
+/// A caller may go before the call has ended.
+impl<A: Ask, F: ResultFinding> Drop for Driver<'_, '_, A, F> {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
 }
 
 /// The effect of a reply on the call.

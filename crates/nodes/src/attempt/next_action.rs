@@ -177,13 +177,13 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         self.progress.next_ask_at.filter(|at| *at <= self.now)?;
         let is_alone = self.progress.running().next().is_none();
         let all_are_overdue = self.progress.running().all(|(_, attempt)| attempt.is_overdue);
-        let worst = if all_are_overdue { Availability::Down } else { Availability::Doubted };
+        let worst = if all_are_overdue { Availability::Down } else { Availability::InDoubt };
         let Some(node) = self.choose(worst) else {
             let may_begin =
                 is_alone && self.progress.may_be_asked_again() && self.progress.rounds < self.rounds_max;
             return may_begin.then_some(Action::BeginRound);
         };
-        let seems_down = self.facts.availability(node, self.now) > Availability::Doubted;
+        let seems_down = self.facts.availability(node, self.now) > Availability::InDoubt;
         Some(Action::AskAnother(AnotherAttempt {
             node,
             payment: self.payment(is_alone, seems_down),
@@ -221,10 +221,10 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         let usual = self.facts.hedge_delay(node);
         match self.facts.availability(node, self.now) {
             Availability::Up => None,
-            Availability::Doubted if !self.facts.has_fallen_silent(node) => {
+            Availability::InDoubt if !self.facts.has_fallen_silent(node) => {
                 Some(usual.max(DOUBTED_OPINION_WAIT_MIN))
             }
-            Availability::Doubted | Availability::Resting | Availability::Down => {
+            Availability::InDoubt | Availability::RateLimited | Availability::Down => {
                 Some(usual.min(SILENT_OPINION_WAIT_MAX))
             }
         }
@@ -236,7 +236,7 @@ impl<F: NodeFacts> ActionChooser<'_, F> {
         if self.progress.running().count() >= RUNNING_MAX {
             return None;
         }
-        self.choose(Availability::Doubted).map(|node| Action::Hedge { node, beside })
+        self.choose(Availability::InDoubt).map(|node| Action::Hedge { node, beside })
     }
 
     fn wait(&self) -> Action {

@@ -26,6 +26,7 @@ const NO_STATE: i64 = -32001;
 const TOO_WIDE: i64 = -32005;
 const TOO_MANY: i64 = -9;
 const BROKEN: i64 = -32603;
+const UNCLEAR: i64 = -32000;
 
 /// Nodes that play parts, and the rules between them.
 struct Pool {
@@ -96,6 +97,7 @@ fn read(error: &RpcError, _call: &RpcCall) -> ErrorMeaning {
         NO_STATE => ErrorMeaning::NotHere(MissingCapability::State),
         TOO_WIDE => ErrorMeaning::Limit(RangeLimit { blocks: Some(1_000) }),
         TOO_MANY => ErrorMeaning::Limit(RangeLimit { blocks: None }),
+        UNCLEAR => ErrorMeaning::Unclear,
         _ => ErrorMeaning::Node(Fault::Garbled),
     }
 }
@@ -282,7 +284,7 @@ async fn a_node_with_too_much_to_do_is_spared_for_a_moment() {
     for _ in 0..20 {
         assert_eq!(pool.quick().await.0, result(DATA));
     }
-    assert_eq!((pool.scripts[0].asked(), pool.availability(0)), (1, Availability::Resting));
+    assert_eq!((pool.scripts[0].asked(), pool.availability(0)), (1, Availability::RateLimited));
     advance(SECOND).await;
     assert_eq!(pool.availability(0), Availability::Up);
 }
@@ -419,6 +421,33 @@ async fn calls_that_were_never_sent_cost_no_hedges() {
     assert_eq!(used.quick().await.0, Err(CallFailure::Unavailable));
     assert!(used.scripts[0].asked() > 0, "it was tried");
     assert_eq!((hedges_left(&used), hedges_left(&unused)), (10, 10));
+}
+
+/// With calls that every node refuses, which cost nothing, one account used up the retries and hedges of all.
+#[tokio::test(start_paused = true)]
+async fn calls_that_every_node_refuses_cost_no_retries() {
+    let refuses = || Script::new(MS, Act::Errs(UNCLEAR));
+    let pool = Pool::of([refuses(), refuses(), refuses()]);
+    for _ in 0..200 {
+        assert_eq!(pool.quick().await.0, Err(CallFailure::Unavailable));
+    }
+    let retries_left = (0..200).take_while(|_| pool.rules.budgets.withdraw_retry(Instant::now())).count();
+    assert_eq!(retries_left, 100);
+}
+
+/// The hedge that was paid for when a node that was down got a call to try it was lost when the caller went.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_takes_no_hedge_with_it() {
+    let pool = Pool::of([Script::fails(Fault::Closed), Script::answers(DATA)]);
+    (0..200).for_each(|_| pool.rules.budgets.deposit());
+    pool.falls(0);
+    pool.scripts[0].plays(Duration::ZERO, Act::Hangs);
+    sleep(SECOND).await;
+    assert!(tokio::time::timeout(MS, pool.quick()).await.is_err());
+    assert_eq!(pool.scripts[0].asked(), 1, "it was tried");
+    let hedges_left =
+        (0..200).take_while(|_| pool.rules.budgets.withdraw_hedge(true, Instant::now())).count();
+    assert_eq!(hedges_left, 10);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Availability, BACK_OFF_MAX, BACK_OFF_MIN, BREAK, Observation, PROBE_MAX, REST};
+use super::{Availability, BACK_OFF_MAX, BACK_OFF_MIN, BREAK, Observation, PROBE_MAX, RATE_LIMITED};
 use crate::call::Fault;
 
 /// Good replies that a doubted node owes until it is up again.
@@ -25,7 +25,7 @@ const WRONG_ANSWER_MEMORY: Duration = Duration::from_secs(24 * 3_600);
 pub(super) enum HealthLevel {
     #[default]
     Up,
-    Doubted,
+    InDoubt,
     Down,
 }
 
@@ -36,8 +36,8 @@ pub(super) struct HealthState {
     pub(super) is_probed: bool,
     /// When the next probe may start. It is set while the node is not up.
     pub(super) probe_at: Option<Instant>,
-    /// Until when the node rests after "too many requests".
-    resting_until: Option<Instant>,
+    /// Until when other nodes are asked first after "too many requests".
+    rate_limited_until: Option<Instant>,
     /// Until when the node is excluded because of a wrong answer.
     pub(super) excluded_until: Option<Instant>,
     wrong_answers: WrongAnswerHistory,
@@ -66,8 +66,8 @@ impl HealthState {
     pub(super) fn availability(&self, now: Instant) -> Availability {
         match self.level {
             HealthLevel::Down => Availability::Down,
-            _ if is_before(now, self.resting_until) => Availability::Resting,
-            HealthLevel::Doubted => Availability::Doubted,
+            _ if is_before(now, self.rate_limited_until) => Availability::RateLimited,
+            HealthLevel::InDoubt => Availability::InDoubt,
             HealthLevel::Up => Availability::Up,
         }
     }
@@ -84,8 +84,8 @@ impl HealthState {
             Observation::PollGood if self.has_failed_call => self,
             Observation::PollGood => self.after_good(now, chance),
             Observation::Bad(Fault::RateLimited) | Observation::PollBad(Fault::RateLimited) => {
-                let resting_until = self.resting_until.max(Some(now + REST));
-                Self { is_probed: false, resting_until, ..self }
+                let rate_limited_until = self.rate_limited_until.max(Some(now + RATE_LIMITED));
+                Self { is_probed: false, rate_limited_until, ..self }
             }
             Observation::Bad(Fault::Wrong) => after_failed_call.after_wrong_answer(now),
             Observation::Bad(_) | Observation::Silent => {
@@ -99,20 +99,20 @@ impl HealthState {
     fn after_good(self, now: Instant, chance: u8) -> Self {
         match self.level {
             HealthLevel::Up => self.restored(),
-            HealthLevel::Doubted if self.owed <= 1 => self.restored(),
-            HealthLevel::Doubted => {
+            HealthLevel::InDoubt if self.owed <= 1 => self.restored(),
+            HealthLevel::InDoubt => {
                 Self { owed: self.owed - 1, ..self }.trusted_more().backed_off(now, chance)
             }
             HealthLevel::Down => {
-                Self { level: HealthLevel::Doubted, ..self }.trusted_more().backed_off(now, chance)
+                Self { level: HealthLevel::InDoubt, ..self }.trusted_more().backed_off(now, chance)
             }
         }
     }
 
-    /// Up, with nothing remembered but rest and wrong answers.
+    /// Up, with nothing remembered but the rate limit and wrong answers.
     fn restored(self) -> Self {
-        let Self { resting_until, excluded_until, wrong_answers, .. } = self;
-        Self { resting_until, excluded_until, wrong_answers, ..Self::default() }
+        let Self { rate_limited_until, excluded_until, wrong_answers, .. } = self;
+        Self { rate_limited_until, excluded_until, wrong_answers, ..Self::default() }
     }
 
     fn after_bad(self, observation: Observation, now: Instant, chance: u8) -> Self {
@@ -121,8 +121,8 @@ impl HealthState {
         match self.level {
             HealthLevel::Down => return after,
             _ if faults < BREAK => return Self { faults, ..after },
-            HealthLevel::Up => after.level = HealthLevel::Doubted,
-            HealthLevel::Doubted => after.level = HealthLevel::Down,
+            HealthLevel::Up => after.level = HealthLevel::InDoubt,
+            HealthLevel::InDoubt => after.level = HealthLevel::Down,
         }
         after.faults = 0;
         after.owed = self.owed.max(OWED);

@@ -17,8 +17,8 @@ fn availability_after(observations: &[Observation]) -> Availability {
 #[tokio::test(start_paused = true)]
 async fn faults_in_a_row_lower_it_by_degrees() {
     assert_eq!(availability_after(&[CLOSED]), Availability::Up);
-    assert_eq!(availability_after(&[CLOSED, CLOSED]), Availability::Doubted);
-    assert_eq!(availability_after(&[CLOSED, CLOSED, CLOSED]), Availability::Doubted);
+    assert_eq!(availability_after(&[CLOSED, CLOSED]), Availability::InDoubt);
+    assert_eq!(availability_after(&[CLOSED, CLOSED, CLOSED]), Availability::InDoubt);
     assert_eq!(availability_after(&[CLOSED, CLOSED, CLOSED, CLOSED]), Availability::Down);
 }
 
@@ -30,7 +30,7 @@ async fn a_good_reply_in_between_forgives_what_came_before() {
     );
     assert_eq!(
         availability_after(&[CLOSED, CLOSED, CLOSED, Observation::Good, CLOSED]),
-        Availability::Doubted
+        Availability::InDoubt
     );
 }
 
@@ -38,7 +38,7 @@ async fn a_good_reply_in_between_forgives_what_came_before() {
 async fn silence_weighs_less_than_a_timeout() {
     assert_eq!(availability_after(&[Observation::Bad(Fault::Timeout)]), Availability::Up);
     assert_eq!(availability_after(&[Observation::Silent; 3]), Availability::Up);
-    assert_eq!(availability_after(&[Observation::Silent; 4]), Availability::Doubted);
+    assert_eq!(availability_after(&[Observation::Silent; 4]), Availability::InDoubt);
 }
 
 const WRONG: Observation = Observation::Bad(Fault::Wrong);
@@ -65,7 +65,7 @@ async fn a_node_proven_wrong_is_excluded_for_minutes_and_comes_back_slowly() {
     assert!(health.begin_probe(Instant::now()));
     for _ in 0..30 {
         health.record(Observation::Good, Instant::now());
-        assert_eq!(health.availability(Instant::now()), Availability::Doubted);
+        assert_eq!(health.availability(Instant::now()), Availability::InDoubt);
     }
     health.record(Observation::Good, Instant::now());
     assert_eq!(health.availability(Instant::now()), Availability::Up);
@@ -89,8 +89,8 @@ async fn polls_forgive_only_what_polls_have_shown() {
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_is_a_short_rest_and_nothing_else() {
     let health = health_after(&[Observation::Bad(Fault::RateLimited); 9]);
-    assert_eq!(health.availability(Instant::now()), Availability::Resting);
-    advance(REST).await;
+    assert_eq!(health.availability(Instant::now()), Availability::RateLimited);
+    advance(RATE_LIMITED).await;
     assert_eq!(health.availability(Instant::now()), Availability::Up);
 }
 
@@ -102,7 +102,7 @@ async fn a_node_that_is_down_is_probed_by_one_at_a_time() {
     assert!(health.begin_probe(Instant::now()));
     assert!(!health.begin_probe(Instant::now()), "while another is at it");
     health.record(Observation::Good, Instant::now());
-    assert_eq!(health.availability(Instant::now()), Availability::Doubted);
+    assert_eq!(health.availability(Instant::now()), Availability::InDoubt);
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,7 +94,7 @@ impl Capabilities<'_> {
         self.0.lock().capabilities.log_range_max.unwrap_or(u64::MAX)
     }
 
-    /// Lowers the widest range, to one block at the least, until the node is greeted again.
+    /// Lowers the widest range, to one block at the least, until the node is asked for its identity again.
     pub(crate) fn narrow_log_range(&self, blocks: u64) {
         self.0.lock().capabilities.narrow_log_range(blocks);
     }

@@ -29,7 +29,7 @@ async fn a_timeout_is_the_callers_if_it_was_a_slow_query_and_others_were_answere
     assert_eq!(node.availability(Instant::now()), Availability::Up);
     asked(&node, &logs, SECOND).await.unwrap_err();
     asked(&node, &logs, SECOND).await.unwrap_err();
-    assert_eq!(node.availability(Instant::now()), Availability::Doubted, "nobody was answered");
+    assert_eq!(node.availability(Instant::now()), Availability::InDoubt, "nobody was answered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn a_node_whose_locations_are_doubted_is_asked_after_the_others_for_locati
     for method in LOCATION_METHODS {
         assert_eq!(
             (availability(method), availability("eth_getBalance")),
-            (Availability::Doubted, Availability::Up)
+            (Availability::InDoubt, Availability::Up)
         );
     }
     assert_eq!(node.availability(Instant::now()), Availability::Up, "it is not taken for a liar");

@@ -112,6 +112,8 @@ enum NodeProgress {
     NotAsked,
     UnderWay {
         attempts: u32,
+        /// Whether the retry budget has paid for this attempt.
+        is_paid_retry: bool,
     },
     /// It may be asked again.
     Again {
@@ -232,16 +234,17 @@ impl QuorumCall<'_> {
     fn start_runners(&mut self, wanted: usize, now: Instant) {
         while self.runners.iter().filter(|runner| runner.slow_at.is_some()).count() < wanted {
             let Some(node) = self.choose(Availability::Down, now) else { return };
-            let attempts = match self.progress[node] {
+            let (attempts, is_paid_retry) = match self.progress[node] {
                 NodeProgress::Again { attempts, failed, .. } => {
                     if failed && !self.pool.rules.budgets.withdraw_retry(now) {
                         self.ask_again(node, attempts, true, REFUSED_PAUSE);
                         return;
                     }
-                    attempts + u32::from(failed)
+                    (attempts + u32::from(failed), failed)
                 }
-                _ => 1,
+                _ => (1, false),
             };
+            self.progress[node] = NodeProgress::UnderWay { attempts, is_paid_retry };
             self.start(node, attempts, now);
         }
     }
@@ -249,7 +252,6 @@ impl QuorumCall<'_> {
     fn start(&mut self, number: usize, attempts: u32, now: Instant) {
         let (pool, call, deadline) = (self.pool, self.call, self.deadline);
         let node: &PoolNode = &pool.nodes[number];
-        self.progress[number] = NodeProgress::UnderWay { attempts };
         self.calls += 1;
         if attempts > 1 {
             node.counts().retries.fetch_add(1, Relaxed);
@@ -387,14 +389,28 @@ impl QuorumCall<'_> {
     fn settle(&mut self, number: usize, reply: Result<RpcReply, Fault>) -> Option<NodeReply> {
         let pool = self.pool;
         let node = &pool.nodes[number];
-        let attempts = match self.progress[number] {
-            NodeProgress::UnderWay { attempts } => attempts,
-            _ => 1,
+        let (attempts, is_paid_retry) = match self.progress[number] {
+            NodeProgress::UnderWay { attempts, is_paid_retry } => (attempts, is_paid_retry),
+            _ => (1, false),
         };
         self.progress[number] = NodeProgress::Over;
+        let reply = reply.map(|reply| match reply {
+            RpcReply::Result(result) => Ok(result),
+            RpcReply::Error(error) => Err((pool.rules.read)(&error, self.call)),
+        });
+        // Only a fault of the node uses up a retry: one account would use up the budget of all with calls that every node
+        // refuses, or with more calls than it may send.
+        let is_fault_of_node = match &reply {
+            Ok(Err(meaning)) => matches!(meaning, ErrorMeaning::Node(_)),
+            Ok(Ok(_)) => false,
+            Err(fault) => !fault.is_our_shortage(),
+        };
+        if is_paid_retry && !is_fault_of_node {
+            pool.rules.budgets.give_retry_back();
+        }
         match reply {
-            Ok(RpcReply::Result(result)) => return Some(NodeReply::Result(result)),
-            Ok(RpcReply::Error(error)) => match (pool.rules.read)(&error, self.call) {
+            Ok(Ok(result)) => return Some(NodeReply::Result(result)),
+            Ok(Err(meaning)) => match meaning {
                 ErrorMeaning::Caller(error) => return Some(NodeReply::Error(error)),
                 ErrorMeaning::Limit(limit) => return Some(NodeReply::Limit(limit)),
                 ErrorMeaning::NotHere(missing) => {

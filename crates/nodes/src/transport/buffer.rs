@@ -1,6 +1,7 @@
 //! Memory for replies.
 //!
-//! All replies of a pool's nodes that are being read, inflated or checked share one budget of bytes. A reply that does not
+//! All replies of a pool's nodes that are being read, inflated or checked share one budget of bytes, and each account has its
+//! share of it ([`is_within_share`]): some calls hold a reply while they wait for the next one. A reply that does not
 //! fit waits on the wire, and fails when its time is over; the node is not blamed for that. Smaller replies that fit do not
 //! wait behind it. A checked answer leaves the budget with [`ReplyBuffers::hand_over`] when it goes to its caller, because a
 //! caller may read slowly.
@@ -15,13 +16,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use resources::{AccountId, is_within_share};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -74,6 +76,21 @@ impl fmt::Debug for ReplyBuffers {
 struct UsedSteps {
     total: usize,
     by_endpoint: Vec<usize>,
+    /// Only accounts that use some.
+    by_account: HashMap<AccountId, usize>,
+}
+
+impl UsedSteps {
+    fn give_back(&mut self, memory: &EndpointMemory, count: usize) {
+        self.total -= count;
+        self.by_endpoint[memory.endpoint] -= count;
+        if let Some(own) = self.by_account.get_mut(&memory.account) {
+            *own -= count;
+            if *own == 0 {
+                self.by_account.remove(&memory.account);
+            }
+        }
+    }
 }
 
 /// A frozen buffer, as long as its bytes are counted.
@@ -82,10 +99,11 @@ struct CountedBuffer {
     steps: ReservedSteps,
 }
 
-/// The share of one endpoint.
+/// The share of one endpoint, for replies to one account.
 #[derive(Clone, Debug)]
 pub(super) struct EndpointMemory {
     shared: Arc<ReplyBuffers>,
+    account: AccountId,
     /// The index of the endpoint in [`UsedSteps`].
     endpoint: usize,
     /// The most that the endpoint may use, so that it cannot use up the memory of the others.
@@ -101,10 +119,7 @@ struct ReservedSteps {
 impl Drop for ReservedSteps {
     fn drop(&mut self) {
         let shared = &self.memory.shared;
-        let mut used = shared.used.lock();
-        used.total -= self.count;
-        used.by_endpoint[self.memory.endpoint] -= self.count;
-        drop(used);
+        shared.used.lock().give_back(&self.memory, self.count);
         shared.given_back.notify_waiters();
     }
 }
@@ -133,6 +148,7 @@ impl ReplyBuffers {
         used.by_endpoint.push(0);
         EndpointMemory {
             shared: Arc::clone(self),
+            account: AccountId::GATEWAY,
             endpoint: used.by_endpoint.len() - 1,
             share_steps: self.budget_steps.div_ceil(parts),
         }
@@ -170,6 +186,11 @@ impl ReplyBuffers {
 }
 
 impl EndpointMemory {
+    /// The same for replies to this account.
+    pub(super) fn for_account(&self, account: AccountId) -> Self {
+        Self { account, ..self.clone() }
+    }
+
     /// A buffer for a reply of `length` bytes. If that is large, [`Buffer::reserve`] gets its memory when its first part has
     /// arrived.
     pub(super) fn buffer(&self, length: usize) -> Result<Buffer, Fault> {
@@ -193,50 +214,57 @@ impl EndpointMemory {
         let free = self.share_steps.saturating_sub(held_steps);
         // Replies that each hold memory and wait for more of it must not wait for each other.
         let until = if held_steps > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
-        let mut buffer = self.buffer_within(free, length, until).await?;
+        let needed = length.div_ceil(STEP_BYTES);
+        let mut buffer = if length < STEP_BYTES {
+            Buffer::uncounted(length, self)
+        } else if needed > free {
+            return Err(Fault::LargerThanMemory);
+        } else {
+            self.allocate(needed, with_spare_room(needed).min(free), held_steps, until).await?
+        };
         buffer.beside_steps = held_steps;
         Ok(buffer)
     }
 
-    async fn buffer_within(&self, steps_max: usize, length: usize, until: Instant) -> Result<Buffer, Fault> {
-        if length < STEP_BYTES {
-            return Ok(Buffer::uncounted(length, self));
-        }
-        let needed = length.div_ceil(STEP_BYTES);
-        if needed > steps_max {
-            return Err(Fault::LargerThanMemory);
-        }
-        self.allocate(needed, with_spare_room(needed).min(steps_max), until).await
-    }
-
-    /// A buffer of at least `needed` and at most `granted` steps, which are counted.
-    async fn allocate(&self, needed: usize, granted: usize, until: Instant) -> Result<Buffer, Fault> {
-        let steps = self.reserve_steps(granted, until).await?;
+    /// A buffer of at least `needed` and at most `granted` steps, which are counted. The same reply holds `held` steps, too.
+    async fn allocate(
+        &self,
+        needed: usize,
+        granted: usize,
+        held: usize,
+        until: Instant,
+    ) -> Result<Buffer, Fault> {
+        let steps = self.reserve_steps(granted, held, until).await?;
         let spare = self.shared.spare.lock().take(needed * STEP_BYTES, granted * STEP_BYTES);
         let bytes = spare.unwrap_or_else(|| Vec::with_capacity(needed * STEP_BYTES));
         Ok(Buffer { bytes, steps: Some(steps), length: 0, beside_steps: 0, memory: self.clone() })
     }
 
-    /// Waits until so much is free.
-    async fn reserve_steps(&self, count: usize, until: Instant) -> Result<ReservedSteps, Fault> {
+    /// Waits until so much is free, for a reply that holds `held` steps already.
+    async fn reserve_steps(&self, count: usize, held: usize, until: Instant) -> Result<ReservedSteps, Fault> {
         loop {
             // Created first, so that nothing that is given back from now on is missed.
             let given_back = self.shared.given_back.notified();
-            if let Some(steps) = self.try_reserve_steps(count) {
+            if let Some(steps) = self.try_reserve_steps(count, held) {
                 return Ok(steps);
             }
             timeout_at(until, given_back).await.map_err(|_| Fault::NoMemory)?;
         }
     }
 
-    fn try_reserve_steps(&self, count: usize) -> Option<ReservedSteps> {
-        let mut used = self.shared.used.lock();
-        let (total, own) = (used.total + count, used.by_endpoint[self.endpoint] + count);
-        if total > self.shared.budget_steps || own > self.share_steps {
+    fn try_reserve_steps(&self, count: usize, held: usize) -> Option<ReservedSteps> {
+        let (mut used, budget) = (self.shared.used.lock(), self.shared.budget_steps);
+        let (total, of_endpoint) = (used.total + count, used.by_endpoint[self.endpoint] + count);
+        let of_account = used.by_account.get(&self.account).copied().unwrap_or_default();
+        // A single reply may use everything, so what it holds itself does not count against its account.
+        let others_of_account = of_account.saturating_sub(held);
+        let is_within_share = is_within_share(others_of_account, count, used.total - held, budget);
+        if total > budget || of_endpoint > self.share_steps || !is_within_share {
             return None;
         }
         used.total = total;
-        used.by_endpoint[self.endpoint] = own;
+        used.by_endpoint[self.endpoint] = of_endpoint;
+        used.by_account.insert(self.account, of_account + count);
         Some(ReservedSteps { memory: self.clone(), count })
     }
 }
@@ -283,7 +311,7 @@ impl Buffer {
         let mut larger = if length <= self.length {
             let needed = self.length.div_ceil(STEP_BYTES);
             let granted = with_spare_room(needed).min(self.memory.share_steps);
-            self.memory.allocate(needed, granted, until).await?
+            self.memory.allocate(needed, granted, 0, until).await?
         } else {
             let doubled = length.max(2 * self.bytes.len());
             if doubled < STEP_BYTES {
@@ -310,7 +338,7 @@ impl Buffer {
         }
         let steps = doubled.div_ceil(STEP_BYTES).min(free);
         let until = if own > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
-        self.memory.allocate(steps, steps, until).await
+        self.memory.allocate(steps, steps, own, until).await
     }
 
     /// The bytes. They are counted until the last reference is dropped or they are handed over.

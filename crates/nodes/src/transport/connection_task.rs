@@ -156,6 +156,7 @@ impl ConnectionTask {
         self.count_sent();
         let began = Instant::now();
         let answer = self.send_while_awaited().await;
+        self.request.clear();
         let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
         self.end_exchange(began.elapsed(), bytes / self.calls.len().max(1));
         match answer {
@@ -214,7 +215,8 @@ impl ConnectionTask {
         }
         let setup = &self.queue.setup;
         let until = deadline - GIVE_UP_BEFORE;
-        let context = ReceiveContext { limits: &setup.limits, memory: &setup.memory, until };
+        let account = self.account.unwrap_or(AccountId::GATEWAY);
+        let context = ReceiveContext { limits: &setup.limits, memory: &setup.memory, account, until };
         match &mut self.connection {
             Some(NodeConnection::Http1(connection)) => {
                 connection.exchange(self.request.bytes(), &context).await

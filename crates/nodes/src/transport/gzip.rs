@@ -58,6 +58,7 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use resources::AccountId;
     use tokio::time::Instant;
 
     use super::super::buffer::ReplyBuffers;
@@ -67,7 +68,8 @@ mod tests {
     async fn inflated(body: Vec<u8>) -> Result<Bytes, Fault> {
         let (limits, memory) = (EndpointLimits::default(), ReplyBuffers::new(64 << 20).for_endpoint(1));
         let until = Instant::now() + Duration::from_secs(60);
-        inflate(body.into(), &ReceiveContext { limits: &limits, memory: &memory, until }).await
+        let account = AccountId::NONE;
+        inflate(body.into(), &ReceiveContext { limits: &limits, memory: &memory, account, until }).await
     }
 
     fn gzipped(text: &[u8]) -> Vec<u8> {

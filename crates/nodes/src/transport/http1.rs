@@ -164,7 +164,7 @@ impl Http1 {
     }
 
     async fn large(&mut self, length: usize, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut buffer = context.memory.buffer(length)?;
+        let mut buffer = context.buffer(length)?;
         self.fill(&mut buffer, length, context).await?;
         Ok(buffer.freeze())
     }
@@ -204,7 +204,7 @@ impl Http1 {
     }
 
     async fn chunked(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut body = context.memory.buffer(0)?;
+        let mut body = context.buffer(0)?;
         let mut decoder = ChunkDecoder::new(LineLimit::PerChunk(CHUNK_LINE_BYTES_MAX));
         loop {
             let (used, next) = decoder.read_lines(&self.inbox)?;
@@ -223,7 +223,7 @@ impl Http1 {
     }
 
     async fn until_close(&mut self, context: &ReceiveContext<'_>) -> Result<Bytes, Fault> {
-        let mut body = context.memory.buffer(0)?;
+        let mut body = context.buffer(0)?;
         loop {
             let come = self.inbox.split();
             if body.bytes().len() + come.len() > context.limits.reply_bytes_max {

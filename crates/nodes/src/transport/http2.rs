@@ -141,7 +141,7 @@ async fn collect(mut body: Incoming, context: &ReceiveContext<'_>) -> Result<Byt
     let announced = body.size_hint().exact().map_or(Some(0), |length| usize::try_from(length).ok());
     let announced =
         announced.filter(|length| *length <= context.limits.reply_bytes_max).ok_or(Fault::TooLarge)?;
-    let mut whole = context.memory.buffer(announced)?;
+    let mut whole = context.buffer(announced)?;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::Closed)?.into_data() else { continue };
         if data.len() > context.limits.reply_bytes_max.saturating_sub(whole.bytes().len()) {

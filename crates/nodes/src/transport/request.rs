@@ -26,6 +26,10 @@ impl RequestTemplate {
     }
 }
 
+/// The largest buffer that a connection keeps for its next request. Calls can have megabytes of parameters, and connections
+/// live long.
+const REUSED_BYTES_MAX: usize = 64 << 10;
+
 /// The bytes of one request.
 #[derive(Default)]
 pub(super) struct RequestBuffer {
@@ -71,6 +75,13 @@ impl RequestBuffer {
         self.bytes.extend_from_slice(br#"","params":"#);
         self.bytes.extend_from_slice(&call.params);
         self.bytes.push(b'}');
+    }
+
+    /// Frees the buffer if the request was large.
+    pub(super) fn clear(&mut self) {
+        if self.bytes.capacity() > REUSED_BYTES_MAX {
+            *self = Self::default();
+        }
     }
 
     /// Head and body.

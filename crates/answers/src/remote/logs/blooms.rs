@@ -3,7 +3,7 @@
 use alloy_primitives::{Bloom, BloomInput};
 use methods::LogFilterParams;
 
-/// Filters with more values fit nearly every bloom, and it takes long to see.
+/// Filters with more values match nearly every bloom, and are slow to compare.
 const BLOOM_VALUES_MAX: usize = 64;
 
 /// The values of a filter, hashed as blooms hash them.
@@ -13,7 +13,7 @@ pub(super) struct FilterBlooms<'a> {
 }
 
 impl<'a> FilterBlooms<'a> {
-    /// Of a filter with many values only whether there are any logs is seen.
+    /// A filter with many values matches every block that has logs.
     pub(super) fn of(filter: &'a LogFilterParams) -> Self {
         let is_short = filter.value_count() <= BLOOM_VALUES_MAX;
         let topics = filter.topics.iter().filter(|_| is_short);

@@ -77,7 +77,8 @@ fn key(chain: &CanonicalChain, filter: &Arc<LogFilterParams>, first: u64, last: 
     CacheKey::Logs { filter: Arc::clone(filter), first, last: anchor(chain, last) }
 }
 
-/// The block on which a chunk hangs. Far below the head its hash need not be known: the epoch stands for it.
+/// The last block of a chunk, which is part of its cache key. Far below the head its hash need not be known: the epoch
+/// stands for it.
 fn anchor(chain: &CanonicalChain, last: u64) -> BlockRef {
     canonical(chain, last).unwrap_or(BlockRef { number: last, hash: B256::ZERO })
 }

@@ -141,8 +141,8 @@ impl LogSearch<'_> {
 
 /// The memory of the logs that a search has found so far.
 ///
-/// Each block's logs are charged as soon as they are found. They were charged when it was their turn in the answer: while the
-/// first block was late, each search held the logs of seven others without a charge.
+/// Each block's logs are charged as soon as they are found. Charging them later, in the order of the answer, would leave those
+/// of up to seven blocks uncharged while the first block is awaited.
 pub(super) struct FoundMemory<'a> {
     memory: AccountMemory<'a>,
     found: Mutex<FoundBytes>,

@@ -34,7 +34,7 @@ pub(super) enum QuorumDecision {
     Undecided { missing: usize },
 }
 
-/// One node's word. No node has more than one.
+/// A node and its statement. Each node has at most one.
 pub(super) type Vote = (usize, Statement);
 
 /// `is_last` when nobody else can be asked.

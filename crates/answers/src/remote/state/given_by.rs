@@ -42,7 +42,7 @@ impl PoolSource {
 }
 
 impl WrongAnswers {
-    /// An answer that these nodes have confirmed since. A quorum from which one is taken away is none.
+    /// An answer that these nodes have confirmed since. It no longer counts when one of them is proven wrong.
     pub(super) fn confirmed_by(&self, nodes: impl Iterator<Item = usize>) -> GivenBy {
         let nodes = nodes.fold(0, |nodes, node| nodes | bit(node));
         let known = self.0.iter().enumerate().filter(|(number, _)| is_one_of(nodes, *number));

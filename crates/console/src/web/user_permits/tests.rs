@@ -63,7 +63,8 @@ impl LiveSource for NothingHappens {
             chain: Default::default(),
             nodes: Vec::new(),
             partners: Vec::new(),
-            archive: None,
+            last_partner_answer: None,
+            storage: None,
             instances: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Nodes and partners. Nodes are named by host and port, or as the configuration calls them.
 
-mod executed; // the archive that the blocks of the nodes continue
+mod executed; // the archive that follows the nodes
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut String, remote: &PoolSource) {
     let all: Vec<_> = nodes.iter().copied().chain(partners).collect();
     usable_partners(out, remote);
     health(out, &nodes);
-    left_out(out, &nodes);
+    excluded(out, &nodes);
     traffic(out, &all);
     faults(out, &all);
 }
@@ -99,7 +99,7 @@ fn confirmations(out: &mut String, remote: &PoolSource) {
         out,
         "chaingate_contradicted_answers_total",
         "counter",
-        "Answers of nodes that a quorum of the nodes contradicted.",
+        "Answers of nodes that a quorum of the nodes or a proof contradicted.",
         confirmations.contradicted(),
     );
 }
@@ -187,11 +187,16 @@ fn lines(out: &mut String, name: &str, nodes: &[Named<'_>], value: impl Fn(&Pool
 fn health(out: &mut String, nodes: &[Named<'_>]) {
     let now = Instant::now();
     let name = "chaingate_node_health";
-    describe(out, name, "gauge", "State of a node: 3 = up, 2 = in doubt, 1 = not asked for now, 0 = down.");
+    describe(
+        out,
+        name,
+        "gauge",
+        "Health of a node: 3 = up, 2 = in doubt (calls failed lately), 1 = rate limited (it reported too many requests), 0 = down. Nodes with less are asked after those with more.",
+    );
     lines(out, name, nodes, |node| match node.availability(now) {
         Availability::Up => 3,
-        Availability::Doubted => 2,
-        Availability::Resting => 1,
+        Availability::InDoubt => 2,
+        Availability::RateLimited => 1,
         Availability::Down => 0,
     });
     let name = "chaingate_node_head_block";
@@ -202,10 +207,10 @@ fn health(out: &mut String, nodes: &[Named<'_>]) {
     lines(out, name, nodes, |node| Class::ALL.iter().map(|&class| u64::from(node.in_flight(class))).sum());
 }
 
-/// Only nodes that are left out have a line.
-fn left_out(out: &mut String, nodes: &[Named<'_>]) {
+/// Only excluded nodes have a line.
+fn excluded(out: &mut String, nodes: &[Named<'_>]) {
     let now = Instant::now();
-    let name = "chaingate_node_left_out";
+    let name = "chaingate_node_excluded";
     describe(
         out,
         name,

@@ -142,8 +142,8 @@ fn any_reply() -> impl Strategy<Value = TimedReply> {
 fn any_node() -> impl Strategy<Value = ModelNode> {
     let availability = prop_oneof![
         4 => Just(Availability::Up),
-        1 => Just(Availability::Doubted),
-        1 => Just(Availability::Resting),
+        1 => Just(Availability::InDoubt),
+        1 => Just(Availability::RateLimited),
         1 => Just(Availability::Down),
     ];
     (

@@ -10,9 +10,14 @@ fn memory(bytes: usize) -> EndpointMemory {
     ReplyBuffers::new(bytes).for_endpoint(1)
 }
 
+/// A buffer for a reply of this length to an account that has no others.
+fn buffer(memory: &EndpointMemory, length: usize) -> Result<Buffer, Fault> {
+    memory.for_account(AccountId::unique()).buffer(length)
+}
+
 /// A buffer for a reply of this length that has arrived.
 async fn arrived(memory: &EndpointMemory, length: usize) -> Result<Buffer, Fault> {
-    let mut buffer = memory.buffer(length)?;
+    let mut buffer = buffer(memory, length)?;
     buffer.reserve(length, soon()).await?;
     buffer.bytes.resize(length, 7);
     Ok(buffer)
@@ -38,13 +43,35 @@ async fn lying_nodes_do_not_hold_all_memory() {
     }
 }
 
+/// The replies that one account held while it waited for more, such as the parts of its searches for logs, used up the memory
+/// of all.
+#[tokio::test(start_paused = true)]
+async fn an_account_leaves_memory_to_others() {
+    let memory = memory(256 * MIB);
+    let greedy = memory.for_account(AccountId::unique());
+    let mut held = Vec::new();
+    let refused = loop {
+        let mut buffer = greedy.buffer(10 * MIB).unwrap();
+        match buffer.reserve(10 * MIB, soon()).await {
+            Ok(()) => held.push(buffer),
+            Err(fault) => break fault,
+        }
+    };
+    assert_eq!((refused, (10..=12).contains(&held.len())), (Fault::NoMemory, true));
+    let began = Instant::now();
+    arrived(&memory, 100 * MIB).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(held);
+    assert!(memory.shared.used.lock().by_account.is_empty());
+}
+
 /// Replies of known length took their memory by and by, waited for each other, and failed together.
 #[tokio::test(start_paused = true)]
 async fn replies_of_known_length_do_not_wait_for_each_other() {
     let memory = memory(64 * MIB);
     let mut replies = Vec::new();
     for _ in 0..8 {
-        let mut buffer = memory.buffer(20 * MIB).unwrap();
+        let mut buffer = buffer(&memory, 20 * MIB).unwrap();
         buffer.reserve(FIRST_BYTES, soon()).await.unwrap();
         buffer.bytes.resize(FIRST_BYTES, 7);
         replies.push(buffer);
@@ -69,7 +96,7 @@ async fn replies_that_need_all_memory_of_a_node_come_one_after_the_other() {
     assert!(futures_util::future::join_all(replies).await.iter().all(Result::is_ok));
     let mut begun = Vec::new();
     for _ in 0..2 {
-        let mut buffer = memory.buffer(60 * MIB).unwrap();
+        let mut buffer = buffer(&memory, 60 * MIB).unwrap();
         buffer.bytes.resize(FIRST_BYTES, 7);
         begun.push(buffer);
     }
@@ -100,7 +127,7 @@ async fn small_replies_do_not_wait_behind_large_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_of_known_length_is_counted_when_it_arrives() {
     let memory = memory(64 * MIB);
-    let mut buffer = memory.buffer(20 * MIB).unwrap();
+    let mut buffer = buffer(&memory, 20 * MIB).unwrap();
     let mut addresses = std::collections::BTreeSet::new();
     while buffer.bytes.len() < 20 * MIB {
         buffer.reserve(10_240, soon()).await.unwrap();
@@ -162,7 +189,7 @@ async fn what_does_not_fit_waits_and_then_fails() {
     let began = Instant::now();
     assert_eq!(arrived(&memory, 5 * MIB).await.err(), Some(Fault::NoMemory));
     assert_eq!(began.elapsed(), Duration::from_secs(5), "it waits as long as it may");
-    assert_eq!(memory.buffer(80 * MIB).err(), Some(Fault::LargerThanMemory), "and not for what cannot be");
+    assert_eq!(buffer(&memory, 80 * MIB).err(), Some(Fault::LargerThanMemory), "and not for what cannot be");
     assert_eq!(began.elapsed(), Duration::from_secs(5));
     let waiting = tokio::spawn({
         let memory = memory.clone();
@@ -185,7 +212,7 @@ async fn one_endpoint_leaves_half_to_the_others() {
 
 /// Reads a reply of unknown length in pieces of 10,000 bytes.
 async fn grow_to(memory: &EndpointMemory, bytes: usize) -> Result<Buffer, Fault> {
-    let mut growing = memory.buffer(0)?;
+    let mut growing = buffer(memory, 0)?;
     while growing.bytes.len() < bytes {
         let piece = 10_000.min(bytes - growing.bytes.len());
         growing.reserve(piece, soon()).await?;
@@ -202,7 +229,7 @@ async fn a_reply_may_use_the_share_of_its_node_or_half_of_it_if_its_length_is_un
         let shared = ReplyBuffers::new(2 * mib * MIB);
         let (memory, began) = (shared.for_endpoint(2), Instant::now());
         assert!(arrived(&memory, mib * MIB).await.is_ok());
-        assert_eq!(memory.buffer(mib * MIB + 1).err(), Some(Fault::LargerThanMemory));
+        assert_eq!(buffer(&memory, mib * MIB + 1).err(), Some(Fault::LargerThanMemory));
         let grown = grow_to(&memory, mib * MIB / 2).await.unwrap();
         assert!(grown.bytes.iter().all(|byte| *byte == 7) && shared.used_bytes() <= mib * MIB);
         drop(grown);
@@ -234,7 +261,7 @@ async fn others_get_their_turn_while_a_growing_reply_is_copied() {
 #[tokio::test(start_paused = true)]
 async fn growing_keeps_the_bytes_and_gives_back_what_was_outgrown() {
     let memory = memory(16 * MIB);
-    let mut growing = memory.buffer(5).unwrap();
+    let mut growing = buffer(&memory, 5).unwrap();
     for part in 0..400_u32 {
         growing.reserve(9_000, soon()).await.unwrap();
         growing.bytes.extend_from_slice(&[part as u8; 9_000]);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resources::AccountId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::node::*;
@@ -36,7 +37,8 @@ fn heard(wire: &[u8], ends: &[usize]) -> Result<NodeHttpReply, ExchangeError> {
         let memory = ReplyBuffers::new(64 << 20).for_endpoint(1);
         let setup = EndpointSetup::new(endpoint, EndpointLimits::default(), None, memory.clone());
         let until = tokio::time::Instant::now() + Duration::from_secs(10);
-        let context = ReceiveContext { limits: &EndpointLimits::default(), memory: &memory, until };
+        let (limits, account) = (EndpointLimits::default(), AccountId::NONE);
+        let context = ReceiveContext { limits: &limits, memory: &memory, account, until };
         let queue = std::sync::Arc::new(CallQueue::new(setup.into(), QueueKind::Heavy));
         let mut connection = Http1::new(Box::new(ours), ConnectionGuard::new(&queue.counters));
         let exchange = connection.exchange(b"POST", &context);

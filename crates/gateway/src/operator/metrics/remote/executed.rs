@@ -1,4 +1,4 @@
-//! The archive that the blocks of the nodes continue.
+//! The archive that follows the nodes.
 
 use answers::{ExecutedChain, ExecutionState, PoolSource};
 

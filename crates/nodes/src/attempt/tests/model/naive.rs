@@ -202,12 +202,12 @@ impl Model<'_> {
         }
         let is_alone = self.working() == 0;
         let are_overdue = self.pending.iter().flatten().all(|pending| pending.is_overdue);
-        let Some(node) = self.best(if are_overdue { Availability::Down } else { Availability::Doubted })
+        let Some(node) = self.best(if are_overdue { Availability::Down } else { Availability::InDoubt })
         else {
             return is_alone && self.begin_round();
         };
         let seems_down =
-            matches!(self.schedule.nodes[node].availability, Availability::Resting | Availability::Down);
+            matches!(self.schedule.nodes[node].availability, Availability::RateLimited | Availability::Down);
         let has_something = self.fallback.is_some() || self.limit().is_some();
         let is_paid = self.free
             || has_something && !seems_down
@@ -272,7 +272,7 @@ impl Model<'_> {
         let ModelNode { availability, usual, has_fallen_silent, .. } = self.schedule.nodes[node];
         let wait = match availability {
             Availability::Up => return,
-            Availability::Doubted if !has_fallen_silent => usual.max(500 * MILLISECOND),
+            Availability::InDoubt if !has_fallen_silent => usual.max(500 * MILLISECOND),
             _ => usual.min(100 * MILLISECOND),
         };
         if self.fallback.is_some() {
@@ -287,7 +287,7 @@ impl Model<'_> {
             from.is_some_and(|from| from <= self.now)
         });
         let Some(slow) = slow.filter(|_| self.working() < 3) else { return false };
-        let Some(node) = self.best(Availability::Doubted) else { return false };
+        let Some(node) = self.best(Availability::InDoubt) else { return false };
         let is_paid = std::mem::take(&mut self.prepaid) || self.purse.hedge();
         let again_from = (!is_paid).then_some(self.now + 20 * MILLISECOND);
         if let Some(pending) = &mut self.pending[slow] {
