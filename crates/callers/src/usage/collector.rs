@@ -93,7 +93,7 @@ impl Collector {
         match error {
             AppendError::Full => tracing::error!(
                 times,
-                "usage waits in memory: the store cannot be reached, and the files of usage in data_dir have spool_bytes_max"
+                "usage waits in memory: the store does not accept it, and its files in data_dir have reached spool_bytes_max"
             ),
             AppendError::Io(error) => {
                 tracing::error!(%error, times, "usage waits in memory: its file in data_dir cannot be written");
