@@ -27,6 +27,15 @@ const ACCOUNTS_AT_ONCE: usize = 8;
 /// calls leave, also when there are more threads than cores.
 const POOL_NICE: i32 = 5;
 
+/// Why a job has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolFailure {
+    /// The account's share of the queue is used up.
+    Refused,
+    /// It is our fault; the log has the panic.
+    Panicked,
+}
+
 type PoolJob = Box<dyn FnOnce() + Send>;
 
 /// Runs the heavy work of all accounts.
@@ -86,12 +95,12 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Runs `job` for the account and returns its result. `None` if it was refused or panicked.
+    /// Runs `job` for the account and returns its result.
     pub async fn run<T: Send + 'static>(
         &self,
         account: AccountId,
         job: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+    ) -> Result<T, PoolFailure> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let job = move || {
             // The receiver is dropped when the caller disconnects.
@@ -99,8 +108,9 @@ impl ThreadPool {
                 drop(sender.send(job()));
             }
         };
-        self.submit(account, job).ok()?;
-        receiver.await.ok()
+        self.submit(account, job).map_err(|QueueFull| PoolFailure::Refused)?;
+        // The sender goes away with a job that panics.
+        receiver.await.map_err(|_| PoolFailure::Panicked)
     }
 
     /// The number of jobs started so far.

@@ -1,6 +1,6 @@
 //! Dates and times of the calendar, UTC.
 
-use time::OffsetDateTime;
+use time::{Date, Month, OffsetDateTime, Time};
 
 /// A time of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,14 @@ impl UtcTime {
         let (year, month, day) = time.to_calendar_date();
         let (hour, minute, second) = time.to_hms();
         Some(Self { year, month: u8::from(month), day, hour, minute, second })
+    }
+
+    /// Seconds since the beginning of 1970; `None` if the calendar has no such time.
+    pub fn unix_seconds(self) -> Option<i64> {
+        let month = Month::try_from(self.month).ok()?;
+        let date = Date::from_calendar_date(self.year, month, self.day).ok()?;
+        let time = Time::from_hms(self.hour, self.minute, self.second).ok()?;
+        Some(OffsetDateTime::new_utc(date, time).unix_timestamp())
     }
 
     /// `2026-11-17`.
@@ -52,7 +60,10 @@ mod tests {
         ] {
             let utc = UtcTime::new(seconds).unwrap();
             assert_eq!((utc.date().as_str(), utc.hour_and_minute().as_str()), (date, time));
+            assert_eq!(utc.unix_seconds(), Some(seconds));
         }
         assert_eq!((UtcTime::new(0), UtcTime::new(i64::MAX)), (Some(UtcTime::EPOCH), None));
+        let no_such_day = UtcTime { month: 2, day: 30, ..UtcTime::EPOCH };
+        assert_eq!(no_such_day.unix_seconds(), None);
     }
 }

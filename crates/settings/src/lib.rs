@@ -5,6 +5,7 @@
 //! rejected.
 
 mod file; // a whole file
+mod nearest_key; // the key that was probably meant
 mod section; // one table of the file
 
 pub use file::{ConfigErrors, FileValue, file_values, known_keys, read, read_empty};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::nearest_key::nearest_key;
+
 /// What is collected while a file is read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadContext {
@@ -185,6 +187,12 @@ impl<'a> Section<'a> {
         self.optional_number(key, MILLISECONDS_MAX).map(Duration::from_millis)
     }
 
+    /// A time without a fixed default; 0 means that it never ends.
+    pub fn optional_milliseconds_or_never(&mut self, key: &str) -> Option<Duration> {
+        self.record_number(key, "", Some(ZeroMeaning::NoLimit));
+        self.integer(key, MILLISECONDS_MAX).map(Duration::from_millis)
+    }
+
     /// A time in milliseconds that may be 0.
     pub fn delay(&mut self, key: &str, default: Duration) -> Duration {
         self.record_number(key, default.as_millis(), Some(ZeroMeaning::NoDelay));
@@ -207,6 +215,14 @@ impl<'a> Section<'a> {
     pub fn optional_text(&mut self, key: &str) -> Option<String> {
         self.record(key, "");
         self.string(key)
+    }
+
+    /// A text that must be there. The error says what it is for.
+    pub fn required_text(&mut self, key: &str, purpose: &str) -> Option<String> {
+        if self.value(key).is_none() {
+            self.error(key, &format!("is missing: {purpose}"));
+        }
+        self.optional_text(key)
     }
 
     fn string(&mut self, key: &str) -> Option<String> {
@@ -289,7 +305,9 @@ impl Drop for Section<'_> {
     fn drop(&mut self) {
         for (key, _) in self.table.into_iter().flatten() {
             if !self.requested.iter().any(|requested| requested == key.get_ref()) {
-                let message = format!("unknown key `{}{}`", self.prefix, key.get_ref());
+                let nearest = nearest_key(key.get_ref(), &self.requested);
+                let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+                let message = format!("unknown key `{}{}`{hint}", self.prefix, key.get_ref());
                 self.context.add_error(key.span().start, message);
             }
         }

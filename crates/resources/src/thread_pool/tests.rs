@@ -61,6 +61,19 @@ async fn a_job_whose_caller_is_gone_does_not_run() {
     assert_eq!(receiver.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
+/// Both were one value, so callers were told of our own fault that the gateway is over capacity.
+#[tokio::test]
+async fn a_job_that_panics_is_told_from_one_that_is_refused() {
+    let threads = ThreadPool::start(1, 1).unwrap();
+    let account = AccountId::unique();
+    assert_eq!(threads.run(account, || 7).await, Ok(7));
+    assert_eq!(threads.run(account, || panic!("a fault of ours")).await, Err::<(), _>(PoolFailure::Panicked));
+    let (_release, begun) = endless(&threads, account);
+    begun.recv_timeout(PATIENCE).unwrap();
+    while threads.submit(account, || ()).is_ok() {}
+    assert_eq!(threads.run(account, || 7).await, Err(PoolFailure::Refused));
+}
+
 #[test]
 fn a_panic_does_not_end_a_thread() {
     let threads = ThreadPool::start(1, 100).unwrap();
